@@ -1,0 +1,3 @@
+//! Embeds the ledger.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Pure double-entry accounting core.

@@ -1,0 +1,1 @@
+//! Embedded, durable double-entry ledger.
