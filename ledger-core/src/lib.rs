@@ -1,1 +1,38 @@
-//! Pure double-entry accounting core.
+//! The pure core of the ledger: values that cannot be wrong, and the rules.
+//!
+//! A command is decided in three steps. [`needs`] says what must be known, the caller finds it out, and
+//! [`decide`] says what happens or why not. Nothing here reads a file, a clock or a random source; equal
+//! arguments give equal results, so that a log replays into the same ledger for ever.
+
+pub mod limits;
+
+mod amount;
+mod command;
+mod decide;
+mod ledger;
+mod log;
+mod metadata;
+mod names;
+mod needs;
+mod rejection;
+mod timestamp;
+mod transaction;
+mod volumes;
+
+pub use amount::{Amount, AmountError, Balance};
+pub use command::{
+    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Script, Target,
+};
+pub use compact_str::CompactString;
+pub use decide::{Decision, NewTransaction, REVERTS_KEY, decide};
+pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
+pub use log::{Idempotency, LogEntry, LogId, LogPayload};
+pub use metadata::{Metadata, MetadataValue};
+pub use names::{
+    AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference, WORLD,
+};
+pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, needs};
+pub use rejection::Rejection;
+pub use timestamp::Timestamp;
+pub use transaction::{Posting, Postings, Transaction, TransactionId};
+pub use volumes::{HoldingVolumes, Volumes};

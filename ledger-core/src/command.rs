@@ -1,0 +1,124 @@
+//! What can be asked of a ledger.
+
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+
+use crate::metadata::Metadata;
+use crate::names::{AccountAddress, Reference};
+use crate::timestamp::Timestamp;
+use crate::transaction::{Postings, TransactionId};
+
+/// One write on one ledger. Each becomes exactly one entry of its log, or is refused without a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Record a transaction.
+    CreateTransaction(CreateTransaction),
+    /// Record the inverse of a transaction and mark it reverted.
+    RevertTransaction(RevertTransaction),
+    /// Set metadata keys; others stay.
+    SetMetadata {
+        /// Of what.
+        target: Target,
+        /// The keys to set; may be empty.
+        metadata: Metadata,
+    },
+    /// Remove one metadata key.
+    DeleteMetadata {
+        /// Of what.
+        target: Target,
+        /// The key.
+        key: CompactString,
+    },
+}
+
+/// What metadata belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// An account; naming it brings it into existence.
+    Account(AccountAddress),
+    /// A transaction, which must exist.
+    Transaction(TransactionId),
+}
+
+/// A transaction to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateTransaction {
+    /// Where the money goes.
+    pub movement: Movement,
+    /// The transaction's metadata.
+    pub metadata: Metadata,
+    /// Metadata to set on accounts in the same step.
+    pub account_metadata: BTreeMap<AccountAddress, Metadata>,
+    /// The effective date; `None` is the insertion date.
+    pub timestamp: Option<Timestamp>,
+    /// A name that must be new to the ledger.
+    pub reference: Option<Reference>,
+    /// Whether accounts other than `world` may go below zero.
+    pub overdraft: Overdraft,
+}
+
+impl CreateTransaction {
+    /// These postings and nothing else.
+    pub fn of(postings: Postings) -> Self {
+        Self {
+            movement: Movement::Postings(postings),
+            metadata: Metadata::EMPTY,
+            account_metadata: BTreeMap::new(),
+            timestamp: None,
+            reference: None,
+            overdraft: Overdraft::Refuse,
+        }
+    }
+}
+
+/// The two ways to say where money goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Movement {
+    /// Postings, executed in order.
+    Postings(Postings),
+    /// A script, which produces postings when it is run.
+    Script(Script),
+}
+
+/// A script with the values of its variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// Its text.
+    pub plain: String,
+    /// Variable name to the text of its value.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// Whether a source may go below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Overdraft {
+    /// Only `world` may.
+    #[default]
+    Refuse,
+    /// Every account may: the caller has decided.
+    Allow,
+}
+
+/// A revert.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevertTransaction {
+    /// The transaction to undo.
+    pub id: TransactionId,
+    /// Whether accounts may go below zero by it.
+    pub overdraft: Overdraft,
+    /// The effective date of the new transaction.
+    pub dated: RevertDate,
+    /// Metadata of the new transaction; cannot replace the link to the original.
+    pub metadata: Metadata,
+}
+
+/// The effective date of a reverting transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RevertDate {
+    /// The insertion date.
+    #[default]
+    Now,
+    /// The effective date of the original.
+    OfOriginal,
+}

@@ -1,0 +1,241 @@
+//! The rules of the ledger.
+
+use compact_str::CompactString;
+
+use crate::command::{
+    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Target,
+};
+use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
+use crate::metadata::Metadata;
+use crate::names::{AccountAddress, Reference};
+use crate::needs::{Facts, KnownTransaction, SlotList};
+use crate::rejection::Rejection;
+use crate::timestamp::Timestamp;
+use crate::transaction::{Posting, Postings, TransactionId};
+use crate::volumes::Volumes;
+
+/// The metadata key by which a reverting transaction names the original, as decimal text.
+pub const REVERTS_KEY: &str = "com.formance.spec/state/reverts";
+
+/// What a command does, decided and not yet recorded. The volumes after it stand in [`Facts::volumes`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// A transaction, new or reverting.
+    Transaction(NewTransaction),
+    /// Metadata keys are set.
+    SetMetadata {
+        /// On what.
+        target: Target,
+        /// The keys.
+        metadata: Metadata,
+    },
+    /// A metadata key is removed.
+    DeleteMetadata {
+        /// From what.
+        target: Target,
+        /// The key.
+        key: CompactString,
+    },
+}
+
+/// A transaction that has been decided: it has no id yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTransaction {
+    /// Its movements, at least one.
+    pub postings: Postings,
+    /// For each posting, which of [`Facts::volumes`] are its source's and its destination's.
+    pub slots: SlotList,
+    /// Its metadata.
+    pub metadata: Metadata,
+    /// Metadata set on accounts in the same step, ascending by address.
+    pub account_metadata: Vec<(AccountAddress, Metadata)>,
+    /// The effective date.
+    pub timestamp: Timestamp,
+    /// Its reference.
+    pub reference: Option<Reference>,
+    /// The transaction that it reverts.
+    pub reverts: Option<TransactionId>,
+}
+
+/// Says what `command` does to the ledger that `facts` describe.
+///
+/// Pure: equal arguments give equal results; `now` is the insertion date. Checks run in the order in which
+/// [`Rejection`] lists its variants, and the first that fails is the answer. After a refusal the volumes in
+/// `facts` are not to be used.
+///
+/// # Errors
+///
+/// A [`Rejection`], by which nothing has happened.
+///
+/// # Panics
+///
+/// If `facts` lack what [`crate::needs`] asked for. That is a defect of the caller, never of the request.
+pub fn decide(
+    command: Command,
+    slots: SlotList,
+    facts: &mut Facts,
+    now: Timestamp,
+) -> Result<Decision, Rejection> {
+    match command {
+        Command::CreateTransaction(create) => decide_create(create, slots, facts, now),
+        Command::RevertTransaction(revert) => decide_revert(revert, slots, facts, now),
+        Command::SetMetadata { target, metadata } => {
+            check_metadata_size(&metadata)?;
+            if let Target::Transaction(id) = target {
+                known(facts.transaction.as_ref(), id)?;
+            }
+            Ok(Decision::SetMetadata { target, metadata })
+        }
+        Command::DeleteMetadata { target, key } => {
+            if let Target::Transaction(id) = target
+                && known(facts.transaction.as_ref(), id)?.metadata.get(&key).is_none()
+            {
+                return Err(Rejection::MetadataKeyNotFound { key });
+            }
+            Ok(Decision::DeleteMetadata { target, key })
+        }
+    }
+}
+
+fn decide_create(
+    create: CreateTransaction,
+    slots: SlotList,
+    facts: &mut Facts,
+    now: Timestamp,
+) -> Result<Decision, Rejection> {
+    let CreateTransaction { movement, metadata, account_metadata, timestamp, reference, overdraft } = create;
+    if let Movement::Postings(postings) = &movement
+        && postings.len() > POSTINGS_MAX
+    {
+        return Err(Rejection::TooManyPostings { postings: postings.len() });
+    }
+    check_metadata_size(&metadata)?;
+    for metadata in account_metadata.values() {
+        check_metadata_size(metadata)?;
+    }
+    let postings = match movement {
+        Movement::Postings(postings) => postings,
+        Movement::Script(_) => return Err(Rejection::ScriptUnsupported),
+    };
+    move_in_order(&postings, &slots, &mut facts.volumes, overdraft)?;
+    if postings.is_empty() {
+        return Err(Rejection::NoPostings);
+    }
+    if facts.reference_taken {
+        let reference = reference.expect("only a reference that was given can be taken");
+        return Err(Rejection::ReferenceTaken { reference });
+    }
+    Ok(Decision::Transaction(NewTransaction {
+        postings,
+        slots,
+        metadata,
+        account_metadata: account_metadata.into_iter().collect(),
+        timestamp: timestamp.unwrap_or(now),
+        reference,
+        reverts: None,
+    }))
+}
+
+fn decide_revert(
+    revert: RevertTransaction,
+    slots: SlotList,
+    facts: &mut Facts,
+    now: Timestamp,
+) -> Result<Decision, Rejection> {
+    check_metadata_size(&revert.metadata)?;
+    let original = known(facts.transaction.as_ref(), revert.id)?;
+    if original.reverted {
+        return Err(Rejection::AlreadyReverted { id: revert.id });
+    }
+    let postings: Postings = original.postings.iter().rev().map(reversed).collect();
+    move_at_once(&postings, &slots, &mut facts.volumes, revert.overdraft)?;
+    let mut metadata = revert.metadata;
+    metadata.insert_text(REVERTS_KEY, &revert.id.get().to_string());
+    Ok(Decision::Transaction(NewTransaction {
+        postings,
+        slots,
+        metadata,
+        account_metadata: Vec::new(),
+        timestamp: match revert.dated {
+            RevertDate::Now => now,
+            RevertDate::OfOriginal => original.timestamp,
+        },
+        reference: None,
+        reverts: Some(revert.id),
+    }))
+}
+
+fn reversed(posting: &Posting) -> Posting {
+    Posting {
+        source: posting.destination.clone(),
+        destination: posting.source.clone(),
+        amount: posting.amount.clone(),
+        asset: posting.asset.clone(),
+    }
+}
+
+fn known(found: Option<&KnownTransaction>, id: TransactionId) -> Result<&KnownTransaction, Rejection> {
+    found.ok_or(Rejection::TransactionNotFound { id })
+}
+
+fn check_metadata_size(metadata: &Metadata) -> Result<(), Rejection> {
+    match metadata.text_bytes() {
+        bytes if bytes > METADATA_BYTES_MAX => Err(Rejection::MetadataTooLarge { bytes }),
+        _ => Ok(()),
+    }
+}
+
+/// Executes postings one after the other: each must be covered by what the ones before it left.
+fn move_in_order(
+    postings: &[Posting],
+    slots: &SlotList,
+    volumes: &mut [Volumes],
+    overdraft: Overdraft,
+) -> Result<(), Rejection> {
+    assert_eq!(postings.len(), slots.len(), "every posting has its slots");
+    for (posting, slots) in postings.iter().zip(slots) {
+        let source = &mut volumes[slots.source as usize];
+        if overdraft == Overdraft::Refuse
+            && !posting.source.is_world()
+            && !posting.amount.is_zero()
+            && !source.covers(&posting.amount)
+        {
+            return Err(insufficient(posting));
+        }
+        source.output += &posting.amount;
+        volumes[slots.destination as usize].input += &posting.amount;
+    }
+    Ok(())
+}
+
+/// Executes postings as one step: only the balances at its end count, and only of accounts that end lower.
+fn move_at_once(
+    postings: &[Posting],
+    slots: &SlotList,
+    volumes: &mut [Volumes],
+    overdraft: Overdraft,
+) -> Result<(), Rejection> {
+    assert_eq!(postings.len(), slots.len(), "every posting has its slots");
+    let before: Vec<Volumes> = match overdraft {
+        Overdraft::Refuse => volumes.to_vec(),
+        Overdraft::Allow => Vec::new(),
+    };
+    for (posting, slots) in postings.iter().zip(slots) {
+        volumes[slots.source as usize].output += &posting.amount;
+        volumes[slots.destination as usize].input += &posting.amount;
+    }
+    if overdraft == Overdraft::Refuse {
+        for (posting, slots) in postings.iter().zip(slots) {
+            let slot = slots.source as usize;
+            let balance = volumes[slot].balance();
+            if !posting.source.is_world() && balance.is_negative() && balance < before[slot].balance() {
+                return Err(insufficient(posting));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn insufficient(posting: &Posting) -> Rejection {
+    Rejection::InsufficientFunds { account: posting.source.clone(), asset: posting.asset.clone() }
+}

@@ -1,0 +1,28 @@
+//! Every limit of a value, in one place, each with its reason.
+
+/// Longest account address, in bytes.
+///
+/// The wire sets no limit; a key of the index and an inline name want one. Longer than any address in
+/// the recorded conversations by a factor of ten.
+pub const ADDRESS_BYTES_MAX: usize = 1_024;
+
+/// Longest asset: 17 letters and digits, `_` with 16 letters, `/` with 6 digits.
+pub const ASSET_BYTES_MAX: usize = 41;
+
+/// Longest ledger or bucket name (`spec`: 1 to 63 of letters, digits, `_`, `-`).
+pub const LEDGER_NAME_BYTES_MAX: usize = 63;
+
+/// Most decimal digits of an amount. Clients send up to 87; the limit keeps parsing linear in practice.
+pub const AMOUNT_DIGITS_MAX: usize = 1_000;
+
+/// Longest transaction reference, in bytes.
+pub const REFERENCE_BYTES_MAX: usize = 4_096;
+
+/// Longest idempotency key, in characters, as in the column of servers of this API.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+
+/// Most postings of one transaction; bounds the work of one command.
+pub const POSTINGS_MAX: usize = 10_000;
+
+/// Most bytes of keys and values of one set of metadata.
+pub const METADATA_BYTES_MAX: usize = 64 * 1_024;

@@ -1,0 +1,272 @@
+//! Names with a grammar: ledger, bucket, account address, asset, reference, idempotency key.
+//!
+//! Whoever holds one of these never checks again: the only way to one is its `parse`.
+
+use std::fmt;
+
+use compact_str::CompactString;
+
+use crate::limits::{
+    ADDRESS_BYTES_MAX, ASSET_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, LEDGER_NAME_BYTES_MAX, REFERENCE_BYTES_MAX,
+};
+
+/// Which grammar a refused text broke, and the text, cut to a readable length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameError {
+    /// The grammar.
+    pub kind: NameKind,
+    /// What was refused, at most 100 characters of it.
+    pub text: String,
+}
+
+/// The grammars of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// See [`LedgerName`].
+    Ledger,
+    /// See [`BucketName`].
+    Bucket,
+    /// See [`AccountAddress`].
+    Address,
+    /// See [`Asset`].
+    Asset,
+    /// See [`Reference`].
+    Reference,
+    /// See [`IdempotencyKey`].
+    IdempotencyKey,
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = &self.text;
+        match self.kind {
+            NameKind::Ledger => {
+                write!(f, "invalid ledger name '{text}': name must match format '^[0-9a-zA-Z_-]{{1,63}}$'")
+            }
+            NameKind::Bucket => {
+                write!(f, "invalid bucket name '{text}': name must match format '^[0-9a-zA-Z_-]{{1,63}}$'")
+            }
+            NameKind::Address => write!(f, "invalid account address '{text}'"),
+            NameKind::Asset => write!(f, "invalid asset '{text}'"),
+            NameKind::Reference => write!(f, "invalid reference: 1 to {REFERENCE_BYTES_MAX} bytes"),
+            NameKind::IdempotencyKey => {
+                write!(f, "invalid idempotency key: 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
+impl NameError {
+    fn new(kind: NameKind, text: &str) -> Self {
+        Self { kind, text: text.chars().take(100).collect() }
+    }
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $kind:expr, $valid:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(CompactString);
+
+        impl $name {
+            /// Checks the grammar and keeps the text.
+            ///
+            /// # Errors
+            ///
+            /// If the text does not follow the grammar of this type.
+            pub fn parse(text: &str) -> Result<Self, NameError> {
+                let valid: fn(&str) -> bool = $valid;
+                if valid(text) {
+                    Ok(Self(CompactString::new(text)))
+                } else {
+                    Err(NameError::new($kind, text))
+                }
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                self.0.as_str()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(self.as_str(), f)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                Self::parse(text)
+            }
+        }
+    };
+}
+
+name!(
+    /// The name of a ledger: 1 to 63 of `0-9 a-z A-Z _ -`, and none of the reserved `_`, `_info`,
+    /// `_healthcheck`, which are routes.
+    LedgerName,
+    NameKind::Ledger,
+    |text| is_plain_name(text) && !matches!(text, "_" | "_info" | "_healthcheck")
+);
+
+name!(
+    /// The name of a bucket, a group of ledgers that are removed together: 1 to 63 of `0-9 a-z A-Z _ -`.
+    BucketName,
+    NameKind::Bucket,
+    is_plain_name
+);
+
+name!(
+    /// The address of an account: segments of `0-9 a-z A-Z _ -`, one or more, divided by `:`.
+    ///
+    /// Order is bytewise, which is the order of lists.
+    AccountAddress,
+    NameKind::Address,
+    is_address
+);
+
+name!(
+    /// An asset: `[A-Z][A-Z0-9]{0,16}`, then optionally `_` with 1 to 16 capital letters, then optionally
+    /// `/` with 1 to 6 digits, the number of decimal places of its smallest unit (`USD/2` counts cents).
+    Asset,
+    NameKind::Asset,
+    is_asset
+);
+
+name!(
+    /// What a caller calls a transaction; unique in its ledger for ever.
+    Reference,
+    NameKind::Reference,
+    |text| !text.is_empty() && text.len() <= REFERENCE_BYTES_MAX
+);
+
+name!(
+    /// A caller's name for one attempt to write, so that a repetition is answered and not executed again.
+    IdempotencyKey,
+    NameKind::IdempotencyKey,
+    |text| !text.is_empty() && text.chars().count() <= IDEMPOTENCY_KEY_CHARS_MAX
+);
+
+/// The account that needs no funds: money enters and leaves a ledger through it.
+pub const WORLD: &str = "world";
+
+impl AccountAddress {
+    /// The account [`WORLD`].
+    pub fn world() -> Self {
+        Self(CompactString::const_new(WORLD))
+    }
+
+    /// Whether this is the account [`WORLD`].
+    pub fn is_world(&self) -> bool {
+        self.as_str() == WORLD
+    }
+
+    /// The parts between the colons.
+    pub fn segments(&self) -> impl Iterator<Item = &str> {
+        self.as_str().split(':')
+    }
+}
+
+impl BucketName {
+    /// The bucket of a ledger that names none.
+    pub fn default_bucket() -> Self {
+        Self(CompactString::const_new("_default"))
+    }
+}
+
+const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+fn is_plain_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= LEDGER_NAME_BYTES_MAX && text.bytes().all(is_word)
+}
+
+fn is_address(text: &str) -> bool {
+    let mut in_segment = false;
+    for byte in text.bytes() {
+        if is_word(byte) {
+            in_segment = true;
+        } else if byte == b':' && in_segment {
+            in_segment = false;
+        } else {
+            return false;
+        }
+    }
+    in_segment && text.len() <= ADDRESS_BYTES_MAX
+}
+
+fn is_asset(text: &str) -> bool {
+    if text.len() > ASSET_BYTES_MAX {
+        return false;
+    }
+    let (name, digits) = match text.split_once('/') {
+        Some((name, digits)) => (name, Some(digits)),
+        None => (text, None),
+    };
+    let (code, suffix) = match name.split_once('_') {
+        Some((code, suffix)) => (code, Some(suffix)),
+        None => (name, None),
+    };
+    let mut bytes = code.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_uppercase())
+        && code.len() <= 17
+        && bytes.all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+        && suffix.is_none_or(|s| matches!(s.len(), 1..=16) && s.bytes().all(|b| b.is_ascii_uppercase()))
+        && digits.is_none_or(|d| matches!(d.len(), 1..=6) && d.bytes().all(|b| b.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_follow_their_grammar() {
+        for good in ["world", "a", "users:001", "users:001:main", "A_b-c:9"] {
+            assert!(AccountAddress::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", ":", "a:", ":a", "a::b", "a b", "ä", "a.b", "a/b", "@a", "a\n"] {
+            assert!(AccountAddress::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn assets_follow_their_grammar() {
+        for good in ["USD", "USD/2", "A", "EUR_TEST/2", "A2345678901234567", "U/123456"] {
+            assert!(Asset::parse(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["", "usd", "2USD", "USD/", "USD/1234567", "USD_", "USD_a", "A23456789012345678", "USD/2/2"]
+        {
+            assert!(Asset::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ledger_names_that_are_routes_are_refused() {
+        assert!(LedgerName::parse("main").is_ok());
+        assert!(LedgerName::parse("_info2").is_ok());
+        for bad in ["_", "_info", "_healthcheck", "", "a:b", "a/b", &"x".repeat(64)] {
+            assert!(LedgerName::parse(bad).is_err(), "{bad}");
+        }
+        assert!(BucketName::parse("_").is_ok());
+    }
+}

@@ -1,0 +1,96 @@
+//! Why a command is refused.
+
+use std::fmt;
+
+use compact_str::CompactString;
+
+use crate::names::{AccountAddress, Asset, Reference};
+use crate::transaction::TransactionId;
+
+/// Why the core refuses a command. The variants stand in the order in which they are tested: a command with
+/// several faults is refused with the first of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The idempotency key was used before by a different request.
+    IdempotencyMismatch {
+        /// The key.
+        key: CompactString,
+        /// The hash of this request.
+        computed: CompactString,
+        /// The hash of the request that used the key first.
+        stored: CompactString,
+    },
+    /// More postings than a transaction may have.
+    TooManyPostings {
+        /// How many there were.
+        postings: usize,
+    },
+    /// More bytes of metadata than one set may have.
+    MetadataTooLarge {
+        /// How many there were.
+        bytes: usize,
+    },
+    /// Scripts are not executed by this release.
+    ScriptUnsupported,
+    /// No transaction has this id.
+    TransactionNotFound {
+        /// The id.
+        id: TransactionId,
+    },
+    /// The transaction has no such metadata key.
+    MetadataKeyNotFound {
+        /// The key.
+        key: CompactString,
+    },
+    /// The transaction is reverted already.
+    AlreadyReverted {
+        /// The id.
+        id: TransactionId,
+    },
+    /// An account lacks the funds for a posting.
+    InsufficientFunds {
+        /// The account.
+        account: AccountAddress,
+        /// The asset it lacks.
+        asset: Asset,
+    },
+    /// There is nothing to post.
+    NoPostings,
+    /// The reference names another transaction already.
+    ReferenceTaken {
+        /// The reference.
+        reference: Reference,
+    },
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::IdempotencyMismatch { key, computed, stored } => write!(
+                f,
+                "invalid idempotency hash when using idempotency key '{key}', has computed '{computed}' but \
+                 '{stored}' is stored"
+            ),
+            Self::TooManyPostings { postings } => {
+                write!(f, "too many postings: {postings}, at most {}", crate::limits::POSTINGS_MAX)
+            }
+            Self::MetadataTooLarge { bytes } => {
+                write!(f, "metadata too large: {bytes} bytes, at most {}", crate::limits::METADATA_BYTES_MAX)
+            }
+            Self::ScriptUnsupported => {
+                f.write_str("scripts are not supported by this release: pass postings")
+            }
+            Self::TransactionNotFound { .. } => f.write_str("not found"),
+            Self::MetadataKeyNotFound { key } => write!(f, "metadata key '{key}' not found"),
+            Self::AlreadyReverted { id } => write!(f, "already reverted, id: {}", id.get()),
+            Self::InsufficientFunds { account, .. } => {
+                write!(f, "account(s) @{account} had/have insufficient funds")
+            }
+            Self::NoPostings => f.write_str("no postings"),
+            Self::ReferenceTaken { reference } => write!(f, "duplicate reference \"{reference}\""),
+        }
+    }
+}
+
+impl std::error::Error for Rejection {}
