@@ -1,1 +1,9 @@
-//! Embedded, durable double-entry ledger.
+//! Embedded, durable double-entry ledger: one journal on disk, rebuildable projections.
+
+mod error;
+mod query;
+mod submission;
+
+pub use error::{OpenError, ReadError, WriteError};
+pub use query::*;
+pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};

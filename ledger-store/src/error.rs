@@ -1,0 +1,142 @@
+//! What can go wrong with a store, by kind of operation.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why a store does not open.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process, or another `Store` of this one, has the directory.
+    Locked {
+        /// The directory.
+        path: PathBuf,
+        /// What the holder wrote about itself, usually its process id.
+        holder: String,
+    },
+    /// The directory has files but no manifest: it is not a store, or not a whole one.
+    NotAStore {
+        /// The directory.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
+    /// Written by a newer release; nothing was touched.
+    NewerFormat {
+        /// The format found.
+        found: u32,
+        /// The newest that this release reads.
+        supported: u32,
+    },
+    /// Bytes on disk are not what was written there. Nothing was repaired and nothing is served.
+    Damaged {
+        /// What, and where.
+        reason: String,
+    },
+    /// The operating system refused.
+    Io {
+        /// What was tried.
+        reason: String,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Locked { path, holder } => write!(f, "{} is in use by {holder}", path.display()),
+            Self::NotAStore { path, reason } => write!(f, "{} is not a store: {reason}", path.display()),
+            Self::NewerFormat { found, supported } => {
+                write!(f, "format version {found} is newer than {supported}, the newest this release reads")
+            }
+            Self::Damaged { reason } => write!(f, "damaged: {reason}"),
+            Self::Io { reason } => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Why a write has no outcome. A refusal by the rules is no such error: see [`ledger_core::Rejection`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// No such ledger. Nothing happened.
+    LedgerNotFound,
+    /// A ledger of this name exists. Nothing happened.
+    LedgerExists,
+    /// The queue is full. Nothing happened; try again later.
+    Busy,
+    /// The commit failed: whether the write is on disk is unknown until the store is opened again. The store
+    /// takes no more writes.
+    OutcomeUnknown {
+        /// What failed.
+        reason: String,
+    },
+    /// The store takes no writes any more since an earlier commit failed or it is closing. Nothing happened.
+    Stopped {
+        /// Why.
+        reason: String,
+    },
+    /// What had to be read could not be. Nothing happened.
+    Read(ReadError),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LedgerNotFound => f.write_str("ledger not found"),
+            Self::LedgerExists => f.write_str("ledger already exists"),
+            Self::Busy => f.write_str("too many writes are waiting"),
+            Self::OutcomeUnknown { reason } => write!(f, "the outcome of the write is unknown: {reason}"),
+            Self::Stopped { reason } => write!(f, "the store takes no writes: {reason}"),
+            Self::Read(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+impl From<ReadError> for WriteError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+/// Why a read has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// Stored bytes are not what was written.
+    Damaged {
+        /// What, and where.
+        reason: String,
+    },
+    /// The question would take more work than one read may.
+    TooExpensive {
+        /// Which limit was hit.
+        reason: String,
+    },
+    /// The ledger was created without what the question asks for.
+    MissingFeature {
+        /// The feature, as the API spells it.
+        feature: &'static str,
+    },
+    /// The operating system refused.
+    Io {
+        /// What was tried.
+        reason: String,
+    },
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged { reason } => write!(f, "damaged: {reason}"),
+            Self::TooExpensive { reason } => write!(f, "the query is too expensive: {reason}"),
+            Self::MissingFeature { feature } => write!(f, "missing feature \"{feature}\""),
+            Self::Io { reason } => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}

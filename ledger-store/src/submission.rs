@@ -1,0 +1,92 @@
+//! What is given to the writer, and what it answers.
+
+use ledger_core::{Command, Idempotency, LedgerName, LogEntry, LogId, Rejection, Timestamp, TransactionId};
+
+/// Commands on one ledger that are decided one after the other, each seeing what those before it did.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// The ledger; it must exist.
+    pub ledger: LedgerName,
+    /// The commands, in order.
+    pub requests: Vec<Request>,
+    /// What a refusal does to the others.
+    pub atomicity: Atomicity,
+    /// Whether anything is recorded.
+    pub mode: Mode,
+    /// How much each answer says.
+    pub detail: Detail,
+}
+
+/// One command with what protects it from being executed twice.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What to do.
+    pub command: Command,
+    /// The caller's key. A repetition with the same hash gets the first answer again; with another hash it is
+    /// refused.
+    pub idempotency: Option<Idempotency>,
+}
+
+impl From<Command> for Request {
+    fn from(command: Command) -> Self {
+        Self { command, idempotency: None }
+    }
+}
+
+/// What a refused command does to the others of its submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Atomicity {
+    /// Nothing: each stands for itself.
+    #[default]
+    Independent,
+    /// Those after it are not tried; those before it stand.
+    StopAtRefusal,
+    /// None of them happens.
+    AllOrNothing,
+}
+
+/// Whether a submission is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// It is, durably, before it is answered.
+    #[default]
+    Commit,
+    /// Everything is checked and computed, and nothing is kept: no entry, no id, no key.
+    DryRun,
+}
+
+/// How much an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// Ids and date: the cheapest.
+    #[default]
+    Ids,
+    /// The whole log entry, volumes after it included.
+    Entry,
+}
+
+/// What became of one command of a submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Recorded, or by [`Mode::DryRun`] it would have been.
+    Done(Receipt),
+    /// Refused by the rules.
+    Refused(Rejection),
+    /// Not tried, or undone, since another of the submission was refused.
+    Cancelled,
+}
+
+/// The answer to a command that was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The entry in the ledger's log.
+    pub log: LogId,
+    /// The transaction, where it is one.
+    pub transaction: Option<TransactionId>,
+    /// The insertion date.
+    pub date: Timestamp,
+    /// Whether this is the first answer again, by the idempotency key.
+    pub replayed: bool,
+    /// The entry itself, with [`Detail::Entry`].
+    pub entry: Option<Box<LogEntry>>,
+}
