@@ -1,1 +1,3 @@
 //! Embedded, durable double-entry ledger.
+
+mod codec;
