@@ -1,5 +1,7 @@
 //! Embedded, durable double-entry ledger: one journal on disk, rebuildable projections.
 
+mod codec;
+mod entry;
 mod error;
 mod query;
 mod submission;

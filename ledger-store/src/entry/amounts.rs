@@ -1,0 +1,83 @@
+//! Amounts in stored bytes: LEB128 without an upper limit.
+
+use ledger_core::Amount;
+
+use crate::codec::{Corrupt, Reader, put_varint};
+
+/// A varint of up to 9 bytes is below 2^63, so that it can be read as a `u64`.
+const SMALL_BYTES_MAX: usize = 9;
+
+/// The longest amount: 1,000 digits take 3,322 bits, sums of them a few more.
+const AMOUNT_GROUPS_MAX: usize = 1_024;
+
+/// Appends an amount of any size.
+pub(crate) fn put_amount(out: &mut Vec<u8>, amount: &Amount) {
+    match amount.to_u64() {
+        Some(small) => put_varint(out, small),
+        None => put_large(out, amount),
+    }
+}
+
+fn put_large(out: &mut Vec<u8>, amount: &Amount) {
+    let bytes = amount.to_le_bytes();
+    let bits = bytes.len() * 8 - bytes.last().map_or(0, |top| top.leading_zeros() as usize);
+    let groups = bits.div_ceil(7);
+    for group in 0..groups {
+        let bit = group * 7;
+        let low = u16::from(bytes[bit / 8]);
+        let high = bytes.get(bit / 8 + 1).map_or(0, |b| u16::from(*b));
+        let value = (((high << 8) | low) >> (bit % 8)) as u8 & 0x7f;
+        out.push(if group + 1 < groups { value | 0x80 } else { value });
+    }
+}
+
+/// Reads what [`put_amount`] wrote.
+pub(crate) fn read_amount(reader: &mut Reader<'_>) -> Result<Amount, Corrupt> {
+    let rest = reader.rest();
+    let Some(last) = rest.iter().take(AMOUNT_GROUPS_MAX).position(|byte| *byte < 0x80) else {
+        return Err(Corrupt { what: "amount without an end" });
+    };
+    if last < SMALL_BYTES_MAX {
+        return reader.varint().map(Amount::from);
+    }
+    let groups = reader.bytes(last + 1)?;
+    let mut bytes = vec![0_u8; (groups.len() * 7).div_ceil(8) + 1];
+    for (group, value) in groups.iter().enumerate() {
+        let bit = group * 7;
+        let value = u16::from(value & 0x7f) << (bit % 8);
+        bytes[bit / 8] |= value as u8;
+        bytes[bit / 8 + 1] |= (value >> 8) as u8;
+    }
+    Ok(Amount::from_le_bytes(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_of_any_size_read_back() {
+        let mut texts: Vec<String> = ["0", "1", "127", "128", "9223372036854775807", "9223372036854775808"]
+            .map(String::from)
+            .to_vec();
+        for digits in [20, 38, 39, 40, 87, 154, 1000] {
+            texts.push("9".repeat(digits));
+            texts.push(format!("1{}", "0".repeat(digits - 1)));
+        }
+        for text in texts {
+            let amount: Amount = text.parse().expect("digits");
+            let mut bytes = Vec::new();
+            put_amount(&mut bytes, &amount);
+            put_varint(&mut bytes, 7);
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(read_amount(&mut reader), Ok(amount), "{text}");
+            assert_eq!(reader.varint(), Ok(7), "{text}: nothing more is read");
+        }
+    }
+
+    #[test]
+    fn an_amount_that_does_not_end_is_corrupt() {
+        assert!(read_amount(&mut Reader::new(&[0x80, 0x80])).is_err());
+        assert!(read_amount(&mut Reader::new(&[0xff; 5_000])).is_err());
+    }
+}
