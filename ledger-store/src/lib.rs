@@ -3,9 +3,10 @@
 mod codec;
 mod entry;
 mod error;
-mod query;
+mod journal;
+// mod query;
 mod submission;
 
 pub use error::{OpenError, ReadError, WriteError};
-pub use query::*;
+// pub use query::*;
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};

@@ -25,14 +25,14 @@ use super::record::{
     NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
 use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
-use crate::journal::{Chunk, ChunkDraft, Position, SectionId};
+use crate::journal::{Chunk, ChunkDraft, Position, Section, SectionId};
 
 /// A chunk is closed when it holds this many bytes: 16 KiB less what the pages of the file and the head of
 /// the chunk take, so that its pages are full.
 const CHUNK_BYTES_TARGET: usize = 15 * 1_024;
 
 /// The section of documents.
-const DOCUMENTS: SectionId = SectionId::new(0);
+const DOCUMENTS: SectionId = SectionId(0);
 
 mod kind {
     pub(super) const TRANSACTION: u8 = 1;
@@ -149,6 +149,7 @@ impl ChunkBuilder {
             bytes: 0,
             sections: Vec::with_capacity(1),
         });
+        // The positions of a section are counted from the chunk's first.
         let first = open.first.get();
         let section = match &record.body {
             Body::Log(_) => section,
@@ -164,7 +165,7 @@ impl ChunkBuilder {
                         bases: Vec::new(),
                         running: Vec::new(),
                         entries: Vec::with_capacity(CHUNK_BYTES_TARGET + 1_024),
-                        last_position: first.wrapping_sub(1),
+                        last_position: first - 1,
                         last_ledger: 0,
                     },
                 );
@@ -173,7 +174,7 @@ impl ChunkBuilder {
         };
         let section = &mut open.sections[at];
         let mut head = SmallVec::<[u8; 48]>::new();
-        let skipped = record.position.get() - section.last_position.wrapping_add(1);
+        let skipped = record.position.get() - section.last_position - 1;
         section.last_position = record.position.get();
         match &record.body {
             Body::Log(log) => {
@@ -456,8 +457,8 @@ pub(crate) fn read_chunk<'a>(
     mut each: impl FnMut(Record<'a>) -> Result<(), Corrupt>,
 ) -> Result<(), Corrupt> {
     let mut sections = Vec::with_capacity(1);
-    for section in chunk.sections() {
-        if let Some(bytes) = section.bytes() {
+    for (_, section) in chunk.sections() {
+        if let Section::Present(bytes) = section {
             let mut reader = SectionReader::new(chunk.first(), bytes)?;
             if let Some(entry) = reader.advance()? {
                 sections.push((reader, entry));
@@ -489,8 +490,8 @@ pub(crate) fn read_chunk<'a>(
 
 /// The record at a position of a chunk; `None` where its section was removed.
 pub(crate) fn find_in_chunk(chunk: &Chunk, position: Position) -> Result<Option<Record<'_>>, Corrupt> {
-    for section in chunk.sections() {
-        if let Some(bytes) = section.bytes() {
+    for (_, section) in chunk.sections() {
+        if let Section::Present(bytes) = section {
             let mut reader = SectionReader::new(chunk.first(), bytes)?;
             while let Some(entry) = reader.advance()? {
                 if entry.position == position.get() {
@@ -582,7 +583,8 @@ impl<'a> SectionReader<'a> {
         if !content.is_empty() {
             return Err(Corrupt { what: "entry longer than its content" });
         }
-        Ok(Record { position: Position::new(entry.position), body })
+        let position = Position::new(entry.position).ok_or(Corrupt { what: "position" })?;
+        Ok(Record { position, body })
     }
 }
 
