@@ -1,0 +1,189 @@
+//! Stored documents: what accounts, transactions and ledgers are beside their postings.
+
+use ledger_core::{
+    BucketName, Features, FirstId, HashLogs, LedgerName, Metadata, MetadataValue, Switch, Timestamp,
+};
+
+use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
+use crate::query::LedgerInfo;
+
+/// What is kept of an account beside its volumes. A version is written when it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AccountDocument {
+    /// The earliest effective date of its moves or, without one, the date of its first metadata.
+    pub(crate) first_usage: Timestamp,
+    /// When it was first named.
+    pub(crate) inserted_at: Timestamp,
+    /// When this version was written.
+    pub(crate) updated_at: Timestamp,
+    /// Its metadata.
+    pub(crate) metadata: Metadata,
+}
+
+/// What happened to a transaction after it was recorded. A version is written when it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TransactionDocument {
+    /// When this version was written.
+    pub(crate) updated_at: Timestamp,
+    /// The transaction that reverts it, and when.
+    pub(crate) reverted: Option<(u64, Timestamp)>,
+    /// Its metadata.
+    pub(crate) metadata: Metadata,
+}
+
+fn put_time(out: &mut Vec<u8>, time: Timestamp) {
+    out.extend_from_slice(&time.as_micros().to_be_bytes());
+}
+
+fn read_time(reader: &mut Reader<'_>) -> Result<Timestamp, Corrupt> {
+    reader.array().map(|bytes| Timestamp::from_micros(i64::from_be_bytes(bytes)))
+}
+
+fn read_text<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Corrupt> {
+    std::str::from_utf8(reader.prefixed()?).map_err(|_| Corrupt { what: "text is not UTF-8" })
+}
+
+fn put_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
+    put_varint(out, metadata.len() as u64);
+    for (key, value) in metadata.iter() {
+        put_prefixed(out, key.as_bytes());
+        let (text, json) = match value {
+            MetadataValue::Text(text) => (text, 0),
+            MetadataValue::Json(text) => (text, 1),
+        };
+        out.push(json);
+        put_prefixed(out, text.as_bytes());
+    }
+}
+
+fn read_metadata(reader: &mut Reader<'_>) -> Result<Metadata, Corrupt> {
+    let mut metadata = Metadata::EMPTY;
+    for _ in 0..reader.varint()? {
+        let key = read_text(reader)?;
+        let json = reader.u8()?;
+        let text = read_text(reader)?;
+        let value = if json == 0 { MetadataValue::Text(text.into()) } else { MetadataValue::Json(text.into()) };
+        metadata.insert(key, value);
+    }
+    Ok(metadata)
+}
+
+fn finished<T>(reader: &Reader<'_>, value: T) -> Result<T, Corrupt> {
+    if reader.is_empty() { Ok(value) } else { Err(Corrupt { what: "document longer than its content" }) }
+}
+
+impl AccountDocument {
+    /// Layout: first usage, insertion and update as 8-byte integers; metadata as count and pairs of text,
+    /// kind of value (0 text, 1 JSON), text.
+    pub(crate) fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(25 + self.metadata.text_bytes() + 4 * self.metadata.len());
+        put_time(&mut out, self.first_usage);
+        put_time(&mut out, self.inserted_at);
+        put_time(&mut out, self.updated_at);
+        put_metadata(&mut out, &self.metadata);
+        out.into()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
+        let mut reader = Reader::new(bytes);
+        let document = Self {
+            first_usage: read_time(&mut reader)?,
+            inserted_at: read_time(&mut reader)?,
+            updated_at: read_time(&mut reader)?,
+            metadata: read_metadata(&mut reader)?,
+        };
+        finished(&reader, document)
+    }
+}
+
+impl TransactionDocument {
+    /// Layout: update as an 8-byte integer; 0, or 1 with the reverting transaction and its date; metadata.
+    pub(crate) fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(32 + self.metadata.text_bytes() + 4 * self.metadata.len());
+        put_time(&mut out, self.updated_at);
+        match self.reverted {
+            None => out.push(0),
+            Some((by, at)) => {
+                out.push(1);
+                put_varint(&mut out, by);
+                put_time(&mut out, at);
+            }
+        }
+        put_metadata(&mut out, &self.metadata);
+        out.into()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
+        let mut reader = Reader::new(bytes);
+        let updated_at = read_time(&mut reader)?;
+        let reverted = match reader.u8()? {
+            0 => None,
+            _ => Some((reader.varint()?, read_time(&mut reader)?)),
+        };
+        let metadata = read_metadata(&mut reader)?;
+        finished(&reader, Self { updated_at, reverted, metadata })
+    }
+}
+
+/// The collection of ledgers: the key is the name.
+pub(crate) const LEDGERS: u32 = 1;
+
+/// Layout: id, bucket number, first id, features as one byte each, creation as an 8-byte integer, bucket,
+/// metadata.
+pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    put_varint(&mut out, u64::from(info.id));
+    put_varint(&mut out, u64::from(section));
+    let switch = |switch: Switch| u8::from(switch == Switch::On);
+    let features = &info.features;
+    out.extend_from_slice(&[
+        info.first_id.get() as u8,
+        match features.hash_logs {
+            HashLogs::Sync => 0,
+            HashLogs::Async => 1,
+            HashLogs::Disabled => 2,
+        },
+        switch(features.moves_history),
+        switch(features.effective_volumes),
+        switch(features.account_metadata_history),
+        switch(features.transaction_metadata_history),
+    ]);
+    put_time(&mut out, info.added_at);
+    put_prefixed(&mut out, info.bucket.as_str().as_bytes());
+    put_metadata(&mut out, &info.metadata);
+    out
+}
+
+/// Reads what [`encode_ledger`] wrote: the ledger and the number of its bucket.
+pub(crate) fn decode_ledger(name: &[u8], bytes: &[u8]) -> Result<(LedgerInfo, u32), Corrupt> {
+    let name = std::str::from_utf8(name).ok().and_then(|name| LedgerName::parse(name).ok());
+    let name = name.ok_or(Corrupt { what: "ledger name" })?;
+    let mut reader = Reader::new(bytes);
+    let id = reader.varint_u32()?;
+    let section = reader.varint_u32()?;
+    let [first_id, hash_logs, moves, effective, account_metadata, transaction_metadata] = reader.array()?;
+    let switch = |byte: u8| if byte == 0 { Switch::Off } else { Switch::On };
+    let added_at = read_time(&mut reader)?;
+    let bucket = BucketName::parse(read_text(&mut reader)?).map_err(|_| Corrupt { what: "bucket name" })?;
+    let info = LedgerInfo {
+        id,
+        name,
+        bucket,
+        added_at,
+        metadata: read_metadata(&mut reader)?,
+        features: Features {
+            hash_logs: match hash_logs {
+                0 => HashLogs::Sync,
+                1 => HashLogs::Async,
+                2 => HashLogs::Disabled,
+                _ => return Err(Corrupt { what: "feature of a ledger" }),
+            },
+            moves_history: switch(moves),
+            effective_volumes: switch(effective),
+            account_metadata_history: switch(account_metadata),
+            transaction_metadata_history: switch(transaction_metadata),
+        },
+        first_id: if first_id == 0 { FirstId::Zero } else { FirstId::One },
+    };
+    finished(&reader, (info, section))
+}

@@ -1,0 +1,79 @@
+//! Fingerprints: 64 bits that stand for a text in the index.
+//!
+//! They are keyed by the store's secret, so that nobody outside can make two texts collide; where one is
+//! found, the text itself is compared all the same.
+
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+
+use crate::journal::Secret;
+
+/// What a key of the key table names. The number is stored and never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum KeyKind {
+    /// A reference leads to its transaction.
+    Reference = 1,
+    /// An idempotency key leads to the position of its entry.
+    Idempotency = 2,
+    /// An address leads to its account.
+    Address = 3,
+}
+
+/// What a row of the terms or versions tables is about. The number is stored and never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Subject {
+    /// An account.
+    Account = 1,
+    /// A transaction.
+    Transaction = 2,
+    /// The wire hash of a ledger's logs, by log id.
+    WireHash = 3,
+}
+
+/// A ledger's part of a table: the ledger, then the kind.
+pub(crate) fn key_space(ledger: u32, kind: KeyKind) -> u64 {
+    u64::from(ledger) << 8 | kind as u64
+}
+
+/// A ledger's part of a table: the ledger, then the subject.
+pub(crate) fn subject_space(ledger: u32, subject: Subject) -> u64 {
+    u64::from(ledger) << 8 | subject as u64
+}
+
+/// Makes fingerprints for one store.
+#[derive(Clone)]
+pub(crate) struct Fingerprints {
+    first: u64,
+    second: u64,
+}
+
+impl Fingerprints {
+    /// With keys derived from the store's secret.
+    pub(crate) fn new(secret: &Secret) -> Self {
+        let digest = secret.digest(&[b"fingerprints"]);
+        let (first, second) = digest.split_at(8);
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("half of 16 bytes"));
+        Self { first: word(first), second: word(second) }
+    }
+
+    /// Of a text in a space.
+    pub(crate) fn of(&self, space: u64, text: &str) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.first, self.second);
+        hasher.write_u64(space);
+        hasher.write(text.as_bytes());
+        hasher.finish()
+    }
+
+    /// Of a metadata key with its value.
+    pub(crate) fn term(&self, space: u64, key: &str, value: &str) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.first, self.second);
+        hasher.write_u64(space);
+        hasher.write_usize(key.len());
+        hasher.write(key.as_bytes());
+        hasher.write(value.as_bytes());
+        hasher.finish()
+    }
+}
