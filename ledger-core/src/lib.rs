@@ -33,6 +33,6 @@ pub use names::{
 };
 pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, needs};
 pub use rejection::Rejection;
-pub use timestamp::Timestamp;
+pub use timestamp::{Timestamp, TimestampError};
 pub use transaction::{Posting, Postings, Transaction, TransactionId};
 pub use volumes::{HoldingVolumes, Volumes};
