@@ -6,6 +6,7 @@
 
 pub mod limits;
 
+mod address;
 mod amount;
 mod command;
 mod decide;
@@ -19,6 +20,7 @@ mod timestamp;
 mod transaction;
 mod volumes;
 
+pub use address::AddressPattern;
 pub use amount::{Amount, AmountError, Balance};
 pub use command::{
     Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Script, Target,
