@@ -9,7 +9,10 @@ pub mod limits;
 mod address;
 mod amount;
 mod command;
+mod condition;
 mod decide;
+mod field;
+mod filter;
 mod ledger;
 mod log;
 mod metadata;
@@ -26,7 +29,13 @@ pub use command::{
     Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Script, Target,
 };
 pub use compact_str::CompactString;
+pub use condition::{
+    AddressRole, AddressTest, Comparison, Condition, DateField, FilterError, FilterValue, Operator,
+    TextField, TextTest, ValueType,
+};
 pub use decide::{Decision, NewTransaction, REVERTS_KEY, decide};
+pub use field::{Field, Property, Resource};
+pub use filter::{Filter, FilterNode, FilterSubject};
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
 pub use log::{Idempotency, LogEntry, LogId, LogPayload};
 pub use metadata::{Metadata, MetadataValue};
