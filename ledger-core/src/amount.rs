@@ -171,6 +171,11 @@ impl Balance {
         self.0 < IBig::ZERO
     }
 
+    /// The value as `u64`, or `None` if it is negative or larger.
+    pub fn to_u64(&self) -> Option<u64> {
+        u64::try_from(&self.0).ok()
+    }
+
     /// Reads decimal digits with an optional sign.
     ///
     /// # Errors
@@ -186,6 +191,12 @@ impl Balance {
         }
         let magnitude = IBig::from(digits.parse::<Amount>()?.0);
         Ok(Self(if negative { -magnitude } else { magnitude }))
+    }
+}
+
+impl From<Amount> for Balance {
+    fn from(value: Amount) -> Self {
+        Self(IBig::from(value.0))
     }
 }
 

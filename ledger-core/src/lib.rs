@@ -6,9 +6,13 @@
 
 pub mod limits;
 
+mod address;
 mod amount;
 mod command;
+mod condition;
 mod decide;
+mod field;
+mod filter;
 mod ledger;
 mod log;
 mod metadata;
@@ -19,12 +23,19 @@ mod timestamp;
 mod transaction;
 mod volumes;
 
+pub use address::AddressPattern;
 pub use amount::{Amount, AmountError, Balance};
 pub use command::{
     Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Script, Target,
 };
 pub use compact_str::CompactString;
+pub use condition::{
+    AddressRole, AddressTest, Comparison, Condition, DateField, FilterError, FilterValue, Operator,
+    TextField, TextTest, ValueType,
+};
 pub use decide::{Decision, NewTransaction, REVERTS_KEY, decide};
+pub use field::{Field, Property, Resource};
+pub use filter::{Filter, FilterNode, FilterSubject};
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
 pub use log::{Idempotency, LogEntry, LogId, LogPayload};
 pub use metadata::{Metadata, MetadataValue};
@@ -33,6 +44,6 @@ pub use names::{
 };
 pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, needs};
 pub use rejection::Rejection;
-pub use timestamp::Timestamp;
+pub use timestamp::{Timestamp, TimestampError};
 pub use transaction::{Posting, Postings, Transaction, TransactionId};
 pub use volumes::{HoldingVolumes, Volumes};

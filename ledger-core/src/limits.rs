@@ -26,3 +26,9 @@ pub const POSTINGS_MAX: usize = 10_000;
 
 /// Most bytes of keys and values of one set of metadata.
 pub const METADATA_BYTES_MAX: usize = 64 * 1_024;
+
+/// Most nodes of a filter; bounds the work of testing one row.
+pub const FILTER_NODES_MAX: usize = 100;
+
+/// Deepest nesting of a filter, a lone condition being 1; bounds the recursion of its evaluation.
+pub const FILTER_DEPTH_MAX: usize = 10;

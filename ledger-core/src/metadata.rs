@@ -21,6 +21,14 @@ impl MetadataValue {
             Self::Json(_) => None,
         }
     }
+
+    /// The value as the second generation of the API shows it, which knows only text: a string as it is, any
+    /// other value as its compact JSON (`true`, `100`, `["a"]`). Filters and the wire hash compare this.
+    pub fn as_shown(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Json(text) => text,
+        }
+    }
 }
 
 /// Keys with values, ordered bytewise by key, each key once.

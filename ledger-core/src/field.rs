@@ -1,0 +1,242 @@
+//! The properties by which resources are filtered.
+
+use compact_str::CompactString;
+
+use crate::condition::FilterError;
+
+/// What a filter selects from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// Accounts.
+    Accounts,
+    /// Transactions.
+    Transactions,
+    /// Holdings with their volumes, one row each.
+    Volumes,
+    /// Accounts whose balances are summed.
+    AggregatedBalances,
+    /// Entries of a log.
+    Logs,
+    /// Ledgers.
+    Ledgers,
+    /// Schema versions.
+    Schemas,
+}
+
+/// A named property of a resource, by which it is filtered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Property {
+    /// The address of an account, or of the account of a row.
+    Address,
+    /// The source or the destination of some posting.
+    Account,
+    /// The source of some posting.
+    Source,
+    /// The destination of some posting.
+    Destination,
+    /// Metadata, by key.
+    Metadata,
+    /// Balances, by asset.
+    Balance,
+    /// The reference of a transaction.
+    Reference,
+    /// The effective date of a transaction.
+    Timestamp,
+    /// When a transaction was recorded.
+    InsertedAt,
+    /// When an account or a transaction last changed.
+    UpdatedAt,
+    /// When a transaction was reverted.
+    RevertedAt,
+    /// When an account was first used, by effective date.
+    FirstUsage,
+    /// When an account was first recorded.
+    InsertionDate,
+    /// Whether a transaction is reverted.
+    Reverted,
+    /// The number of a transaction or log entry.
+    Id,
+    /// When a log entry was recorded.
+    Date,
+    /// The type of a log entry.
+    Type,
+    /// The bucket of a ledger.
+    Bucket,
+    /// The name of a ledger.
+    Name,
+    /// The features of a ledger, by name.
+    Features,
+    /// The version of a schema.
+    Version,
+    /// When a schema was added.
+    CreatedAt,
+}
+
+impl Property {
+    /// The property of this name that `resource` has.
+    pub fn of(resource: Resource, name: &str) -> Option<Self> {
+        use Resource::{Accounts, AggregatedBalances, Ledgers, Logs, Schemas, Transactions, Volumes};
+        let (property, resources): (_, &[Resource]) = match name {
+            "address" => (Self::Address, &[Accounts, Volumes, AggregatedBalances]),
+            "account" if resource == Volumes => (Self::Address, &[Volumes]),
+            "account" => (Self::Account, &[Transactions]),
+            "source" => (Self::Source, &[Transactions]),
+            "destination" => (Self::Destination, &[Transactions]),
+            "metadata" => (Self::Metadata, &[Accounts, Transactions, Volumes, AggregatedBalances, Ledgers]),
+            "balance" => (Self::Balance, &[Accounts, Volumes]),
+            "reference" => (Self::Reference, &[Transactions]),
+            "timestamp" => (Self::Timestamp, &[Transactions]),
+            "inserted_at" => (Self::InsertedAt, &[Transactions]),
+            "updated_at" => (Self::UpdatedAt, &[Accounts, Transactions]),
+            "reverted_at" => (Self::RevertedAt, &[Transactions]),
+            "first_usage" => (Self::FirstUsage, &[Accounts, Volumes]),
+            "insertion_date" => (Self::InsertionDate, &[Accounts]),
+            "reverted" => (Self::Reverted, &[Transactions]),
+            "id" => (Self::Id, &[Transactions, Logs]),
+            "date" => (Self::Date, &[Logs]),
+            "type" => (Self::Type, &[Logs]),
+            "bucket" => (Self::Bucket, &[Ledgers]),
+            "name" => (Self::Name, &[Ledgers]),
+            "features" => (Self::Features, &[Ledgers]),
+            "version" => (Self::Version, &[Schemas]),
+            "created_at" => (Self::CreatedAt, &[Schemas]),
+            _ => return None,
+        };
+        resources.contains(&resource).then_some(property)
+    }
+
+    /// Its name, as [`Property::of`] reads it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Account => "account",
+            Self::Source => "source",
+            Self::Destination => "destination",
+            Self::Metadata => "metadata",
+            Self::Balance => "balance",
+            Self::Reference => "reference",
+            Self::Timestamp => "timestamp",
+            Self::InsertedAt => "inserted_at",
+            Self::UpdatedAt => "updated_at",
+            Self::RevertedAt => "reverted_at",
+            Self::FirstUsage => "first_usage",
+            Self::InsertionDate => "insertion_date",
+            Self::Reverted => "reverted",
+            Self::Id => "id",
+            Self::Date => "date",
+            Self::Type => "type",
+            Self::Bucket => "bucket",
+            Self::Name => "name",
+            Self::Features => "features",
+            Self::Version => "version",
+            Self::CreatedAt => "created_at",
+        }
+    }
+
+    const fn has_keys(self) -> bool {
+        matches!(self, Self::Metadata | Self::Balance | Self::Features)
+    }
+}
+
+/// A property, and for those that are maps the key of one value in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    resource: Resource,
+    property: Property,
+    key: Option<CompactString>,
+}
+
+impl Field {
+    /// Reads `property` or `property[key]`; the key may hold any characters.
+    ///
+    /// # Errors
+    ///
+    /// [`FilterError::UnknownField`] if the resource has no such property, or if a property that is no map
+    /// is given a key.
+    pub fn parse(resource: Resource, text: &str) -> Result<Self, FilterError> {
+        let (name, key) = match text.split_once('[') {
+            Some((name, rest)) => (name, rest.strip_suffix(']').filter(|key| !key.is_empty())),
+            None => (text, None),
+        };
+        match Property::of(resource, name) {
+            Some(property) if name.len() == text.len() || (property.has_keys() && key.is_some()) => {
+                Ok(Self { resource, property, key: key.map(CompactString::new) })
+            }
+            _ => Err(FilterError::UnknownField { name: text.to_owned() }),
+        }
+    }
+
+    /// What it belongs to.
+    pub fn resource(&self) -> Resource {
+        self.resource
+    }
+
+    /// The property.
+    pub fn property(&self) -> Property {
+        self.property
+    }
+
+    /// The key, where one was given.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_known_per_resource() {
+        use Resource::*;
+        for (resource, key) in [
+            (Accounts, "address"),
+            (Accounts, "balance[USD/2]"),
+            (Accounts, "metadata[a[0].b]]"),
+            (Transactions, "account"),
+            (Volumes, "account"),
+            (Ledgers, "features[HASH_LOGS]"),
+            (Logs, "type"),
+            (Schemas, "created_at"),
+        ] {
+            assert!(Field::parse(resource, key).is_ok(), "{resource:?} {key}");
+        }
+        for (resource, key) in [
+            (Accounts, "account"),
+            (Accounts, "address[x]"),
+            (Accounts, "metadata["),
+            (Accounts, "metadata[]"),
+            (Accounts, "metadata[a"),
+            (Accounts, "metadata[a]b"),
+            (AggregatedBalances, "balance[USD]"),
+            (Ledgers, "id"),
+            (Transactions, ""),
+        ] {
+            let error = FilterError::UnknownField { name: key.to_owned() };
+            assert_eq!(Field::parse(resource, key), Err(error), "{resource:?}");
+        }
+        let field = Field::parse(Accounts, "metadata[a[0].b]]").unwrap();
+        assert_eq!(field.key(), Some("a[0].b]"));
+    }
+
+    #[test]
+    fn every_property_is_found_by_its_name() {
+        use Resource::*;
+        let all = [Accounts, Transactions, Volumes, AggregatedBalances, Logs, Ledgers, Schemas];
+        let counts = all.map(|resource| {
+            let names = "address account source destination metadata balance reference timestamp inserted_at \
+                         updated_at reverted_at first_usage insertion_date reverted id date type bucket name \
+                         features version created_at";
+            names
+                .split(' ')
+                .filter(|name| {
+                    let found = Property::of(resource, name);
+                    let account_of_a_row = resource == Volumes && *name == "account";
+                    assert!(found.is_none_or(|found| account_of_a_row || found.name() == *name));
+                    found.is_some()
+                })
+                .count()
+        });
+        assert_eq!(counts, [6, 11, 5, 2, 3, 4, 2]);
+    }
+}
