@@ -4,9 +4,9 @@ mod codec;
 mod entry;
 mod error;
 mod journal;
-// mod query;
+mod query;
 mod submission;
 
 pub use error::{OpenError, ReadError, WriteError};
-// pub use query::*;
+pub use query::*;
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};

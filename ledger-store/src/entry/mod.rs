@@ -8,6 +8,7 @@ mod amounts;
 mod record;
 mod section;
 
+pub(crate) use amounts::{put_amount, read_amount};
 pub(crate) use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord, Move,
     NameRef, Record,

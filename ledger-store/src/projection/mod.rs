@@ -1,0 +1,7 @@
+//! From entries to rows.
+
+mod pages;
+mod piece;
+
+pub(crate) use pages::{AccountPage, HoldingPage, PAGE_PLACES, StoredAccount, StoredHolding, page_key};
+pub(crate) use piece::{NewAccount, NewHolding, Piece, PieceBuilder, PieceMark, StoredDocument};

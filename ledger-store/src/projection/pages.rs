@@ -1,0 +1,375 @@
+//! Pages of 64 accounts or holdings by their dense numbers.
+//!
+//! ```text
+//! holdings page := 64 * { account:u32 asset:u32 ordinal:u32 input:u64 output:u64 } extras
+//!                  little-endian; ordinal 0 is an empty place
+//! extras        := { place:u8 flags:u8 [input:amount output:amount] [displaced count, input, output] }
+//!                  flags: 1 the volumes stand here, since one exceeds 64 bits; 2 displaced sums stand here
+//! accounts page := { place:u8 first usage:i64 address:text holdings:varint { asset:varint holding:varint } }
+//!                  ascending by place; holdings ascending by asset
+//! ```
+
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+use ledger_core::{Timestamp, Volumes};
+
+use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
+use crate::entry::{put_amount, read_amount};
+use crate::index::{DisplacedSums, Quantity};
+
+/// How many numbers share a page.
+pub(crate) const PAGE_PLACES: u32 = 64;
+
+const HOLDING_BYTES: usize = 28;
+const HOLDINGS_BYTES: usize = HOLDING_BYTES * PAGE_PLACES as usize;
+const LARGE: u8 = 1;
+const DISPLACED: u8 = 2;
+
+/// The key of the page that holds a number.
+pub(crate) fn page_key(ledger: u32, number: u32) -> [u8; 8] {
+    let mut key = [0; 8];
+    key[..4].copy_from_slice(&ledger.to_be_bytes());
+    key[4..].copy_from_slice(&(number / PAGE_PLACES).to_be_bytes());
+    key
+}
+
+/// A holding as it stands in the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredHolding {
+    /// Its account's number.
+    pub(crate) account: u32,
+    /// Its asset's number.
+    pub(crate) asset: u32,
+    /// How many transactions touched it.
+    pub(crate) ordinal: u32,
+    /// Its totals.
+    pub(crate) volumes: Volumes,
+    /// Totals of its displaced transactions.
+    pub(crate) displaced: Option<Box<DisplacedSums>>,
+}
+
+/// An account as it stands in the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredAccount {
+    /// Its address.
+    pub(crate) address: CompactString,
+    /// As in its document.
+    pub(crate) first_usage: Timestamp,
+    /// Asset and holding numbers, ascending by asset.
+    pub(crate) holdings: Vec<(u32, u32)>,
+}
+
+/// Reads and changes a page of holdings.
+pub(crate) struct HoldingPage {
+    bytes: Vec<u8>,
+    extras: BTreeMap<u8, Extra>,
+}
+
+#[derive(Clone, Debug)]
+struct Extra {
+    large: Option<Volumes>,
+    displaced: Option<Box<DisplacedSums>>,
+}
+
+impl HoldingPage {
+    /// A page without holdings.
+    pub(crate) fn empty() -> Self {
+        Self { bytes: vec![0; HOLDINGS_BYTES], extras: BTreeMap::new() }
+    }
+
+    /// A stored page.
+    pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
+        let (fixed, rest) = stored.split_at_checked(HOLDINGS_BYTES).ok_or(Corrupt { what: "page of holdings" })?;
+        let mut page = Self { bytes: fixed.to_vec(), extras: BTreeMap::new() };
+        let mut reader = Reader::new(rest);
+        while !reader.is_empty() {
+            let (place, extra) = read_extra(&mut reader)?;
+            page.extras.insert(place, extra);
+        }
+        Ok(page)
+    }
+
+    /// One holding of a stored page.
+    pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredHolding>, Corrupt> {
+        let (fixed, rest) = stored.split_at_checked(HOLDINGS_BYTES).ok_or(Corrupt { what: "page of holdings" })?;
+        let place = number % PAGE_PLACES;
+        let Some(mut holding) = read_fixed(fixed, place as usize)? else { return Ok(None) };
+        let mut reader = Reader::new(rest);
+        while !reader.is_empty() {
+            let (at, extra) = read_extra(&mut reader)?;
+            if u32::from(at) == place {
+                extra.put_into(&mut holding);
+            }
+        }
+        Ok(Some(holding))
+    }
+
+    /// Every holding of a stored page with its place.
+    pub(crate) fn all(stored: &[u8]) -> Result<Vec<(u32, StoredHolding)>, Corrupt> {
+        let page = Self::decode(stored)?;
+        let mut all = Vec::with_capacity(PAGE_PLACES as usize);
+        for place in 0..PAGE_PLACES {
+            if let Some(mut holding) = read_fixed(&page.bytes, place as usize)? {
+                if let Some(extra) = page.extras.get(&(place as u8)) {
+                    extra.clone().put_into(&mut holding);
+                }
+                all.push((place, holding));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The account and asset of a holding that is here.
+    pub(crate) fn identity(&self, number: u32) -> Result<Option<(u32, u32)>, Corrupt> {
+        let at = (number % PAGE_PLACES) as usize * HOLDING_BYTES;
+        let mut reader = LittleEndian(&self.bytes[at..at + HOLDING_BYTES]);
+        let (account, asset, ordinal) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        Ok((ordinal > 0).then_some((account, asset)))
+    }
+
+    /// Puts a holding as it stands now.
+    pub(crate) fn put(
+        &mut self,
+        number: u32,
+        (account, asset): (u32, u32),
+        ordinal: u32,
+        (input, output): (&Quantity, &Quantity),
+        displaced: Option<&DisplacedSums>,
+    ) {
+        let place = (number % PAGE_PLACES) as u8;
+        let (small_input, small_output, large) = match (input.as_u64(), output.as_u64()) {
+            (Some(input), Some(output)) => (input, output, None),
+            _ => (0, 0, Some(Volumes { input: input.to_amount(), output: output.to_amount() })),
+        };
+        let at = usize::from(place) * HOLDING_BYTES;
+        let bytes = &mut self.bytes[at..at + HOLDING_BYTES];
+        bytes[..4].copy_from_slice(&account.to_le_bytes());
+        bytes[4..8].copy_from_slice(&asset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&ordinal.to_le_bytes());
+        bytes[12..20].copy_from_slice(&small_input.to_le_bytes());
+        bytes[20..28].copy_from_slice(&small_output.to_le_bytes());
+        if large.is_some() || displaced.is_some() {
+            self.extras.insert(place, Extra { large, displaced: displaced.cloned().map(Box::new) });
+        }
+    }
+
+    /// The page to store.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut out = self.bytes;
+        for (place, extra) in self.extras {
+            out.push(place);
+            out.push(u8::from(extra.large.is_some()) * LARGE + u8::from(extra.displaced.is_some()) * DISPLACED);
+            if let Some(volumes) = extra.large {
+                put_amount(&mut out, &volumes.input);
+                put_amount(&mut out, &volumes.output);
+            }
+            if let Some(displaced) = extra.displaced {
+                put_varint(&mut out, u64::from(displaced.count));
+                displaced.input.put(&mut out);
+                displaced.output.put(&mut out);
+            }
+        }
+        out
+    }
+}
+
+impl Extra {
+    fn put_into(self, holding: &mut StoredHolding) {
+        if let Some(volumes) = self.large {
+            holding.volumes = volumes;
+        }
+        holding.displaced = self.displaced;
+    }
+}
+
+fn read_extra(reader: &mut Reader<'_>) -> Result<(u8, Extra), Corrupt> {
+    let place = reader.u8()?;
+    let flags = reader.u8()?;
+    let large = if flags & LARGE != 0 {
+        Some(Volumes { input: read_amount(reader)?, output: read_amount(reader)? })
+    } else {
+        None
+    };
+    let displaced = if flags & DISPLACED != 0 {
+        let count = reader.varint_u32()?;
+        Some(Box::new(DisplacedSums { input: Quantity::read(reader)?, output: Quantity::read(reader)?, count }))
+    } else {
+        None
+    };
+    Ok((place, Extra { large, displaced }))
+}
+
+fn read_fixed(fixed: &[u8], place: usize) -> Result<Option<StoredHolding>, Corrupt> {
+    let at = place * HOLDING_BYTES;
+    let mut reader = LittleEndian(fixed.get(at..at + HOLDING_BYTES).ok_or(Corrupt { what: "page of holdings" })?);
+    let holding = StoredHolding {
+        account: reader.u32()?,
+        asset: reader.u32()?,
+        ordinal: reader.u32()?,
+        volumes: Volumes { input: reader.u64()?.into(), output: reader.u64()?.into() },
+        displaced: None,
+    };
+    Ok((holding.ordinal > 0).then_some(holding))
+}
+
+struct LittleEndian<'a>(&'a [u8]);
+
+impl LittleEndian<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Corrupt> {
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(Corrupt { what: "page of holdings" })?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn u32(&mut self) -> Result<u32, Corrupt> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, Corrupt> {
+        self.array().map(u64::from_le_bytes)
+    }
+}
+
+/// Reads and changes a page of accounts.
+#[derive(Default)]
+pub(crate) struct AccountPage(BTreeMap<u8, StoredAccount>);
+
+impl AccountPage {
+    /// A stored page.
+    pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
+        let mut reader = Reader::new(stored);
+        let mut page = BTreeMap::new();
+        while !reader.is_empty() {
+            let (place, account) = read_account(&mut reader)?;
+            page.insert(place, account);
+        }
+        Ok(Self(page))
+    }
+
+    /// One account of a stored page.
+    pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredAccount>, Corrupt> {
+        let mut reader = Reader::new(stored);
+        while !reader.is_empty() {
+            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % PAGE_PLACES {
+                return read_account(&mut reader).map(|(_, account)| Some(account));
+            }
+            skip_account(&mut reader)?;
+        }
+        Ok(None)
+    }
+
+    /// The address of one account of a stored page.
+    pub(crate) fn find_address(stored: &[u8], number: u32) -> Result<Option<CompactString>, Corrupt> {
+        let mut reader = Reader::new(stored);
+        while !reader.is_empty() {
+            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % PAGE_PLACES {
+                reader.bytes(9)?;
+                return read_address(&mut reader).map(Some);
+            }
+            skip_account(&mut reader)?;
+        }
+        Ok(None)
+    }
+
+    /// The account with a number, made with `new` if it is not here.
+    pub(crate) fn entry(&mut self, number: u32, new: impl FnOnce() -> StoredAccount) -> &mut StoredAccount {
+        self.0.entry((number % PAGE_PLACES) as u8).or_insert_with(new)
+    }
+
+    /// The account with a number, if it is here.
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut StoredAccount> {
+        self.0.get_mut(&((number % PAGE_PLACES) as u8))
+    }
+
+    /// Every account with its place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &StoredAccount)> {
+        self.0.iter().map(|(place, account)| (u32::from(*place), account))
+    }
+
+    /// The page to store.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.0.len() * 48);
+        for (place, account) in &self.0 {
+            out.push(*place);
+            out.extend_from_slice(&account.first_usage.as_micros().to_be_bytes());
+            put_prefixed(&mut out, account.address.as_bytes());
+            put_varint(&mut out, account.holdings.len() as u64);
+            for (asset, holding) in &account.holdings {
+                put_varint(&mut out, u64::from(*asset));
+                put_varint(&mut out, u64::from(*holding));
+            }
+        }
+        out
+    }
+}
+
+fn read_address(reader: &mut Reader<'_>) -> Result<CompactString, Corrupt> {
+    CompactString::from_utf8(reader.prefixed()?).map_err(|_| Corrupt { what: "address is not UTF-8" })
+}
+
+fn read_account(reader: &mut Reader<'_>) -> Result<(u8, StoredAccount), Corrupt> {
+    let place = reader.u8()?;
+    let first_usage = Timestamp::from_micros(i64::from_be_bytes(reader.array()?));
+    let address = read_address(reader)?;
+    let count = reader.varint()?;
+    let mut holdings = Vec::with_capacity(count.min(64) as usize);
+    for _ in 0..count {
+        holdings.push((reader.varint_u32()?, reader.varint_u32()?));
+    }
+    Ok((place, StoredAccount { address, first_usage, holdings }))
+}
+
+fn skip_account(reader: &mut Reader<'_>) -> Result<(), Corrupt> {
+    reader.bytes(9)?;
+    reader.prefixed()?;
+    for _ in 0..reader.varint()? {
+        reader.varint()?;
+        reader.varint()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quantity(text: &str) -> Quantity {
+        Quantity::from(&text.parse::<ledger_core::Amount>().expect("digits"))
+    }
+
+    #[test]
+    fn a_holding_reads_back_at_any_size() {
+        let mut page = HoldingPage::empty();
+        let sums = DisplacedSums { input: quantity("5"), output: quantity(&"8".repeat(40)), count: 3 };
+        page.put(64, (1, 2), 1, (&quantity("100"), &quantity("0")), None);
+        page.put(65, (3, 4), 2, (&quantity(&"9".repeat(50)), &quantity("1")), Some(&sums));
+        page.put(127, (5, 6), 3, (&quantity("18446744073709551615"), &quantity("7")), Some(&sums));
+        let stored = page.encode();
+        let again = HoldingPage::decode(&stored).expect("what was written").encode();
+        assert_eq!(stored, again);
+        let large = HoldingPage::find(&stored, 65).expect("what was written").expect("it was put");
+        assert_eq!((large.account, large.asset, large.ordinal), (3, 4, 2));
+        assert_eq!(large.volumes.input.to_string(), "9".repeat(50));
+        assert_eq!(large.displaced.as_deref(), Some(&sums));
+        assert_eq!(HoldingPage::find(&stored, 66), Ok(None));
+        assert_eq!(HoldingPage::all(&stored).expect("what was written").len(), 3);
+    }
+
+    #[test]
+    fn an_account_reads_back_with_its_holdings() {
+        let mut page = AccountPage::default();
+        for number in [64, 70, 127] {
+            page.entry(number, || StoredAccount {
+                address: CompactString::from(format!("users:{number}")),
+                first_usage: Timestamp::from_micros(-5),
+                holdings: vec![(0, number), (9, number + 1)],
+            });
+        }
+        let stored = page.encode();
+        let found = AccountPage::find(&stored, 70).expect("what was written").expect("it was put");
+        assert_eq!((found.address.as_str(), found.holdings.as_slice()), ("users:70", [(0, 70), (9, 71)].as_slice()));
+        assert_eq!(AccountPage::find_address(&stored, 127).expect("what was written").as_deref(), Some("users:127"));
+        assert_eq!(AccountPage::find(&stored, 71), Ok(None));
+    }
+}

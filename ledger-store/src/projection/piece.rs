@@ -1,0 +1,323 @@
+//! The rows of some consecutive entries, sorted, in memory and immutable.
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+
+use crate::index::{
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TermRow, TransactionRow, VersionRow, merge_pieces,
+    piece_bytes, seal_piece,
+};
+
+/// An account that an entry was the first to name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewAccount {
+    /// The ledger.
+    pub(crate) ledger: u32,
+    /// The account's number in it.
+    pub(crate) account: u32,
+    /// The address.
+    pub(crate) address: CompactString,
+}
+
+/// A holding that an entry was the first to touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewHolding {
+    /// The ledger.
+    pub(crate) ledger: u32,
+    /// The holding's number in it.
+    pub(crate) holding: u32,
+    /// The account's number.
+    pub(crate) account: u32,
+    /// The asset's number.
+    pub(crate) asset: u32,
+}
+
+/// A document as it stands after some entry; `None` where it was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredDocument {
+    /// The collection.
+    pub(crate) collection: u32,
+    /// The key in it.
+    pub(crate) key: Box<[u8]>,
+    /// The document.
+    pub(crate) value: Option<Box<[u8]>>,
+}
+
+/// Sorted rows of every table.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) history: Arc<[HistoryRow]>,
+    pub(crate) displaced: Arc<[DisplacedRow]>,
+    pub(crate) keys: Arc<[KeyRow]>,
+    pub(crate) terms: Arc<[TermRow]>,
+    pub(crate) logs: Arc<[LogRow]>,
+    pub(crate) transactions: Arc<[TransactionRow]>,
+    pub(crate) versions: Arc<[VersionRow]>,
+    pub(crate) effective: Arc<[EffectiveRow]>,
+    /// Ascending by ledger and address.
+    pub(crate) accounts: Arc<[NewAccount]>,
+    /// The same accounts as places in `accounts`, ascending by ledger and number.
+    pub(crate) accounts_by_number: Arc<[u32]>,
+    /// Ascending by ledger and holding.
+    pub(crate) holdings: Arc<[NewHolding]>,
+    /// The same holdings as places in `holdings`, ascending by ledger, account and asset.
+    pub(crate) holdings_by_account: Arc<[u32]>,
+    /// In order of their entries.
+    pub(crate) documents: Arc<[StoredDocument]>,
+    /// Rows of all tables.
+    pub(crate) rows: usize,
+    /// Bytes of all of it in memory.
+    pub(crate) bytes: usize,
+}
+
+/// Gathers rows in the order of their entries.
+#[derive(Default, Debug)]
+pub(crate) struct PieceBuilder {
+    pub(crate) history: Vec<HistoryRow>,
+    pub(crate) displaced: Vec<DisplacedRow>,
+    pub(crate) keys: Vec<KeyRow>,
+    pub(crate) terms: Vec<TermRow>,
+    pub(crate) logs: Vec<LogRow>,
+    pub(crate) transactions: Vec<TransactionRow>,
+    pub(crate) versions: Vec<VersionRow>,
+    pub(crate) effective: Vec<EffectiveRow>,
+    pub(crate) accounts: Vec<NewAccount>,
+    pub(crate) holdings: Vec<NewHolding>,
+    pub(crate) documents: Vec<StoredDocument>,
+}
+
+/// A place to return to, see [`PieceBuilder::mark`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PieceMark([usize; 11]);
+
+impl PieceBuilder {
+    /// Remembers this state, to return to with [`PieceBuilder::reset`].
+    pub(crate) fn mark(&self) -> PieceMark {
+        PieceMark([
+            self.history.len(),
+            self.displaced.len(),
+            self.keys.len(),
+            self.terms.len(),
+            self.logs.len(),
+            self.transactions.len(),
+            self.versions.len(),
+            self.effective.len(),
+            self.accounts.len(),
+            self.holdings.len(),
+            self.documents.len(),
+        ])
+    }
+
+    /// Drops what was added since the mark.
+    pub(crate) fn reset(&mut self, mark: PieceMark) {
+        let PieceMark(
+            [
+                history,
+                displaced,
+                keys,
+                terms,
+                logs,
+                transactions,
+                versions,
+                effective,
+                accounts,
+                holdings,
+                documents,
+            ],
+        ) = mark;
+        self.history.truncate(history);
+        self.displaced.truncate(displaced);
+        self.keys.truncate(keys);
+        self.terms.truncate(terms);
+        self.logs.truncate(logs);
+        self.transactions.truncate(transactions);
+        self.versions.truncate(versions);
+        self.effective.truncate(effective);
+        self.accounts.truncate(accounts);
+        self.holdings.truncate(holdings);
+        self.documents.truncate(documents);
+    }
+
+    /// Sorts everything and fixes it for readers.
+    pub(crate) fn seal(self) -> Piece {
+        let Self {
+            history,
+            displaced,
+            keys,
+            terms,
+            logs,
+            transactions,
+            versions,
+            effective,
+            mut accounts,
+            mut holdings,
+            documents,
+        } = self;
+        accounts.sort_unstable_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
+        holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
+        Piece::of(Parts {
+            history: sealed(history),
+            displaced: sealed(displaced),
+            keys: sealed(keys),
+            terms: sealed(terms),
+            logs: sealed(logs),
+            transactions: sealed(transactions),
+            versions: sealed(versions),
+            effective: sealed(effective),
+            accounts,
+            holdings,
+            documents,
+        })
+    }
+}
+
+fn sealed<R: Row>(mut rows: Vec<R>) -> Arc<[R]> {
+    if !rows.is_sorted_by_key(Row::key) {
+        rows.sort_unstable_by_key(Row::key);
+    }
+    seal_piece(rows)
+}
+
+struct Parts {
+    history: Arc<[HistoryRow]>,
+    displaced: Arc<[DisplacedRow]>,
+    keys: Arc<[KeyRow]>,
+    terms: Arc<[TermRow]>,
+    logs: Arc<[LogRow]>,
+    transactions: Arc<[TransactionRow]>,
+    versions: Arc<[VersionRow]>,
+    effective: Arc<[EffectiveRow]>,
+    accounts: Vec<NewAccount>,
+    holdings: Vec<NewHolding>,
+    documents: Vec<StoredDocument>,
+}
+
+impl Piece {
+    fn of(parts: Parts) -> Self {
+        let Parts {
+            history,
+            displaced,
+            keys,
+            terms,
+            logs,
+            transactions,
+            versions,
+            effective,
+            accounts,
+            holdings,
+            documents,
+        } = parts;
+        let mut accounts_by_number: Vec<u32> = (0..accounts.len() as u32).collect();
+        accounts_by_number.sort_unstable_by_key(|at| {
+            let account = &accounts[*at as usize];
+            (account.ledger, account.account)
+        });
+        let mut holdings_by_account: Vec<u32> = (0..holdings.len() as u32).collect();
+        holdings_by_account.sort_unstable_by_key(|at| {
+            let holding = &holdings[*at as usize];
+            (holding.ledger, holding.account, holding.asset)
+        });
+        let document_bytes: usize = documents
+            .iter()
+            .map(|document| {
+                size_of::<StoredDocument>() + document.key.len() + document.value.as_ref().map_or(0, |v| v.len())
+            })
+            .sum();
+        let bytes = piece_bytes(&history)
+            + piece_bytes(&displaced)
+            + piece_bytes(&keys)
+            + piece_bytes(&terms)
+            + piece_bytes(&logs)
+            + piece_bytes(&transactions)
+            + piece_bytes(&versions)
+            + piece_bytes(&effective)
+            + accounts.len() * (size_of::<NewAccount>() + 4)
+            + holdings.len() * (size_of::<NewHolding>() + 4)
+            + document_bytes;
+        let rows = history.len()
+            + displaced.len()
+            + keys.len()
+            + terms.len()
+            + logs.len()
+            + transactions.len()
+            + versions.len()
+            + effective.len()
+            + accounts.len()
+            + holdings.len()
+            + documents.len();
+        Self {
+            history,
+            displaced,
+            keys,
+            terms,
+            logs,
+            transactions,
+            versions,
+            effective,
+            accounts: accounts.into(),
+            accounts_by_number: accounts_by_number.into(),
+            holdings: holdings.into(),
+            holdings_by_account: holdings_by_account.into(),
+            documents: documents.into(),
+            rows,
+            bytes,
+        }
+    }
+
+    /// One piece with the rows of all, which are in order of age.
+    pub(crate) fn merge(pieces: &[Arc<Piece>]) -> Self {
+        fn all<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &Arc<[R]>) -> Arc<[R]> {
+            merge_pieces(pieces.iter().map(|piece| table(piece).clone()).filter(|rows| !rows.is_empty()).collect())
+        }
+        let mut accounts: Vec<NewAccount> = pieces.iter().flat_map(|piece| piece.accounts.iter().cloned()).collect();
+        accounts.sort_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
+        let mut holdings: Vec<NewHolding> = pieces.iter().flat_map(|piece| piece.holdings.iter().copied()).collect();
+        holdings.sort_by_key(|holding| (holding.ledger, holding.holding));
+        Self::of(Parts {
+            history: all(pieces, |piece| &piece.history),
+            displaced: all(pieces, |piece| &piece.displaced),
+            keys: all(pieces, |piece| &piece.keys),
+            terms: all(pieces, |piece| &piece.terms),
+            logs: all(pieces, |piece| &piece.logs),
+            transactions: all(pieces, |piece| &piece.transactions),
+            versions: all(pieces, |piece| &piece.versions),
+            effective: all(pieces, |piece| &piece.effective),
+            accounts,
+            holdings,
+            documents: pieces.iter().flat_map(|piece| piece.documents.iter().cloned()).collect(),
+        })
+    }
+
+    /// The place in `accounts` of an account with this number.
+    pub(crate) fn account(&self, ledger: u32, account: u32) -> Option<&NewAccount> {
+        self.accounts_by_number
+            .binary_search_by_key(&(ledger, account), |at| {
+                let account = &self.accounts[*at as usize];
+                (account.ledger, account.account)
+            })
+            .ok()
+            .map(|at| &self.accounts[self.accounts_by_number[at] as usize])
+    }
+
+    /// The account with this address.
+    pub(crate) fn account_at(&self, ledger: u32, address: &str) -> Option<&NewAccount> {
+        self.accounts
+            .binary_search_by(|account| (account.ledger, account.address.as_str()).cmp(&(ledger, address)))
+            .ok()
+            .map(|at| &self.accounts[at])
+    }
+
+    /// New holdings of an account, ascending by asset number.
+    pub(crate) fn holdings_of(&self, ledger: u32, account: u32) -> impl Iterator<Item = &NewHolding> {
+        let key = |at: &u32| {
+            let holding = &self.holdings[*at as usize];
+            (holding.ledger, holding.account)
+        };
+        let start = self.holdings_by_account.partition_point(|at| key(at) < (ledger, account));
+        self.holdings_by_account[start..]
+            .iter()
+            .take_while(move |at| key(at) == (ledger, account))
+            .map(|at| &self.holdings[*at as usize])
+    }
+}

@@ -1,0 +1,107 @@
+//! What was written since the index was last flushed, by key.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hash};
+
+use compact_str::CompactString;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+/// A map whose entries are dropped when the flush that holds them is done.
+///
+/// There is one generation for the rows that gather now, and one for each flush that is under way.
+pub(crate) struct Recent<K, V> {
+    generations: VecDeque<(u64, HashTable<(K, V)>)>,
+    hasher: RandomState,
+}
+
+impl<K: Eq + Hash, V> Recent<K, V> {
+    /// Empty; what is put first belongs to `flush`.
+    pub(crate) fn new(flush: u64) -> Self {
+        Self { generations: VecDeque::from([(flush, HashTable::new())]), hasher: RandomState::default() }
+    }
+
+    /// What was put last under a key.
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        if self.generations.iter().all(|(_, table)| table.is_empty()) {
+            return None;
+        }
+        let hash = self.hasher.hash_one(key);
+        self.generations
+            .iter()
+            .rev()
+            .find_map(|(_, table)| table.find(hash, |(have, _)| have == key).map(|(_, value)| value))
+    }
+
+    /// Puts a value; what stood under the key in this generation is returned.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let hash = self.hasher.hash_one(&key);
+        let hasher = &self.hasher;
+        let (_, table) = self.generations.back_mut().expect("there is always a generation");
+        if let Some((_, have)) = table.find_mut(hash, |(have, _)| *have == key) {
+            return Some(std::mem::replace(have, value));
+        }
+        table.insert_unique(hash, (key, value), |(key, _)| hasher.hash_one(key));
+        None
+    }
+
+    /// Takes back what [`Recent::insert`] put.
+    pub(crate) fn undo(&mut self, key: &K, previous: Option<V>) {
+        let hash = self.hasher.hash_one(key);
+        let (_, table) = self.generations.back_mut().expect("there is always a generation");
+        if let Ok(mut entry) = table.find_entry(hash, |(have, _)| have == key) {
+            match previous {
+                Some(value) => entry.get_mut().1 = value,
+                None => {
+                    entry.remove();
+                }
+            }
+        }
+    }
+
+    /// From now on what is put belongs to `flush`.
+    pub(crate) fn begin(&mut self, flush: u64) {
+        self.generations.push_back((flush, HashTable::new()));
+    }
+
+    /// Drops what flushes up to `flushed` hold.
+    pub(crate) fn release(&mut self, flushed: u64) {
+        while self.generations.len() > 1 && self.generations.front().is_some_and(|(flush, _)| *flush <= flushed) {
+            self.generations.pop_front();
+        }
+    }
+}
+
+/// A reference or an idempotency key that was used recently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecentKey {
+    /// The transaction, or the position of the entry.
+    pub(crate) value: u64,
+    /// With what hash an idempotency key came.
+    pub(crate) hash: CompactString,
+}
+
+/// By space (a ledger and a kind of key) and text: exact, no fingerprint.
+pub(crate) type RecentKeys = Recent<(u64, CompactString), RecentKey>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_flush_holds_is_forgotten_and_nothing_else() {
+        let mut recent: Recent<u64, u64> = Recent::new(1);
+        recent.insert(1, 10);
+        recent.begin(2);
+        recent.insert(2, 20);
+        assert_eq!(recent.insert(1, 11), None, "the older generation is not touched");
+        assert_eq!((recent.get(&1), recent.get(&2)), (Some(&11), Some(&20)));
+        recent.release(1);
+        assert_eq!((recent.get(&1), recent.get(&2)), (Some(&11), Some(&20)));
+        recent.undo(&1, None);
+        assert_eq!(recent.get(&1), None);
+        recent.begin(3);
+        recent.release(2);
+        assert_eq!(recent.get(&2), None);
+    }
+}
