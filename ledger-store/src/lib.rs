@@ -1,1 +1,5 @@
 //! Embedded, durable double-entry ledger.
+
+mod codec;
+#[allow(dead_code, unused_imports)]
+mod index;
