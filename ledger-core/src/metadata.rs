@@ -14,6 +14,13 @@ pub enum MetadataValue {
 }
 
 impl MetadataValue {
+    /// The value as the second generation of the API shows it: a string as it is, anything else as its JSON.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Json(text) => text,
+        }
+    }
+
     /// The text, if this is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {

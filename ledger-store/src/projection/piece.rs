@@ -268,7 +268,9 @@ impl Piece {
     /// One piece with the rows of all, which are in order of age.
     pub(crate) fn merge(pieces: &[Arc<Piece>]) -> Self {
         fn all<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &Arc<[R]>) -> Arc<[R]> {
-            merge_pieces(pieces.iter().map(|piece| table(piece).clone()).filter(|rows| !rows.is_empty()).collect())
+            let rows: Vec<Arc<[R]>> =
+                pieces.iter().map(|piece| table(piece).clone()).filter(|rows| !rows.is_empty()).collect();
+            merge_pieces(&rows)
         }
         let mut accounts: Vec<NewAccount> = pieces.iter().flat_map(|piece| piece.accounts.iter().cloned()).collect();
         accounts.sort_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));

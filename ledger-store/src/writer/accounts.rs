@@ -14,7 +14,7 @@ use crate::documents::AccountDocument;
 use crate::index::DisplacedSums;
 
 /// An account's place in the table. It is valid until the next eviction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place(u32);
 
 /// What the writer knows of an account.
@@ -30,11 +30,22 @@ pub(crate) struct AccountState {
     pub(crate) first_usage: Timestamp,
     /// Its holdings, ascending by asset number.
     pub(crate) holdings: SmallVec<[HoldingState; 1]>,
-    /// Its document, if it was needed: the residence rule holds for it too.
-    pub(crate) document: Option<Box<AccountDocument>>,
+    /// Its document.
+    pub(crate) document: DocumentState,
     /// The flush that will hold its last change.
     changed_in: u64,
     used: bool,
+}
+
+/// What the writer knows of an account's document.
+#[derive(Clone, Debug)]
+pub(crate) enum DocumentState {
+    /// It stands in the index.
+    Stored,
+    /// The account has no metadata and was first named at this date, not long ago.
+    Plain(Timestamp),
+    /// This is it.
+    Loaded(Box<AccountDocument>),
 }
 
 /// An asset in an account.
@@ -61,9 +72,12 @@ impl AccountState {
     fn bytes(&self) -> usize {
         let spilled = if self.holdings.spilled() { self.holdings.len() * size_of::<HoldingState>() } else { 0 };
         let address = if self.address.is_heap_allocated() { self.address.len() } else { 0 };
-        let document = self.document.as_ref().map_or(0, |document| {
-            size_of::<AccountDocument>() + document.metadata.text_bytes() + 64 * document.metadata.len()
-        });
+        let document = match &self.document {
+            DocumentState::Stored | DocumentState::Plain(_) => 0,
+            DocumentState::Loaded(document) => {
+                size_of::<AccountDocument>() + document.metadata.text_bytes() + 64 * document.metadata.len()
+            }
+        };
         spilled + address + document
     }
 }
@@ -135,7 +149,7 @@ impl AccountTable {
             address: new.address,
             first_usage: new.first_usage,
             holdings: new.holdings,
-            document: None,
+            document: new.document,
             changed_in: flush,
             used: true,
         };
@@ -165,6 +179,24 @@ impl AccountTable {
             self.heap_bytes = self.heap_bytes.saturating_sub(account.bytes());
             self.free.push(place.0);
         }
+    }
+
+    /// Keeps a document that was read: no change.
+    pub(crate) fn set_document(&mut self, place: Place, document: AccountDocument) {
+        let account = self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let before = account.bytes();
+        account.document = DocumentState::Loaded(Box::new(document));
+        self.heap_bytes = (self.heap_bytes + account.bytes()).saturating_sub(before);
+    }
+
+    /// Changes a document that was loaded. The caller says which flush will hold it, by [`Self::change`].
+    pub(crate) fn edit_document(&mut self, place: Place, edit: impl FnOnce(&mut AccountDocument)) {
+        let account = self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let before = account.bytes();
+        if let DocumentState::Loaded(document) = &mut account.document {
+            edit(document);
+        }
+        self.heap_bytes = (self.heap_bytes + account.bytes()).saturating_sub(before);
     }
 
     /// Puts back what an account was.
@@ -213,4 +245,5 @@ pub(crate) struct NewState {
     pub(crate) address: CompactString,
     pub(crate) first_usage: Timestamp,
     pub(crate) holdings: SmallVec<[HoldingState; 1]>,
+    pub(crate) document: DocumentState,
 }

@@ -1,0 +1,496 @@
+//! Reading several sorted sources as one, forward and back.
+
+use std::sync::Arc;
+
+use super::block::Block;
+use super::file::{IndexError, IndexSnapshot, RawRange, shield, storage, verified};
+use super::filter::may_contain;
+use super::row::{KeyBytes, Row, link_all};
+use super::rows::TABLES;
+use super::runs::{BlockKey, RunMeta};
+
+/// Which way a cursor goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From the least key to the greatest.
+    Ascending,
+    /// From the greatest key to the least.
+    Descending,
+}
+
+/// The next key of each source, the one to be taken first at the top of a binary heap.
+struct Heap<K> {
+    entries: Vec<(K, usize)>,
+    direction: Direction,
+}
+
+impl<K: Ord + Copy> Heap<K> {
+    fn new(direction: Direction) -> Self {
+        Self { entries: Vec::new(), direction }
+    }
+
+    #[inline]
+    fn is_before(&self, one: usize, other: usize) -> bool {
+        match self.direction {
+            Direction::Ascending => self.entries[one].0 < self.entries[other].0,
+            Direction::Descending => self.entries[one].0 > self.entries[other].0,
+        }
+    }
+
+    fn push(&mut self, key: K, source: usize) {
+        let mut place = self.entries.len();
+        self.entries.push((key, source));
+        while place > 0 && self.is_before(place, (place - 1) / 2) {
+            self.entries.swap(place, (place - 1) / 2);
+            place = (place - 1) / 2;
+        }
+    }
+
+    #[inline]
+    fn first(&self) -> Option<usize> {
+        self.entries.first().map(|entry| entry.1)
+    }
+
+    /// Gives the first source its next key; none removes it.
+    #[inline]
+    fn replace_first(&mut self, key: Option<K>) {
+        match key {
+            Some(key) => self.entries[0].0 = key,
+            None => {
+                self.entries.swap_remove(0);
+            }
+        }
+        let mut place = 0;
+        loop {
+            let left = 2 * place + 1;
+            if left >= self.entries.len() {
+                return;
+            }
+            let right = left + 1;
+            let child = if right < self.entries.len() && self.is_before(right, left) { right } else { left };
+            if !self.is_before(child, place) {
+                return;
+            }
+            self.entries.swap(place, child);
+            place = child;
+        }
+    }
+}
+
+/// Merges pieces, oldest first, into one; what is superseded within them goes.
+pub(crate) fn merge_pieces<R: Row>(pieces: &[Arc<[R]>]) -> Arc<[R]> {
+    let mut heap = Heap::new(Direction::Ascending);
+    let mut rests: Vec<&[R]> = pieces.iter().map(|piece| &**piece).collect();
+    for (source, rest) in rests.iter().enumerate() {
+        if let Some(row) = rest.first() {
+            heap.push(row.key(), source);
+        }
+    }
+    let mut merged: Vec<R> = Vec::with_capacity(rests.iter().map(|rest| rest.len()).sum());
+    while let Some(source) = heap.first() {
+        let Some((row, rest)) = rests[source].split_first() else {
+            break;
+        };
+        match merged.last_mut() {
+            Some(last) if row.supersedes(last) => *last = row.clone(),
+            _ => merged.push(row.clone()),
+        }
+        rests[source] = rest;
+        heap.replace_first(rest.first().map(Row::key));
+    }
+    link_all(&mut merged);
+    merged.into()
+}
+
+/// A source that was not looked at yet.
+pub(super) enum Unopened<R> {
+    Piece(Arc<[R]>),
+    Run(RunMeta),
+}
+
+/// The rows between two keys in one source.
+enum Source<R: Row> {
+    Piece { rows: Arc<[R]>, start: usize, end: usize },
+    Run(RunCursor<R>),
+}
+
+impl<R: Row> Source<R> {
+    #[inline]
+    fn take(&mut self, direction: Direction) -> Option<R> {
+        match self {
+            Self::Piece { rows, start, end } => {
+                if start >= end {
+                    return None;
+                }
+                if direction == Direction::Ascending {
+                    *start += 1;
+                    Some(rows[*start - 1].clone())
+                } else {
+                    *end -= 1;
+                    Some(rows[*end].clone())
+                }
+            }
+            Self::Run(run) => match direction {
+                Direction::Ascending => run.rows.next(),
+                Direction::Descending => run.rows.next_back(),
+            },
+        }
+    }
+
+    /// The next key, for which a run may have to load a block.
+    #[inline]
+    fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, IndexError> {
+        match self {
+            Self::Piece { rows, start, end } => {
+                let rows = rows.get(*start..*end).unwrap_or_default();
+                let row = if direction == Direction::Ascending { rows.first() } else { rows.last() };
+                Ok(row.map(Row::key))
+            }
+            Self::Run(run) => run.peek(direction),
+        }
+    }
+}
+
+/// The rows between two keys in a run, a block at a time.
+struct RunCursor<R: Row> {
+    /// The blocks that were not loaded yet; none if they are not needed.
+    blocks: Option<RawRange<'static>>,
+    /// Rows of the loaded block that are left, all of them within the bounds.
+    rows: std::vec::IntoIter<R>,
+    link: Link,
+    from: R::Key,
+    to: R::Key,
+    /// The first key of the run.
+    first: KeyBytes,
+}
+
+/// What the block to be loaded next has to fit, so that none can be missing unnoticed.
+enum Link {
+    /// Descending, nothing loaded yet: the block after it begins behind the upper bound.
+    Start,
+    /// Ascending: it begins with this key.
+    Begins(KeyBytes),
+    /// Descending: it announces this key as the first of the block after it.
+    Announces(KeyBytes),
+}
+
+fn damaged<R: Row>(what: &'static str) -> IndexError {
+    IndexError::damaged(TABLES[usize::from(R::TABLE)], what)
+}
+
+/// Loads the block behind a stored entry: its first key, the next block's first key, its rows.
+fn load<R: Row, T>(
+    stored_key: &[u8],
+    stored: &[u8],
+    use_block: impl FnOnce(Block<'_, R>) -> Result<T, crate::codec::Corrupt>,
+) -> Result<T, IndexError> {
+    let name = TABLES[usize::from(R::TABLE)];
+    let block = Block::parse(verified(name, stored_key, stored)?);
+    block.and_then(use_block).map_err(|corrupt| IndexError::corrupt(name, corrupt))
+}
+
+/// The last block of a run that begins at or before `key`, which is not before the run's first key.
+///
+/// That the next block begins after `key` is checked: no damage can pass off another block as this one.
+pub(super) fn block_at<R: Row, T>(
+    snapshot: &IndexSnapshot,
+    run: &RunMeta,
+    key: &KeyBytes,
+    use_block: impl FnOnce(Block<'_, R>) -> Result<T, crate::codec::Corrupt>,
+) -> Result<(T, Option<KeyBytes>), IndexError> {
+    shield("reading a block", || {
+        let (from, to) = (BlockKey::new(run.id, &run.first), BlockKey::new(run.id, key));
+        let mut range =
+            snapshot.blocks(R::TABLE).range::<&[u8]>(from.as_slice()..=to.as_slice()).map_err(storage)?;
+        let Some((stored_key, stored)) = range.next_back().transpose().map_err(storage)? else {
+            return Err(damaged::<R>("a block is missing"));
+        };
+        let (next, result) = load::<R, _>(stored_key.value(), stored.value(), |block| {
+            Ok((block.next_key(), use_block(block)?))
+        })?;
+        if next.is_some_and(|next| next <= *key) {
+            return Err(damaged::<R>("a block is missing"));
+        }
+        Ok((result, next))
+    })
+}
+
+impl<R: Row> RunCursor<R> {
+    /// A cursor over the rows from `from` to `to`, both included; none if the run has none.
+    fn open(
+        snapshot: &IndexSnapshot,
+        run: &RunMeta,
+        from: R::Key,
+        to: R::Key,
+        direction: Direction,
+    ) -> Result<Option<Self>, IndexError> {
+        let from_bytes = KeyBytes::of::<R>(&from).max(run.first);
+        let to_bytes = KeyBytes::of::<R>(&to).min(run.last);
+        if from_bytes > to_bytes {
+            return Ok(None);
+        }
+        let range = |start: &KeyBytes| {
+            let (start, end) = (BlockKey::new(run.id, start), BlockKey::new(run.id, &to_bytes));
+            shield("reading blocks", || {
+                let range = start.as_slice()..=end.as_slice();
+                snapshot.blocks(R::TABLE).range::<&[u8]>(range).map(Some).map_err(storage)
+            })
+        };
+        let rows = Vec::new().into_iter();
+        let mut cursor = Self { blocks: None, rows, link: Link::Start, from, to, first: run.first };
+        match direction {
+            Direction::Descending => cursor.blocks = range(&run.first)?,
+            // The block in which `from` would stand begins before it, so it is found by itself.
+            Direction::Ascending => {
+                let (rows, next) = block_at::<R, _>(snapshot, run, &from_bytes, |block| block.rows())?;
+                cursor.keep(rows);
+                if let Some(next) = next.filter(|next| *next <= to_bytes) {
+                    cursor.blocks = range(&next)?;
+                    cursor.link = Link::Begins(next);
+                }
+            }
+        }
+        Ok(Some(cursor))
+    }
+
+    /// Keeps the rows within the bounds.
+    fn keep(&mut self, mut rows: Vec<R>) {
+        let end = rows.partition_point(|row| row.key() <= self.to);
+        rows.truncate(end);
+        let start = rows.partition_point(|row| row.key() < self.from);
+        self.rows = rows.into_iter();
+        if start > 0 {
+            self.rows.nth(start - 1);
+        }
+    }
+
+    #[inline]
+    fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, IndexError> {
+        loop {
+            let rows = self.rows.as_slice();
+            let row = if direction == Direction::Ascending { rows.first() } else { rows.last() };
+            if let Some(row) = row {
+                return Ok(Some(row.key()));
+            }
+            if self.blocks.is_none() {
+                return Ok(None);
+            }
+            self.load(direction)?;
+        }
+    }
+
+    /// Loads the next block in the direction.
+    fn load(&mut self, direction: Direction) -> Result<(), IndexError> {
+        let Some(blocks) = &mut self.blocks else {
+            return Ok(());
+        };
+        let (first, next, rows) = shield("reading a block", || {
+            let entry = match direction {
+                Direction::Ascending => blocks.next(),
+                Direction::Descending => blocks.next_back(),
+            };
+            let Some((key, stored)) = entry.transpose().map_err(storage)? else {
+                return Err(damaged::<R>("a block is missing"));
+            };
+            load::<R, _>(key.value(), stored.value(), |block| {
+                let first = KeyBytes::from_slice(BlockKey::first_of(key.value()))?;
+                Ok((first, block.next_key(), block.rows()?))
+            })
+        })?;
+        let to = KeyBytes::of::<R>(&self.to);
+        let fits = match &self.link {
+            Link::Begins(expected) => first == *expected,
+            Link::Announces(expected) => next == Some(*expected),
+            Link::Start => next.is_none_or(|next| next > to),
+        };
+        if !fits {
+            return Err(damaged::<R>("a block is missing"));
+        }
+        let is_last = match direction {
+            Direction::Ascending => match next.filter(|next| *next <= to) {
+                Some(next) => {
+                    self.link = Link::Begins(next);
+                    false
+                }
+                None => true,
+            },
+            Direction::Descending => {
+                self.link = Link::Announces(first);
+                first == self.first || first <= KeyBytes::of::<R>(&self.from)
+            }
+        };
+        if is_last {
+            self.blocks = None;
+        }
+        self.keep(rows);
+        Ok(())
+    }
+}
+
+/// The rows of a table between two keys, of all sources in one order.
+///
+/// Sources are opened, and blocks loaded, as they are needed. After an error
+/// the cursor has no more rows.
+pub(crate) struct Cursor<R: Row> {
+    snapshot: IndexSnapshot,
+    from: R::Key,
+    to: R::Key,
+    direction: Direction,
+    /// Sources not opened yet, the one to be opened first at the end.
+    unopened: Vec<Unopened<R>>,
+    sources: Vec<Source<R>>,
+    heap: Heap<R::Key>,
+    /// Whether all rows of one source come before those of the next.
+    in_sequence: bool,
+}
+
+impl<R: Row> Cursor<R> {
+    /// A cursor over sources given from oldest to newest; both keys are included.
+    pub(super) fn new(
+        snapshot: IndexSnapshot,
+        mut sources: Vec<Unopened<R>>,
+        from: R::Key,
+        to: R::Key,
+        direction: Direction,
+    ) -> Self {
+        let in_sequence = R::same_sequence(&from, &to);
+        if in_sequence && direction == Direction::Ascending {
+            sources.reverse();
+        }
+        let heap = Heap::new(direction);
+        Self { snapshot, from, to, direction, unopened: sources, sources: Vec::new(), heap, in_sequence }
+    }
+
+    /// The next row; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if a block is not as it was written or is
+    /// missing; else as the storage engine fails.
+    pub(crate) fn next_row(&mut self) -> Result<Option<R>, IndexError> {
+        let result = self.advance();
+        if result.is_err() {
+            self.unopened.clear();
+            self.heap.entries.clear();
+        }
+        result
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<Option<R>, IndexError> {
+        while !self.unopened.is_empty() && (!self.in_sequence || self.heap.entries.is_empty()) {
+            self.open_one()?;
+        }
+        let Some(place) = self.heap.first() else {
+            return Ok(None);
+        };
+        let source = &mut self.sources[place];
+        let row = source.take(self.direction);
+        let next = source.peek(self.direction)?;
+        self.heap.replace_first(next);
+        Ok(row)
+    }
+
+    fn open_one(&mut self) -> Result<(), IndexError> {
+        let mut source = match self.unopened.pop() {
+            None => return Ok(()),
+            Some(Unopened::Piece(rows)) => {
+                let start = rows.partition_point(|row| row.key() < self.from);
+                let end = rows.partition_point(|row| row.key() <= self.to);
+                Source::Piece { rows, start, end }
+            }
+            Some(Unopened::Run(run)) => {
+                if !may_hold::<R>(&self.snapshot, &run, &self.from, &self.to)? {
+                    return Ok(());
+                }
+                match RunCursor::open(&self.snapshot, &run, self.from, self.to, self.direction)? {
+                    Some(cursor) => Source::Run(cursor),
+                    None => return Ok(()),
+                }
+            }
+        };
+        if let Some(key) = source.peek(self.direction)? {
+            self.heap.push(key, self.sources.len());
+            self.sources.push(source);
+        }
+        Ok(())
+    }
+
+    /// Only the rows that count: none that another supersedes, and no removals.
+    pub(crate) fn current(self) -> Current<R> {
+        Current { cursor: self, held: None }
+    }
+}
+
+impl<R: Row> Iterator for Cursor<R> {
+    type Item = Result<R, IndexError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_row().transpose()
+    }
+}
+
+/// Whether a run may hold rows from `from` to `to`, by its bounds and its filter.
+pub(super) fn may_hold<R: Row>(
+    snapshot: &IndexSnapshot,
+    run: &RunMeta,
+    from: &R::Key,
+    to: &R::Key,
+) -> Result<bool, IndexError> {
+    if KeyBytes::of::<R>(to) < run.first || KeyBytes::of::<R>(from) > run.last {
+        return Ok(false);
+    }
+    match (R::probe_key(from), R::probe_key(to)) {
+        (Some(one), Some(other)) if one == other => may_contain(snapshot, run, one),
+        _ => Ok(true),
+    }
+}
+
+/// The rows of a cursor that no other supersedes, without removals.
+///
+/// The bounds of the cursor must not part a row from one that supersedes it.
+pub(crate) struct Current<R: Row> {
+    cursor: Cursor<R>,
+    /// Ascending: the last row read, which the next may supersede.
+    /// Descending: the last row that was not superseded.
+    held: Option<R>,
+}
+
+impl<R: Row> Current<R> {
+    fn next_current(&mut self) -> Result<Option<R>, IndexError> {
+        loop {
+            let row = self.cursor.next_row()?;
+            let found = match (self.cursor.direction, row) {
+                (Direction::Ascending, Some(row)) => {
+                    let superseded = self.held.as_ref().is_some_and(|held| row.supersedes(held));
+                    let held = self.held.replace(row);
+                    if superseded { None } else { held }
+                }
+                (Direction::Ascending, None) => match self.held.take() {
+                    None => return Ok(None),
+                    last => last,
+                },
+                (Direction::Descending, Some(row)) => {
+                    if self.held.as_ref().is_some_and(|held| held.supersedes(&row)) {
+                        None
+                    } else {
+                        self.held = Some(row.clone());
+                        Some(row)
+                    }
+                }
+                (Direction::Descending, None) => return Ok(None),
+            };
+            if let Some(row) = found.filter(|row| !row.is_removal()) {
+                return Ok(Some(row));
+            }
+        }
+    }
+}
+
+impl<R: Row> Iterator for Current<R> {
+    type Item = Result<R, IndexError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_current().transpose()
+    }
+}

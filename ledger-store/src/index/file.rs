@@ -1,0 +1,643 @@
+//! The redb file of the index: checked values, write transactions, snapshots.
+//!
+//! The storage engine checks its pages only in repair. Therefore every value
+//! here ends with a checksum over the table's name, the key and the value,
+//! which is verified by every read, and a panic of the engine over damaged
+//! pages becomes an error.
+//!
+//! ```text
+//! runs.list          table number (u8)                     -> list of runs (see `runs`)
+//! runs.filters       run (u64), page (u32)                 -> filter page, or the fences (see `filter`)
+//! runs.<rows>        run (u64), first key of the block     -> block (see `block`)
+//! any other name     a plain table: any key -> any value
+//! ```
+//!
+//! Integers in keys are big-endian.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use redb::{
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, StorageBackend,
+    TableDefinition, TableHandle, WriteTransaction,
+};
+
+use crate::codec::Corrupt;
+
+use super::filter::FilterCache;
+use super::rows::TABLES;
+use super::runs::{self, RunMeta};
+
+/// Bytes of the checksum at the end of every stored value.
+pub(crate) const CHECKSUM_BYTES: usize = 8;
+
+/// The table of the lists of runs.
+pub(super) const LISTS: &str = "runs.list";
+/// The table of filter pages.
+pub(super) const FILTERS: &str = "runs.filters";
+
+type Bytes = &'static [u8];
+pub(super) type RawTable = ReadOnlyTable<Bytes, Bytes>;
+pub(super) type RawTableMut<'txn> = redb::Table<'txn, Bytes, Bytes>;
+pub(super) type RawRange<'a> = redb::Range<'a, Bytes, Bytes>;
+
+fn definition(name: &str) -> TableDefinition<'_, Bytes, Bytes> {
+    TableDefinition::new(name)
+}
+
+/// Why the index did not answer.
+///
+/// The index can be rebuilt from the journal; none of these is a loss.
+#[derive(Debug)]
+pub(crate) enum IndexError {
+    /// Stored bytes are not what was written.
+    Damaged {
+        /// The table they are in.
+        table: String,
+        /// What is wrong with them.
+        what: &'static str,
+    },
+    /// The storage engine failed, or the disk below it.
+    Storage(Box<redb::Error>),
+    /// The storage engine panicked, as it does on damaged pages.
+    Panicked {
+        /// What it was asked to do.
+        doing: &'static str,
+    },
+}
+
+impl IndexError {
+    pub(super) fn damaged(table: &str, what: &'static str) -> Self {
+        Self::Damaged { table: table.to_owned(), what }
+    }
+
+    pub(super) fn corrupt(table: &str, corrupt: Corrupt) -> Self {
+        Self::damaged(table, corrupt.what)
+    }
+}
+
+impl fmt::Display for IndexError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged { table, what } => write!(formatter, "the index is damaged in {table}: {what}"),
+            Self::Storage(error) => write!(formatter, "the index cannot be accessed: {error}"),
+            Self::Panicked { doing } => write!(formatter, "the index is damaged: panic while {doing}"),
+        }
+    }
+}
+
+impl std::error::Error for IndexError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Storage(error) => Some(error),
+            Self::Damaged { .. } | Self::Panicked { .. } => None,
+        }
+    }
+}
+
+/// An error of the storage engine as one of the index.
+pub(super) fn storage(error: impl Into<redb::Error>) -> IndexError {
+    IndexError::Storage(Box::new(error.into()))
+}
+
+/// Runs what calls into the storage engine; its panic becomes an error.
+pub(super) fn shield<T>(
+    doing: &'static str,
+    action: impl FnOnce() -> Result<T, IndexError>,
+) -> Result<T, IndexError> {
+    // The engine's shared state survives a panic: its locks latch it and refuse from then on.
+    catch_unwind(AssertUnwindSafe(action)).unwrap_or(Err(IndexError::Panicked { doing }))
+}
+
+/// The checksum that a value is stored with.
+pub(super) fn checksum(table: &str, key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    // The value goes first and the lengths last: so the value is hashed from an
+    // aligned start, and no other split of the same bytes has the same input.
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(value).update(key).update(table.as_bytes());
+    let mut lengths = [0; 16];
+    lengths[..8].copy_from_slice(&(key.len() as u64).to_le_bytes());
+    lengths[8..].copy_from_slice(&(table.len() as u64).to_le_bytes());
+    let digest = hasher.update(&lengths).finalize();
+    let mut checksum = [0; CHECKSUM_BYTES];
+    checksum.copy_from_slice(&digest.as_bytes()[..CHECKSUM_BYTES]);
+    checksum
+}
+
+/// The value within stored bytes, once its checksum is verified.
+pub(super) fn verified<'a>(table: &str, key: &[u8], stored: &'a [u8]) -> Result<&'a [u8], IndexError> {
+    let Some((value, sum)) = stored.split_last_chunk::<CHECKSUM_BYTES>() else {
+        return Err(IndexError::damaged(table, "a value is too short for its checksum"));
+    };
+    if checksum(table, key, value) != *sum {
+        return Err(IndexError::damaged(table, "the checksum of a value is wrong"));
+    }
+    Ok(value)
+}
+
+/// How much memory the file may use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IndexOptions {
+    /// Bytes of the storage engine's page cache.
+    pub(crate) cache_bytes: usize,
+    /// Bytes of the cache of filter pages.
+    pub(crate) filter_bytes: usize,
+}
+
+/// What a commit promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// Readers see it; a crash may undo it, together with all later ones.
+    Visible,
+    /// It is on disk, with all commits before it, when the commit returns.
+    Durable,
+}
+
+/// The open index file. Cheap to clone; all clones are the same file.
+#[derive(Clone)]
+pub(crate) struct IndexFile {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    database: Database,
+    filters: Arc<FilterCache>,
+    next_run: AtomicU64,
+    /// Runs that no list names and no merge is writing: (table number, run).
+    garbage: Mutex<Vec<(u8, u64)>>,
+    /// Held by the one merge at work.
+    merging: Mutex<()>,
+}
+
+impl IndexFile {
+    /// Makes a new index in an empty backend, and returns once it is on disk.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if the backend is not empty; else as the storage engine fails.
+    pub(crate) fn create(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
+        if backend.len().map_err(|error| storage(redb::StorageError::Io(error)))? != 0 {
+            return Err(IndexError::damaged(LISTS, "a new index needs an empty file"));
+        }
+        let file = Self::start(backend, options)?;
+        let write = file.begin_write(Commit::Durable)?;
+        shield("creating the tables", || {
+            for name in TABLES.iter().chain(&[LISTS, FILTERS]) {
+                write.txn.open_table(definition(name)).map_err(storage)?;
+            }
+            Ok(())
+        })?;
+        // An empty list is written, so that a list that is not found is damage.
+        for table in 0..TABLES.len() {
+            write.set_runs(table as u8, &[])?;
+        }
+        write.commit()?;
+        Ok(file)
+    }
+
+    /// Opens an index that [`create`](Self::create) made.
+    ///
+    /// Runs that were being written when the process ended are found here and
+    /// removed by the next merge steps.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if there is no index in the backend or it is
+    /// visibly damaged; else as the storage engine fails.
+    pub(crate) fn open(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
+        if backend.len().map_err(|error| storage(redb::StorageError::Io(error)))? == 0 {
+            return Err(IndexError::damaged(LISTS, "the file is empty"));
+        }
+        let file = Self::start(backend, options)?;
+        let snapshot = file.snapshot()?;
+        let mut next_run = 0;
+        let mut garbage = Vec::new();
+        for table in 0..TABLES.len() {
+            let listed = snapshot.runs(table as u8);
+            for run in snapshot.stored_runs(table)? {
+                next_run = next_run.max(run.saturating_add(1));
+                if listed.iter().all(|meta| meta.id != run) {
+                    garbage.push((table as u8, run));
+                }
+            }
+            let after = listed.iter().map(|meta| meta.id.saturating_add(1)).max();
+            next_run = next_run.max(after.unwrap_or(0));
+        }
+        file.inner.next_run.store(next_run, Ordering::Relaxed);
+        *file.inner.garbage.lock() = garbage;
+        Ok(file)
+    }
+
+    fn start(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
+        let database = shield("opening the file", || {
+            Builder::new().set_cache_size(options.cache_bytes).create_with_backend(backend).map_err(storage)
+        })?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                database,
+                filters: Arc::new(FilterCache::new(options.filter_bytes)),
+                next_run: AtomicU64::new(0),
+                garbage: Mutex::default(),
+                merging: Mutex::default(),
+            }),
+        })
+    }
+
+    /// Starts the write transaction; waits while another one is open.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub(crate) fn begin_write(&self, commit: Commit) -> Result<IndexWrite, IndexError> {
+        let txn = shield("starting a transaction", || {
+            let mut txn = self.inner.database.begin_write().map_err(storage)?;
+            match commit {
+                Commit::Visible => txn.set_durability(Durability::None).map_err(storage)?,
+                // Reopening after a crash then walks no tree.
+                Commit::Durable => txn.set_quick_repair(true),
+            }
+            Ok(txn)
+        })?;
+        Ok(IndexWrite { txn, file: self.clone(), broken: Cell::new(false) })
+    }
+
+    /// What is committed now, durable or not, for reading. Costs some microseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if a list of runs is missing or damaged; else as the storage engine fails.
+    pub(crate) fn snapshot(&self) -> Result<IndexSnapshot, IndexError> {
+        let mut tables = shield("opening a snapshot", || {
+            let txn = self.inner.database.begin_read().map_err(storage)?;
+            let mut tables = HashMap::new();
+            for handle in txn.list_tables().map_err(storage)? {
+                let table = txn.open_table(definition(handle.name())).map_err(storage)?;
+                tables.insert(handle.name().to_owned(), table);
+            }
+            Ok(tables)
+        })?;
+        let mut take =
+            |name: &str| tables.remove(name).ok_or_else(|| IndexError::damaged(name, "the table is missing"));
+        let lists = take(LISTS)?;
+        let filter_pages = take(FILTERS)?;
+        let mut run_tables = Vec::with_capacity(TABLES.len());
+        for (number, name) in TABLES.iter().enumerate() {
+            let blocks = take(name)?;
+            let key = [number as u8];
+            let runs = read(&lists, LISTS, &key, |list| {
+                runs::decode_list(list).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
+            })?;
+            let runs = runs.ok_or_else(|| IndexError::damaged(LISTS, "a list of runs is missing"))?;
+            run_tables.push(RunTable { blocks, runs: runs.into() });
+        }
+        let filters = self.inner.filters.clone();
+        Ok(IndexSnapshot { inner: Arc::new(Snapshot { run_tables, filter_pages, plain: tables, filters }) })
+    }
+
+    /// A run id that no run has.
+    pub(super) fn allocate_run(&self) -> u64 {
+        self.inner.next_run.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Leaves an unlisted run to be deleted.
+    pub(super) fn discard_run(&self, table: u8, run: u64) {
+        self.inner.garbage.lock().push((table, run));
+    }
+
+    /// The run to be deleted next.
+    pub(super) fn next_garbage(&self) -> Option<(u8, u64)> {
+        self.inner.garbage.lock().last().copied()
+    }
+
+    /// Notes that an unlisted run is deleted.
+    pub(super) fn forget_garbage(&self, table: u8, run: u64) {
+        self.inner.garbage.lock().retain(|entry| *entry != (table, run));
+    }
+
+    /// The lock of the one merge at work.
+    pub(super) fn merging(&self) -> &Mutex<()> {
+        &self.inner.merging
+    }
+}
+
+impl fmt::Debug for IndexFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("IndexFile").finish_non_exhaustive()
+    }
+}
+
+/// The write transaction. Dropped without [`commit`](Self::commit) it leaves no trace.
+pub(crate) struct IndexWrite {
+    pub(super) txn: WriteTransaction,
+    pub(super) file: IndexFile,
+    /// An operation failed: what the transaction holds is not known any more.
+    broken: Cell<bool>,
+}
+
+impl IndexWrite {
+    /// Makes all changes visible at once; see [`Commit`] for what is on disk then.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails; then the changes may still show after the file is reopened.
+    pub(crate) fn commit(self) -> Result<(), IndexError> {
+        if self.broken.get() {
+            return Err(IndexError::Panicked { doing: "using a transaction after an error" });
+        }
+        shield("committing", || self.txn.commit().map_err(storage))
+    }
+
+    /// Opens a plain table, which is created by its first opening.
+    ///
+    /// Names that begin with `runs.` are not for plain tables. A table can be
+    /// open only once at a time.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub(crate) fn table<'txn>(&'txn self, name: &'static str) -> Result<PlainTable<'txn>, IndexError> {
+        debug_assert!(!name.starts_with("runs."), "{name} is not for plain tables");
+        Ok(PlainTable { name, table: self.raw_table(name)?, buffer: Vec::new(), broken: &self.broken })
+    }
+
+    /// Opens a table of any kind for direct use.
+    pub(super) fn raw_table<'txn>(&'txn self, name: &'static str) -> Result<RawTableMut<'txn>, IndexError> {
+        self.attempt("opening a table", || self.txn.open_table(definition(name)).map_err(storage))
+    }
+
+    /// Calls the storage engine; any error forbids the commit.
+    pub(super) fn attempt<T>(
+        &self,
+        doing: &'static str,
+        action: impl FnOnce() -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        attempt(&self.broken, doing, action)
+    }
+
+    /// The table's runs as this transaction has them, oldest first.
+    pub(super) fn runs(&self, table: u8) -> Result<Vec<RunMeta>, IndexError> {
+        let lists = self.raw_table(LISTS)?;
+        let found = self.attempt("reading a list of runs", || {
+            let stored = lists.get([table].as_slice()).map_err(storage)?;
+            let Some(stored) = stored else {
+                return Err(IndexError::damaged(LISTS, "a list of runs is missing"));
+            };
+            let list = verified(LISTS, &[table], stored.value())?;
+            runs::decode_list(list).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
+        })?;
+        Ok(found)
+    }
+
+    /// Replaces the table's list of runs, oldest first.
+    pub(super) fn set_runs(&self, table: u8, runs: &[RunMeta]) -> Result<(), IndexError> {
+        let mut list = Vec::new();
+        runs::encode_list(runs, &mut list);
+        let sum = checksum(LISTS, &[table], &list);
+        list.extend_from_slice(&sum);
+        let mut lists = self.raw_table(LISTS)?;
+        self.attempt("writing a list of runs", || {
+            lists.insert([table].as_slice(), list.as_slice()).map_err(storage)?;
+            Ok(())
+        })
+    }
+}
+
+fn attempt<T>(
+    broken: &Cell<bool>,
+    doing: &'static str,
+    action: impl FnOnce() -> Result<T, IndexError>,
+) -> Result<T, IndexError> {
+    let result = shield(doing, action);
+    if result.is_err() {
+        broken.set(true);
+    }
+    result
+}
+
+/// A plain table in a write transaction. Any error forbids the commit.
+pub(crate) struct PlainTable<'txn> {
+    name: &'static str,
+    table: RawTableMut<'txn>,
+    buffer: Vec<u8>,
+    broken: &'txn Cell<bool>,
+}
+
+impl PlainTable<'_> {
+    /// The value of `key`.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if its checksum is wrong; else as the storage engine fails.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        attempt(self.broken, "reading a value", || {
+            let stored = self.table.get(key).map_err(storage)?;
+            stored.map(|stored| Ok(verified(self.name, key, stored.value())?.to_vec())).transpose()
+        })
+    }
+
+    /// Sets the value of `key`.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), IndexError> {
+        self.buffer.clear();
+        self.buffer.extend_from_slice(value);
+        self.buffer.extend_from_slice(&checksum(self.name, key, value));
+        attempt(self.broken, "writing a value", || {
+            self.table.insert(key, self.buffer.as_slice()).map_err(storage)?;
+            Ok(())
+        })
+    }
+
+    /// Removes `key`; whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub(crate) fn delete(&mut self, key: &[u8]) -> Result<bool, IndexError> {
+        attempt(self.broken, "removing a value", || Ok(self.table.remove(key).map_err(storage)?.is_some()))
+    }
+
+    /// The entries between two keys, in order, from either end.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub(crate) fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<PlainRange<'_>, IndexError> {
+        let range = attempt(self.broken, "reading a range", || {
+            self.table.range::<&[u8]>((from, to)).map_err(storage)
+        })?;
+        Ok(PlainRange { name: self.name, range })
+    }
+}
+
+/// Entries of a plain table in key order, as (key, value), from either end.
+pub(crate) struct PlainRange<'a> {
+    name: &'a str,
+    range: RawRange<'a>,
+}
+
+impl PlainRange<'_> {
+    fn step(&mut self, back: bool) -> Option<Result<(Vec<u8>, Vec<u8>), IndexError>> {
+        let entry = shield("reading a range", || {
+            let entry = if back { self.range.next_back() } else { self.range.next() };
+            let Some((key, stored)) = entry.transpose().map_err(storage)? else {
+                return Ok(None);
+            };
+            let value = verified(self.name, key.value(), stored.value())?;
+            Ok(Some((key.value().to_vec(), value.to_vec())))
+        });
+        entry.transpose()
+    }
+}
+
+impl Iterator for PlainRange<'_> {
+    type Item = Result<(Vec<u8>, Vec<u8>), IndexError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(false)
+    }
+}
+
+impl DoubleEndedIterator for PlainRange<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(true)
+    }
+}
+
+/// The index as it was at one commit. Cheap to clone.
+///
+/// As long as it lives, the space of what is deleted meanwhile is not reused.
+#[derive(Clone)]
+pub(crate) struct IndexSnapshot {
+    inner: Arc<Snapshot>,
+}
+
+struct Snapshot {
+    run_tables: Vec<RunTable>,
+    filter_pages: RawTable,
+    plain: HashMap<String, RawTable>,
+    filters: Arc<FilterCache>,
+}
+
+struct RunTable {
+    blocks: RawTable,
+    runs: Arc<[RunMeta]>,
+}
+
+impl IndexSnapshot {
+    /// The runs of a table, oldest first.
+    pub(crate) fn runs(&self, table: u8) -> &Arc<[RunMeta]> {
+        &self.inner.run_tables[usize::from(table)].runs
+    }
+
+    /// The blocks of a table.
+    pub(super) fn blocks(&self, table: u8) -> &RawTable {
+        &self.inner.run_tables[usize::from(table)].blocks
+    }
+
+    /// The pages of all filters.
+    pub(super) fn filter_pages(&self) -> &RawTable {
+        &self.inner.filter_pages
+    }
+
+    /// The cache of filter pages.
+    pub(super) fn filters(&self) -> &FilterCache {
+        &self.inner.filters
+    }
+
+    /// The value of `key` in a plain table; none also if the table was never written.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if its checksum is wrong; else as the storage engine fails.
+    pub(crate) fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        self.read(table, key, |value| Ok(value.to_vec()))
+    }
+
+    /// Like [`get`](Self::get), but lends the value to `use_value` instead of copying it.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and what `use_value` returns.
+    pub(crate) fn read<T>(
+        &self,
+        table: &str,
+        key: &[u8],
+        use_value: impl FnOnce(&[u8]) -> Result<T, IndexError>,
+    ) -> Result<Option<T>, IndexError> {
+        match self.inner.plain.get(table) {
+            Some(raw) => read(raw, table, key, use_value),
+            None => Ok(None),
+        }
+    }
+
+    /// The entries of a plain table between two keys, in order, from either
+    /// end; none if the table was never written.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub(crate) fn range<'a>(
+        &self,
+        table: &'a str,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+    ) -> Result<Option<PlainRange<'a>>, IndexError> {
+        let Some(raw) = self.inner.plain.get(table) else {
+            return Ok(None);
+        };
+        let range = shield("reading a range", || raw.range::<&[u8]>((from, to)).map_err(storage))?;
+        Ok(Some(PlainRange { name: table, range }))
+    }
+
+    /// The ids of the runs that have blocks, listed or not.
+    fn stored_runs(&self, table: usize) -> Result<Vec<u64>, IndexError> {
+        let blocks = &self.inner.run_tables[table].blocks;
+        shield("looking for runs", || {
+            let mut found = Vec::new();
+            let mut next = Some(0_u64);
+            while let Some(from) = next {
+                let mut range = blocks.range::<&[u8]>(from.to_be_bytes().as_slice()..).map_err(storage)?;
+                next = match range.next().transpose().map_err(storage)? {
+                    None => None,
+                    Some((key, _)) => {
+                        let Some((run, _)) = key.value().split_first_chunk::<8>() else {
+                            return Err(IndexError::damaged(TABLES[table], "a block's key is too short"));
+                        };
+                        let run = u64::from_be_bytes(*run);
+                        found.push(run);
+                        run.checked_add(1)
+                    }
+                };
+            }
+            Ok(found)
+        })
+    }
+}
+
+impl fmt::Debug for IndexSnapshot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("IndexSnapshot").finish_non_exhaustive()
+    }
+}
+
+/// Lends the checked value of `key` to `use_value`.
+pub(super) fn read<T>(
+    table: &RawTable,
+    name: &str,
+    key: &[u8],
+    use_value: impl FnOnce(&[u8]) -> Result<T, IndexError>,
+) -> Result<Option<T>, IndexError> {
+    shield("reading a value", || match table.get(key).map_err(storage)? {
+        Some(stored) => Ok(Some(use_value(verified(name, key, stored.value())?)?)),
+        None => Ok(None),
+    })
+}

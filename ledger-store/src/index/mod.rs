@@ -1,0 +1,36 @@
+//! The index: every projection of the journal, in one redb file that can be rebuilt from it.
+//!
+//! Rows that arrive on a hot path never enter a B-tree one by one. They are
+//! gathered in memory as small sorted *pieces*, and written as immutable
+//! sorted *runs* of blocks, which a thread of its own merges. What is looked
+//! up by a dense id (volumes, addresses) lies in plain tables of pages.
+//!
+//! - [`file`]: the redb file, checksums, snapshots, plain tables.
+//! - [`row`] and [`rows`]: what a row is, and the eight kinds of rows.
+//! - [`block`]: rows to bytes and back.
+//! - [`filter`]: proof that a run lacks a key, within a memory budget.
+//! - [`runs`]: the list of runs of a table, and how a run is written.
+//! - [`merge`]: how adjacent runs become one, beside the readers and writers.
+//! - [`cursor`] and [`table`]: how pieces and runs are read as one table.
+
+pub(crate) mod block;
+pub(crate) mod cursor;
+pub(crate) mod file;
+pub(crate) mod filter;
+pub(crate) mod merge;
+pub(crate) mod row;
+pub(crate) mod rows;
+pub(crate) mod runs;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use cursor::{Cursor, Direction as Way, merge_pieces};
+pub(crate) use file::{Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite};
+pub(crate) use row::{Row, piece_bytes, seal_piece};
+pub(crate) use rows::{
+    DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,
+    VersionRow,
+};
+pub(crate) use runs::write_run;
+pub(crate) use table::TableView;

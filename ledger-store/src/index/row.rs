@@ -1,0 +1,183 @@
+//! What a row of the index is: a sort key, a delta coding, and how rows of different ages relate.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::codec::{Corrupt, Reader, put_varint};
+
+/// The greatest length in bytes of a key of any table.
+pub(crate) const KEY_BYTES_MAX: usize = 32;
+
+/// A row of one table of the index.
+///
+/// The rows of a source (a piece in memory, or a run on disk) ascend strictly
+/// by [`key`](Self::key), and no two sources of a table hold the same key.
+pub(crate) trait Row: Clone + Debug + Send + Sync + 'static {
+    /// What the rows are sorted by.
+    type Key: Ord + Copy + Debug + Send + Sync + 'static;
+
+    /// The table's number: its place in [`TABLES`](super::rows::TABLES).
+    const TABLE: u8;
+    /// The length of a key in bytes, at most [`KEY_BYTES_MAX`].
+    const KEY_BYTES: usize;
+    /// No key is less.
+    const FIRST: Self::Key;
+    /// No key is greater.
+    const LAST: Self::Key;
+
+    /// The row's key.
+    fn key(&self) -> Self::Key;
+
+    /// Writes `key` to `out`, which is [`KEY_BYTES`](Self::KEY_BYTES) long,
+    /// such that bytes compare as keys do.
+    fn put_key(key: &Self::Key, out: &mut [u8]);
+
+    /// Appends the row, as a difference to the row before it in the block.
+    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>);
+
+    /// Reads a row that was encoded with the same `previous`.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the bytes are not such a row.
+    fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt>;
+
+    /// Computes what depends on the rows before it in the same source.
+    ///
+    /// Called in order when a piece is sealed or merged and when a run is written.
+    fn link(&mut self, _previous: Option<&Self>) {}
+
+    /// The part of the key that the table's filters know; none: the table has no filters.
+    ///
+    /// Rows that agree in it stand next to each other, and it ascends with the key.
+    fn probe_key(_key: &Self::Key) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// Whether both keys are of a sequence that only ever grows at its end,
+    /// so that a newer source holds only later keys of it than an older one.
+    fn same_sequence(_one: &Self::Key, _other: &Self::Key) -> bool {
+        false
+    }
+
+    /// Whether this row, which follows `older` in key order, makes it void.
+    fn supersedes(&self, _older: &Self) -> bool {
+        false
+    }
+
+    /// Whether the row only records that what it superseded is gone.
+    fn is_removal(&self) -> bool {
+        false
+    }
+
+    /// Bytes that the row holds on the heap, beyond its own size.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// A key in its order-preserving bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KeyBytes {
+    bytes: [u8; KEY_BYTES_MAX],
+    length: u8,
+}
+
+impl KeyBytes {
+    /// The bytes of a key of `R`.
+    pub(crate) fn of<R: Row>(key: &R::Key) -> Self {
+        const { assert!(R::KEY_BYTES <= KEY_BYTES_MAX) };
+        let mut bytes = [0; KEY_BYTES_MAX];
+        R::put_key(key, &mut bytes[..R::KEY_BYTES]);
+        Self { bytes, length: R::KEY_BYTES as u8 }
+    }
+
+    /// A key from stored bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if there are more than [`KEY_BYTES_MAX`].
+    pub(crate) fn from_slice(slice: &[u8]) -> Result<Self, Corrupt> {
+        let mut bytes = [0; KEY_BYTES_MAX];
+        bytes.get_mut(..slice.len()).ok_or(Corrupt { what: "a key is too long" })?.copy_from_slice(slice);
+        Ok(Self { bytes, length: slice.len() as u8 })
+    }
+
+    /// The bytes.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl Debug for KeyBytes {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_slice().iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+/// Writes integers big-endian, one after the other, into a key.
+pub(crate) fn put_key_parts(out: &mut [u8], parts: &[u64]) {
+    for (place, part) in out.chunks_exact_mut(8).zip(parts) {
+        place.copy_from_slice(&part.to_be_bytes());
+    }
+}
+
+/// A signed integer as an unsigned one of the same order.
+pub(crate) fn ordered(value: i64) -> u64 {
+    value.cast_unsigned() ^ (1 << 63)
+}
+
+/// Appends the difference of two integers, which wraps and may be negative; small ones are short.
+#[inline]
+pub(crate) fn put_difference(out: &mut Vec<u8>, value: u64, previous: u64) {
+    let difference = value.wrapping_sub(previous).cast_signed();
+    put_varint(out, ((difference << 1) ^ (difference >> 63)).cast_unsigned());
+}
+
+/// Reads an integer written by [`put_difference`] with the same `previous`.
+#[inline]
+pub(crate) fn difference(reader: &mut Reader<'_>, previous: u64) -> Result<u64, Corrupt> {
+    let coded = reader.varint()?;
+    let difference = (coded >> 1) ^ (coded & 1).wrapping_neg();
+    Ok(previous.wrapping_add(difference))
+}
+
+/// Reads an increase written as a plain varint.
+#[inline]
+pub(crate) fn increase(reader: &mut Reader<'_>, previous: u64) -> Result<u64, Corrupt> {
+    previous.checked_add(reader.varint()?).ok_or(Corrupt { what: "a number exceeds 64 bits" })
+}
+
+/// Reads a varint that must fit 32 bits.
+#[inline]
+pub(crate) fn varint_u32(reader: &mut Reader<'_>) -> Result<u32, Corrupt> {
+    u32::try_from(reader.varint()?).map_err(|_| Corrupt { what: "a number exceeds 32 bits" })
+}
+
+/// Makes a piece of sorted rows: links them, and fixes them for readers.
+///
+/// # Panics
+///
+/// If the rows do not ascend strictly by key: that is a defect of the caller.
+pub(crate) fn seal_piece<R: Row>(mut rows: Vec<R>) -> Arc<[R]> {
+    for index in 1..rows.len() {
+        assert!(rows[index - 1].key() < rows[index].key(), "rows of a piece ascend by key");
+    }
+    link_all(&mut rows);
+    rows.into()
+}
+
+/// Calls [`Row::link`] on each row, in order.
+pub(crate) fn link_all<R: Row>(rows: &mut [R]) {
+    for index in 0..rows.len() {
+        let (before, rest) = rows.split_at_mut(index);
+        if let Some(row) = rest.first_mut() {
+            row.link(before.last());
+        }
+    }
+}
+
+/// Bytes that a piece occupies in memory.
+pub(crate) fn piece_bytes<R: Row>(piece: &[R]) -> usize {
+    size_of_val(piece) + piece.iter().map(Row::heap_bytes).sum::<usize>()
+}

@@ -1,0 +1,86 @@
+//! Unique keys and other exact look-ups by fingerprint.
+//!
+//! ```text
+//! space        varint  difference to the row before
+//! fingerprint  varint  difference to the row before if the space is the same, else whole
+//! value        varint  difference to the row before if the fingerprint is the same too, else whole
+//! ```
+
+use crate::codec::{Corrupt, Reader, put_varint};
+use crate::index::row::{Row, increase, put_key_parts};
+
+/// Something of a ledger that is found by the fingerprint of its text.
+///
+/// Fingerprints collide: what is found is a candidate, and its text decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyRow {
+    /// The ledger, shifted left by 8, and the kind of key.
+    pub(crate) space: u64,
+    /// A keyed hash of the text.
+    pub(crate) fingerprint: u64,
+    /// Where the candidate stands.
+    pub(crate) value: u64,
+}
+
+impl Row for KeyRow {
+    type Key = (u64, u64, u64);
+    const TABLE: u8 = 2;
+    const KEY_BYTES: usize = 24;
+    const FIRST: Self::Key = (0, 0, 0);
+    const LAST: Self::Key = (u64::MAX, u64::MAX, u64::MAX);
+
+    #[inline]
+    fn key(&self) -> Self::Key {
+        (self.space, self.fingerprint, self.value)
+    }
+
+    fn put_key(key: &Self::Key, out: &mut [u8]) {
+        put_key_parts(out, &[key.0, key.1, key.2]);
+    }
+
+    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+        let before = previous.map_or((0, 0, 0), Row::key);
+        put_varint(out, self.space.wrapping_sub(before.0));
+        let fingerprint_before = if self.space == before.0 { before.1 } else { 0 };
+        put_varint(out, self.fingerprint.wrapping_sub(fingerprint_before));
+        let same = self.space == before.0 && self.fingerprint == before.1;
+        put_varint(out, self.value.wrapping_sub(if same { before.2 } else { 0 }));
+    }
+
+    fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
+        let before = previous.map_or((0, 0, 0), Row::key);
+        let space = increase(reader, before.0)?;
+        let fingerprint = increase(reader, if space == before.0 { before.1 } else { 0 })?;
+        let same = space == before.0 && fingerprint == before.1;
+        let value = increase(reader, if same { before.2 } else { 0 })?;
+        Ok(Self { space, fingerprint, value })
+    }
+
+    fn probe_key(key: &Self::Key) -> Option<(u64, u64)> {
+        Some((key.0, key.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::rows::tests::{Dice, check_coding};
+
+    #[test]
+    fn rows_are_read_as_written() {
+        for seed in 0..40 {
+            let mut dice = Dice::new(seed);
+            let mut rows: Vec<KeyRow> = (0..300)
+                .map(|_| KeyRow {
+                    space: dice.below(4) << 40,
+                    fingerprint: dice.any() << dice.below(64),
+                    value: dice.below(8),
+                })
+                .collect();
+            rows.push(KeyRow { space: u64::MAX, fingerprint: u64::MAX, value: u64::MAX });
+            rows.sort_by_key(Row::key);
+            rows.dedup();
+            check_coding(&rows);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Terms of metadata, as they are now.
+//!
+//! ```text
+//! flags        u8      1 same space and term as the row before   2 present
+//! [space       varint  difference to the row before, if not the same
+//!  term        varint  whole]
+//! id           varint  increase if the term is the same, else whole
+//! position     varint  zigzag difference to the row before
+//! ```
+
+use crate::codec::{Corrupt, Reader, put_varint};
+use crate::index::row::{Row, difference, increase, put_difference, put_key_parts};
+
+/// That something has a term (a key and value of its metadata), or has it no longer.
+///
+/// Of a (space, term, id) only the row with the highest position counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TermRow {
+    /// The ledger, shifted left by 8, and the kind of thing.
+    pub(crate) space: u64,
+    /// The fingerprint of the term.
+    pub(crate) term: u64,
+    /// The thing that has it.
+    pub(crate) id: u64,
+    /// The position in the journal that says so.
+    pub(crate) position: u64,
+    /// Whether it was set; else it was removed.
+    pub(crate) present: bool,
+}
+
+const SAME_TERM: u8 = 1;
+const PRESENT: u8 = 2;
+
+impl Row for TermRow {
+    type Key = (u64, u64, u64, u64);
+    const TABLE: u8 = 3;
+    const KEY_BYTES: usize = 32;
+    const FIRST: Self::Key = (0, 0, 0, 0);
+    const LAST: Self::Key = (u64::MAX, u64::MAX, u64::MAX, u64::MAX);
+
+    #[inline]
+    fn key(&self) -> Self::Key {
+        (self.space, self.term, self.id, self.position)
+    }
+
+    fn put_key(key: &Self::Key, out: &mut [u8]) {
+        put_key_parts(out, &[key.0, key.1, key.2, key.3]);
+    }
+
+    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+        let present = u8::from(self.present) * PRESENT;
+        match previous {
+            Some(before) if (before.space, before.term) == (self.space, self.term) => {
+                out.push(present | SAME_TERM);
+                put_varint(out, self.id.wrapping_sub(before.id));
+            }
+            _ => {
+                out.push(present);
+                put_varint(out, self.space.wrapping_sub(previous.map_or(0, |before| before.space)));
+                put_varint(out, self.term);
+                put_varint(out, self.id);
+            }
+        }
+        put_difference(out, self.position, previous.map_or(0, |before| before.position));
+    }
+
+    fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
+        let flags = reader.u8()?;
+        if flags & !(SAME_TERM | PRESENT) != 0 {
+            return Err(Corrupt { what: "a term row has unknown flags" });
+        }
+        let (space, term, id) = if flags & SAME_TERM == 0 {
+            let space = increase(reader, previous.map_or(0, |before| before.space))?;
+            (space, reader.varint()?, reader.varint()?)
+        } else {
+            let before = previous.ok_or(Corrupt { what: "the first term row of a block follows another" })?;
+            (before.space, before.term, increase(reader, before.id)?)
+        };
+        let position = difference(reader, previous.map_or(0, |before| before.position))?;
+        Ok(Self { space, term, id, position, present: flags & PRESENT != 0 })
+    }
+
+    fn probe_key(key: &Self::Key) -> Option<(u64, u64)> {
+        Some((key.0, key.1))
+    }
+
+    fn same_sequence(one: &Self::Key, other: &Self::Key) -> bool {
+        (one.0, one.1, one.2) == (other.0, other.1, other.2)
+    }
+
+    fn supersedes(&self, older: &Self) -> bool {
+        Self::same_sequence(&self.key(), &older.key())
+    }
+
+    fn is_removal(&self) -> bool {
+        !self.present
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::rows::tests::{Dice, check_coding};
+
+    #[test]
+    fn rows_are_read_as_written() {
+        for seed in 0..40 {
+            let mut dice = Dice::new(seed);
+            let mut rows: Vec<TermRow> = (0..300)
+                .map(|_| TermRow {
+                    space: dice.below(3),
+                    term: dice.below(4).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                    id: dice.below(1000),
+                    position: dice.below(1 << 40),
+                    present: dice.below(2) == 0,
+                })
+                .collect();
+            rows.sort_by_key(Row::key);
+            rows.dedup_by_key(|row| row.key());
+            check_coding(&rows);
+        }
+    }
+}

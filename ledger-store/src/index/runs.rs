@@ -1,0 +1,331 @@
+//! Runs: sorted rows on disk that never change, and the list of those that count.
+//!
+//! A table's list of runs is one value, and changes in the same transaction
+//! as what it names. Blocks of a run that no list names are invisible.
+//!
+//! ```text
+//! list         count, then per run, oldest first:
+//! run          id, tier (u8), rows, bytes, blocks, filter pages, first key, last key
+//! key          length (u8), bytes
+//! ```
+
+use std::ops::{Bound, Range};
+
+use crate::codec::{Corrupt, Reader, put_varint};
+
+use super::block;
+use super::file::{CHECKSUM_BYTES, FILTERS, IndexError, IndexWrite, checksum, storage};
+use super::filter::{FilterBuilder, page_key};
+use super::row::{KEY_BYTES_MAX, KeyBytes, Row, varint_u32};
+use super::rows::TABLES;
+
+/// Encoded blocks are handed to the storage engine when there are this many bytes of them.
+const FLUSH_BYTES: usize = 1 << 20;
+
+/// A run as its table's list describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunMeta {
+    /// The run's number, of which there is no second in the file.
+    pub(crate) id: u64,
+    /// How often its rows were merged.
+    pub(crate) tier: u8,
+    /// How many rows it has, at least one.
+    pub(crate) rows: u64,
+    /// How many bytes its blocks take.
+    pub(crate) bytes: u64,
+    /// How many blocks it has.
+    pub(crate) blocks: u64,
+    /// How many pages its filter has; 0 if it has none.
+    pub(crate) filter_pages: u32,
+    /// The key of its first row.
+    pub(crate) first: KeyBytes,
+    /// The key of its last row.
+    pub(crate) last: KeyBytes,
+}
+
+/// Appends a list of runs.
+pub(super) fn encode_list(runs: &[RunMeta], out: &mut Vec<u8>) {
+    put_varint(out, runs.len() as u64);
+    for run in runs {
+        put_varint(out, run.id);
+        out.push(run.tier);
+        for number in [run.rows, run.bytes, run.blocks, u64::from(run.filter_pages)] {
+            put_varint(out, number);
+        }
+        for key in [&run.first, &run.last] {
+            out.push(key.as_slice().len() as u8);
+            out.extend_from_slice(key.as_slice());
+        }
+    }
+}
+
+/// Reads a list of runs.
+///
+/// # Errors
+///
+/// [`Corrupt`] if the bytes are not a list.
+pub(super) fn decode_list(bytes: &[u8]) -> Result<Vec<RunMeta>, Corrupt> {
+    let mut reader = Reader::new(bytes);
+    let count = reader.varint()?;
+    let mut runs = Vec::new();
+    for _ in 0..count {
+        let id = reader.varint()?;
+        let tier = reader.u8()?;
+        let (rows, bytes, blocks) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let filter_pages = varint_u32(&mut reader)?;
+        let mut key = || {
+            let length = usize::from(reader.u8()?);
+            KeyBytes::from_slice(reader.bytes(length)?)
+        };
+        let (first, last) = (key()?, key()?);
+        runs.push(RunMeta { id, tier, rows, bytes, blocks, filter_pages, first, last });
+    }
+    if reader.is_empty() { Ok(runs) } else { Err(Corrupt { what: "a list of runs goes on after its end" }) }
+}
+
+/// The key under which a block is stored: run, and key of the first row.
+#[derive(Clone, Copy)]
+pub(super) struct BlockKey {
+    bytes: [u8; 8 + KEY_BYTES_MAX],
+    length: u8,
+}
+
+impl BlockKey {
+    pub(super) fn new(run: u64, first: &KeyBytes) -> Self {
+        let mut bytes = [0; 8 + KEY_BYTES_MAX];
+        let first = first.as_slice();
+        bytes[..8].copy_from_slice(&run.to_be_bytes());
+        bytes[8..8 + first.len()].copy_from_slice(first);
+        Self { bytes, length: (8 + first.len()) as u8 }
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    /// The key of the first row within a stored block's key.
+    pub(super) fn first_of(stored: &[u8]) -> &[u8] {
+        stored.get(8..).unwrap_or_default()
+    }
+}
+
+/// Encodes the rows of one run and hands its blocks over in portions.
+pub(super) struct RunBuilder<R> {
+    run: u64,
+    /// The last row taken, which the next one may supersede.
+    held: Option<R>,
+    /// Removals may be left out: nothing older is left that they would remove.
+    drop_removals: bool,
+    /// The last row encoded.
+    previous: Option<R>,
+    first: Option<KeyBytes>,
+    rows: u64,
+    bytes: u64,
+    blocks: u64,
+    filter: FilterBuilder,
+    /// Closed blocks, and behind them the one that grows.
+    buffer: Vec<u8>,
+    closed: Vec<(BlockKey, Range<usize>)>,
+    /// Where the growing block starts, and its first key once it has a row.
+    start: usize,
+    block_first: Option<KeyBytes>,
+}
+
+impl<R: Row> RunBuilder<R> {
+    pub(super) fn new(run: u64, drop_removals: bool) -> Self {
+        Self {
+            run,
+            held: None,
+            drop_removals,
+            previous: None,
+            first: None,
+            rows: 0,
+            bytes: 0,
+            blocks: 0,
+            filter: FilterBuilder::default(),
+            buffer: Vec::with_capacity(FLUSH_BYTES + FLUSH_BYTES / 8),
+            closed: Vec::new(),
+            start: 0,
+            block_first: None,
+        }
+    }
+
+    /// Takes the next row.
+    ///
+    /// # Panics
+    ///
+    /// If it does not follow the row before: a defect of whoever sorted them.
+    #[inline]
+    pub(super) fn push(&mut self, row: R) {
+        match self.held.take() {
+            Some(held) => {
+                assert!(held.key() < row.key(), "rows of a run ascend by key");
+                if !row.supersedes(&held) {
+                    self.encode(held);
+                }
+            }
+            None => assert!(self.rows == 0, "a run that is finished takes no rows"),
+        }
+        self.held = Some(row);
+    }
+
+    /// Bytes that wait to be written.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.start + self.filter.pending_bytes()
+    }
+
+    #[inline]
+    fn encode(&mut self, mut row: R) {
+        if self.drop_removals && row.is_removal() {
+            return;
+        }
+        row.link(self.previous.as_ref());
+        let key = row.key();
+        if let Some(probe_key) = R::probe_key(&key) {
+            self.filter.add(probe_key);
+        }
+        let mark = self.buffer.len();
+        let block_first = match self.block_first {
+            Some(block_first) => {
+                row.encode(self.previous.as_ref(), &mut self.buffer);
+                if self.buffer.len() - self.start <= block::row_bytes_max::<R>() {
+                    block_first
+                } else {
+                    self.buffer.truncate(mark);
+                    let next = KeyBytes::of::<R>(&key);
+                    self.close_block(block_first, Some(&next));
+                    row.encode(None, &mut self.buffer);
+                    next
+                }
+            }
+            None => {
+                row.encode(None, &mut self.buffer);
+                KeyBytes::of::<R>(&key)
+            }
+        };
+        self.block_first = Some(block_first);
+        self.first.get_or_insert(block_first);
+        self.rows += 1;
+        self.previous = Some(row);
+    }
+
+    fn close_block(&mut self, first: KeyBytes, next: Option<&KeyBytes>) {
+        block::close(&mut self.buffer, next);
+        let key = BlockKey::new(self.run, &first);
+        let name = TABLES[usize::from(R::TABLE)];
+        let sum = checksum(name, key.as_slice(), &self.buffer[self.start..]);
+        self.buffer.extend_from_slice(&sum);
+        let range = self.start..self.buffer.len();
+        self.bytes += range.len() as u64;
+        self.blocks += 1;
+        self.start = range.end;
+        self.closed.push((key, range));
+    }
+
+    /// Ends the run. What is pending still has to be written. None if it has no rows.
+    pub(super) fn finish(&mut self, tier: u8) -> Option<RunMeta> {
+        if let Some(held) = self.held.take() {
+            self.encode(held);
+        }
+        if let Some(first) = self.block_first.take() {
+            self.close_block(first, None);
+        }
+        let filter_pages = self.filter.finish();
+        let last = KeyBytes::of::<R>(&self.previous.as_ref()?.key());
+        let (rows, bytes, blocks) = (self.rows, self.bytes, self.blocks);
+        Some(RunMeta { id: self.run, tier, rows, bytes, blocks, filter_pages, first: self.first?, last })
+    }
+
+    /// Writes the closed blocks and filter pages, and forgets them.
+    pub(super) fn write_pending(&mut self, write: &IndexWrite) -> Result<(), IndexError> {
+        if let Some((first, _)) = self.closed.first() {
+            let mut blocks = write.raw_table(TABLES[usize::from(R::TABLE)])?;
+            write.attempt("writing blocks", || {
+                // Through a cursor the engine appends whole leaves, instead of one search per block.
+                let mut cursor =
+                    blocks.upper_bound_mut(Bound::Excluded(first.as_slice())).map_err(storage)?;
+                for (key, range) in &self.closed {
+                    cursor.insert_before(key.as_slice(), &self.buffer[range.clone()]).map_err(storage)?;
+                }
+                cursor.close().map_err(storage)
+            })?;
+            self.closed.clear();
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        let pages = self.filter.take_pages();
+        if !pages.is_empty() {
+            let mut table = write.raw_table(FILTERS)?;
+            write.attempt("writing a filter", || {
+                for (page, mut bytes) in pages {
+                    let key = page_key(self.run, page);
+                    let sum: [u8; CHECKSUM_BYTES] = checksum(FILTERS, &key, &bytes);
+                    bytes.extend_from_slice(&sum);
+                    table.insert(key.as_slice(), bytes.as_slice()).map_err(storage)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes rows, sorted by key, as the table's newest run; readers see it once
+/// the transaction is committed. None if there are no rows.
+///
+/// # Errors
+///
+/// As the storage engine fails; the transaction is to be dropped then.
+///
+/// # Panics
+///
+/// If the rows do not ascend strictly by key: a defect of the caller.
+pub(crate) fn write_run<R: Row>(
+    write: &mut IndexWrite,
+    rows: impl IntoIterator<Item = R>,
+) -> Result<Option<RunMeta>, IndexError> {
+    let mut runs = write.runs(R::TABLE)?;
+    let mut builder = RunBuilder::new(write.file.allocate_run(), runs.is_empty());
+    for row in rows {
+        builder.push(row);
+        if builder.pending_bytes() >= FLUSH_BYTES {
+            builder.write_pending(write)?;
+        }
+    }
+    let finished = builder.finish(0);
+    builder.write_pending(write)?;
+    if let Some(run) = &finished {
+        runs.push(run.clone());
+        write.set_runs(R::TABLE, &runs)?;
+    }
+    Ok(finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_as_written_and_any_cut_is_an_error() {
+        let key = |byte: u8, length: usize| KeyBytes::from_slice(&vec![byte; length]).unwrap();
+        let run = |id: u64| RunMeta {
+            id,
+            tier: 3,
+            rows: 1 << 40,
+            bytes: 1 << 30,
+            blocks: id * 7,
+            filter_pages: 5,
+            first: key(0, 12),
+            last: key(255, KEY_BYTES_MAX),
+        };
+        let runs = [run(1), run(2), run(u64::MAX / 7)];
+        let mut bytes = Vec::new();
+        encode_list(&runs, &mut bytes);
+        assert_eq!(decode_list(&bytes).unwrap(), runs);
+        for length in 0..bytes.len() {
+            assert!(decode_list(&bytes[..length]).is_err());
+        }
+        bytes.push(0);
+        assert!(decode_list(&bytes).is_err());
+    }
+}

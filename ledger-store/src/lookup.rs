@@ -1,0 +1,128 @@
+//! Single things in the index: accounts, holdings, documents, by number or by name.
+
+use ledger_core::Timestamp;
+
+use crate::codec::Corrupt;
+use crate::documents::{AccountDocument, TransactionDocument};
+use crate::error::ReadError;
+use crate::fingerprint::{Fingerprints, KeyKind, Subject, key_space, subject_space};
+use crate::index::{IndexError, IndexSnapshot, KeyRow, TableView, VersionRow};
+use crate::journal::JournalError;
+use crate::projection::{AccountPage, HoldingPage, StoredAccount, StoredHolding, page_key};
+
+/// Names of the plain tables of the index.
+pub(crate) mod tables {
+    /// Pages of accounts by number.
+    pub(crate) const ACCOUNTS: &str = "accounts";
+    /// Pages of holdings by number.
+    pub(crate) const HOLDINGS: &str = "holdings";
+    /// Ledger (4 bytes) and address to account number.
+    pub(crate) const ADDRESSES: &str = "addresses";
+    /// Ledger (4 bytes), kind (1 byte), number (4 bytes) to text.
+    pub(crate) const NAMES: &str = "names";
+    /// Collection (4 bytes) and key to document.
+    pub(crate) const DOCUMENTS: &str = "documents";
+    /// Ledger (4 bytes) to its counters.
+    pub(crate) const HEADS: &str = "heads";
+    /// What the index as a whole is.
+    pub(crate) const ABOUT: &str = "about";
+}
+
+impl From<IndexError> for ReadError {
+    fn from(error: IndexError) -> Self {
+        Self::Damaged { reason: format!("index: {error}") }
+    }
+}
+
+impl From<JournalError> for ReadError {
+    fn from(error: JournalError) -> Self {
+        Self::Damaged { reason: format!("journal: {error}") }
+    }
+}
+
+impl From<Corrupt> for ReadError {
+    fn from(corrupt: Corrupt) -> Self {
+        Self::Damaged { reason: corrupt.to_string() }
+    }
+}
+
+/// A value that the rest of the index says must be there.
+pub(crate) fn missing(what: &'static str) -> ReadError {
+    ReadError::Damaged { reason: format!("index: {what} is missing") }
+}
+
+/// An account by number.
+pub(crate) fn stored_account(
+    index: &IndexSnapshot,
+    ledger: u32,
+    account: u32,
+) -> Result<Option<StoredAccount>, ReadError> {
+    let found = index.read(tables::ACCOUNTS, &page_key(ledger, account), |page| Ok(AccountPage::find(page, account)))?;
+    Ok(found.transpose()?.flatten())
+}
+
+/// A holding by number.
+pub(crate) fn stored_holding(
+    index: &IndexSnapshot,
+    ledger: u32,
+    holding: u32,
+) -> Result<Option<StoredHolding>, ReadError> {
+    let found = index.read(tables::HOLDINGS, &page_key(ledger, holding), |page| Ok(HoldingPage::find(page, holding)))?;
+    Ok(found.transpose()?.flatten())
+}
+
+/// The account with an address, by the filters and runs of fingerprints: absence is proved without a search.
+pub(crate) fn find_account(
+    index: &IndexSnapshot,
+    keys: &TableView<KeyRow>,
+    fingerprints: &Fingerprints,
+    ledger: u32,
+    address: &str,
+) -> Result<Option<(u32, StoredAccount)>, ReadError> {
+    let space = key_space(ledger, KeyKind::Address);
+    for account in keys.probe(space, fingerprints.of(space, address))? {
+        let account = u32::try_from(account).map_err(|_| Corrupt { what: "account number" })?;
+        let stored = stored_account(index, ledger, account)?.ok_or_else(|| missing("an account"))?;
+        if stored.address == address {
+            return Ok(Some((account, stored)));
+        }
+    }
+    Ok(None)
+}
+
+/// The last version of a document at or before a position.
+pub(crate) fn version(
+    versions: &TableView<VersionRow>,
+    ledger: u32,
+    subject: Subject,
+    id: u64,
+    until: u64,
+) -> Result<Option<VersionRow>, ReadError> {
+    let space = subject_space(ledger, subject);
+    Ok(versions.last_in((space, id, 0), (space, id, until))?)
+}
+
+/// An account's document as of a position.
+pub(crate) fn account_document(
+    versions: &TableView<VersionRow>,
+    ledger: u32,
+    account: u32,
+    until: u64,
+) -> Result<Option<AccountDocument>, ReadError> {
+    let row = version(versions, ledger, Subject::Account, u64::from(account), until)?;
+    Ok(row.map(|row| AccountDocument::decode(&row.bytes)).transpose()?)
+}
+
+/// A transaction's document as of a position; most have none.
+pub(crate) fn transaction_document(
+    versions: &TableView<VersionRow>,
+    ledger: u32,
+    transaction: u64,
+    until: u64,
+) -> Result<Option<TransactionDocument>, ReadError> {
+    let row = version(versions, ledger, Subject::Transaction, transaction, until)?;
+    Ok(row.map(|row| TransactionDocument::decode(&row.bytes)).transpose()?)
+}
+
+/// A date that is before every other.
+pub(crate) const BEFORE_ALL: Timestamp = Timestamp::from_micros(i64::MIN);

@@ -1,0 +1,548 @@
+//! What an entry does to the state, and the rows it projects into.
+//!
+//! This is the one place for both: the writer comes here with what it has just decided, recovery with what
+//! it has read back, and the rows that readers see are made of nothing else.
+
+use compact_str::CompactString;
+use ledger_core::{Amount, Metadata, MetadataValue, Timestamp, Volumes};
+use smallvec::SmallVec;
+
+use super::accounts::{DocumentState, HoldingState, NewState, Place};
+use super::recent::RecentKey;
+use super::state::{Located, State};
+use crate::codec::Corrupt;
+use crate::documents::{LEDGERS, TransactionDocument, decode_ledger};
+use crate::entry::{
+    AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord,
+    TransactionRecord, ValueRef,
+};
+use crate::error::ReadError;
+use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
+use crate::index::{
+    DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,
+    VersionRow,
+};
+use crate::projection::{NewAccount, NewHolding, PieceBuilder, StoredDocument};
+use crate::view::Counters;
+
+/// What is known of what an entry names.
+#[derive(Debug, Default)]
+pub(crate) struct Hints {
+    /// Where its accounts are, in the order in which it names them: its holdings', then those whose metadata
+    /// it sets. Empty where that is not known, as in a replay.
+    pub(crate) located: SmallVec<[Located; 4]>,
+    /// The metadata with which the transaction was recorded that it changes or reverts.
+    pub(crate) original: Option<Metadata>,
+}
+
+/// An account that the entry touches.
+struct Touched {
+    place: Place,
+    /// Whether a version of its document must be written.
+    document_changed: bool,
+}
+
+impl State {
+    /// Applies an entry: the state is then as it was right after it, and its rows are in `rows`.
+    pub(crate) fn apply(
+        &mut self,
+        record: &Record<'_>,
+        hints: &Hints,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
+        assert_eq!(record.position, self.next, "entries are applied in order");
+        self.next = self.next.next();
+        match &record.body {
+            Body::Log(log) => self.apply_log(record.position.get(), log, hints, rows),
+            Body::Document(document) => self.apply_document(document, rows),
+        }
+    }
+
+    fn apply_document(&mut self, document: &DocumentRecord<'_>, rows: &mut PieceBuilder) -> Result<(), ReadError> {
+        if let (LEDGERS, Some(value)) = (document.collection, document.value) {
+            let (info, section) = decode_ledger(document.key, value)?;
+            let first = info.first_id.get();
+            self.put_ledger(info, section, || Counters {
+                next_log: first,
+                next_transaction: first,
+                transactions: 0,
+                accounts: 0,
+                holdings: 0,
+                last_date: Timestamp::from_micros(i64::MIN),
+                assets: 0,
+                keys: 0,
+            });
+        }
+        rows.documents.push(StoredDocument {
+            collection: document.collection,
+            key: document.key.into(),
+            value: document.value.map(Into::into),
+        });
+        Ok(())
+    }
+
+    fn apply_log(
+        &mut self,
+        position: u64,
+        log: &LogRecord<'_>,
+        hints: &Hints,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
+        let ledger = log.ledger;
+        if self.ledgers.len() < ledger as usize {
+            return Err(Corrupt { what: "entry of a ledger that was not created" }.into());
+        }
+        let counters = self.ledger(ledger).counters();
+        counters.next_log = log.log + 1;
+        counters.last_date = counters.last_date.max(log.date);
+        let date = counters.last_date;
+        rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
+        if let Some(idempotency) = &log.idempotency {
+            let key = RecentKey { value: position, hash: idempotency.hash.into() };
+            self.put_key(ledger, KeyKind::Idempotency, idempotency.key, key, rows);
+        }
+        let mut touched = SmallVec::<[Touched; 4]>::new();
+        match &log.event {
+            Event::Transaction(transaction) => {
+                self.apply_transaction(position, log, date, transaction, hints, &mut touched, rows)?;
+            }
+            Event::SetMetadata { target: TargetRecord::Account(account), metadata } => {
+                let metadata = self.take_metadata(ledger, metadata)?;
+                self.set_account_metadata(log, account, hints.located.first(), &metadata, &mut touched, (position, rows))?;
+            }
+            Event::DeleteMetadata { target: TargetRecord::Account(account), key } => {
+                let key = self.take_key(ledger, key)?;
+                let place = self.touch(log, account, hints.located.first(), log.date, &mut touched, rows)?;
+                self.delete_account_key(place, log.date, &key, &mut touched, (position, rows))?;
+            }
+            Event::SetMetadata { target: TargetRecord::Transaction(id), metadata } => {
+                let set = self.take_metadata(ledger, metadata)?;
+                self.change_transaction((ledger, *id), (position, log.date), hints, rows, |document| {
+                    document.metadata.merge(&set);
+                })?;
+            }
+            Event::DeleteMetadata { target: TargetRecord::Transaction(id), key } => {
+                let key = self.take_key(ledger, key)?;
+                self.change_transaction((ledger, *id), (position, log.date), hints, rows, |document| {
+                    document.metadata.remove(&key);
+                })?;
+            }
+            Event::InsertedSchema { .. } => {}
+        }
+        self.write_documents(position, &touched, rows);
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one entry, each borrowed apart")]
+    fn apply_transaction(
+        &mut self,
+        position: u64,
+        log: &LogRecord<'_>,
+        date: Timestamp,
+        transaction: &TransactionRecord<'_>,
+        hints: &Hints,
+        touched: &mut SmallVec<[Touched; 4]>,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
+        let (ledger, id) = (log.ledger, transaction.id);
+        let counters = self.ledger(ledger).counters();
+        counters.next_transaction = counters.next_transaction.max(id + 1);
+        counters.transactions += 1;
+        let timestamp = transaction.timestamp;
+        let displaced = timestamp != date;
+        rows.transactions.push(TransactionRow {
+            ledger,
+            transaction: id,
+            position,
+            log: log.log,
+            timestamp: timestamp.as_micros(),
+            date: date.as_micros(),
+        });
+        if displaced {
+            rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
+        }
+        if let Some(reference) = transaction.reference {
+            let key = RecentKey { value: id, hash: CompactString::default() };
+            self.put_key(ledger, KeyKind::Reference, reference, key, rows);
+        }
+        for (at, holding) in transaction.holdings.iter().enumerate() {
+            let place = self.touch(log, &holding.account, hints.located.get(at), timestamp, touched, rows)?;
+            let asset = self.take_asset(ledger, &holding.asset)?;
+            self.note_change(place);
+            let flush = self.flush;
+            if holding.is_new {
+                let counters = self.ledger(ledger).counters();
+                counters.holdings = counters.holdings.max(holding.holding + 1);
+                rows.holdings.push(NewHolding {
+                    ledger,
+                    holding: holding.holding,
+                    account: holding.account.account,
+                    asset,
+                });
+                let new = HoldingState {
+                    asset,
+                    holding: holding.holding,
+                    ordinal: 0,
+                    volumes: Volumes::default(),
+                    displaced: None,
+                };
+                let account = self.accounts.change(place, flush);
+                let at = account.holdings.partition_point(|have| have.asset < asset);
+                account.holdings.insert(at, new);
+            }
+            let account = self.accounts.change(place, flush);
+            let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
+            let state = &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
+            let (mut is_source, mut is_destination) = (false, false);
+            for posting in &transaction.moves {
+                is_source |= posting.source as usize == at;
+                is_destination |= posting.destination as usize == at;
+            }
+            if displaced {
+                let input = difference(&holding.after.input, &state.volumes.input)?;
+                let output = difference(&holding.after.output, &state.volumes.output)?;
+                let sums = state.displaced.get_or_insert_with(|| {
+                    Box::new(DisplacedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 })
+                });
+                sums.input = sums.input.plus(&input);
+                sums.output = sums.output.plus(&output);
+                sums.count += 1;
+                rows.displaced.push(DisplacedRow::new(
+                    holding_key(ledger, holding.holding),
+                    timestamp.as_micros(),
+                    id,
+                    input,
+                    output,
+                ));
+            }
+            state.ordinal += 1;
+            state.volumes.clone_from(&holding.after);
+            rows.history.push(HistoryRow {
+                holding: holding_key(ledger, holding.holding),
+                transaction: id,
+                input: Quantity::from(&holding.after.input),
+                output: Quantity::from(&holding.after.output),
+                displaced: state.displaced.clone(),
+                ordinal: state.ordinal,
+                is_displaced: displaced,
+                is_source,
+                is_destination,
+            });
+        }
+        if !transaction.metadata.is_empty() {
+            let space = subject_space(ledger, Subject::Transaction);
+            for (key, value) in &transaction.metadata {
+                let term = self.with_key(ledger, key, |state, key| state.fingerprints.term(space, key, text_of(*value)))?;
+                rows.terms.push(TermRow { space, term, id, position, present: true });
+            }
+        }
+        for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
+            let metadata = self.take_metadata(ledger, metadata)?;
+            let hint = hints.located.get(transaction.holdings.len() + at);
+            let first_usage = if transaction.holdings.iter().any(|have| have.account.account == account.account) {
+                timestamp
+            } else {
+                log.date
+            };
+            let place = self.touch(log, account, hint, first_usage, touched, rows)?;
+            self.merge_account_metadata(place, log.date, &metadata, touched, (position, rows))?;
+        }
+        if let Some(reverted) = transaction.reverts {
+            self.change_transaction((ledger, reverted), (position, log.date), hints, rows, |document| {
+                document.reverted = Some((id, log.date));
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The place of an account that the entry names; one that is new is put.
+    fn touch(
+        &mut self,
+        log: &LogRecord<'_>,
+        account: &AddressRef<'_>,
+        hint: Option<&Located>,
+        used_at: Timestamp,
+        touched: &mut SmallVec<[Touched; 4]>,
+        rows: &mut PieceBuilder,
+    ) -> Result<Place, ReadError> {
+        let ledger = log.ledger;
+        let Some(address) = account.new else {
+            let place = match hint.and_then(|hint| hint.place) {
+                Some(place) => place,
+                // Made by this very entry, or found by number in a replay.
+                None => match self.made_here(ledger, account.account, touched) {
+                    Some(place) => place,
+                    None => self.locate_number(ledger, account.account)?,
+                },
+            };
+            if used_at < self.accounts.get(place).first_usage {
+                self.note_change(place);
+                let flush = self.flush;
+                self.accounts.change(place, flush).first_usage = used_at;
+                self.load_document(place)?;
+                self.accounts.edit_document(place, |document| document.first_usage = used_at);
+                mark(touched, place);
+            }
+            return Ok(place);
+        };
+        let counters = self.ledger(ledger).counters();
+        counters.accounts = counters.accounts.max(account.account + 1);
+        let hash = hint.map_or_else(|| self.accounts.hash(ledger, address), |hint| hint.hash);
+        let space = key_space(ledger, KeyKind::Address);
+        let fingerprint = self.fingerprints.of(space, address);
+        rows.keys.push(KeyRow { space, fingerprint, value: u64::from(account.account) });
+        rows.accounts.push(NewAccount { ledger, account: account.account, address: address.into() });
+        let new = NewState {
+            ledger,
+            account: account.account,
+            address: address.into(),
+            first_usage: used_at,
+            holdings: SmallVec::new(),
+            document: DocumentState::Plain(log.date),
+        };
+        let place = self.put_account(hash, new, self.flush);
+        self.note_new(place);
+        touched.push(Touched { place, document_changed: true });
+        Ok(place)
+    }
+
+    fn made_here(&self, ledger: u32, account: u32, touched: &[Touched]) -> Option<Place> {
+        touched.iter().map(|touched| touched.place).find(|place| {
+            let have = self.accounts.get(*place);
+            (have.ledger, have.account) == (ledger, account)
+        })
+    }
+
+    /// Writes a version of each document that the entry changed: one, whatever the number of changes.
+    fn write_documents(&mut self, position: u64, touched: &[Touched], rows: &mut PieceBuilder) {
+        for touched in touched.iter().filter(|touched| touched.document_changed) {
+            let account = self.accounts.get(touched.place);
+            let bytes = match &account.document {
+                DocumentState::Loaded(document) => document.encode(),
+                DocumentState::Plain(inserted_at) => crate::documents::AccountDocument {
+                    first_usage: account.first_usage,
+                    inserted_at: *inserted_at,
+                    updated_at: *inserted_at,
+                    metadata: Metadata::EMPTY,
+                }
+                .encode(),
+                DocumentState::Stored => continue,
+            };
+            let space = subject_space(account.ledger, Subject::Account);
+            rows.versions.push(VersionRow { space, id: u64::from(account.account), position, bytes });
+        }
+    }
+
+    fn set_account_metadata(
+        &mut self,
+        log: &LogRecord<'_>,
+        account: &AddressRef<'_>,
+        hint: Option<&Located>,
+        metadata: &Metadata,
+        touched: &mut SmallVec<[Touched; 4]>,
+        (position, rows): (u64, &mut PieceBuilder),
+    ) -> Result<(), ReadError> {
+        let place = self.touch(log, account, hint, log.date, touched, rows)?;
+        self.merge_account_metadata(place, log.date, metadata, touched, (position, rows))
+    }
+
+    fn merge_account_metadata(
+        &mut self,
+        place: Place,
+        date: Timestamp,
+        metadata: &Metadata,
+        touched: &mut SmallVec<[Touched; 4]>,
+        (position, rows): (u64, &mut PieceBuilder),
+    ) -> Result<(), ReadError> {
+        self.edit_account_metadata(place, date, touched, (position, rows), |have| have.merge(metadata))
+    }
+
+    fn delete_account_key(
+        &mut self,
+        place: Place,
+        date: Timestamp,
+        key: &str,
+        touched: &mut SmallVec<[Touched; 4]>,
+        (position, rows): (u64, &mut PieceBuilder),
+    ) -> Result<(), ReadError> {
+        self.edit_account_metadata(place, date, touched, (position, rows), |have| {
+            have.remove(key);
+        })
+    }
+
+    fn edit_account_metadata(
+        &mut self,
+        place: Place,
+        date: Timestamp,
+        touched: &mut SmallVec<[Touched; 4]>,
+        (position, rows): (u64, &mut PieceBuilder),
+        edit: impl FnOnce(&mut Metadata),
+    ) -> Result<(), ReadError> {
+        self.note_change(place);
+        self.load_document(place)?;
+        let flush = self.flush;
+        let account = self.accounts.change(place, flush);
+        let (ledger, number) = (account.ledger, account.account);
+        let mut change = None;
+        self.accounts.edit_document(place, |document| {
+            let before = document.metadata.clone();
+            edit(&mut document.metadata);
+            document.updated_at = date;
+            change = Some((before, document.metadata.clone()));
+        });
+        let (before, after) = change.expect("the document was loaded");
+        let space = subject_space(ledger, Subject::Account);
+        self.put_terms(space, u64::from(number), position, &before, &after, rows);
+        mark(touched, place);
+        Ok(())
+    }
+
+    fn change_transaction(
+        &mut self,
+        (ledger, id): (u32, u64),
+        (position, date): (u64, Timestamp),
+        hints: &Hints,
+        rows: &mut PieceBuilder,
+        change: impl FnOnce(&mut TransactionDocument),
+    ) -> Result<(), ReadError> {
+        let mut document = match self.transaction_document(ledger, id)? {
+            Some(document) => document,
+            None => TransactionDocument {
+                updated_at: date,
+                reverted: None,
+                metadata: hints.original.clone().expect("who applies a change of a transaction has read it"),
+            },
+        };
+        let before = document.metadata.clone();
+        change(&mut document);
+        document.updated_at = date;
+        let space = subject_space(ledger, Subject::Transaction);
+        self.put_terms(space, id, position, &before, &document.metadata, rows);
+        rows.versions.push(VersionRow { space, id, position, bytes: document.encode() });
+        let previous = self.documents.insert((ledger, id), document);
+        if let Some(undo) = &mut self.undo {
+            undo.documents.push(((ledger, id), previous));
+        }
+        Ok(())
+    }
+
+    fn put_terms(
+        &self,
+        space: u64,
+        id: u64,
+        position: u64,
+        before: &Metadata,
+        after: &Metadata,
+        rows: &mut PieceBuilder,
+    ) {
+        let mut push = |key: &str, value: &MetadataValue, present| {
+            let term = self.fingerprints.term(space, key, value.text());
+            rows.terms.push(TermRow { space, term, id, position, present });
+        };
+        // Values that differ in kind only are one term: then it neither goes nor comes.
+        for (key, value) in before.iter() {
+            if after.get(key).is_none_or(|now| now.text() != value.text()) {
+                push(key, value, false);
+            }
+        }
+        for (key, value) in after.iter() {
+            if before.get(key).is_none_or(|then| then.text() != value.text()) {
+                push(key, value, true);
+            }
+        }
+    }
+
+    fn put_key(&mut self, ledger: u32, kind: KeyKind, text: &str, key: RecentKey, rows: &mut PieceBuilder) {
+        let space = key_space(ledger, kind);
+        rows.keys.push(KeyRow { space, fingerprint: self.fingerprints.of(space, text), value: key.value });
+        let place: (u64, CompactString) = (space, text.into());
+        if let Some(undo) = &mut self.undo {
+            undo.keys.push((place.clone(), None));
+        }
+        self.keys.insert(place, key);
+    }
+
+    // Names: an entry that is the first to use one gives it its number.
+
+    fn take_asset(&mut self, ledger: u32, asset: &NameRef<'_>) -> Result<u32, ReadError> {
+        match asset {
+            NameRef::Known(id) => Ok(*id),
+            NameRef::New(id, text) => {
+                let ledger = self.ledger(ledger);
+                if ledger.head.assets.len() == *id as usize {
+                    ledger.head.assets.add(text);
+                    ledger.counters().assets = id + 1;
+                }
+                Ok(*id)
+            }
+            NameRef::Inline(_) => Err(Corrupt { what: "asset without a number" }.into()),
+        }
+    }
+
+    fn with_key<T>(
+        &mut self,
+        ledger: u32,
+        key: &NameRef<'_>,
+        then: impl FnOnce(&Self, &str) -> T,
+    ) -> Result<T, ReadError> {
+        match key {
+            NameRef::New(id, text) => {
+                let ledger = self.ledger(ledger);
+                if ledger.head.keys.len() == *id as usize {
+                    ledger.head.keys.add(text);
+                    ledger.counters().keys = id + 1;
+                }
+                Ok(then(self, text))
+            }
+            NameRef::Inline(text) => Ok(then(self, text)),
+            NameRef::Known(id) => {
+                let text = self.ledger(ledger).head.keys.text(*id).ok_or(Corrupt { what: "number of a key" })?;
+                Ok(then(self, &text))
+            }
+        }
+    }
+
+    fn take_key(&mut self, ledger: u32, key: &NameRef<'_>) -> Result<CompactString, ReadError> {
+        self.with_key(ledger, key, |_, text| text.into())
+    }
+
+    fn take_metadata(&mut self, ledger: u32, record: &MetadataRecord<'_>) -> Result<Metadata, ReadError> {
+        let mut metadata = Metadata::with_capacity(record.len());
+        for (key, value) in record {
+            let key = self.take_key(ledger, key)?;
+            metadata.insert(key, value_of(*value));
+        }
+        Ok(metadata)
+    }
+}
+
+fn mark(touched: &mut SmallVec<[Touched; 4]>, place: Place) {
+    match touched.iter_mut().find(|touched| touched.place == place) {
+        Some(touched) => touched.document_changed = true,
+        None => touched.push(Touched { place, document_changed: true }),
+    }
+}
+
+/// The key of a holding in the history tables.
+pub(crate) fn holding_key(ledger: u32, holding: u32) -> u64 {
+    u64::from(ledger) << 32 | u64::from(holding)
+}
+
+/// A stored metadata value as a value.
+pub(crate) fn value_of(value: ValueRef<'_>) -> MetadataValue {
+    match value {
+        ValueRef::Text(text) => MetadataValue::Text(text.into()),
+        ValueRef::Json(text) => MetadataValue::Json(text.into()),
+    }
+}
+
+fn text_of(value: ValueRef<'_>) -> &str {
+    match value {
+        ValueRef::Text(text) | ValueRef::Json(text) => text,
+    }
+}
+
+fn difference(after: &Amount, before: &Amount) -> Result<Quantity, Corrupt> {
+    let moved = after.checked_sub(before).ok_or(Corrupt { what: "volumes that shrink" })?;
+    Ok(Quantity::from(&moved))
+}

@@ -1,0 +1,477 @@
+//! One command: what it needs is found, it is decided, and its entry is applied.
+
+use compact_str::CompactString;
+use ledger_core::{
+    AccountAddress, Asset, Command, Decision, Facts, HoldingVolumes, KnownTransaction, LogEntry, LogId, LogPayload,
+    Metadata, MetadataValue, NewTransaction, Postings, Rejection, Slots, Target, Timestamp, Transaction,
+    TransactionId, Volumes, decide, needs,
+};
+use smallvec::SmallVec;
+
+use super::apply::Hints;
+use super::batch::Batch;
+use super::state::{Located, State};
+use crate::entry::{
+    AddressRef, Body, Event, HoldingRecord, IdempotencyRecord, LedgerBase, LogRecord, MetadataRecord, Move, NameRef,
+    Record, TargetRecord, TransactionRecord, ValueRef,
+};
+use crate::error::ReadError;
+use crate::fingerprint::{KeyKind, key_space};
+use crate::journal::{Position, SectionId};
+use crate::submission::{Detail, Receipt, Request};
+
+/// What became of a command before its batch is on disk.
+#[derive(Debug)]
+pub(crate) enum Decided {
+    /// It is in the batch.
+    Done(Receipt),
+    /// It was done before, by the entry at this position.
+    Replay(Position),
+    /// It is refused.
+    Refused(Rejection),
+}
+
+/// What is written but perhaps not published yet; the batch in hand included.
+pub(crate) trait Written {
+    /// The transaction as it was recorded; `None` if there is none.
+    fn transaction(
+        &self,
+        batch: &mut Batch,
+        ledger: u32,
+        id: TransactionId,
+    ) -> Result<Option<RecordedTransaction>, ReadError>;
+
+    /// The reference of a transaction.
+    fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError>;
+
+    /// The idempotency key and hash of an entry.
+    fn idempotency(
+        &self,
+        batch: &mut Batch,
+        position: Position,
+    ) -> Result<Option<(CompactString, CompactString)>, ReadError>;
+}
+
+/// A transaction as its entry has it.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedTransaction {
+    pub(crate) postings: Postings,
+    pub(crate) timestamp: Timestamp,
+    pub(crate) metadata: Metadata,
+}
+
+impl State {
+    /// Decides a command and, if it is accepted, applies its entry.
+    pub(crate) fn execute(
+        &mut self,
+        ledger: u32,
+        request: Request,
+        now: Timestamp,
+        detail: Detail,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<Decided, ReadError> {
+        let Request { command, idempotency } = request;
+        if let Some(idempotency) = &idempotency
+            && let Some((position, stored)) = self.used_key(ledger, idempotency.key.as_str(), batch, written)?
+        {
+            // Without a hash there is nothing to compare, as in logs of older releases.
+            if stored.is_empty() || idempotency.hash.is_empty() || stored == idempotency.hash {
+                return Ok(Decided::Replay(position));
+            }
+            return Ok(Decided::Refused(Rejection::IdempotencyMismatch {
+                key: idempotency.key.as_str().into(),
+                computed: idempotency.hash.clone(),
+                stored,
+            }));
+        }
+        let mut facts = Facts::default();
+        let mut hints = Hints::default();
+        self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
+        let (slots, assets) = self.find_holdings(ledger, &command, &mut facts, &mut hints)?;
+        if let Command::CreateTransaction(create) = &command {
+            if let Some(reference) = &create.reference {
+                facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
+            }
+            for account in create.account_metadata.keys() {
+                hints.located.push(self.locate(ledger, account.as_str())?);
+            }
+        }
+        if let Command::SetMetadata { target: Target::Account(account), .. }
+        | Command::DeleteMetadata { target: Target::Account(account), .. } = &command
+        {
+            hints.located.push(self.locate(ledger, account.as_str())?);
+        }
+        let state = self.ledger(ledger);
+        let base = LedgerBase {
+            ledger,
+            log: state.head.counters.next_log,
+            transaction: state.head.counters.next_transaction,
+            date: state.head.counters.last_date.max(now).as_micros(),
+        };
+        let section = SectionId(state.head.section);
+        let date = Timestamp::from_micros(base.date);
+        let decision = match decide(command, slots, &mut facts, date) {
+            Ok(decision) => decision,
+            Err(rejection) => return Ok(Decided::Refused(rejection)),
+        };
+        let log = LogRecord {
+            ledger,
+            log: base.log,
+            date,
+            idempotency: idempotency
+                .as_ref()
+                .map(|idempotency| IdempotencyRecord { key: idempotency.key.as_str(), hash: &idempotency.hash }),
+            schema_version: None,
+            event: self.event(ledger, base.transaction, &decision, &facts, &hints, &assets),
+        };
+        let record = Record { position: self.next, body: Body::Log(log) };
+        self.apply(&record, &hints, &mut batch.rows)?;
+        batch.chunks.push(&record, section, base);
+        let transaction = match &decision {
+            Decision::Transaction(_) => Some(TransactionId::new(base.transaction)),
+            Decision::SetMetadata { .. } | Decision::DeleteMetadata { .. } => None,
+        };
+        let entry = match detail {
+            Detail::Ids => None,
+            Detail::Entry => Some(Box::new(LogEntry {
+                id: LogId::new(base.log),
+                date,
+                idempotency: idempotency.clone(),
+                schema_version: None,
+                payload: payload(decision, base.transaction, date, facts.volumes.into_iter().collect()),
+            })),
+        };
+        Ok(Decided::Done(Receipt { log: LogId::new(base.log), transaction, date, replayed: false, entry }))
+    }
+
+    /// The entry that a key was used for, and the hash that it was used with.
+    fn used_key(
+        &self,
+        ledger: u32,
+        key: &str,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<Option<(Position, CompactString)>, ReadError> {
+        let space = key_space(ledger, KeyKind::Idempotency);
+        if let Some(recent) = self.keys.get(&(space, key.into())) {
+            return Ok(Position::new(recent.value).map(|position| (position, recent.hash.clone())));
+        }
+        for position in self.stored_keys(ledger, KeyKind::Idempotency, key)? {
+            if let Some(position) = Position::new(position)
+                && let Some((have, hash)) = written.idempotency(batch, position)?
+                && have == key
+            {
+                return Ok(Some((position, hash)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn reference_taken(
+        &self,
+        ledger: u32,
+        reference: &str,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<bool, ReadError> {
+        let space = key_space(ledger, KeyKind::Reference);
+        if self.keys.get(&(space, reference.into())).is_some() {
+            return Ok(true);
+        }
+        for id in self.stored_keys(ledger, KeyKind::Reference, reference)? {
+            if written.reference(batch, ledger, id)?.is_some_and(|have| have == reference) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Loads the transaction that a command is about.
+    fn find_target(
+        &mut self,
+        ledger: u32,
+        command: &Command,
+        facts: &mut Facts,
+        hints: &mut Hints,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<(), ReadError> {
+        let id = match command {
+            Command::RevertTransaction(revert) => revert.id,
+            Command::SetMetadata { target: Target::Transaction(id), .. }
+            | Command::DeleteMetadata { target: Target::Transaction(id), .. } => *id,
+            Command::CreateTransaction(_)
+            | Command::SetMetadata { target: Target::Account(_), .. }
+            | Command::DeleteMetadata { target: Target::Account(_), .. } => return Ok(()),
+        };
+        if id.get() >= self.ledger(ledger).head.counters.next_transaction {
+            return Ok(());
+        }
+        let Some(recorded) = written.transaction(batch, ledger, id)? else { return Ok(()) };
+        let document = self.transaction_document(ledger, id.get())?;
+        hints.original = Some(recorded.metadata.clone());
+        facts.transaction = Some(KnownTransaction {
+            postings: recorded.postings,
+            timestamp: recorded.timestamp,
+            reverted: document.as_ref().is_some_and(|document| document.reverted.is_some()),
+            metadata: document.map_or(recorded.metadata, |document| document.metadata),
+        });
+        Ok(())
+    }
+
+    /// Finds the accounts and volumes that a command moves.
+    fn find_holdings(
+        &mut self,
+        ledger: u32,
+        command: &Command,
+        facts: &mut Facts,
+        hints: &mut Hints,
+    ) -> Result<(ledger_core::SlotList, SmallVec<[Option<u32>; 4]>), ReadError> {
+        let needs = needs(command, facts.transaction.as_ref());
+        let mut assets = SmallVec::with_capacity(needs.holdings.len());
+        let mut volumes = SmallVec::with_capacity(needs.holdings.len());
+        for holding in &needs.holdings {
+            let located = self.locate(ledger, holding.account.as_str())?;
+            let asset = self.ledger(ledger).asset(holding.asset.as_str());
+            let have = match (located.place, asset) {
+                (Some(place), Some(asset)) => self.accounts.get(place).holding(asset),
+                _ => None,
+            };
+            volumes.push(have.map_or_else(Volumes::default, |have| have.volumes.clone()));
+            hints.located.push(located);
+            assets.push(asset);
+        }
+        let slots = needs.slots;
+        facts.volumes = volumes;
+        Ok((slots, assets))
+    }
+
+    /// The entry's event, with the numbers that new names will get.
+    fn event<'a>(
+        &mut self,
+        ledger: u32,
+        id: u64,
+        decision: &'a Decision,
+        facts: &Facts,
+        hints: &Hints,
+        assets: &[Option<u32>],
+    ) -> Event<'a> {
+        let mut numbers = Numbers::new(self, ledger);
+        match decision {
+            Decision::Transaction(transaction) => {
+                Event::Transaction(numbers.transaction(self, id, transaction, facts, hints, assets))
+            }
+            Decision::SetMetadata { target, metadata } => Event::SetMetadata {
+                target: numbers.target(self, target, hints),
+                metadata: numbers.metadata(self, metadata),
+            },
+            Decision::DeleteMetadata { target, key } => {
+                Event::DeleteMetadata { target: numbers.target(self, target, hints), key: numbers.key(self, key) }
+            }
+        }
+    }
+}
+
+/// Gives out the numbers of the names that an entry is the first to use; applying the entry makes them so.
+struct Numbers<'a> {
+    ledger: u32,
+    next_account: u32,
+    next_holding: u32,
+    next_asset: u32,
+    next_key: u32,
+    accounts: SmallVec<[(&'a str, u32); 4]>,
+    assets: SmallVec<[(&'a str, u32); 2]>,
+    keys: SmallVec<[(&'a str, u32); 4]>,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(state: &mut State, ledger: u32) -> Self {
+        let counters = *state.ledger(ledger).counters();
+        Self {
+            ledger,
+            next_account: counters.accounts,
+            next_holding: counters.holdings,
+            next_asset: counters.assets,
+            next_key: counters.keys,
+            accounts: SmallVec::new(),
+            assets: SmallVec::new(),
+            keys: SmallVec::new(),
+        }
+    }
+
+    fn account(&mut self, state: &State, address: &'a str, located: Option<&Located>) -> AddressRef<'a> {
+        if let Some(place) = located.and_then(|located| located.place) {
+            return AddressRef { account: state.accounts.get(place).account, new: None };
+        }
+        if let Some((_, account)) = self.accounts.iter().find(|(have, _)| *have == address) {
+            return AddressRef { account: *account, new: None };
+        }
+        let account = self.next_account;
+        self.next_account += 1;
+        self.accounts.push((address, account));
+        AddressRef { account, new: Some(address) }
+    }
+
+    fn asset(&mut self, known: Option<u32>, asset: &'a str) -> NameRef<'a> {
+        if let Some(id) = known {
+            return NameRef::Known(id);
+        }
+        if let Some((_, id)) = self.assets.iter().find(|(have, _)| *have == asset) {
+            return NameRef::Known(*id);
+        }
+        let id = self.next_asset;
+        self.next_asset += 1;
+        self.assets.push((asset, id));
+        NameRef::New(id, asset)
+    }
+
+    fn key(&mut self, state: &mut State, key: &'a str) -> NameRef<'a> {
+        if let Some(id) = state.ledger(self.ledger).head.keys.id(key) {
+            return NameRef::Known(id);
+        }
+        if let Some((_, id)) = self.keys.iter().find(|(have, _)| *have == key) {
+            return NameRef::Known(*id);
+        }
+        if self.next_key as usize >= crate::names::NAMES_MAX {
+            return NameRef::Inline(key);
+        }
+        let id = self.next_key;
+        self.next_key += 1;
+        self.keys.push((key, id));
+        NameRef::New(id, key)
+    }
+
+    fn metadata(&mut self, state: &mut State, metadata: &'a Metadata) -> MetadataRecord<'a> {
+        metadata
+            .iter()
+            .map(|(key, value)| {
+                let value = match value {
+                    MetadataValue::Text(text) => ValueRef::Text(text),
+                    MetadataValue::Json(text) => ValueRef::Json(text),
+                };
+                (self.key(state, key), value)
+            })
+            .collect()
+    }
+
+    fn target(&mut self, state: &State, target: &'a Target, hints: &Hints) -> TargetRecord<'a> {
+        match target {
+            Target::Account(address) => {
+                TargetRecord::Account(self.account(state, address.as_str(), hints.located.first()))
+            }
+            Target::Transaction(id) => TargetRecord::Transaction(id.get()),
+        }
+    }
+
+    fn transaction(
+        &mut self,
+        state: &mut State,
+        id: u64,
+        transaction: &'a NewTransaction,
+        facts: &Facts,
+        hints: &Hints,
+        assets: &[Option<u32>],
+    ) -> TransactionRecord<'a> {
+        let names = holding_names(transaction, facts.volumes.len());
+        let mut holdings = SmallVec::with_capacity(names.len());
+        for (at, (address, asset)) in names.into_iter().enumerate() {
+            let located = &hints.located[at];
+            let account = self.account(state, address.as_str(), Some(located));
+            let known = match (located.place, assets[at]) {
+                (Some(place), Some(asset)) => state.accounts.get(place).holding(asset).map(|have| have.holding),
+                _ => None,
+            };
+            let holding = known.unwrap_or_else(|| {
+                self.next_holding += 1;
+                self.next_holding - 1
+            });
+            holdings.push(HoldingRecord {
+                holding,
+                is_new: known.is_none(),
+                account,
+                asset: self.asset(assets[at], asset.as_str()),
+                after: facts.volumes[at].clone(),
+            });
+        }
+        let moves = transaction
+            .postings
+            .iter()
+            .zip(&transaction.slots)
+            .map(|(posting, slots)| Move {
+                source: slots.source,
+                destination: slots.destination,
+                amount: posting.amount.clone(),
+            })
+            .collect();
+        let metadata = self.metadata(state, &transaction.metadata);
+        let mut account_metadata = Vec::with_capacity(transaction.account_metadata.len());
+        for (at, (address, metadata)) in transaction.account_metadata.iter().enumerate() {
+            let located = hints.located.get(facts.volumes.len() + at);
+            account_metadata
+                .push((self.account(state, address.as_str(), located), self.metadata(state, metadata)));
+        }
+        TransactionRecord {
+            id,
+            timestamp: transaction.timestamp,
+            reference: transaction.reference.as_ref().map(AsRef::as_ref),
+            template: None,
+            reverts: transaction.reverts.map(TransactionId::get),
+            holdings,
+            moves,
+            metadata,
+            account_metadata,
+            effective: None,
+        }
+    }
+}
+
+/// The account and asset of each slot of a transaction.
+fn holding_names(transaction: &NewTransaction, count: usize) -> SmallVec<[(&AccountAddress, &Asset); 4]> {
+    let mut names: SmallVec<[Option<(&AccountAddress, &Asset)>; 4]> = SmallVec::from_elem(None, count);
+    for (posting, Slots { source, destination }) in transaction.postings.iter().zip(&transaction.slots) {
+        names[*source as usize].get_or_insert((&posting.source, &posting.asset));
+        names[*destination as usize].get_or_insert((&posting.destination, &posting.asset));
+    }
+    names.into_iter().map(|name| name.expect("every slot is the end of a posting")).collect()
+}
+
+/// What the log entry says, of what was decided.
+fn payload(decision: Decision, id: u64, date: Timestamp, volumes: Vec<Volumes>) -> LogPayload {
+    match decision {
+        Decision::Transaction(new) => {
+            let mut post_commit_volumes: Vec<HoldingVolumes> = holding_names(&new, volumes.len())
+                .into_iter()
+                .zip(volumes)
+                .map(|((account, asset), volumes)| HoldingVolumes {
+                    account: account.clone(),
+                    asset: asset.clone(),
+                    volumes,
+                })
+                .collect();
+            post_commit_volumes.sort_unstable_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
+            let transaction = Box::new(Transaction {
+                id: TransactionId::new(id),
+                postings: new.postings,
+                metadata: new.metadata,
+                timestamp: new.timestamp,
+                reference: new.reference,
+                template: None,
+                inserted_at: date,
+                updated_at: date,
+                reverted_at: None,
+                post_commit_volumes,
+            });
+            match new.reverts {
+                Some(reverted) => LogPayload::RevertedTransaction { reverted, transaction, effective_volumes: None },
+                None => LogPayload::NewTransaction {
+                    transaction,
+                    account_metadata: new.account_metadata,
+                    effective_volumes: None,
+                },
+            }
+        }
+        Decision::SetMetadata { target, metadata } => LogPayload::SetMetadata { target, metadata },
+        Decision::DeleteMetadata { target, key } => LogPayload::DeleteMetadata { target, key },
+    }
+}

@@ -1,0 +1,4 @@
+//! The writer.
+
+mod accounts;
+mod recent;

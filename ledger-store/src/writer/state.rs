@@ -1,0 +1,369 @@
+//! The authoritative state: what decisions are made on.
+//!
+//! It runs ahead of the disk by the batches that are not flushed yet. It never asks what lags behind: what
+//! changed since the index was last flushed is kept here, and the rest stands in the index exactly.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use ledger_core::{BucketName, LedgerName};
+use smallvec::SmallVec;
+
+use super::accounts::{AccountTable, DocumentState, HoldingState, NewState, Place};
+use super::recent::{Recent, RecentKeys};
+use crate::documents::TransactionDocument;
+use crate::error::ReadError;
+use crate::fingerprint::{Fingerprints, KeyKind, key_space};
+use crate::index::{IndexSnapshot, KeyRow, TableView, VersionRow};
+use crate::journal::Position;
+use crate::lookup::{self, missing};
+use crate::projection::StoredAccount;
+use crate::query::LedgerInfo;
+use crate::view::{Counters, Directory, LedgerHead};
+
+/// A ledger as the writer knows it.
+pub(crate) struct LedgerState {
+    pub(crate) head: LedgerHead,
+    /// The asset that was used last, with its number: most ledgers have few.
+    last_asset: Option<(CompactString, u32)>,
+}
+
+impl LedgerState {
+    pub(crate) fn new(head: LedgerHead) -> Self {
+        Self { head, last_asset: None }
+    }
+
+    pub(crate) fn counters(&mut self) -> &mut Counters {
+        &mut self.head.counters
+    }
+
+    /// The number of an asset, if it has one.
+    pub(crate) fn asset(&mut self, asset: &str) -> Option<u32> {
+        if let Some((text, id)) = &self.last_asset
+            && text == asset
+        {
+            return Some(*id);
+        }
+        let id = self.head.assets.id(asset)?;
+        self.last_asset = Some((asset.into(), id));
+        Some(id)
+    }
+
+    /// Forgets the asset that was used last, since its number may be taken back.
+    pub(crate) fn forget_asset(&mut self) {
+        self.last_asset = None;
+    }
+}
+
+/// What can be taken back of a submission that is all or nothing, or a dry run.
+pub(crate) struct Undo {
+    pub(crate) next: Position,
+    pub(crate) ledger: u32,
+    pub(crate) counters: Counters,
+    /// Accounts as they were; `None` for one that was new.
+    pub(crate) accounts: HashMap<Place, Option<super::accounts::AccountState>, RandomState>,
+    pub(crate) keys: Vec<((u64, CompactString), Option<super::recent::RecentKey>)>,
+    pub(crate) documents: Vec<((u32, u64), Option<TransactionDocument>)>,
+}
+
+/// Everything a decision can ask.
+pub(crate) struct State {
+    /// By number, from 1.
+    pub(crate) ledgers: Vec<LedgerState>,
+    pub(crate) directory: Directory,
+    /// The section of the journal that each bucket has; 0 is that of documents.
+    pub(crate) buckets: BTreeMap<BucketName, u32>,
+    pub(crate) accounts: AccountTable,
+    /// References and idempotency keys.
+    pub(crate) keys: RecentKeys,
+    /// What happened to transactions after they were recorded, by ledger and id.
+    pub(crate) documents: Recent<(u32, u64), TransactionDocument>,
+    pub(crate) fingerprints: Fingerprints,
+    /// The position that the next entry gets.
+    pub(crate) next: Position,
+    /// The flush that will hold what is written now.
+    pub(crate) flush: u64,
+    index: StoredState,
+    /// Where accounts are by number; only while entries are replayed.
+    by_number: Option<HashMap<(u32, u32), Place, RandomState>>,
+    pub(crate) undo: Option<Undo>,
+}
+
+/// The part of the state that stands in the index.
+struct StoredState {
+    snapshot: IndexSnapshot,
+    flushed: u64,
+    keys: TableView<KeyRow>,
+    versions: TableView<VersionRow>,
+}
+
+impl StoredState {
+    fn new(snapshot: IndexSnapshot, flushed: u64) -> Self {
+        let keys = TableView::new(Vec::new(), snapshot.clone());
+        let versions = TableView::new(Vec::new(), snapshot.clone());
+        Self { snapshot, flushed, keys, versions }
+    }
+}
+
+/// Where an account is, or that it does not exist.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Located {
+    pub(crate) hash: u64,
+    pub(crate) place: Option<Place>,
+}
+
+impl State {
+    pub(crate) fn new(
+        index: IndexSnapshot,
+        flushed: u64,
+        fingerprints: Fingerprints,
+        next: Position,
+        account_bytes_max: usize,
+    ) -> Self {
+        let flush = flushed + 1;
+        Self {
+            ledgers: Vec::new(),
+            directory: Directory::default(),
+            buckets: BTreeMap::new(),
+            accounts: AccountTable::new(account_bytes_max),
+            keys: Recent::new(flush),
+            documents: Recent::new(flush),
+            fingerprints,
+            next,
+            flush,
+            index: StoredState::new(index, flushed),
+            by_number: None,
+            undo: None,
+        }
+    }
+
+    /// Reads from an index that holds everything up to flush `flushed`, and may forget what that holds.
+    pub(crate) fn adopt(&mut self, index: &IndexSnapshot, flushed: u64) {
+        if flushed > self.index.flushed {
+            self.keys.release(flushed);
+            self.documents.release(flushed);
+        }
+        self.index = StoredState::new(index.clone(), flushed);
+    }
+
+    /// The last flush that the index read here holds.
+    pub(crate) fn flushed(&self) -> u64 {
+        self.index.flushed
+    }
+
+    /// What is written from now on belongs to the next flush; says the number of the one that ends.
+    pub(crate) fn begin_flush(&mut self) -> u64 {
+        let ended = self.flush;
+        self.flush += 1;
+        self.keys.begin(self.flush);
+        self.documents.begin(self.flush);
+        ended
+    }
+
+    /// Entries are replayed from now on: accounts are found by number.
+    pub(crate) fn begin_replay(&mut self) {
+        self.by_number = Some(HashMap::with_hasher(RandomState::default()));
+    }
+
+    /// Replaying is over.
+    pub(crate) fn end_replay(&mut self) {
+        self.by_number = None;
+    }
+
+    /// Makes room, between submissions.
+    pub(crate) fn evict(&mut self) {
+        if self.by_number.is_none() {
+            self.accounts.evict(self.index.flushed);
+        }
+    }
+
+    /// The ledger with a number.
+    pub(crate) fn ledger(&mut self, ledger: u32) -> &mut LedgerState {
+        &mut self.ledgers[ledger as usize - 1]
+    }
+
+    /// The number of a ledger.
+    pub(crate) fn ledger_number(&self, name: &LedgerName) -> Option<u32> {
+        self.directory.get(name)
+    }
+
+    /// Puts a ledger that a document tells of; one with its number is replaced.
+    pub(crate) fn put_ledger(&mut self, info: LedgerInfo, section: u32, counters: impl FnOnce() -> Counters) {
+        let at = info.id as usize - 1;
+        self.buckets.insert(info.bucket.clone(), section);
+        self.directory.insert(info.name.clone(), info.id);
+        let info = Arc::new(info);
+        if let Some(ledger) = self.ledgers.get_mut(at) {
+            ledger.head.info = info;
+        } else {
+            assert_eq!(at, self.ledgers.len(), "ledgers are numbered without a gap");
+            let head = LedgerHead {
+                info,
+                section,
+                assets: crate::names::Names::default(),
+                keys: crate::names::Names::default(),
+                counters: counters(),
+            };
+            self.ledgers.push(LedgerState::new(head));
+        }
+    }
+
+    /// Finds an account, in memory or in the index.
+    pub(crate) fn locate(&mut self, ledger: u32, address: &str) -> Result<Located, ReadError> {
+        let hash = self.accounts.hash(ledger, address);
+        if let Some(place) = self.accounts.find(hash, ledger, address) {
+            return Ok(Located { hash, place: Some(place) });
+        }
+        let index = &self.index;
+        let found = lookup::find_account(&index.snapshot, &index.keys, &self.fingerprints, ledger, address)?;
+        let place = match found {
+            Some((account, stored)) => Some(self.load(hash, ledger, account, stored)?),
+            None => None,
+        };
+        Ok(Located { hash, place })
+    }
+
+    /// Finds an account that exists, by number. Only while entries are replayed.
+    pub(crate) fn locate_number(&mut self, ledger: u32, account: u32) -> Result<Place, ReadError> {
+        let by_number = self.by_number.as_ref().expect("accounts are located by number only in a replay");
+        if let Some(place) = by_number.get(&(ledger, account)) {
+            return Ok(*place);
+        }
+        let stored = lookup::stored_account(&self.index.snapshot, ledger, account)?;
+        let stored = stored.ok_or_else(|| missing("an account"))?;
+        let hash = self.accounts.hash(ledger, &stored.address);
+        self.load(hash, ledger, account, stored)
+    }
+
+    fn load(&mut self, hash: u64, ledger: u32, account: u32, stored: StoredAccount) -> Result<Place, ReadError> {
+        let mut holdings = SmallVec::with_capacity(stored.holdings.len());
+        for (asset, holding) in &stored.holdings {
+            let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
+            let found = found.ok_or_else(|| missing("a holding"))?;
+            holdings.push(HoldingState {
+                asset: *asset,
+                holding: *holding,
+                ordinal: found.ordinal,
+                volumes: found.volumes,
+                displaced: found.displaced,
+            });
+        }
+        let new = NewState {
+            ledger,
+            account,
+            address: stored.address,
+            first_usage: stored.first_usage,
+            holdings,
+            document: DocumentState::Stored,
+        };
+        Ok(self.put_account(hash, new, 0))
+    }
+
+    /// Puts an account into memory. `flush` is 0 for one that stands in the index.
+    pub(crate) fn put_account(&mut self, hash: u64, new: NewState, flush: u64) -> Place {
+        let key = (new.ledger, new.account);
+        let place = self.accounts.insert(hash, new, flush);
+        if let Some(by_number) = &mut self.by_number {
+            by_number.insert(key, place);
+        }
+        place
+    }
+
+    /// Makes sure that an account's document is in memory.
+    pub(crate) fn load_document(&mut self, place: Place) -> Result<(), ReadError> {
+        let account = self.accounts.get(place);
+        let document = match &account.document {
+            DocumentState::Loaded(_) => return Ok(()),
+            DocumentState::Plain(inserted_at) => crate::documents::AccountDocument {
+                first_usage: account.first_usage,
+                inserted_at: *inserted_at,
+                updated_at: *inserted_at,
+                metadata: ledger_core::Metadata::EMPTY,
+            },
+            DocumentState::Stored => {
+                let (ledger, number) = (account.ledger, account.account);
+                lookup::account_document(&self.index.versions, ledger, number, u64::MAX)?
+                    .ok_or_else(|| missing("the document of an account"))?
+            }
+        };
+        self.accounts.set_document(place, document);
+        Ok(())
+    }
+
+    /// Values of the key table under a text that the index holds, by fingerprint only.
+    pub(crate) fn stored_keys(&self, ledger: u32, kind: KeyKind, text: &str) -> Result<Vec<u64>, ReadError> {
+        let space = key_space(ledger, kind);
+        Ok(self.index.keys.probe(space, self.fingerprints.of(space, text))?)
+    }
+
+    /// What happened to a transaction after it was recorded.
+    pub(crate) fn transaction_document(
+        &self,
+        ledger: u32,
+        transaction: u64,
+    ) -> Result<Option<TransactionDocument>, ReadError> {
+        if let Some(document) = self.documents.get(&(ledger, transaction)) {
+            return Ok(Some(document.clone()));
+        }
+        lookup::transaction_document(&self.index.versions, ledger, transaction, u64::MAX)
+    }
+
+    /// Remembers an account as it is before it changes, where changes may be taken back.
+    pub(crate) fn note_change(&mut self, place: Place) {
+        if let Some(undo) = &mut self.undo {
+            let accounts = &self.accounts;
+            undo.accounts.entry(place).or_insert_with(|| Some(accounts.get(place).clone()));
+        }
+    }
+
+    /// Remembers that an account is new, where that may be taken back.
+    pub(crate) fn note_new(&mut self, place: Place) {
+        if let Some(undo) = &mut self.undo {
+            undo.accounts.insert(place, None);
+        }
+    }
+
+    /// From now on every change of this ledger can be taken back.
+    pub(crate) fn begin_undo(&mut self, ledger: u32) {
+        let counters = *self.ledger(ledger).counters();
+        self.undo = Some(Undo {
+            next: self.next,
+            ledger,
+            counters,
+            accounts: HashMap::with_hasher(RandomState::default()),
+            keys: Vec::new(),
+            documents: Vec::new(),
+        });
+    }
+
+    /// Keeps what was changed since [`State::begin_undo`].
+    pub(crate) fn keep(&mut self) {
+        self.undo = None;
+    }
+
+    /// Takes back everything since [`State::begin_undo`].
+    pub(crate) fn take_back(&mut self) {
+        let Some(undo) = self.undo.take() else { return };
+        for (place, account) in undo.accounts {
+            match account {
+                Some(account) => self.accounts.restore(place, account),
+                None => self.accounts.remove(place),
+            }
+        }
+        for (key, previous) in undo.keys.into_iter().rev() {
+            self.keys.undo(&key, previous);
+        }
+        for (key, previous) in undo.documents.into_iter().rev() {
+            self.documents.undo(&key, previous);
+        }
+        let ledger = self.ledger(undo.ledger);
+        ledger.head.counters = undo.counters;
+        ledger.head.assets.truncate(undo.counters.assets as usize);
+        ledger.head.keys.truncate(undo.counters.keys as usize);
+        ledger.forget_asset();
+        self.next = undo.next;
+    }
+}
