@@ -8,6 +8,7 @@ pub mod limits;
 
 mod address;
 mod amount;
+mod apply;
 mod command;
 mod condition;
 mod decide;
@@ -27,6 +28,7 @@ mod wire_hash;
 
 pub use address::AddressPattern;
 pub use amount::{Amount, AmountError, Balance};
+pub use apply::{Changes, apply};
 pub use command::{
     Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Script, Target,
 };

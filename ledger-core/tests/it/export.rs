@@ -1,11 +1,11 @@
-//! A real ledger, as another server exported it: every hash must come out the same.
+//! A real ledger, as another server exported it: hashes, volumes and metadata must come out the same.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ledger_core::{
-    AccountAddress, Asset, HashChain, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload, Metadata,
-    Posting, Reference, Target, Timestamp, Transaction, TransactionId, WireHash,
+    AccountAddress, Asset, Changes, HashChain, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload,
+    Metadata, Posting, Reference, Target, Timestamp, Transaction, TransactionId, Volumes, WireHash, apply,
 };
 use serde_json::value::RawValue;
 
@@ -126,4 +126,90 @@ fn every_hash_of_a_recorded_ledger_is_recomputed() {
         hashed += 1;
     }
     assert_eq!(hashed, 2_374);
+}
+
+/// What the export says about a ledger when all is applied.
+#[derive(Default)]
+struct Books {
+    volumes: BTreeMap<(AccountAddress, Asset), Volumes>,
+    accounts: BTreeMap<AccountAddress, Metadata>,
+    transactions: BTreeMap<TransactionId, (Metadata, bool)>,
+}
+
+impl Changes for Books {
+    fn transaction_recorded(&mut self, transaction: &Transaction, _at: Timestamp) {
+        let fresh = self.transactions.insert(transaction.id, (transaction.metadata.clone(), false));
+        assert_eq!(fresh, None, "ids are new");
+    }
+
+    fn volumes_moved(&mut self, posting: &Posting, _transaction: &Transaction, _at: Timestamp) {
+        let mut holding = |account: &AccountAddress| {
+            self.accounts.entry(account.clone()).or_default();
+            (account.clone(), posting.asset.clone())
+        };
+        let (source, destination) = (holding(&posting.source), holding(&posting.destination));
+        self.volumes.entry(source).or_default().output += &posting.amount;
+        self.volumes.entry(destination).or_default().input += &posting.amount;
+    }
+
+    fn transaction_reverted(&mut self, id: TransactionId, by: TransactionId, _at: Timestamp) {
+        assert!(self.transactions.contains_key(&by), "the reverting transaction comes first");
+        self.transactions.get_mut(&id).expect("the original exists").1 = true;
+    }
+
+    fn account_metadata_set(&mut self, account: &AccountAddress, metadata: &Metadata, _at: Timestamp) {
+        self.accounts.entry(account.clone()).or_default().merge(metadata);
+    }
+
+    fn account_metadata_deleted(&mut self, account: &AccountAddress, key: &str, _at: Timestamp) {
+        self.accounts.entry(account.clone()).or_default().remove(key);
+    }
+
+    fn transaction_metadata_set(&mut self, id: TransactionId, metadata: &Metadata, _at: Timestamp) {
+        self.transactions.get_mut(&id).expect("it exists").0.merge(metadata);
+    }
+
+    fn transaction_metadata_deleted(&mut self, id: TransactionId, key: &str, _at: Timestamp) {
+        self.transactions.get_mut(&id).expect("it exists").0.remove(key);
+    }
+}
+
+#[test]
+fn a_recorded_ledger_is_rebuilt_from_its_log() {
+    let (Some(lines), Some(expect)) = (marketplace("logs.ndjson"), marketplace("expect.json")) else {
+        return;
+    };
+    let mut books = Books::default();
+    for line in lines.lines() {
+        apply(&entry(line).0, &mut books);
+    }
+    let expect: Object<'_> = serde_json::from_str(&expect).unwrap();
+
+    let volumes: BTreeMap<_, _> = parse!(Vec<Object<'_>>, expect["volumes"])
+        .iter()
+        .map(|row| {
+            let holding = (
+                AccountAddress::parse(&text(row, "account")).unwrap(),
+                Asset::parse(&text(row, "asset")).unwrap(),
+            );
+            let volumes = Volumes {
+                input: row["input"].get().parse().unwrap(),
+                output: row["output"].get().parse().unwrap(),
+            };
+            (holding, volumes)
+        })
+        .collect();
+    assert_eq!(books.volumes, volumes);
+
+    let accounts: BTreeMap<_, _> = parse!(Object<'_>, expect["accounts"])
+        .iter()
+        .map(|(address, raw)| (AccountAddress::parse(address).unwrap(), metadata(raw)))
+        .collect();
+    assert_eq!(books.accounts, accounts);
+
+    for row in parse!(Vec<Object<'_>>, expect["last_transactions"]) {
+        let id = TransactionId::new(parse!(u64, row["id"]));
+        let reverted = parse!(bool, row["reverted"]);
+        assert_eq!(books.transactions[&id], (metadata(row["metadata"]), reverted), "{id:?}");
+    }
 }
