@@ -12,7 +12,8 @@ use crate::transaction::{Posting, Transaction, TransactionId};
 
 /// Takes what entries change. Each method is one change; `at` is the insertion date.
 ///
-/// An account exists once any method has named it.
+/// An account exists once a posting or a write of metadata has named it; a removal of metadata does not
+/// bring it into existence.
 pub trait Changes {
     /// A transaction came into being; its postings follow one by one.
     fn transaction_recorded(&mut self, transaction: &Transaction, at: Timestamp);

@@ -18,9 +18,12 @@ mod filter;
 mod ledger;
 mod log;
 mod metadata;
+#[cfg(feature = "model")]
+pub mod model;
 mod names;
 mod needs;
 mod rejection;
+mod subjects;
 mod timestamp;
 mod transaction;
 mod volumes;

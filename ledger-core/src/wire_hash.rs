@@ -119,9 +119,11 @@ impl HashChain {
 /// null. The idempotency key alone is not escaped.
 pub fn write_memento(entry: &LogEntry, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(entry.payload.type_name().as_bytes());
+    out.extend_from_slice(b"\",\"data\":{");
     match &entry.payload {
         LogPayload::NewTransaction { transaction, account_metadata, effective_volumes: _ } => {
-            out.extend_from_slice(b"NEW_TRANSACTION\",\"data\":{\"transaction\":");
+            out.extend_from_slice(b"\"transaction\":");
             write_transaction(transaction, out);
             out.extend_from_slice(b",\"accountMetadata\":{");
             for (at, (account, metadata)) in account_metadata.iter().enumerate() {
@@ -135,28 +137,26 @@ pub fn write_memento(entry: &LogEntry, out: &mut Vec<u8>) {
             out.extend_from_slice(b"}}");
         }
         LogPayload::RevertedTransaction { reverted, transaction, effective_volumes: _ } => {
-            out.extend_from_slice(b"REVERTED_TRANSACTION\",\"data\":{\"revertedTransactionID\":");
+            out.extend_from_slice(b"\"revertedTransactionID\":");
             write_u64(reverted.get(), out);
             out.extend_from_slice(b",\"transaction\":");
             write_transaction(transaction, out);
             out.push(b'}');
         }
         LogPayload::SetMetadata { target, metadata } => {
-            out.extend_from_slice(b"SET_METADATA\",\"data\":{");
             write_target(target, out);
             out.extend_from_slice(b",\"metadata\":");
             write_metadata(metadata, out);
             out.push(b'}');
         }
         LogPayload::DeleteMetadata { target, key } => {
-            out.extend_from_slice(b"DELETE_METADATA\",\"data\":{");
             write_target(target, out);
             out.extend_from_slice(b",\"key\":");
             write_json_text(key, out);
             out.push(b'}');
         }
         LogPayload::InsertedSchema { schema } => {
-            out.extend_from_slice(b"INSERTED_SCHEMA\",\"data\":{\"schema\":");
+            out.extend_from_slice(b"\"schema\":");
             out.extend_from_slice(schema.as_bytes());
             out.push(b'}');
         }
