@@ -5,6 +5,7 @@ use std::ops::{Add, AddAssign};
 
 use dashu_int::{IBig, UBig};
 
+use crate::decimal::write_u64;
 use crate::limits::AMOUNT_DIGITS_MAX;
 
 /// A quantity of an asset in its smallest unit: an exact integer, zero or more, without an upper limit.
@@ -41,6 +42,14 @@ impl Amount {
     /// The value as `u128`, or `None` if it is larger.
     pub fn to_u128(&self) -> Option<u128> {
         u128::try_from(&self.0).ok()
+    }
+
+    /// Appends its decimal digits to `out`; for values of 64 bits without formatting or allocating.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        match self.to_u64() {
+            Some(small) => write_u64(small, out),
+            None => out.extend_from_slice(self.0.to_string().as_bytes()),
+        }
     }
 
     /// Little-endian bytes without trailing zero bytes; zero is empty.
@@ -166,6 +175,19 @@ impl Balance {
         Self(IBig::from(input.0.clone()) - IBig::from(output.0.clone()))
     }
 
+    /// Appends its decimal digits to `out`, with a minus sign below zero.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        match i64::try_from(&self.0) {
+            Ok(small) => {
+                if small < 0 {
+                    out.push(b'-');
+                }
+                write_u64(small.unsigned_abs(), out);
+            }
+            Err(_) => out.extend_from_slice(self.0.to_string().as_bytes()),
+        }
+    }
+
     /// Whether the balance is below zero.
     pub fn is_negative(&self) -> bool {
         self.0 < IBig::ZERO
@@ -234,6 +256,11 @@ mod tests {
         {
             let amount: Amount = text.parse().expect("digits");
             assert_eq!(amount.to_string(), text);
+            let negative = Balance::of(&Amount::ZERO, &amount);
+            let mut written = Vec::new();
+            amount.write_to(&mut written);
+            negative.write_to(&mut written);
+            assert_eq!(written, format!("{text}{negative}").into_bytes());
             assert_eq!(Amount::from_le_bytes(&amount.to_le_bytes()), amount);
         }
     }

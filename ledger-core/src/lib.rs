@@ -8,23 +8,30 @@ pub mod limits;
 
 mod address;
 mod amount;
+mod apply;
 mod command;
 mod condition;
 mod decide;
+mod decimal;
 mod field;
 mod filter;
 mod ledger;
 mod log;
 mod metadata;
+#[cfg(feature = "model")]
+pub mod model;
 mod names;
 mod needs;
 mod rejection;
+mod subjects;
 mod timestamp;
 mod transaction;
 mod volumes;
+mod wire_hash;
 
 pub use address::AddressPattern;
 pub use amount::{Amount, AmountError, Balance};
+pub use apply::{Changes, apply};
 pub use command::{
     Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Script, Target,
 };
@@ -47,3 +54,4 @@ pub use rejection::Rejection;
 pub use timestamp::{Timestamp, TimestampError};
 pub use transaction::{Posting, Postings, Transaction, TransactionId};
 pub use volumes::{HoldingVolumes, Volumes};
+pub use wire_hash::{HashChain, WireHash, wire_hash, write_json_text, write_memento};

@@ -97,3 +97,16 @@ pub enum LogPayload {
         schema: CompactString,
     },
 }
+
+impl LogPayload {
+    /// The name of its type on the wire, such as `NEW_TRANSACTION`.
+    pub const fn type_name(&self) -> &'static str {
+        match self {
+            Self::NewTransaction { .. } => "NEW_TRANSACTION",
+            Self::RevertedTransaction { .. } => "REVERTED_TRANSACTION",
+            Self::SetMetadata { .. } => "SET_METADATA",
+            Self::DeleteMetadata { .. } => "DELETE_METADATA",
+            Self::InsertedSchema { .. } => "INSERTED_SCHEMA",
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A real ledger, as another server exported it: hashes, volumes and metadata must come out the same.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use ledger_core::{
+    AccountAddress, Asset, HashChain, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload, Metadata,
+    Posting, Reference, Target, Timestamp, Transaction, TransactionId, Volumes, WireHash, apply,
+};
+use serde_json::value::RawValue;
+
+use crate::books::Books;
+
+type Object<'a> = BTreeMap<String, &'a RawValue>;
+
+/// The recorded ledger's files, or `None`, said aloud, where they are not at hand.
+fn marketplace(file: &str) -> Option<String> {
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
+    let folder = std::env::var_os("CONFORMANCE_DIR").map_or(beside, PathBuf::from);
+    if !folder.is_dir() {
+        eprintln!("skipped: no conformance data");
+        return None;
+    }
+    let path = folder.join("exports/marketplace").join(file);
+    Some(std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+macro_rules! parse {
+    ($type:ty, $raw:expr) => {
+        serde_json::from_str::<$type>($raw.get()).unwrap()
+    };
+}
+
+fn text(object: &Object<'_>, member: &str) -> String {
+    object.get(member).map(|raw| parse!(String, raw)).unwrap_or_default()
+}
+
+fn metadata(raw: &RawValue) -> Metadata {
+    parse!(BTreeMap<String, String>, raw).into_iter().collect()
+}
+
+fn transaction(raw: &RawValue) -> Box<Transaction> {
+    let object: Object<'_> = parse!(_, raw);
+    let timestamp = Timestamp::parse(&text(&object, "timestamp")).unwrap();
+    let posting = |raw: &RawValue| {
+        let posting: Object<'_> = parse!(_, raw);
+        Posting {
+            source: AccountAddress::parse(&text(&posting, "source")).unwrap(),
+            destination: AccountAddress::parse(&text(&posting, "destination")).unwrap(),
+            amount: posting["amount"].get().parse().unwrap(),
+            asset: Asset::parse(&text(&posting, "asset")).unwrap(),
+        }
+    };
+    Box::new(Transaction {
+        id: TransactionId::new(parse!(u64, object["id"])),
+        postings: parse!(Vec<&RawValue>, object["postings"]).into_iter().map(posting).collect(),
+        metadata: metadata(object["metadata"]),
+        timestamp,
+        reference: Reference::parse(&text(&object, "reference")).ok(),
+        template: None,
+        inserted_at: timestamp,
+        updated_at: timestamp,
+        reverted_at: None,
+        post_commit_volumes: Vec::new(),
+    })
+}
+
+fn target(data: &Object<'_>) -> Target {
+    match text(data, "targetType").as_str() {
+        "ACCOUNT" => Target::Account(AccountAddress::parse(&text(data, "targetId")).unwrap()),
+        "TRANSACTION" => Target::Transaction(TransactionId::new(parse!(u64, data["targetId"]))),
+        other => panic!("no target is called {other}"),
+    }
+}
+
+fn payload(kind: &str, data: &Object<'_>) -> LogPayload {
+    match kind {
+        "NEW_TRANSACTION" => LogPayload::NewTransaction {
+            transaction: transaction(data["transaction"]),
+            account_metadata: parse!(Object<'_>, data["accountMetadata"])
+                .iter()
+                .map(|(address, raw)| (AccountAddress::parse(address).unwrap(), metadata(raw)))
+                .collect(),
+            effective_volumes: None,
+        },
+        "REVERTED_TRANSACTION" => {
+            let original: Object<'_> = parse!(_, data["revertedTransaction"]);
+            LogPayload::RevertedTransaction {
+                reverted: TransactionId::new(parse!(u64, original["id"])),
+                transaction: transaction(data["transaction"]),
+                effective_volumes: None,
+            }
+        }
+        "SET_METADATA" => {
+            LogPayload::SetMetadata { target: target(data), metadata: metadata(data["metadata"]) }
+        }
+        "DELETE_METADATA" => {
+            LogPayload::DeleteMetadata { target: target(data), key: text(data, "key").into() }
+        }
+        other => panic!("no log is called {other}"),
+    }
+}
+
+/// Reads one line of an export: the entry and its hash.
+fn entry(line: &str) -> (LogEntry, WireHash) {
+    let object: Object<'_> = serde_json::from_str(line).unwrap();
+    let idempotency = IdempotencyKey::parse(&text(&object, "idempotencyKey")).ok();
+    let schema_version = text(&object, "schemaVersion");
+    let entry = LogEntry {
+        id: LogId::new(parse!(u64, object["id"])),
+        date: Timestamp::parse(&text(&object, "date")).unwrap(),
+        idempotency: idempotency
+            .map(|key| Idempotency { key, hash: text(&object, "idempotencyHash").into() }),
+        schema_version: (!schema_version.is_empty()).then(|| schema_version.into()),
+        payload: payload(&text(&object, "type"), &parse!(Object<'_>, object["data"])),
+    };
+    (entry, WireHash::from_base64(&text(&object, "hash")).unwrap())
+}
+
+#[test]
+fn every_hash_of_a_recorded_ledger_is_recomputed() {
+    let Some(lines) = marketplace("logs.ndjson") else { return };
+    let mut chain = HashChain::default();
+    let mut hashed = 0;
+    for line in lines.lines() {
+        let (entry, hash) = entry(line);
+        assert_eq!(chain.append(&entry), hash, "at {line}");
+        hashed += 1;
+    }
+    assert_eq!(hashed, 2_374);
+}
+
+#[test]
+fn a_recorded_ledger_is_rebuilt_from_its_log() {
+    let (Some(lines), Some(expect)) = (marketplace("logs.ndjson"), marketplace("expect.json")) else {
+        return;
+    };
+    let mut books = Books::default();
+    for line in lines.lines() {
+        apply(&entry(line).0, &mut books);
+    }
+    let expect: Object<'_> = serde_json::from_str(&expect).unwrap();
+
+    let volumes: BTreeMap<_, _> = parse!(Vec<Object<'_>>, expect["volumes"])
+        .iter()
+        .map(|row| {
+            let holding = (
+                AccountAddress::parse(&text(row, "account")).unwrap(),
+                Asset::parse(&text(row, "asset")).unwrap(),
+            );
+            let volumes = Volumes {
+                input: row["input"].get().parse().unwrap(),
+                output: row["output"].get().parse().unwrap(),
+            };
+            (holding, volumes)
+        })
+        .collect();
+    assert_eq!(books.volumes, volumes);
+
+    let accounts: BTreeMap<_, _> = parse!(Object<'_>, expect["accounts"])
+        .iter()
+        .map(|(address, raw)| (AccountAddress::parse(address).unwrap(), metadata(raw)))
+        .collect();
+    assert_eq!(books.accounts, accounts);
+
+    for row in parse!(Vec<Object<'_>>, expect["last_transactions"]) {
+        let id = TransactionId::new(parse!(u64, row["id"]));
+        let reverted = parse!(bool, row["reverted"]);
+        let known = &books.transactions[&id];
+        assert_eq!((&known.metadata, known.reverted), (&metadata(row["metadata"]), reverted), "{id:?}");
+    }
+}

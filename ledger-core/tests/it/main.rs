@@ -1,0 +1,7 @@
+//! Tests of the core through its public interface.
+
+mod books;
+mod export;
+mod model;
+mod properties;
+mod scenario;

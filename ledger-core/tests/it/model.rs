@@ -1,0 +1,249 @@
+//! The reference model, by the examples of the specification: what judges must itself be right.
+
+use std::collections::BTreeMap;
+
+use ledger_core::model::{Model, ModelAnswer, MoveDate, Window};
+use ledger_core::{
+    AccountAddress, Asset, Balance, Command, Condition, CreateTransaction, Field, Filter, FilterNode,
+    FilterValue, FirstId, Idempotency, IdempotencyKey, LedgerName, LedgerOptions, LogId, LogPayload,
+    Metadata, Operator, Overdraft, Posting, Rejection, Resource, RevertDate, RevertTransaction, Target,
+    Timestamp, TransactionId,
+};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+fn address(text: &str) -> AccountAddress {
+    AccountAddress::parse(text).unwrap()
+}
+
+fn main_ledger() -> LedgerName {
+    LedgerName::parse("main").unwrap()
+}
+
+fn pay(source: &str, destination: &str, asset: &str, amount: u64) -> CreateTransaction {
+    let posting = Posting {
+        source: address(source),
+        destination: address(destination),
+        amount: amount.into(),
+        asset: Asset::parse(asset).unwrap(),
+    };
+    CreateTransaction::of([posting].into_iter().collect())
+}
+
+fn dated(mut create: CreateTransaction, seconds: i64) -> Command {
+    create.timestamp = Some(at(seconds));
+    Command::CreateTransaction(create)
+}
+
+#[track_caller]
+fn run(model: &mut Model, command: &Command, seconds: i64) -> ModelAnswer {
+    model.execute(&main_ledger(), command, None, false, at(seconds)).unwrap()
+}
+
+fn filter(resource: Resource, operator: Operator, key: &str, value: &str) -> Filter {
+    let field = Field::parse(resource, key).unwrap();
+    let value = match value.parse::<i64>() {
+        Ok(number) => FilterValue::Integer(Balance::from(number)),
+        Err(_) => FilterValue::Text(value.into()),
+    };
+    Filter::new(resource, FilterNode::Is(Condition::new(&field, operator, value).unwrap())).unwrap()
+}
+
+/// Three accounts, two assets; the second transaction is dated before the first.
+fn marketplace() -> Model {
+    let mut model = Model::default();
+    run(&mut model, &dated(pay("world", "users:1:main", "USD", 100), 1_200), 2_000);
+    run(&mut model, &dated(pay("world", "users:1:main", "USD", 50), 1_100), 2_001);
+    run(&mut model, &dated(pay("world", "users:2:main", "EUR", 7), 1_300), 2_002);
+    run(&mut model, &dated(pay("users:1:main", "users:2:main", "USD", 30), 1_400), 2_003);
+    model
+}
+
+fn rows(model: &Model, filter: &Filter, window: Window, group_by: Option<usize>) -> Vec<String> {
+    let rows = model.volumes(&main_ledger(), filter, window, group_by);
+    let show = |row: &ledger_core::HoldingVolumes| {
+        format!("{} {} {} {}", row.account, row.asset, row.volumes.input, row.volumes.output)
+    };
+    rows.iter().map(show).collect()
+}
+
+#[test]
+fn volumes_are_those_of_the_window() {
+    let model = marketplace();
+    let all = Filter::all(Resource::Volumes);
+    assert_eq!(
+        rows(&model, &all, Window::ALL, None),
+        [
+            "users:1:main USD 150 30",
+            "users:2:main EUR 7 0",
+            "users:2:main USD 30 0",
+            "world EUR 0 7",
+            "world USD 0 150"
+        ]
+    );
+    let effective = Window { start: Some(at(1_150)), end: Some(at(1_300)), by: MoveDate::Effective };
+    assert_eq!(
+        rows(&model, &all, effective, None),
+        ["users:1:main USD 100 0", "users:2:main EUR 7 0", "world EUR 0 7", "world USD 0 100"]
+    );
+    let insertion = Window { start: Some(at(2_001)), end: Some(at(2_001)), by: MoveDate::Insertion };
+    assert_eq!(rows(&model, &all, insertion, None), ["users:1:main USD 50 0", "world USD 0 50"]);
+}
+
+#[test]
+fn volumes_are_joined_by_segments_after_the_filter() {
+    let model = marketplace();
+    let all = Filter::all(Resource::Volumes);
+    let joined = ["users EUR 7 0", "users USD 180 30", "world EUR 0 7", "world USD 0 150"];
+    assert_eq!(rows(&model, &all, Window::ALL, Some(1)), joined);
+    assert_eq!(rows(&model, &all, Window::ALL, Some(9)), rows(&model, &all, Window::ALL, None));
+    assert_eq!(rows(&model, &all, Window::ALL, Some(0)), rows(&model, &all, Window::ALL, None));
+    let rich = filter(Resource::Volumes, Operator::Gte, "balance[USD]", "100");
+    assert_eq!(rows(&model, &rich, Window::ALL, Some(1)), ["users USD 150 30"]);
+}
+
+#[test]
+fn balances_are_summed_over_the_accounts_that_match() {
+    let model = marketplace();
+    let sums = |filter: &Filter, pit, by| {
+        let sums = model.aggregated_balances(&main_ledger(), filter, pit, by);
+        sums.iter().map(|(asset, sum)| format!("{asset} {sum}")).collect::<Vec<_>>()
+    };
+    let all = Filter::all(Resource::AggregatedBalances);
+    assert_eq!(sums(&all, None, MoveDate::Effective), ["EUR 0", "USD 0"]);
+    let users = filter(Resource::AggregatedBalances, Operator::Match, "address", "users:...");
+    assert_eq!(sums(&users, None, MoveDate::Effective), ["EUR 7", "USD 150"]);
+    assert_eq!(sums(&users, Some(at(1_250)), MoveDate::Effective), ["USD 150"]);
+    assert_eq!(sums(&users, Some(at(2_000)), MoveDate::Insertion), ["USD 100"]);
+}
+
+#[test]
+fn an_account_has_two_clocks() {
+    let model = marketplace();
+    let user = |pit| model.account(&main_ledger(), &address("users:1:main"), pit);
+    let usd = Asset::parse("USD").unwrap();
+    let now = user(None).unwrap();
+    assert_eq!((now.first_usage, now.insertion_date), (at(1_100), at(2_000)));
+    assert_eq!(now.volumes, now.effective_volumes);
+    let then = user(Some(at(1_200))).unwrap();
+    assert_eq!(then.volumes, BTreeMap::new());
+    assert_eq!(then.effective_volumes[&usd].input, 150_u64.into());
+    assert_eq!(user(Some(at(1_099))), None);
+    let later = user(Some(at(2_000))).unwrap();
+    assert_eq!(later.volumes[&usd].input, 100_u64.into());
+}
+
+#[test]
+fn effective_volumes_at_commit_are_told_where_they_differ() {
+    let model = marketplace();
+    let told = model.log(&main_ledger()).iter().map(|entry| match &entry.payload {
+        LogPayload::NewTransaction { effective_volumes, .. } => effective_volumes.clone(),
+        other => panic!("{other:?}"),
+    });
+    let told: Vec<_> = told.map(|rows| rows.map(|rows| rows[0].volumes.balance())).collect();
+    assert_eq!(told, [None, Some(Balance::from(50)), None, None]);
+}
+
+#[test]
+fn lists_have_their_order_and_take_filters() {
+    let model = marketplace();
+    let ledger = main_ledger();
+    let addresses = |filter: &Filter| {
+        let accounts = model.accounts(&ledger, filter, None);
+        accounts.iter().map(|account| account.address.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(addresses(&Filter::all(Resource::Accounts)), ["users:1:main", "users:2:main", "world"]);
+    let euro = filter(Resource::Accounts, Operator::Gt, "balance[EUR]", "0");
+    assert_eq!(addresses(&euro), ["users:2:main"]);
+
+    let ids = |filter: &Filter, pit| {
+        let transactions = model.transactions(&ledger, filter, pit);
+        transactions.iter().map(|transaction| transaction.id.get()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&Filter::all(Resource::Transactions), None), [4, 3, 2, 1]);
+    assert_eq!(ids(&Filter::all(Resource::Transactions), Some(at(1_200))), [2, 1]);
+    assert_eq!(ids(&filter(Resource::Transactions, Operator::Match, "source", "users::"), None), [4]);
+    assert_eq!(ids(&filter(Resource::Transactions, Operator::Match, "account", "users:2:"), None), [4, 3]);
+
+    let newest = model.logs(&ledger, &filter(Resource::Logs, Operator::Gt, "id", "2"));
+    assert_eq!(newest.iter().map(|entry| entry.id.get()).collect::<Vec<_>>(), [4, 3]);
+    assert_eq!(model.stats(&ledger), (4, 3));
+}
+
+#[test]
+fn metadata_and_reverts_are_as_of_a_date() {
+    let mut model = Model::default();
+    let ledger = main_ledger();
+    let first = TransactionId::new(1);
+    let set = |target: Target, value: &str| Command::SetMetadata {
+        target,
+        metadata: [("k", value)].into_iter().collect(),
+    };
+    let user = address("users:1");
+    run(&mut model, &set(Target::Account(user.clone()), "1"), 5);
+    run(&mut model, &Command::CreateTransaction(pay("world", "users:1", "USD", 5)), 10);
+    run(&mut model, &set(Target::Transaction(first), "1"), 20);
+    run(&mut model, &set(Target::Account(user.clone()), "2"), 30);
+    let revert = RevertTransaction {
+        id: first,
+        overdraft: Overdraft::Refuse,
+        dated: RevertDate::Now,
+        metadata: Metadata::EMPTY,
+    };
+    run(&mut model, &Command::RevertTransaction(revert), 40);
+    let key = "k".into();
+    run(&mut model, &Command::DeleteMetadata { target: Target::Account(user.clone()), key }, 50);
+
+    let value = |pit| {
+        let account = model.account(&ledger, &user, Some(at(pit))).unwrap();
+        account.metadata.get("k").map(|value| value.as_shown().to_owned())
+    };
+    assert_eq!(model.account(&ledger, &user, Some(at(4))), None);
+    assert_eq!(
+        [value(5), value(29), value(30), value(50)].map(Option::unwrap_or_default),
+        ["1", "1", "2", ""]
+    );
+    let transaction = |pit| model.transaction(&ledger, first, Some(at(pit))).unwrap();
+    assert_eq!([19, 20].map(|pit| transaction(pit).metadata.len()), [0, 1]);
+    assert_eq!([39, 40].map(|pit| transaction(pit).reverted_at), [None, Some(at(40))]);
+    assert_eq!([19, 20, 40].map(|pit| transaction(pit).updated_at), [at(10), at(20), at(40)]);
+    assert_eq!(model.transaction(&ledger, first, Some(at(9))), None);
+}
+
+#[test]
+fn an_idempotency_key_replays_the_first_answer() {
+    let mut model = Model::default();
+    let ledger = main_ledger();
+    let key = |hash: &str| Idempotency { key: IdempotencyKey::parse("k").unwrap(), hash: hash.into() };
+    let command = Command::CreateTransaction(pay("world", "a", "USD", 5));
+    let refused = Command::CreateTransaction(pay("a", "b", "USD", 6));
+    let mut ask = |command: &Command, hash: &str, dry_run, seconds| {
+        model.execute(&ledger, command, Some(&key(hash)), dry_run, at(seconds))
+    };
+    assert!(ask(&refused, "x", false, 1).is_err(), "a refusal does not use up the key");
+    let dry = ask(&command, "x", true, 2).unwrap();
+    let first = ask(&command, "x", false, 3).unwrap();
+    assert!(!dry.replayed && !first.replayed, "neither does a dry run");
+    let again = ask(&command, "x", false, 9).unwrap();
+    assert_eq!(again, ModelAnswer { replayed: true, ..first });
+    assert!(matches!(ask(&command, "y", false, 10), Err(Rejection::IdempotencyMismatch { .. })));
+    assert_eq!(model.stats(&ledger), (1, 2));
+}
+
+#[test]
+fn ids_begin_as_the_ledger_was_told_and_dates_never_run_back() {
+    let mut model = Model::default();
+    let ledger = main_ledger();
+    let options = LedgerOptions { first_id: FirstId::Zero, ..LedgerOptions::default() };
+    assert!(model.create(&ledger, options.clone()));
+    assert!(!model.create(&ledger, options));
+    let command = Command::CreateTransaction(pay("world", "a", "USD", 5));
+    let first = run(&mut model, &command, 10).entry;
+    let second = run(&mut model, &command, 5).entry;
+    assert_eq!([first.id, second.id], [LogId::new(0), LogId::new(1)]);
+    assert_eq!([first.date, second.date], [at(10), at(10)]);
+    let LogPayload::NewTransaction { transaction, .. } = second.payload else { panic!("a transaction") };
+    assert_eq!((transaction.id.get(), transaction.timestamp), (1, at(10)));
+}
