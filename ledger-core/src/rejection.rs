@@ -31,6 +31,8 @@ pub enum Rejection {
         /// How many there were.
         bytes: usize,
     },
+    /// The ledger has as many different assets as it may.
+    TooManyAssets,
     /// Scripts are not executed by this release.
     ScriptUnsupported,
     /// No transaction has this id.
@@ -78,6 +80,7 @@ impl fmt::Display for Rejection {
             Self::MetadataTooLarge { bytes } => {
                 write!(f, "metadata too large: {bytes} bytes, at most {}", crate::limits::METADATA_BYTES_MAX)
             }
+            Self::TooManyAssets => f.write_str("too many different assets in this ledger"),
             Self::ScriptUnsupported => {
                 f.write_str("scripts are not supported by this release: pass postings")
             }

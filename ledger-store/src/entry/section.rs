@@ -228,6 +228,23 @@ impl ChunkBuilder {
         open.entries += 1;
     }
 
+    /// Reads a pushed record back. It ends the open chunk.
+    pub(crate) fn read<T>(
+        &mut self,
+        position: Position,
+        then: impl FnOnce(&Record<'_>) -> T,
+    ) -> Result<Option<T>, Corrupt> {
+        self.close();
+        let at = self.closed.partition_point(|draft| draft.first <= position);
+        let Some(draft) = at.checked_sub(1).map(|at| &self.closed[at]) else { return Ok(None) };
+        for (_, bytes) in &draft.sections {
+            if let Some(record) = find_in_section(draft.first, bytes, position)? {
+                return Ok(Some(then(&record)));
+            }
+        }
+        Ok(None)
+    }
+
     /// All chunks, in order.
     pub(crate) fn finish(mut self) -> Vec<ChunkDraft> {
         self.close();
@@ -491,16 +508,23 @@ pub(crate) fn read_chunk<'a>(
 /// The record at a position of a chunk; `None` where its section was removed.
 pub(crate) fn find_in_chunk(chunk: &Chunk, position: Position) -> Result<Option<Record<'_>>, Corrupt> {
     for (_, section) in chunk.sections() {
-        if let Section::Present(bytes) = section {
-            let mut reader = SectionReader::new(chunk.first(), bytes)?;
-            while let Some(entry) = reader.advance()? {
-                if entry.position == position.get() {
-                    return reader.decode(&entry).map(Some);
-                }
-                if entry.position > position.get() {
-                    break;
-                }
-            }
+        if let Section::Present(bytes) = section
+            && let Some(record) = find_in_section(chunk.first(), bytes, position)?
+        {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
+}
+
+fn find_in_section(first: Position, bytes: &[u8], position: Position) -> Result<Option<Record<'_>>, Corrupt> {
+    let mut reader = SectionReader::new(first, bytes)?;
+    while let Some(entry) = reader.advance()? {
+        if entry.position == position.get() {
+            return reader.decode(&entry).map(Some);
+        }
+        if entry.position > position.get() {
+            break;
         }
     }
     Ok(None)

@@ -89,6 +89,10 @@ impl State {
         let mut hints = Hints::default();
         self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
         let (slots, assets) = self.find_holdings(ledger, &command, &mut facts, &mut hints)?;
+        let new_assets = assets.iter().filter(|asset| asset.is_none()).count();
+        if new_assets > 0 && self.ledger(ledger).head.assets.len() + new_assets > crate::names::NAMES_MAX {
+            return Ok(Decided::Refused(Rejection::TooManyAssets));
+        }
         if let Command::CreateTransaction(create) = &command {
             if let Some(reference) = &create.reference {
                 facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
@@ -128,6 +132,7 @@ impl State {
         let record = Record { position: self.next, body: Body::Log(log) };
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
+        drop(record);
         let transaction = match &decision {
             Decision::Transaction(_) => Some(TransactionId::new(base.transaction)),
             Decision::SetMetadata { .. } | Decision::DeleteMetadata { .. } => None,

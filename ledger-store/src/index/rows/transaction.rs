@@ -62,7 +62,15 @@ impl Row for TransactionRow {
         let position = difference(reader, previous.map_or(0, |before| before.position))?;
         let log = difference(reader, previous.map_or(0, |before| before.log))?;
         let timestamp = difference(reader, previous.map_or(0, |before| before.timestamp.cast_unsigned()))?;
-        Ok(Self { ledger, transaction, position, log, timestamp: timestamp.cast_signed() })
+        let date = difference(reader, timestamp)?;
+        Ok(Self {
+            ledger,
+            transaction,
+            position,
+            log,
+            timestamp: timestamp.cast_signed(),
+            date: date.cast_signed(),
+        })
     }
 
     fn same_sequence(one: &Self::Key, other: &Self::Key) -> bool {

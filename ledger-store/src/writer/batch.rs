@@ -1,0 +1,70 @@
+//! The entries and rows that one flush of the journal will make durable.
+
+use crate::codec::Corrupt;
+use crate::entry::{ChunkBuilder, Mark, Record};
+use crate::journal::Position;
+use crate::projection::{PieceBuilder, PieceMark};
+
+/// What was decided since the last flush began.
+pub(crate) struct Batch {
+    /// The position of its first entry.
+    pub(crate) first: Position,
+    /// The flush of the index that will hold its rows.
+    pub(crate) flush: u64,
+    pub(crate) chunks: ChunkBuilder,
+    pub(crate) rows: PieceBuilder,
+    /// Ledgers that it changed.
+    pub(crate) ledgers: Vec<u32>,
+}
+
+/// A place to return to.
+pub(crate) struct BatchMark {
+    chunks: Mark,
+    rows: PieceMark,
+}
+
+impl Batch {
+    /// Nothing yet.
+    pub(crate) fn new(first: Position, flush: u64) -> Self {
+        Self {
+            first,
+            flush,
+            chunks: ChunkBuilder::default(),
+            rows: PieceBuilder::default(),
+            ledgers: Vec::new(),
+        }
+    }
+
+    /// Remembers this state, to return to with [`Batch::reset`].
+    pub(crate) fn mark(&self) -> BatchMark {
+        BatchMark { chunks: self.chunks.mark(), rows: self.rows.mark() }
+    }
+
+    /// Drops what was added since the mark.
+    pub(crate) fn reset(&mut self, mark: BatchMark) {
+        self.chunks.reset(mark.chunks);
+        self.rows.reset(mark.rows);
+    }
+
+    /// Notes that a ledger was changed.
+    pub(crate) fn touch(&mut self, ledger: u32) {
+        if self.ledgers.last() != Some(&ledger) && !self.ledgers.contains(&ledger) {
+            self.ledgers.push(ledger);
+        }
+    }
+
+    /// The position of a transaction of this batch.
+    pub(crate) fn position_of(&self, ledger: u32, id: u64) -> Option<Position> {
+        let row = self.rows.transactions.iter().rev().find(|row| (row.ledger, row.transaction) == (ledger, id))?;
+        Position::new(row.position)
+    }
+
+    /// Reads an entry of this batch back.
+    pub(crate) fn read<T>(
+        &mut self,
+        position: Position,
+        then: impl FnOnce(&Record<'_>) -> T,
+    ) -> Result<Option<T>, Corrupt> {
+        self.chunks.read(position, then)
+    }
+}
