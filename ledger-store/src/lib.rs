@@ -2,6 +2,8 @@
 
 #[allow(dead_code, reason = "the writer and the readers above use it")]
 mod codec;
+#[allow(dead_code, reason = "the store above opens it")]
+mod directory;
 #[allow(dead_code, unused_imports, reason = "the writer and the readers above use it")]
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for tests alone"))]
 mod disk;

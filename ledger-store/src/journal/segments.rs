@@ -7,7 +7,7 @@
 //! other departure from "all sealed but the last, and each joins the one
 //! before" is damage.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -86,6 +86,12 @@ impl SegmentedJournal {
             action: "sync",
             cause,
         })
+    }
+
+    /// The only file name that [`SegmentedJournal::initialise`] leaves.
+    pub(crate) fn unfinished_name() -> String {
+        let name = temporary_name(&path_of(Path::new(""), Position::FIRST));
+        name.to_string_lossy().into_owned()
     }
 
     /// Opens the journal in the directory `dir`, verifies how its segments
@@ -270,11 +276,7 @@ impl Journal for SegmentedJournal {
 /// The first positions of the segments in the directory, in order. Removes
 /// what was never finished, and gives the very first segment its name.
 fn segments_in(medium: &Medium) -> Result<Vec<Position>, JournalError> {
-    let storage = |path: &std::path::Path, action, cause| JournalError::Storage {
-        path: path.to_owned(),
-        action,
-        cause,
-    };
+    let storage = |path: &Path, action, cause| JournalError::Storage { path: path.to_owned(), action, cause };
     let first_path = path_of(&medium.dir, Position::FIRST);
     let missing = || JournalError::Missing { path: first_path.clone(), first: Position::FIRST };
     let names = medium.disk.list(&medium.dir).map_err(|cause| match cause.kind() {
