@@ -365,7 +365,8 @@ fn secret_check(secret: &Secret) -> String {
 }
 
 fn hex_half(hash: [u8; 32]) -> String {
-    hash[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    let (half, _) = hash.split_first_chunk().expect("32 bytes have a first half");
+    format!("{:032x}", u128::from_be_bytes(*half))
 }
 
 fn parse_hex(text: &str) -> Option<[u8; 16]> {

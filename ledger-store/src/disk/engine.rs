@@ -368,3 +368,102 @@ impl StorageBackend for Frozen {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redb::{ReadableDatabase, TableDefinition};
+
+    use super::*;
+    use crate::disk::SimDisk;
+
+    const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
+
+    /// A file of one row, closed, on a disk of its own.
+    fn file() -> (SimDisk, &'static Path) {
+        let (disk, path) = (SimDisk::new(), Path::new("file.redb"));
+        let file = EngineFile::create(&disk, path, 1 << 16).unwrap();
+        put(&file, 1);
+        file.close().unwrap();
+        (disk, path)
+    }
+
+    fn put(file: &EngineFile, key: u64) {
+        let write_txn = file.begin_write().unwrap();
+        write_txn.open_table(TABLE).unwrap().insert(key, &b"value"[..]).unwrap();
+        write_txn.commit().unwrap();
+    }
+
+    fn has(file: &EngineFile, key: u64) -> bool {
+        file.begin_read().unwrap().open_table(TABLE).unwrap().get(key).unwrap().is_some()
+    }
+
+    #[test]
+    fn a_frozen_file_takes_writes_and_does_not_change() {
+        let (disk, path) = file();
+        let before = disk.bytes(path).unwrap();
+        let frozen = EngineFile::open_frozen(&disk, path, 1 << 16).unwrap();
+        for key in 2..50 {
+            put(&frozen, key);
+        }
+        assert!((1..50).all(|key| has(&frozen, key)), "it believes in its own writes");
+        frozen.close().unwrap();
+        assert!(disk.bytes(path).unwrap() == before);
+        let again = EngineFile::open_frozen(&disk, path, 1 << 16).unwrap();
+        assert!(has(&again, 1) && !has(&again, 2));
+    }
+
+    #[test]
+    fn an_overlay_reads_as_a_file_would() {
+        let disk = SimDisk::new();
+        let path = Path::new("bytes");
+        let mut model: Vec<u8> = (0..20_000_u32).map(|i| (i % 251) as u8).collect();
+        disk.open(path, OpenMode::CreateNew).unwrap();
+        disk.set_bytes(path, model.clone()).unwrap();
+        let len = model.len() as u64;
+        let overlay = RwLock::new(Overlay { len, file_len: len, pages: BTreeMap::new() });
+        let frozen = Frozen { file: disk.open(path, OpenMode::Existing).unwrap(), overlay };
+        for step in 0..400_usize {
+            let place = step * 7919 % 24_000;
+            match step % 5 {
+                0 if step % 3 == 0 => {
+                    frozen.set_len(place as u64).unwrap();
+                    model.resize(place, 0);
+                }
+                _ => {
+                    let data = vec![step as u8; step * 31 % 9000];
+                    frozen.write(place as u64, &data).unwrap();
+                    model.resize(model.len().max(place + data.len()), 0);
+                    model[place..place + data.len()].copy_from_slice(&data);
+                }
+            }
+            assert_eq!(frozen.len().unwrap(), model.len() as u64);
+            let mut read = vec![0xee; model.len()];
+            frozen.read(0, &mut read).unwrap();
+            assert!(read == model, "step {step}");
+            assert!(frozen.read(1, &mut read).is_err(), "beyond the end");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_not_closed_needs_the_right_to_change() {
+        let (disk, path) = file();
+        let open = EngineFile::open(&disk, path, 1 << 16).unwrap();
+        put(&open, 2);
+        let found = disk.after_power_cut(0);
+        let frozen = EngineFile::open_frozen(&found, path, 1 << 16);
+        assert!(matches!(frozen.unwrap_err(), EngineError::NeedsRepair));
+        assert!(has(&EngineFile::open(&found, path, 1 << 16).unwrap(), 2));
+        assert!(has(&EngineFile::open_frozen(&found, path, 1 << 16).unwrap(), 2), "closing repaired it");
+        // The first opening has no disk left to close on, and is silent.
+        drop(open);
+    }
+
+    #[test]
+    fn a_panic_becomes_an_error() {
+        let panicked: Result<(), _> = guarded(|| panic!("page {} is not there", 7));
+        match panicked.unwrap_err() {
+            EngineError::Damaged(what) => assert!(what.ends_with("page 7 is not there"), "{what}"),
+            other => panic!("{other}"),
+        }
+    }
+}

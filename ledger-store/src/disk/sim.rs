@@ -152,6 +152,7 @@ impl SimDisk {
     /// Cuts the power, if that has not happened, and gives the disk as it is
     /// found when power returns: without faults, locks or open files. Can be
     /// asked several times, with one seed for each possible past.
+    #[must_use]
     pub fn after_power_cut(&self, seed: u64) -> Self {
         let mut state = self.state.lock();
         state.power_is_off = true;

@@ -170,10 +170,10 @@ fn check_journal(journal: &dyn Journal) {
 
     // Following waits for what is beyond, and no longer than it must.
     let end = journal.head();
-    assert_eq!(journal.follow(head.next, Duration::from_secs(3600)), end);
+    assert_eq!(journal.follow(head.next, Duration::from_mins(1)), end);
     assert_eq!(journal.follow(end.next, Duration::ZERO), end);
     std::thread::scope(|scope| {
-        let follower = scope.spawn(|| journal.follow(end.next, Duration::from_secs(3600)));
+        let follower = scope.spawn(|| journal.follow(end.next, Duration::from_mins(1)));
         let appended = journal.append(end.next, &[draft(end.next.get(), 1, 10)]).unwrap();
         assert_eq!(follower.join().unwrap(), appended);
     });
@@ -259,7 +259,7 @@ fn a_missing_segment_is_named() {
         disk.remove(&gone).unwrap();
         match open(&disk).unwrap_err() {
             JournalError::Missing { path, first } => {
-                assert_eq!((&path, path_of(&dir(), first)), (&gone, gone.clone()))
+                assert_eq!((&path, path_of(&dir(), first)), (&gone, gone.clone()));
             }
             other => panic!("{other}"),
         }
