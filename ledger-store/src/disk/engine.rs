@@ -449,6 +449,7 @@ mod tests {
         let (disk, path) = file();
         let open = EngineFile::open(&disk, path, 1 << 16).unwrap();
         put(&open, 2);
+        disk.sync_dir(Path::new(".")).unwrap();
         let found = disk.after_power_cut(0);
         let frozen = EngineFile::open_frozen(&found, path, 1 << 16);
         assert!(matches!(frozen.unwrap_err(), EngineError::NeedsRepair));
