@@ -75,11 +75,6 @@ pub(crate) enum JournalError {
         /// The newest that can be read.
         supported: u8,
     },
-    /// A file in the journal's directory that does not belong there.
-    Unexpected {
-        /// The file.
-        path: PathBuf,
-    },
     /// The disk failed. An append that gives this did not take place.
     Storage {
         /// The file.
@@ -134,7 +129,6 @@ impl fmt::Display for JournalError {
                 "{} has format version {found}; this version reads up to {supported}",
                 path.display()
             ),
-            Self::Unexpected { path } => write!(f, "{} does not belong here", path.display()),
             Self::Storage { path, action, cause } => {
                 write!(f, "cannot {action} {}: {cause}", path.display())
             }
@@ -160,7 +154,6 @@ impl std::error::Error for JournalError {
             | Self::Gap { .. }
             | Self::ForeignStore { .. }
             | Self::NewerFormat { .. }
-            | Self::Unexpected { .. }
             | Self::Poisoned => None,
         }
     }

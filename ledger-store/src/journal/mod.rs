@@ -18,13 +18,17 @@
 //!   are never served, and never dropped to make a file readable again.
 //!
 //! Nothing above this module may assume a file: [`MemoryJournal`] keeps its
-//! chunks in memory, `SegmentedJournal` in files on a disk, and a replicated
+//! chunks in memory, [`SegmentedJournal`] in files on a disk, and a replicated
 //! log can stand in their place.
 
 mod chunk;
 mod error;
 mod identity;
 mod memory;
+mod segment;
+mod segments;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::time::Duration;
@@ -35,6 +39,7 @@ pub(crate) use self::chunk::{
 pub(crate) use self::error::JournalError;
 pub(crate) use self::identity::{Identity, Secret, StoreId};
 pub(crate) use self::memory::MemoryJournal;
+pub(crate) use self::segments::{SegmentOptions, SegmentedJournal};
 
 /// The place of an entry in the journal: 1 for the first, gapless.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,536 @@
+//! The data directory of a store: what it holds, who may open it, and how one
+//! comes to be.
+//!
+//! ```text
+//! MANIFEST   store id, format version, and a check of the secret: text
+//! SECRET     32 random bytes
+//! LOCK       locked while the store is open; says by whom
+//! journal/   the segments of the journal: the truth
+//! index/     projections, which can be rebuilt
+//! state.redb operational state, when there is any
+//! ```
+//!
+//! A directory that is absent or empty becomes a store when it is opened. The
+//! manifest is written last. Without it there is no store, and what an
+//! interrupted initialisation has left is written over; any other file makes
+//! the directory somebody else's. With it there is one, and nothing is ever
+//! created in the place of something that is missing.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::{Disk, DiskLock, LockOutcome, parent, temporary_name};
+use crate::journal::{Identity, JournalError, Secret, SegmentOptions, SegmentedJournal, StoreId};
+
+const MANIFEST: &str = "MANIFEST";
+const SECRET: &str = "SECRET";
+const LOCK: &str = "LOCK";
+const JOURNAL: &str = "journal";
+const INDEX: &str = "index";
+const STATE: &str = "state.redb";
+
+/// The newest version of the directory's layout, and of all in it.
+const FORMAT_VERSION: u32 = 1;
+
+/// A manifest is some 150 bytes; a file of this size is none.
+const MAX_MANIFEST_BYTES: u64 = 4096;
+
+/// Why a data directory cannot be opened.
+#[derive(Debug)]
+pub(crate) enum DirectoryError {
+    /// Another process has the store open, or this one has, already.
+    InUse {
+        /// The lock.
+        path: PathBuf,
+        /// What the holder says about itself, such as its process id.
+        holder: String,
+    },
+    /// The directory holds files but no store.
+    NotAStore {
+        /// The directory.
+        path: PathBuf,
+        /// One of the files.
+        found: String,
+    },
+    /// A file of the store is missing.
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// A file of the store is not what was written.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What does not hold.
+        what: &'static str,
+    },
+    /// The store was written by a newer version of this software.
+    NewerFormat {
+        /// The manifest.
+        path: PathBuf,
+        /// Its format version.
+        found: u32,
+        /// The newest that can be read.
+        supported: u32,
+    },
+    /// The disk failed, or refused.
+    Storage {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was being done.
+        action: &'static str,
+        /// The disk's answer.
+        cause: io::Error,
+    },
+    /// The first segment of the journal could not be made.
+    Journal(JournalError),
+}
+
+impl fmt::Display for DirectoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse { path, holder } if holder.is_empty() => {
+                write!(f, "{} is held by another process", path.display())
+            }
+            Self::InUse { path, holder } => write!(f, "{} is held by {holder}", path.display()),
+            Self::NotAStore { path, found } => {
+                write!(f, "{} is not a store, and not empty: it has {found}", path.display())
+            }
+            Self::Missing { path } => write!(f, "{} is missing", path.display()),
+            Self::Damaged { path, what } => write!(f, "{} is damaged: {what}", path.display()),
+            Self::NewerFormat { path, found, supported } => write!(
+                f,
+                "{} has format version {found}; this version reads up to {supported}",
+                path.display()
+            ),
+            Self::Storage { path, action, cause } => {
+                write!(f, "cannot {action} {}: {cause}", path.display())
+            }
+            Self::Journal(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for DirectoryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Storage { cause, .. } => Some(cause),
+            Self::Journal(error) => Some(error),
+            Self::InUse { .. }
+            | Self::NotAStore { .. }
+            | Self::Missing { .. }
+            | Self::Damaged { .. }
+            | Self::NewerFormat { .. } => None,
+        }
+    }
+}
+
+/// An open data directory. Nobody else can open it while this value lives.
+#[derive(Debug)]
+pub(crate) struct DataDirectory {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    identity: Identity,
+    _lock: Box<dyn DiskLock>,
+}
+
+impl DataDirectory {
+    /// Opens the store in `path`, or makes one of a directory that is absent
+    /// or empty. A new store is on disk when this returns. The directory
+    /// above must exist.
+    ///
+    /// # Errors
+    ///
+    /// Any [`DirectoryError`]. A directory that is refused is left as it was,
+    /// but for the lock file of a store.
+    pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, DirectoryError> {
+        let storage = failed(path, "create");
+        let is_new = match disk.create_dir(path) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(storage(error)),
+        };
+        // Looked at before anything is written: not even a lock file belongs
+        // in a directory that is somebody else's.
+        check_contents(&*disk, path)?;
+        let lock_path = path.join(LOCK);
+        let holder = format!("process {}\n", std::process::id());
+        let lock = match disk.lock(&lock_path, &holder).map_err(failed(&lock_path, "lock"))? {
+            LockOutcome::Taken(lock) => lock,
+            LockOutcome::Held { holder } => return Err(DirectoryError::InUse { path: lock_path, holder }),
+        };
+        // And again: whoever held the lock before may have made a store.
+        let identity = match check_contents(&*disk, path)? {
+            Contents::Store => read_identity(&*disk, path)?,
+            Contents::Nothing => initialise(&disk, path, is_new)?,
+        };
+        Ok(Self { disk, path: path.to_owned(), identity, _lock: lock })
+    }
+
+    /// The disk that the directory is on.
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// What tells this store from every other.
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The directory itself.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory of the projections. It exists.
+    pub(crate) fn index_dir(&self) -> PathBuf {
+        self.path.join(INDEX)
+    }
+
+    /// Where the operational state is; there may be none yet.
+    pub(crate) fn state_path(&self) -> PathBuf {
+        self.path.join(STATE)
+    }
+
+    /// Opens the journal.
+    ///
+    /// # Errors
+    ///
+    /// As [`SegmentedJournal::open`].
+    pub(crate) fn open_journal(&self, options: SegmentOptions) -> Result<SegmentedJournal, JournalError> {
+        let dir = self.path.join(JOURNAL);
+        SegmentedJournal::open(Arc::clone(&self.disk), dir, self.identity.clone(), options)
+    }
+}
+
+fn failed<'a>(path: &'a Path, action: &'static str) -> impl Fn(io::Error) -> DirectoryError + use<'a> {
+    move |cause| DirectoryError::Storage { path: path.to_owned(), action, cause }
+}
+
+/// What a directory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contents {
+    /// A manifest, and so a store.
+    Store,
+    /// Nothing but what an unfinished initialisation may leave.
+    Nothing,
+}
+
+/// Tells a store from a directory that may become one; any other is refused.
+fn check_contents(disk: &dyn Disk, path: &Path) -> Result<Contents, DirectoryError> {
+    let not_a_store = |found: String| DirectoryError::NotAStore { path: path.to_owned(), found };
+    let list = |dir: &Path| {
+        let names = disk.list(dir).map_err(failed(dir, "list"))?;
+        Ok::<Vec<String>, _>(names.iter().map(|name| name.to_string_lossy().into_owned()).collect())
+    };
+    let names = list(path)?;
+    if names.iter().any(|name| name == MANIFEST) {
+        return Ok(Contents::Store);
+    }
+    for name in names {
+        match name.as_str() {
+            LOCK | SECRET => {}
+            // A segment that has its name may hold entries, and then it is
+            // the manifest that was lost.
+            JOURNAL => {
+                let first = SegmentedJournal::unfinished_name();
+                if let Some(found) = list(&path.join(JOURNAL))?.into_iter().find(|name| *name != first) {
+                    return Err(not_a_store(format!("{JOURNAL}/{found}")));
+                }
+            }
+            INDEX => {
+                if let Some(found) = list(&path.join(INDEX))?.into_iter().next() {
+                    return Err(not_a_store(format!("{INDEX}/{found}")));
+                }
+            }
+            name if [SECRET, MANIFEST].iter().any(|of| temporary_name(Path::new(of)) == Path::new(name)) => {}
+            _ => return Err(not_a_store(name)),
+        }
+    }
+    Ok(Contents::Nothing)
+}
+
+/// Makes a store; its manifest comes last.
+fn initialise(disk: &Arc<dyn Disk>, path: &Path, is_new: bool) -> Result<Identity, DirectoryError> {
+    let identity = Identity::random().map_err(failed(path, "find random numbers for"))?;
+    for name in [JOURNAL, INDEX] {
+        let dir = path.join(name);
+        match disk.create_dir(&dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed(&dir, "create")(error));
+            }
+            _ => {}
+        }
+    }
+    SegmentedJournal::initialise(Arc::clone(disk), path.join(JOURNAL), identity.clone())
+        .map_err(DirectoryError::Journal)?;
+    match disk.sync_dir(parent(path)) {
+        // A directory that was made for us, in one that we may not read: then
+        // its name is the maker's business.
+        Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => {}
+        synced => synced.map_err(failed(parent(path), "sync"))?,
+    }
+    let secret_path = path.join(SECRET);
+    disk.replace(&secret_path, &identity.secret.0).map_err(failed(&secret_path, "write"))?;
+    // Replacing a file syncs the directory: all other names are durable when
+    // the manifest gets its own.
+    let manifest_path = path.join(MANIFEST);
+    let manifest = manifest_text(&identity);
+    disk.replace(&manifest_path, manifest.as_bytes()).map_err(failed(&manifest_path, "write"))?;
+    Ok(identity)
+}
+
+/// Reads manifest and secret, which must belong together.
+fn read_identity(disk: &dyn Disk, path: &Path) -> Result<Identity, DirectoryError> {
+    let read = |name: &str, max_bytes| {
+        let path = path.join(name);
+        disk.read_small(&path, max_bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => DirectoryError::Missing { path },
+            io::ErrorKind::InvalidData => DirectoryError::Damaged { path, what: "it is too long" },
+            _ => failed(&path, "read")(error),
+        })
+    };
+    let manifest_path = path.join(MANIFEST);
+    let (store, check) = match parse_manifest(&read(MANIFEST, MAX_MANIFEST_BYTES)?) {
+        Ok(Manifest::Known { store, secret_check }) => (store, secret_check),
+        Ok(Manifest::Newer(found)) => {
+            return Err(DirectoryError::NewerFormat {
+                path: manifest_path,
+                found,
+                supported: FORMAT_VERSION,
+            });
+        }
+        Err(what) => return Err(DirectoryError::Damaged { path: manifest_path, what }),
+    };
+    let damaged = |what| DirectoryError::Damaged { path: path.join(SECRET), what };
+    let secret = read(SECRET, 32)?;
+    let secret = Secret(secret.try_into().map_err(|_| damaged("it does not have 32 bytes"))?);
+    if secret_check(&secret) != check {
+        return Err(damaged("it is not the secret of this store"));
+    }
+    Ok(Identity { store, secret })
+}
+
+/// What a manifest says.
+#[derive(Debug, PartialEq, Eq)]
+enum Manifest {
+    Known { store: StoreId, secret_check: String },
+    Newer(u32),
+}
+
+/// ```text
+/// ledger store
+/// format 1
+/// store <32 hexadecimal digits>
+/// secret-check <32>    derived from the secret, which it does not disclose
+/// check <32>           of the lines above
+/// ```
+fn manifest_text(identity: &Identity) -> String {
+    let mut text = format!(
+        "ledger store\nformat {FORMAT_VERSION}\nstore {}\nsecret-check {}\n",
+        identity.store,
+        secret_check(&identity.secret)
+    );
+    let check = hex_half(*blake3::hash(text.as_bytes()).as_bytes());
+    text.push_str(&format!("check {check}\n"));
+    text
+}
+
+fn parse_manifest(bytes: &[u8]) -> Result<Manifest, &'static str> {
+    let text = str::from_utf8(bytes).map_err(|_| "it is not text")?;
+    let rest = text.strip_prefix("ledger store\nformat ").ok_or("it does not begin as a manifest does")?;
+    let (version, _) = rest.split_once('\n').ok_or("it ends too early")?;
+    let version: u32 = version.parse().map_err(|_| "its format version is no number")?;
+    if version > FORMAT_VERSION {
+        return Ok(Manifest::Newer(version));
+    }
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.ok_or("it ends too early")
+    };
+    let store = StoreId(parse_hex(field("store")?).ok_or("its store id is no number")?);
+    let secret_check = field("secret-check")?.to_owned();
+    let before = text.rfind("\ncheck ").ok_or("it ends too early")? + 1;
+    let check = hex_half(*blake3::hash(&bytes[..before]).as_bytes());
+    if text[before..] != format!("check {check}\n") {
+        return Err("it does not match its check");
+    }
+    Ok(Manifest::Known { store, secret_check })
+}
+
+fn secret_check(secret: &Secret) -> String {
+    hex_half(blake3::derive_key("ledger store 2026 check of the secret", &secret.0))
+}
+
+fn hex_half(hash: [u8; 32]) -> String {
+    let (half, _) = hash.split_first_chunk().expect("32 bytes have a first half");
+    format!("{:032x}", u128::from_be_bytes(*half))
+}
+
+fn parse_hex(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Faults, OpenMode, RealDisk, SimDisk};
+    use crate::journal::{ChunkDraft, Journal, Position, SectionId};
+
+    fn path() -> PathBuf {
+        PathBuf::from("data")
+    }
+
+    fn open(disk: &SimDisk) -> Result<DataDirectory, DirectoryError> {
+        DataDirectory::open(Arc::new(disk.clone()), &path())
+    }
+
+    fn append_one(directory: &DataDirectory) -> Result<(), JournalError> {
+        let journal = directory.open_journal(SegmentOptions::default())?;
+        let first = journal.head().next;
+        let draft = ChunkDraft { first, entries: 1, sections: vec![(SectionId(1), b"entry".to_vec())] };
+        journal.append(first, &[draft]).map(|_| ())
+    }
+
+    /// A store with one entry, closed.
+    fn store() -> (SimDisk, StoreId) {
+        let disk = SimDisk::new();
+        let directory = open(&disk).unwrap();
+        append_one(&directory).unwrap();
+        (disk, directory.identity().store)
+    }
+
+    #[test]
+    fn a_store_is_the_same_when_it_is_opened_again() {
+        let disk = SimDisk::new();
+        let first = open(&disk).unwrap().identity().clone();
+        let again = open(&disk).unwrap().identity().clone();
+        assert_eq!((first.store, first.secret), (again.store, again.secret));
+        let (_, other) = store();
+        assert_ne!(first.store, other);
+    }
+
+    #[test]
+    fn a_second_opening_is_told_who_has_the_store() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("data");
+        let directory = DataDirectory::open(Arc::new(RealDisk), &path).unwrap();
+        match DataDirectory::open(Arc::new(RealDisk), &path).unwrap_err() {
+            DirectoryError::InUse { holder, .. } => {
+                assert_eq!(holder, format!("process {}", std::process::id()));
+            }
+            other => panic!("{other}"),
+        }
+        append_one(&directory).unwrap();
+        drop(directory);
+        let directory = DataDirectory::open(Arc::new(RealDisk), &path).unwrap();
+        let journal = directory.open_journal(SegmentOptions::default()).unwrap();
+        assert_eq!(journal.head().next.get(), 2);
+    }
+
+    #[test]
+    fn a_directory_with_other_files_is_refused_and_left_alone() {
+        for name in ["notes.txt", "journal/00000000000000000001.redb", "index/1.redb", "state.redb"] {
+            let disk = SimDisk::new();
+            let file = path().join(name);
+            disk.create_dir(&path()).unwrap();
+            if parent(&file) != path() {
+                disk.create_dir(parent(&file)).unwrap();
+            }
+            disk.open(&file, OpenMode::CreateNew).unwrap();
+            let before = disk.list(&path()).unwrap();
+            match open(&disk).unwrap_err() {
+                DirectoryError::NotAStore { found, .. } => assert_eq!(found, name),
+                other => panic!("{other}"),
+            }
+            assert_eq!(disk.list(&path()).unwrap(), before);
+        }
+    }
+
+    #[test]
+    fn with_a_manifest_nothing_is_created() {
+        let (disk, _) = store();
+        for name in ["SECRET", "journal/00000000000000000001.redb"] {
+            let disk = disk.copy();
+            disk.remove(&path().join(name)).unwrap();
+            let outcome = open(&disk).map(|directory| append_one(&directory));
+            match outcome {
+                Err(DirectoryError::Missing { path: missing })
+                | Ok(Err(JournalError::Missing { path: missing, .. })) => {
+                    assert_eq!(missing, path().join(name));
+                }
+                other => panic!("{other:?}"),
+            }
+            assert!(!disk.exists(&path().join(name)).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_damaged_manifest_or_secret_is_noticed() {
+        let (disk, _) = store();
+        for name in [MANIFEST, SECRET] {
+            let file = path().join(name);
+            let bytes = disk.bytes(&file).unwrap();
+            let check = |changed: Vec<u8>| {
+                disk.set_bytes(&file, changed).unwrap();
+                match open(&disk).unwrap_err() {
+                    DirectoryError::Damaged { path, .. } | DirectoryError::NewerFormat { path, .. } => {
+                        assert_eq!(path, file);
+                    }
+                    other => panic!("{other}"),
+                }
+            };
+            for bit in 0..bytes.len() * 8 {
+                let mut changed = bytes.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                check(changed);
+            }
+            for len in 0..bytes.len() {
+                check(bytes[..len].to_vec());
+            }
+            check([&bytes[..], b"\n"].concat());
+            disk.set_bytes(&file, bytes).unwrap();
+        }
+        open(&disk).unwrap();
+    }
+
+    #[test]
+    fn a_newer_store_is_refused_by_its_version() {
+        let (disk, _) = store();
+        let file = path().join(MANIFEST);
+        disk.set_bytes(&file, b"ledger store\nformat 2\nwhatever comes\n".to_vec()).unwrap();
+        assert!(matches!(open(&disk).unwrap_err(), DirectoryError::NewerFormat { found: 2, .. }));
+    }
+
+    #[test]
+    fn a_power_cut_at_any_sync_leaves_a_store_or_none() {
+        let mut cuts = 0;
+        for cut in 1.. {
+            let disk = SimDisk::with_faults(Faults { cut_at_sync: Some(cut), ..Faults::default() });
+            let opened = open(&disk);
+            let store = opened.as_ref().ok().map(|directory| directory.identity().store);
+            let appended = opened.is_ok_and(|directory| append_one(&directory).is_ok());
+            let finished = !disk.power_is_off();
+            for seed in 0..8 {
+                let found = disk.after_power_cut(seed);
+                let directory = open(&found).unwrap();
+                if let Some(store) = store {
+                    assert_eq!(directory.identity().store, store, "cut {cut}, seed {seed}");
+                }
+                let journal = directory.open_journal(SegmentOptions::default()).unwrap();
+                let next = journal.head().next;
+                assert!(next.get() == 2 || (next == Position::FIRST && !appended));
+                cuts += 1;
+            }
+            if finished {
+                break;
+            }
+        }
+        assert!(cuts > 100, "{cuts}");
+    }
+}

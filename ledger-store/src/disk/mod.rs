@@ -1,0 +1,208 @@
+//! The disk below the store, as a trait, so that tests can be cruel to it.
+//!
+//! [`RealDisk`] is the file system. `SimDisk` (feature `testing`) lives in
+//! memory, knows what was synced and what was not, and loses power on demand.
+//!
+//! Nothing is durable until it was synced: the bytes and the length of a file
+//! by [`DiskFile::sync`], its name by [`Disk::sync_dir`] on its directory.
+
+pub(crate) mod engine;
+mod real;
+#[cfg(any(test, feature = "testing"))]
+mod sim;
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use self::real::RealDisk;
+#[cfg(any(test, feature = "testing"))]
+pub use self::sim::{Faults, SimDisk};
+
+/// Whether a file to be opened is new. There is no "either": a file that must
+/// exist and does not is damage, never a fresh start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// It must not exist; it is created with no bytes.
+    CreateNew,
+    /// It must exist.
+    Existing,
+}
+
+/// What a store needs of a file system.
+pub trait Disk: Send + Sync + Debug {
+    /// Creates a directory that only its owner may enter.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` if there is anything of that name, and what the file
+    /// system says.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a directory, in any order.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such directory, and what the file system
+    /// says.
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
+
+    /// Whether there is a file or directory of that name.
+    ///
+    /// # Errors
+    ///
+    /// If the file system cannot tell.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+
+    /// Opens a file for reading and writing. New ones are for their owner
+    /// alone.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` or `NotFound` where `mode` demands the contrary, and
+    /// what the file system says.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is none, and what the file system says.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Gives a file another name in the same directory, in one step, in place
+    /// of a file that has it.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is none, and what the file system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    ///
+    /// If the file system cannot promise it. Do not try again: a second
+    /// success says nothing about what the first one lost.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Takes a lock that at most one open store holds, and writes `holder`
+    /// into the file so that others can say who has it. The system frees it
+    /// when the process ends, however it ends.
+    ///
+    /// # Errors
+    ///
+    /// If the file system cannot lock: then the store must not be opened.
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome>;
+
+    /// Reads a whole small file.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` if it has more than `max_bytes`, and as [`Disk::open`].
+    fn read_small(&self, path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+        let file = self.open(path, OpenMode::Existing)?;
+        let len = file.len()?;
+        if len > max_bytes {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it has {len} bytes")));
+        }
+        let mut bytes = vec![0; len as usize];
+        file.read_at(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Gives a small file these bytes, durably and in one step: after a power
+    /// cut it has the old bytes or the new ones.
+    ///
+    /// # Errors
+    ///
+    /// If any step fails; then the file is as it was, or as it should be.
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let temporary = temporary_name(path);
+        if self.exists(&temporary)? {
+            self.remove(&temporary)?;
+        }
+        let file = self.open(&temporary, OpenMode::CreateNew)?;
+        file.write_at(0, bytes)?;
+        file.sync()?;
+        drop(file);
+        self.rename(&temporary, path)?;
+        self.sync_dir(parent(path))
+    }
+}
+
+/// An open file.
+#[allow(clippy::len_without_is_empty, reason = "the length is asked of the system and can fail")]
+pub trait DiskFile: Send + Sync + Debug {
+    /// Its length in bytes.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Fills `out` from the byte at `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` if the file ends before, and what the file system says.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
+
+    /// Writes all of `data` from the byte at `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says; then any part may have been written.
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Cuts the file, or extends it by zeros.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Makes its bytes and its length durable.
+    ///
+    /// # Errors
+    ///
+    /// If the file system cannot promise it. Do not try again: a second
+    /// success says nothing about what the first one lost.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A lock that is held until it is dropped.
+pub trait DiskLock: Send + Sync + Debug {}
+
+/// What came of [`Disk::lock`].
+#[derive(Debug)]
+pub enum LockOutcome {
+    /// It is ours until the value is dropped.
+    Taken(Box<dyn DiskLock>),
+    /// Another has it.
+    Held {
+        /// What it wrote about itself.
+        holder: String,
+    },
+}
+
+/// The directory that a path is in; `.` for a bare name.
+pub(crate) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        Some(_) => Path::new("."),
+        None => path,
+    }
+}
+
+/// The name that a file has until it is complete. Whatever bears it may be
+/// deleted.
+pub(crate) fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(TEMPORARY_SUFFIX);
+    PathBuf::from(name)
+}
+
+/// How [`temporary_name`] ends.
+pub(crate) const TEMPORARY_SUFFIX: &str = ".new";

@@ -1,0 +1,622 @@
+//! A disk in memory that loses power, fails and lies on demand.
+//!
+//! For each file it keeps what was synced and the changes since then, and the
+//! same for names. A power cut keeps what was synced and of the rest an
+//! arbitrary part: each change is kept, dropped, swapped with another or torn
+//! at 512 bytes, as a seed decides. Equal seeds give equal survivors.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{Disk, DiskFile, DiskLock, LockOutcome, OpenMode, parent};
+
+/// The part of a write that a disk does as a whole, in bytes.
+const SECTOR_BYTES: usize = 512;
+
+/// What shall go wrong. Operations are counted from 1, over all files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// Power fails at this sync, before it takes effect.
+    pub cut_at_sync: Option<u64>,
+    /// This sync fails. The unsynced changes of its file can no longer be
+    /// made durable, although later syncs of it succeed: so do real kernels.
+    pub fail_sync: Option<u64>,
+    /// This write or change of length fails and has no effect.
+    pub fail_write: Option<u64>,
+    /// Syncs succeed and do nothing. No store survives that: it shows that a
+    /// test would notice a missing sync.
+    pub lying_syncs: bool,
+}
+
+/// A disk in memory. Clones are the same disk.
+#[derive(Clone, Debug, Default)]
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    faults: Faults,
+    files: Vec<FileState>,
+    /// The names as programs see them.
+    names: BTreeMap<PathBuf, Node>,
+    durable_names: BTreeMap<PathBuf, Node>,
+    pending_names: Vec<NameChange>,
+    locks: BTreeMap<PathBuf, String>,
+    syncs: u64,
+    writes: u64,
+    power_is_off: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    Dir,
+    File(usize),
+}
+
+/// A change of one directory; both names of a renamed file are in it.
+#[derive(Clone, Debug)]
+struct NameChange {
+    gone: Option<PathBuf>,
+    come: Option<(PathBuf, Node)>,
+}
+
+#[derive(Debug, Default)]
+struct FileState {
+    /// The bytes as programs see them.
+    bytes: Vec<u8>,
+    synced: Vec<u8>,
+    pending: Vec<Change>,
+    /// A sync has failed: what is pending stays so.
+    stuck: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write { offset: usize, data: Vec<u8> },
+    SetLen(usize),
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Write { offset, data } => put(bytes, *offset, data),
+            Self::SetLen(len) => bytes.resize(*len, 0),
+        }
+    }
+}
+
+/// Writes `data` at `offset`, extending `bytes` by zeros where needed.
+fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
+    let end = offset + data.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[offset..end].copy_from_slice(data);
+}
+
+impl NameChange {
+    fn apply(&self, names: &mut BTreeMap<PathBuf, Node>) {
+        if let Some(path) = &self.gone {
+            names.remove(path);
+        }
+        if let Some((path, node)) = &self.come {
+            names.insert(path.clone(), *node);
+        }
+    }
+
+    fn dir(&self) -> &Path {
+        let path = self.gone.as_ref().or(self.come.as_ref().map(|(path, _)| path));
+        parent(path.expect("a change of names has a name"))
+    }
+}
+
+impl SimDisk {
+    /// An empty disk that works.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty disk on which these things go wrong.
+    pub fn with_faults(faults: Faults) -> Self {
+        let disk = Self::default();
+        disk.set_faults(faults);
+        disk
+    }
+
+    /// Decides anew what shall go wrong; counting goes on.
+    pub fn set_faults(&self, faults: Faults) {
+        self.state.lock().faults = faults;
+    }
+
+    /// How many syncs there were, of files and directories.
+    pub fn syncs(&self) -> u64 {
+        self.state.lock().syncs
+    }
+
+    /// How many writes and changes of length there were.
+    pub fn writes(&self) -> u64 {
+        self.state.lock().writes
+    }
+
+    /// Whether the power has failed. Then every operation does.
+    pub fn power_is_off(&self) -> bool {
+        self.state.lock().power_is_off
+    }
+
+    /// Cuts the power, if that has not happened, and gives the disk as it is
+    /// found when power returns: without faults, locks or open files. Can be
+    /// asked several times, with one seed for each possible past.
+    #[must_use]
+    pub fn after_power_cut(&self, seed: u64) -> Self {
+        let mut state = self.state.lock();
+        state.power_is_off = true;
+        let mut random = Random(seed);
+        // Nothing, something or everything of what was not synced.
+        let keep_percent = [0, 10, 50, 90, 100][random.below(5)];
+
+        let mut names = state.durable_names.clone();
+        for change in &state.pending_names {
+            if random.percent(keep_percent) {
+                change.apply(&mut names);
+            }
+        }
+        // What is in a directory that did not survive is gone with it.
+        let reachable = |path: &Path| {
+            let mut dir = parent(path);
+            loop {
+                if dir == parent(dir) || dir == Path::new(".") {
+                    return true;
+                }
+                if names.get(dir) != Some(&Node::Dir) {
+                    return false;
+                }
+                dir = parent(dir);
+            }
+        };
+        let survivors: BTreeMap<_, _> = names
+            .iter()
+            .filter(|(path, _)| reachable(path))
+            .map(|(path, node)| (path.clone(), *node))
+            .collect();
+
+        let files = state
+            .files
+            .iter()
+            .map(|file| {
+                let bytes = file.survivor(keep_percent, &mut random);
+                FileState { synced: bytes.clone(), bytes, ..FileState::default() }
+            })
+            .collect();
+        let found = State { files, names: survivors.clone(), durable_names: survivors, ..State::default() };
+        Self { state: Arc::new(Mutex::new(found)) }
+    }
+
+    /// A copy of the bytes of a file, as programs see them.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such file.
+    pub fn bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let state = self.state.lock();
+        let file = state.file(path)?;
+        Ok(state.files[file].bytes.clone())
+    }
+
+    /// Replaces the bytes of a file behind everyone's back, as damage does.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such file.
+    pub fn set_bytes(&self, path: &Path, bytes: Vec<u8>) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let file = state.file(path)?;
+        state.files[file] = FileState { synced: bytes.clone(), bytes, ..FileState::default() };
+        Ok(())
+    }
+
+    /// A working disk with the same names and bytes, all of them synced.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let state = self.state.lock();
+        let files = state
+            .files
+            .iter()
+            .map(|file| FileState {
+                synced: file.bytes.clone(),
+                bytes: file.bytes.clone(),
+                ..FileState::default()
+            })
+            .collect();
+        let copy = State {
+            files,
+            names: state.names.clone(),
+            durable_names: state.names.clone(),
+            ..State::default()
+        };
+        Self { state: Arc::new(Mutex::new(copy)) }
+    }
+}
+
+impl FileState {
+    /// The bytes that a power cut leaves.
+    fn survivor(&self, keep_percent: u64, random: &mut Random) -> Vec<u8> {
+        let mut bytes = self.synced.clone();
+        let mut changes: Vec<&Change> = self.pending.iter().collect();
+        if random.percent(50) {
+            for i in 1..changes.len() {
+                if random.percent(25) {
+                    changes.swap(i - 1, i);
+                }
+            }
+        }
+        for change in changes {
+            if !random.percent(keep_percent) {
+                continue;
+            }
+            match change {
+                Change::Write { offset, data } if random.percent(30) => {
+                    // Torn: sectors are counted from the start of the file.
+                    let mut at = 0;
+                    while at < data.len() {
+                        let piece = (SECTOR_BYTES - (offset + at) % SECTOR_BYTES).min(data.len() - at);
+                        if random.percent(50) {
+                            put(&mut bytes, offset + at, &data[at..at + piece]);
+                        }
+                        at += piece;
+                    }
+                }
+                whole => whole.apply(&mut bytes),
+            }
+        }
+        bytes
+    }
+}
+
+impl State {
+    fn powered(&self) -> io::Result<()> {
+        if self.power_is_off { Err(io::Error::other("the power is off")) } else { Ok(()) }
+    }
+
+    fn file(&self, path: &Path) -> io::Result<usize> {
+        match self.names.get(path) {
+            Some(Node::File(file)) => Ok(*file),
+            Some(Node::Dir) => Err(io::ErrorKind::IsADirectory.into()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Whether `dir` can hold names: it was created, or lies outside of what
+    /// a store creates.
+    fn has_dir(&self, dir: &Path) -> bool {
+        dir == parent(dir) || dir == Path::new(".") || self.names.get(dir) == Some(&Node::Dir)
+    }
+
+    fn change_names(&mut self, change: NameChange) {
+        change.apply(&mut self.names);
+        self.pending_names.push(change);
+    }
+
+    /// Counts a sync; `Ok(true)` if it shall take effect.
+    fn count_sync(&mut self) -> io::Result<bool> {
+        self.powered()?;
+        self.syncs += 1;
+        if self.faults.cut_at_sync == Some(self.syncs) {
+            self.power_is_off = true;
+            return self.powered().map(|()| false);
+        }
+        Ok(!self.faults.lying_syncs)
+    }
+
+    fn sync_fails(&self) -> io::Result<()> {
+        if self.faults.fail_sync == Some(self.syncs) {
+            return Err(io::Error::other("injected failure of a sync"));
+        }
+        Ok(())
+    }
+
+    fn count_write(&mut self) -> io::Result<()> {
+        self.powered()?;
+        self.writes += 1;
+        if self.faults.fail_write == Some(self.writes) {
+            return Err(io::Error::other("injected failure of a write"));
+        }
+        Ok(())
+    }
+}
+
+impl Disk for SimDisk {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.powered()?;
+        if state.names.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if !state.has_dir(parent(path)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.change_names(NameChange { gone: None, come: Some((path.to_owned(), Node::Dir)) });
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        let state = self.state.lock();
+        state.powered()?;
+        if !state.has_dir(dir) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let inside = state.names.keys().filter(|path| path.as_path() != dir && parent(path) == dir);
+        Ok(inside.filter_map(|path| path.file_name()).map(OsString::from).collect())
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        let state = self.state.lock();
+        state.powered()?;
+        Ok(state.names.contains_key(path))
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
+        let mut state = self.state.lock();
+        state.powered()?;
+        let file = match mode {
+            OpenMode::Existing => state.file(path)?,
+            OpenMode::CreateNew => {
+                if state.names.contains_key(path) {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                if !state.has_dir(parent(path)) {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+                let file = state.files.len();
+                state.files.push(FileState::default());
+                state
+                    .change_names(NameChange { gone: None, come: Some((path.to_owned(), Node::File(file))) });
+                file
+            }
+        };
+        Ok(Box::new(SimFile { disk: self.clone(), file }))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.powered()?;
+        state.file(path)?;
+        state.change_names(NameChange { gone: Some(path.to_owned()), come: None });
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        assert_eq!(parent(from), parent(to), "only inside a directory");
+        let mut state = self.state.lock();
+        state.powered()?;
+        let file = state.file(from)?;
+        state.change_names(NameChange {
+            gone: Some(from.to_owned()),
+            come: Some((to.to_owned(), Node::File(file))),
+        });
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if !state.count_sync()? {
+            return Ok(());
+        }
+        state.sync_fails()?;
+        let pending = std::mem::take(&mut state.pending_names);
+        let (now, later): (Vec<_>, Vec<_>) = pending.into_iter().partition(|change| change.dir() == dir);
+        for change in now {
+            change.apply(&mut state.durable_names);
+        }
+        state.pending_names = later;
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
+        let mut state = self.state.lock();
+        state.powered()?;
+        if let Some(holder) = state.locks.get(path) {
+            return Ok(LockOutcome::Held { holder: holder.trim().to_owned() });
+        }
+        if !state.names.contains_key(path) {
+            let file = state.files.len();
+            state.files.push(FileState::default());
+            state.change_names(NameChange { gone: None, come: Some((path.to_owned(), Node::File(file))) });
+        }
+        state.locks.insert(path.to_owned(), holder.to_owned());
+        Ok(LockOutcome::Taken(Box::new(SimLock { disk: self.clone(), path: path.to_owned() })))
+    }
+}
+
+/// An open file of a [`SimDisk`].
+#[derive(Debug)]
+struct SimFile {
+    disk: SimDisk,
+    file: usize,
+}
+
+impl SimFile {
+    fn change(&self, change: Change) -> io::Result<()> {
+        let mut state = self.disk.state.lock();
+        state.count_write()?;
+        let file = &mut state.files[self.file];
+        change.apply(&mut file.bytes);
+        file.pending.push(change);
+        Ok(())
+    }
+}
+
+impl DiskFile for SimFile {
+    fn len(&self) -> io::Result<u64> {
+        let state = self.disk.state.lock();
+        state.powered()?;
+        Ok(state.files[self.file].bytes.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let state = self.disk.state.lock();
+        state.powered()?;
+        let bytes = &state.files[self.file].bytes;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(out.len());
+        let found = bytes.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(found);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.change(Change::Write { offset: offset as usize, data: data.to_vec() })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.change(Change::SetLen(len as usize))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.disk.state.lock();
+        if !state.count_sync()? {
+            return Ok(());
+        }
+        let failure = state.sync_fails();
+        let file = &mut state.files[self.file];
+        file.stuck |= failure.is_err();
+        if !file.stuck {
+            for change in std::mem::take(&mut file.pending) {
+                change.apply(&mut file.synced);
+            }
+        }
+        failure
+    }
+}
+
+/// A lock on a [`SimDisk`].
+#[derive(Debug)]
+struct SimLock {
+    disk: SimDisk,
+    path: PathBuf,
+}
+
+impl DiskLock for SimLock {}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        self.disk.state.lock().locks.remove(&self.path);
+    }
+}
+
+/// `SplitMix64`: small, and good enough to choose what a power cut keeps.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn percent(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        Path::new("data").join(name)
+    }
+
+    fn disk() -> SimDisk {
+        let disk = SimDisk::new();
+        disk.create_dir(Path::new("data")).unwrap();
+        disk.sync_dir(Path::new(".")).unwrap();
+        disk
+    }
+
+    #[test]
+    fn what_was_synced_survives_and_the_rest_may_not() {
+        let disk = disk();
+        let file = disk.open(&path("a"), OpenMode::CreateNew).unwrap();
+        file.write_at(0, b"synced").unwrap();
+        file.sync().unwrap();
+        disk.sync_dir(Path::new("data")).unwrap();
+        file.write_at(6, b" and not").unwrap();
+        let found: BTreeSet<Vec<u8>> =
+            (0..64).map(|seed| disk.after_power_cut(seed).bytes(&path("a")).unwrap()).collect();
+        assert_eq!(found, BTreeSet::from([b"synced".to_vec(), b"synced and not".to_vec()]));
+        assert!(file.sync().is_err(), "the power is off");
+    }
+
+    #[test]
+    fn a_name_needs_a_sync_of_its_directory() {
+        let disk = disk();
+        disk.open(&path("a"), OpenMode::CreateNew).unwrap().sync().unwrap();
+        let found: BTreeSet<bool> =
+            (0..64).map(|seed| disk.after_power_cut(seed).exists(&path("a")).unwrap()).collect();
+        assert_eq!(found, BTreeSet::from([false, true]));
+    }
+
+    #[test]
+    fn writes_are_torn_at_sectors() {
+        let disk = disk();
+        disk.replace(&path("a"), &[0; 2048]).unwrap();
+        disk.open(&path("a"), OpenMode::Existing).unwrap().write_at(100, &[1; 1024]).unwrap();
+        let mut torn = 0;
+        for seed in 0..256 {
+            let bytes = disk.after_power_cut(seed).bytes(&path("a")).unwrap();
+            let kept: Vec<bool> = [100..512, 512..1024, 1024..1124]
+                .map(|range| {
+                    let first = bytes[range.start];
+                    assert!(bytes[range].iter().all(|byte| *byte == first));
+                    first == 1
+                })
+                .to_vec();
+            torn += usize::from(kept.contains(&true) && kept.contains(&false));
+        }
+        assert!(torn > 0);
+    }
+
+    #[test]
+    fn replace_gives_the_old_bytes_or_the_new_ones() {
+        for cut in 1.. {
+            let disk = disk();
+            disk.replace(&path("a"), b"old").unwrap();
+            disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cut), ..Faults::default() });
+            let done = disk.replace(&path("a"), b"new").is_ok();
+            for seed in 0..64 {
+                let bytes = disk.after_power_cut(seed).bytes(&path("a")).unwrap();
+                assert!(bytes == b"new" || (bytes == b"old" && !done), "{bytes:?}");
+            }
+            if done {
+                assert!(cut > 2, "a file and a directory are synced");
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn after_a_failed_sync_a_second_one_is_worth_nothing() {
+        let disk = disk();
+        disk.replace(&path("a"), b"old").unwrap();
+        disk.set_faults(Faults { fail_sync: Some(disk.syncs() + 1), ..Faults::default() });
+        let file = disk.open(&path("a"), OpenMode::Existing).unwrap();
+        file.write_at(0, b"new").unwrap();
+        file.sync().unwrap_err();
+        file.sync().unwrap();
+        let old = (0..64).filter(|seed| disk.after_power_cut(*seed).bytes(&path("a")).unwrap() == b"old");
+        assert!(old.count() > 0);
+    }
+}

@@ -1,0 +1,174 @@
+//! Disks that fail or lose power.
+
+use super::*;
+use crate::disk::{Faults, temporary_name};
+use crate::journal::segment::path_of;
+
+#[test]
+fn after_a_failed_commit_the_outcome_is_unknown_and_nothing_is_appended() {
+    let (mut unknown, mut refused) = (0, 0);
+    for nth in 1..40 {
+        let disk = new_disk();
+        let journal = open(&disk).unwrap();
+        let mut acknowledged = fill(&journal, 2);
+        disk.set_faults(Faults { fail_sync: Some(disk.syncs() + nth), ..Faults::default() });
+        let mut failed = Vec::new();
+        let mut stopped = false;
+        for i in 2..12 {
+            let head = journal.head();
+            let drafts = script_append(i, head.next.get());
+            match journal.append(head.next, &drafts) {
+                Ok(_) => {
+                    assert!(!stopped, "an append after a failed one");
+                    acknowledged.extend(drafts);
+                }
+                Err(JournalError::Poisoned) => stopped = true,
+                Err(JournalError::OutcomeUnknown { position, .. }) => {
+                    assert!(!stopped && position == head.next);
+                    unknown += 1;
+                    stopped = true;
+                    failed = drafts;
+                }
+                // Beginning a new segment failed: certainly not appended. It
+                // may be tried again as long as nothing had its name.
+                Err(JournalError::Storage { .. }) => {
+                    assert!(!stopped);
+                    refused += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+            if stopped {
+                assert_eq!(journal.head(), head, "the head shows what is certain");
+            }
+        }
+        drop(journal);
+        for seed in 0..4 {
+            let found = contents(&open(&disk.after_power_cut(seed)).unwrap());
+            let with_failed = [&acknowledged[..], &failed[..]].concat();
+            assert!(found == acknowledged || found == with_failed, "sync {nth}, seed {seed}");
+        }
+    }
+    assert!(unknown > 5 && refused > 5, "{unknown} unknown, {refused} refused");
+}
+
+#[test]
+fn a_failed_write_loses_nothing_that_was_acknowledged() {
+    for nth in (1..120).step_by(3) {
+        let disk = new_disk();
+        let journal = open(&disk).unwrap();
+        disk.set_faults(Faults { fail_write: Some(disk.writes() + nth), ..Faults::default() });
+        let (acknowledged, pending) = run_script(&journal, 12);
+        drop(journal);
+        check_survivor(&disk.after_power_cut(nth), &acknowledged, &pending, "failed write").unwrap();
+    }
+}
+
+/// Appends until the script ends or an append fails. Says what was
+/// acknowledged, and what was on its way then.
+fn run_script(journal: &dyn Journal, appends: u64) -> (Vec<ChunkDraft>, Vec<ChunkDraft>) {
+    let mut acknowledged = Vec::new();
+    for i in 0..appends {
+        let head = journal.head();
+        let drafts = script_append(i, head.next.get());
+        match journal.append(head.next, &drafts) {
+            Ok(_) => acknowledged.extend(drafts),
+            Err(_) => return (acknowledged, drafts),
+        }
+    }
+    (acknowledged, Vec::new())
+}
+
+/// Whether a disk found after a power cut holds what it must.
+fn check_survivor(
+    disk: &SimDisk,
+    acknowledged: &[ChunkDraft],
+    pending: &[ChunkDraft],
+    context: &str,
+) -> Result<(), String> {
+    let journal = open(disk).map_err(|error| format!("{context}: {error}"))?;
+    let found = try_contents(&journal).map_err(|error| format!("{context}: {error}"))?;
+    if found != acknowledged && found != [acknowledged, pending].concat() {
+        return Err(format!(
+            "{context}: {} chunks acknowledged, {} pending, {} found",
+            acknowledged.len(),
+            pending.len(),
+            found.len()
+        ));
+    }
+    // And it goes on from there, also after a clean end.
+    let head = journal.head();
+    let drafts = script_append(50, head.next.get());
+    let appended = journal.append(head.next, &drafts).map_err(|error| format!("{context}: {error}"))?;
+    drop(journal);
+    let journal = open(disk).map_err(|error| format!("{context}, reopened: {error}"))?;
+    if journal.head() != appended {
+        return Err(format!("{context}: the head moved when the journal was closed"));
+    }
+    Ok(())
+}
+
+/// Cuts the power at every sync of a script, looks at what several seeds
+/// leave of it, and cuts the power a second time while that is opened.
+/// Says how many cuts there were.
+fn power_cuts(lying_syncs: bool, appends: u64, seeds: u64) -> Result<u64, String> {
+    let mut cuts = 0;
+    for cut in 1.. {
+        let disk = new_disk();
+        let at_sync = disk.syncs() + cut;
+        disk.set_faults(Faults { cut_at_sync: Some(at_sync), lying_syncs, ..Faults::default() });
+        let (acknowledged, pending) = match open(&disk) {
+            Ok(journal) => run_script(&journal, appends),
+            Err(_) => (Vec::new(), Vec::new()),
+        };
+        let finished = !disk.power_is_off();
+        for seed in 0..seeds {
+            let found = disk.after_power_cut(cut * 1000 + seed);
+            let context = format!("sync {cut}, seed {seed}");
+            let second = found.copy();
+            check_survivor(&found, &acknowledged, &pending, &context)?;
+            cuts += 1;
+            // The second cut comes while the first one is being repaired.
+            second.set_faults(Faults { cut_at_sync: Some(1 + seed % 8), lying_syncs, ..Faults::default() });
+            drop(open(&second));
+            let found = second.after_power_cut(seed);
+            check_survivor(&found, &acknowledged, &pending, &format!("{context}, cut again"))?;
+            cuts += 1;
+        }
+        if finished {
+            return Ok(cuts);
+        }
+    }
+    unreachable!("the script ends")
+}
+
+#[test]
+fn power_cuts_lose_nothing_that_was_acknowledged() {
+    let cuts = power_cuts(false, 12, 3).unwrap();
+    assert!(cuts > 200, "{cuts}");
+}
+
+#[test]
+fn the_power_cut_test_notices_a_disk_that_does_not_sync() {
+    power_cuts(true, 12, 3).unwrap_err();
+}
+
+#[test]
+fn power_cuts_while_a_store_is_initialised_leave_no_named_segment() {
+    for cut in 1.. {
+        let disk = SimDisk::with_faults(Faults { cut_at_sync: Some(cut), ..Faults::default() });
+        let done = initialise(&disk).is_ok();
+        for seed in 0..8 {
+            let found = disk.after_power_cut(seed);
+            if done {
+                assert_eq!(contents(&open(&found).unwrap()), []);
+                continue;
+            }
+            let names = found.list(&dir()).unwrap_or_default();
+            let temporary = temporary_name(&path_of(&dir(), Position::FIRST));
+            assert!(names.iter().all(|name| dir().join(name) == temporary), "{names:?}");
+        }
+        if done {
+            break;
+        }
+    }
+}

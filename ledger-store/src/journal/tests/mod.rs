@@ -1,0 +1,277 @@
+//! What every journal promises; `damage` and `faults` are about the one on
+//! disk.
+
+mod damage;
+mod faults;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::disk::{Disk, RealDisk, SimDisk};
+
+fn dir() -> PathBuf {
+    PathBuf::from("journal")
+}
+
+fn identity() -> Identity {
+    Identity { store: StoreId([3; 16]), secret: Secret([4; 32]) }
+}
+
+/// Segments of a few chunks, so that a short script rolls over.
+fn small() -> SegmentOptions {
+    SegmentOptions { segment_bytes: 6000, cache_bytes: 1 << 16, tail_bytes: 2000, open_sealed: 2 }
+}
+
+fn open_with(disk: &SimDisk, options: SegmentOptions) -> Result<SegmentedJournal, JournalError> {
+    SegmentedJournal::open(Arc::new(disk.clone()), dir(), identity(), options)
+}
+
+fn open(disk: &SimDisk) -> Result<SegmentedJournal, JournalError> {
+    open_with(disk, small())
+}
+
+fn initialise(disk: &SimDisk) -> Result<(), JournalError> {
+    let storage = |cause| JournalError::Storage { path: dir(), action: "create", cause };
+    disk.create_dir(&dir()).map_err(storage)?;
+    SegmentedJournal::initialise(Arc::new(disk.clone()), dir(), identity())?;
+    disk.sync_dir(Path::new(".")).map_err(storage)
+}
+
+fn new_disk() -> SimDisk {
+    let disk = SimDisk::new();
+    initialise(&disk).unwrap();
+    disk
+}
+
+fn at(number: u64) -> Position {
+    Position::new(number).unwrap()
+}
+
+/// A chunk whose bytes depend on its place.
+fn draft(first: u64, entries: u32, bytes: usize) -> ChunkDraft {
+    let fill = |salt: u64| (0..bytes as u64).map(|i| (first * 7 + i * i + salt) as u8).collect();
+    ChunkDraft {
+        first: at(first),
+        entries,
+        sections: vec![(SectionId(0), fill(0)), (SectionId(first as u32), fill(1))],
+    }
+}
+
+/// Append `i` of the script: one to three chunks of a few entries.
+fn script_append(i: u64, first: u64) -> Vec<ChunkDraft> {
+    let mut next = first;
+    (0..=i % 3)
+        .map(|k| {
+            let entries = 1 + ((i + k) % 4) as u32;
+            let draft = draft(next, entries, 200 + (i as usize * 97 + k as usize * 31) % 700);
+            next += u64::from(entries);
+            draft
+        })
+        .collect()
+}
+
+fn as_draft(chunk: &Chunk) -> ChunkDraft {
+    let bytes = |section: &Section| match section {
+        Section::Present(bytes) => bytes.to_vec(),
+        Section::Removed => panic!("nothing was removed"),
+    };
+    ChunkDraft {
+        first: chunk.first(),
+        entries: chunk.entries(),
+        sections: chunk.sections().iter().map(|(id, section)| (*id, bytes(section))).collect(),
+    }
+}
+
+/// All chunks, after checking that they form one chain up to the head.
+#[track_caller]
+fn contents(journal: &dyn Journal) -> Vec<ChunkDraft> {
+    try_contents(journal).unwrap()
+}
+
+fn try_contents(journal: &dyn Journal) -> Result<Vec<ChunkDraft>, JournalError> {
+    let chunks = journal.scan(Position::FIRST, usize::MAX)?;
+    let mut end = Head { next: Position::FIRST, chain: ChainHash::genesis(identity().store) };
+    for chunk in &chunks {
+        assert_eq!((chunk.first(), chunk.previous()), (end.next, end.chain));
+        end = Head { next: chunk.next(), chain: chunk.chain() };
+    }
+    assert_eq!(end, journal.head());
+    Ok(chunks.iter().map(as_draft).collect())
+}
+
+fn fill(journal: &dyn Journal, appends: u64) -> Vec<ChunkDraft> {
+    let mut all = Vec::new();
+    for i in 0..appends {
+        let drafts = script_append(i, journal.head().next.get());
+        let head = journal.append(drafts[0].first, &drafts).unwrap();
+        assert_eq!(head, journal.head());
+        all.extend(drafts);
+    }
+    all
+}
+
+fn check_journal(journal: &dyn Journal) {
+    assert_eq!(journal.head().next, Position::FIRST);
+    assert!(journal.read(Position::FIRST).unwrap().is_none());
+    assert!(journal.scan(Position::FIRST, 100).unwrap().is_empty());
+    let all = fill(journal, 24);
+    assert_eq!(contents(journal), all);
+
+    let head = journal.head();
+    for draft in &all {
+        for position in draft.first.get()..draft.first.after(draft.entries).unwrap().get() {
+            assert_eq!(as_draft(&journal.read(at(position)).unwrap().unwrap()), *draft);
+        }
+    }
+    assert!(journal.read(head.next).unwrap().is_none());
+    assert!(journal.scan(head.next, 1).unwrap().is_empty());
+
+    // Pages of every size join into the same list.
+    for max_bytes in [0, 1, 1000, 5000, 1 << 20] {
+        let mut next = Position::FIRST;
+        let mut joined = Vec::new();
+        loop {
+            let page = journal.scan(next, max_bytes).unwrap();
+            let Some(last) = page.last() else { break };
+            let without_last: usize = page[..page.len() - 1].iter().map(Chunk::payload_bytes).sum();
+            assert!(page.len() == 1 || without_last < max_bytes);
+            next = last.next();
+            joined.extend(page.iter().map(as_draft));
+        }
+        assert_eq!(joined, all, "pages of {max_bytes} bytes");
+    }
+    // A scan from inside a chunk begins with that chunk.
+    let inside = all.iter().find(|draft| draft.entries > 1).unwrap();
+    assert_eq!(as_draft(&journal.scan(inside.first.next(), 1).unwrap()[0]), *inside);
+
+    // An append that expects another head changes nothing.
+    for expected in [1, head.next.get() - 1, head.next.get() + 1] {
+        let refused = journal.append(at(expected), &[draft(expected, 1, 10)]).unwrap_err();
+        assert!(matches!(refused, JournalError::Fenced { next, .. } if next == head.next), "{refused}");
+    }
+    let next = head.next.get();
+    for bad in [
+        vec![draft(next + 1, 1, 10)],
+        vec![draft(next, 0, 10)],
+        vec![draft(next, 2, 10), draft(next + 1, 1, 10)],
+        vec![draft(next, 1, 10), draft(next + 1, 1, MAX_CHUNK_PAYLOAD_BYTES)],
+    ] {
+        let refused = journal.append(head.next, &bad).unwrap_err();
+        assert!(matches!(refused, JournalError::BadDraft { .. }), "{refused}");
+    }
+    assert_eq!(journal.append(head.next, &[]).unwrap(), head);
+    assert_eq!(journal.head(), head);
+    assert_eq!(contents(journal), all);
+
+    // The largest chunk there is.
+    let half = MAX_CHUNK_PAYLOAD_BYTES / 2;
+    let large = draft(next, 1, half);
+    journal.append(head.next, std::slice::from_ref(&large)).unwrap();
+    assert_eq!(as_draft(&journal.read(head.next).unwrap().unwrap()), large);
+
+    // Following waits for what is beyond, and no longer than it must.
+    let end = journal.head();
+    assert_eq!(journal.follow(head.next, Duration::from_mins(1)), end);
+    assert_eq!(journal.follow(end.next, Duration::ZERO), end);
+    std::thread::scope(|scope| {
+        let follower = scope.spawn(|| journal.follow(end.next, Duration::from_mins(1)));
+        let appended = journal.append(end.next, &[draft(end.next.get(), 1, 10)]).unwrap();
+        assert_eq!(follower.join().unwrap(), appended);
+    });
+}
+
+#[test]
+fn a_journal_in_memory_keeps_the_promises() {
+    check_journal(&MemoryJournal::new(identity()));
+}
+
+#[test]
+fn a_journal_in_segments_keeps_the_promises() {
+    let disk = new_disk();
+    check_journal(&open(&disk).unwrap());
+    let segments = disk.list(&dir()).unwrap().len();
+    assert!(segments > 3, "the script rolls over, and {segments} segments are there");
+}
+
+#[test]
+fn both_journals_have_the_same_chain() {
+    let (memory, disk) = (MemoryJournal::new(identity()), new_disk());
+    let segments = open(&disk).unwrap();
+    fill(&memory, 10);
+    fill(&segments, 10);
+    assert_eq!(memory.head(), segments.head());
+}
+
+#[test]
+fn a_journal_on_a_real_disk_reopens() {
+    let home = tempfile::tempdir().unwrap();
+    let open =
+        || SegmentedJournal::open(Arc::new(RealDisk), home.path().to_owned(), identity(), small()).unwrap();
+    SegmentedJournal::initialise(Arc::new(RealDisk), home.path().to_owned(), identity()).unwrap();
+    let mut all = Vec::new();
+    for _ in 0..5 {
+        let journal = open();
+        assert_eq!(contents(&journal), all);
+        all.extend(fill(&journal, 4));
+        assert_eq!(contents(&journal), all);
+    }
+    assert!(RealDisk.list(home.path()).unwrap().len() > 3);
+}
+
+#[test]
+fn a_sealed_segment_is_never_changed() {
+    let disk = new_disk();
+    let journal = open(&disk).unwrap();
+    let all = fill(&journal, 12);
+    let sealed = sealed_segments(&disk);
+    let before: Vec<_> = sealed.iter().map(|path| disk.bytes(path).unwrap()).collect();
+    assert_eq!(contents(&journal), all);
+    fill(&journal, 6);
+    drop(journal);
+    contents(&open(&disk).unwrap());
+    let after: Vec<_> = sealed.iter().map(|path| disk.bytes(path).unwrap()).collect();
+    assert!(before == after);
+}
+
+/// All segments but the last.
+fn sealed_segments(disk: &SimDisk) -> Vec<PathBuf> {
+    let mut names: Vec<_> = disk.list(&dir()).unwrap().into_iter().map(|name| dir().join(name)).collect();
+    names.sort();
+    names.pop();
+    names
+}
+
+#[test]
+fn readers_see_whole_chains_while_segments_come_and_go() {
+    let disk = new_disk();
+    // One sealed segment stays open: the readers close and open the others.
+    let journal = open_with(&disk, SegmentOptions { open_sealed: 1, ..small() }).unwrap();
+    std::thread::scope(|scope| {
+        for reader in 0..3_u64 {
+            let journal = &journal;
+            scope.spawn(move || {
+                let mut round = reader;
+                let mut head = journal.head();
+                while head.next.get() < 300 {
+                    head = journal.follow(head.next, Duration::from_mins(1));
+                    let chunks = journal.scan(Position::FIRST, usize::MAX).unwrap();
+                    for pair in chunks.windows(2) {
+                        assert_eq!((pair[0].next(), pair[0].chain()), (pair[1].first(), pair[1].previous()));
+                    }
+                    assert!(chunks.last().unwrap().next() >= head.next);
+                    round += 7919;
+                    let any = at(1 + round % (head.next.get() - 1));
+                    let chunk = journal.read(any).unwrap().unwrap();
+                    assert!(chunk.first() <= any && any < chunk.next());
+                }
+            });
+        }
+        while journal.head().next.get() < 300 {
+            let head = journal.head();
+            journal.append(head.next, &script_append(head.next.get(), head.next.get())).unwrap();
+        }
+    });
+    assert!(disk.list(&dir()).unwrap().len() > 5);
+}
