@@ -18,9 +18,9 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use redb::{
@@ -166,7 +166,10 @@ pub(crate) struct IndexFile {
 }
 
 struct Inner {
-    database: Database,
+    /// Taken only when the file is closed.
+    database: Option<Database>,
+    /// Closing writes nothing.
+    abandoned: AtomicBool,
     filters: Arc<FilterCache>,
     next_run: AtomicU64,
     /// Runs that no list names and no merge is writing: (table number, run).
@@ -215,7 +218,14 @@ impl IndexFile {
             return Err(IndexError::damaged(LISTS, "the file is empty"));
         }
         let file = Self::start(backend, options)?;
-        let snapshot = file.snapshot()?;
+        // Closing a damaged file would write to it.
+        file.find_runs().inspect_err(|_| file.abandon())?;
+        Ok(file)
+    }
+
+    /// Finds the runs that no list names, and the ids that are free.
+    fn find_runs(&self) -> Result<(), IndexError> {
+        let snapshot = self.snapshot()?;
         let mut next_run = 0;
         let mut garbage = Vec::new();
         for table in 0..TABLES.len() {
@@ -229,9 +239,22 @@ impl IndexFile {
             let after = listed.iter().map(|meta| meta.id.saturating_add(1)).max();
             next_run = next_run.max(after.unwrap_or(0));
         }
-        file.inner.next_run.store(next_run, Ordering::Relaxed);
-        *file.inner.garbage.lock() = garbage;
-        Ok(file)
+        self.inner.next_run.store(next_run, Ordering::Relaxed);
+        *self.inner.garbage.lock() = garbage;
+        Ok(())
+    }
+
+    /// Makes the last owner close the file without writing to it.
+    ///
+    /// For a file that has shown damage and is to be rebuilt: the engine's
+    /// usual closing commit can panic twice on damaged pages, which would
+    /// abort the process. What was not committed durably is lost.
+    pub(crate) fn abandon(&self) {
+        self.inner.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    fn database(&self) -> Result<&Database, IndexError> {
+        self.inner.database.as_ref().ok_or_else(|| storage(redb::StorageError::DatabaseClosed))
     }
 
     fn start(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
@@ -240,7 +263,8 @@ impl IndexFile {
         })?;
         Ok(Self {
             inner: Arc::new(Inner {
-                database,
+                database: Some(database),
+                abandoned: AtomicBool::new(false),
                 filters: Arc::new(FilterCache::new(options.filter_bytes)),
                 next_run: AtomicU64::new(0),
                 garbage: Mutex::default(),
@@ -256,7 +280,7 @@ impl IndexFile {
     /// As the storage engine fails.
     pub(crate) fn begin_write(&self, commit: Commit) -> Result<IndexWrite, IndexError> {
         let txn = shield("starting a transaction", || {
-            let mut txn = self.inner.database.begin_write().map_err(storage)?;
+            let mut txn = self.database()?.begin_write().map_err(storage)?;
             match commit {
                 Commit::Visible => txn.set_durability(Durability::None).map_err(storage)?,
                 // Reopening after a crash then walks no tree.
@@ -274,7 +298,7 @@ impl IndexFile {
     /// [`IndexError::Damaged`] if a list of runs is missing or damaged; else as the storage engine fails.
     pub(crate) fn snapshot(&self) -> Result<IndexSnapshot, IndexError> {
         let mut tables = shield("opening a snapshot", || {
-            let txn = self.inner.database.begin_read().map_err(storage)?;
+            let txn = self.database()?.begin_read().map_err(storage)?;
             let mut tables = HashMap::new();
             for handle in txn.list_tables().map_err(storage)? {
                 let table = txn.open_table(definition(handle.name())).map_err(storage)?;
@@ -323,6 +347,23 @@ impl IndexFile {
     /// The lock of the one merge at work.
     pub(super) fn merging(&self) -> &Mutex<()> {
         &self.inner.merging
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let Some(database) = self.database.take() else {
+            return;
+        };
+        let abandoned = self.abandoned.load(Ordering::Relaxed);
+        // The result of closing says nothing that reopening does not find out.
+        let _ = catch_unwind(AssertUnwindSafe(move || {
+            let _database = database;
+            if abandoned {
+                // The engine writes nothing when it is dropped by an unwinding thread.
+                resume_unwind(Box::new(()));
+            }
+        }));
     }
 }
 

@@ -126,7 +126,7 @@ pub(crate) mod tests {
         }
         // No damage makes decoding panic.
         let mut damaged = bytes.clone();
-        for place in 0..bytes.len() {
+        for place in (0..bytes.len()).step_by(bytes.len() / 100 + 1) {
             damaged[place] ^= 1 << (place % 8);
             let mut reader = Reader::new(&damaged);
             let mut previous = None;
