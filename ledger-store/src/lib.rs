@@ -17,6 +17,7 @@ mod names;
 mod options;
 mod projection;
 mod query;
+mod read;
 mod recovery;
 mod store;
 mod submission;

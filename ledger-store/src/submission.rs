@@ -1,6 +1,8 @@
 //! What is given to the writer, and what it answers.
 
-use ledger_core::{Command, Idempotency, LedgerName, LogEntry, LogId, Rejection, Timestamp, TransactionId};
+use ledger_core::{
+    Command, Idempotency, LedgerName, LogEntry, LogId, Movement, Posting, Rejection, Timestamp, TransactionId,
+};
 
 /// Commands on one ledger that are decided one after the other, each seeing what those before it did.
 #[derive(Clone, Debug)]
@@ -89,4 +91,28 @@ pub struct Receipt {
     pub replayed: bool,
     /// The entry itself, with [`Detail::Entry`].
     pub entry: Option<Box<LogEntry>>,
+}
+
+impl Submission {
+    /// About how many bytes it holds, for the bound of the queue.
+    pub(crate) fn bytes(&self) -> usize {
+        self.requests.iter().map(|request| size_of::<Request>() + command_bytes(&request.command)).sum()
+    }
+}
+
+fn command_bytes(command: &Command) -> usize {
+    match command {
+        Command::CreateTransaction(create) => {
+            let movement = match &create.movement {
+                Movement::Postings(postings) => postings.len().saturating_sub(1) * size_of::<Posting>(),
+                Movement::Script(script) => script.plain.len() + script.variables.len() * 128,
+            };
+            let accounts: usize =
+                create.account_metadata.values().map(|metadata| 64 + metadata.text_bytes()).sum();
+            movement + accounts + create.metadata.text_bytes()
+        }
+        Command::RevertTransaction(revert) => revert.metadata.text_bytes(),
+        Command::SetMetadata { metadata, .. } => metadata.text_bytes(),
+        Command::DeleteMetadata { key, .. } => key.len(),
+    }
 }

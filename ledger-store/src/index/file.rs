@@ -73,11 +73,11 @@ pub(crate) enum IndexError {
 }
 
 impl IndexError {
-    pub(super) fn damaged(table: &str, what: &'static str) -> Self {
+    pub(crate) fn damaged(table: &str, what: &'static str) -> Self {
         Self::Damaged { table: table.to_owned(), what }
     }
 
-    pub(super) fn corrupt(table: &str, corrupt: Corrupt) -> Self {
+    pub(crate) fn corrupt(table: &str, corrupt: Corrupt) -> Self {
         Self::damaged(table, corrupt.what)
     }
 }

@@ -204,6 +204,12 @@ impl AccountTable {
         self.slots[place.0 as usize] = Some(account);
     }
 
+    /// All accounts with their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &AccountState)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(at, account)| account.as_ref().map(|account| (Place(at as u32), account)))
+    }
+
     /// Bytes of all accounts, roughly.
     pub(crate) fn bytes(&self) -> usize {
         self.slots.len() * size_of::<Option<AccountState>>() + self.index.capacity() * 5 + self.heap_bytes

@@ -6,3 +6,8 @@ mod batch;
 mod execute;
 mod recent;
 mod state;
+
+pub(crate) use apply::{Hints, holding_key, value_of};
+pub(crate) use batch::Batch;
+pub(crate) use execute::{Decided, RecordedTransaction, Written};
+pub(crate) use state::State;

@@ -180,6 +180,34 @@ impl State {
         }
     }
 
+    /// Makes room in the middle of a replay: places by number are forgotten with the accounts.
+    pub(crate) fn evict_replayed(&mut self) {
+        self.accounts.evict(self.index.flushed);
+        self.begin_replay();
+        let accounts = &self.accounts;
+        if let Some(by_number) = &mut self.by_number {
+            by_number.extend(accounts.iter().map(|(place, account)| ((account.ledger, account.account), place)));
+        }
+    }
+
+    /// Stored metadata with its keys as text.
+    pub(crate) fn metadata_of(
+        &self,
+        ledger: u32,
+        record: &crate::entry::MetadataRecord<'_>,
+    ) -> Result<ledger_core::Metadata, ReadError> {
+        let keys = &self.ledgers[ledger as usize - 1].head.keys;
+        let mut metadata = ledger_core::Metadata::with_capacity(record.len());
+        for (key, value) in record {
+            let text = match key {
+                crate::entry::NameRef::Known(id) => keys.text(*id).ok_or_else(|| missing("a metadata key"))?,
+                crate::entry::NameRef::New(_, text) | crate::entry::NameRef::Inline(text) => (*text).into(),
+            };
+            metadata.insert(text, super::apply::value_of(*value));
+        }
+        Ok(metadata)
+    }
+
     /// The ledger with a number.
     pub(crate) fn ledger(&mut self, ledger: u32) -> &mut LedgerState {
         &mut self.ledgers[ledger as usize - 1]

@@ -1,0 +1,784 @@
+//! The engine: queue, writer, flusher and merger around one journal and one index.
+//!
+//! A write goes through two stages. Under the *decider* lock commands are taken from the queue and decided,
+//! each on the state that the one before left. Under the *committer* lock their entries are made durable and
+//! then published. Whoever decides takes the committer before it lets go of the decider, so batches reach
+//! the journal in the order in which they were decided, and while one is flushed the next is decided.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use compact_str::CompactString;
+use ledger_core::{LedgerName, LedgerOptions, Metadata, TransactionId};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+
+use crate::documents::{LEDGERS, encode_ledger};
+use crate::entry::{Body, DocumentRecord, LedgerBase, Record, find_in_chunk};
+use crate::error::{ReadError, WriteError};
+use crate::flush::{self, Watermark};
+use crate::index::{IndexFile, Row};
+use crate::journal::{Identity, Journal, Position, SectionId};
+use crate::options::{Clock, Options, Shares};
+use crate::projection::Piece;
+use crate::query::LedgerInfo;
+use crate::read::LedgerReader;
+use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Submission};
+use crate::view::{LedgerHead, View};
+use crate::writer::{Batch, Decided, RecordedTransaction, State, Written};
+
+/// Something to write.
+pub(crate) enum Work {
+    Apply(Submission),
+    CreateLedger(LedgerName, LedgerOptions),
+    EditLedger(LedgerName, LedgerEdit),
+}
+
+/// A change of a ledger's metadata.
+pub(crate) enum LedgerEdit {
+    Set(Metadata),
+    Delete(CompactString),
+}
+
+/// The answer to [`Work`].
+pub(crate) enum Answer {
+    Outcomes(Vec<Outcome>),
+    Ledger(LedgerInfo),
+}
+
+type Done = Box<dyn FnOnce(Result<Answer, WriteError>) + Send>;
+
+struct Job {
+    work: Work,
+    bytes: usize,
+    done: Done,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    bytes: usize,
+    closed: bool,
+    idle_writers: usize,
+}
+
+/// A batch takes no more commands when it holds this many bytes of entries.
+const BATCH_BYTES: usize = 2 << 20;
+/// So many flushes may be under way before the writer waits for one.
+const FLUSHES_UNDER_WAY: u64 = 2;
+
+/// What the flusher is asked for.
+struct FlushRequest {
+    flush: u64,
+    through: Position,
+    heads: Vec<(u32, LedgerHead)>,
+}
+
+#[derive(Default)]
+struct Flushes {
+    requests: VecDeque<FlushRequest>,
+    stop: bool,
+    /// A flush failed: the index is not written any more, the journal has everything.
+    failed: Option<String>,
+}
+
+/// Everything behind a store.
+pub(crate) struct Engine {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) index: IndexFile,
+    pub(crate) identity: Identity,
+    pub(crate) clock: Arc<dyn Clock>,
+    shares: Shares,
+    flush_interval: Duration,
+    view: RwLock<Arc<View>>,
+    decider: Mutex<State>,
+    committer: Mutex<()>,
+    queue: Mutex<Queue>,
+    queued: Condvar,
+    room: Condvar,
+    /// Held while a snapshot of the index becomes part of the view, so that none replaces a newer one.
+    install: Mutex<()>,
+    flushes: Mutex<Flushes>,
+    flush_wanted: Condvar,
+    flush_done: Condvar,
+    merge_wanted: Condvar,
+    merge_lock: Mutex<bool>,
+    stopping: AtomicBool,
+    stopped: Mutex<Option<String>>,
+    pub(crate) commits: AtomicU64,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        journal: Arc<dyn Journal>,
+        index: IndexFile,
+        identity: Identity,
+        options: &Options,
+        state: State,
+        view: View,
+    ) -> Self {
+        Self {
+            journal,
+            index,
+            identity,
+            clock: options.clock.clone(),
+            shares: options.shares(),
+            flush_interval: options.flush_interval,
+            view: RwLock::new(Arc::new(view)),
+            decider: Mutex::new(state),
+            committer: Mutex::new(()),
+            queue: Mutex::default(),
+            queued: Condvar::new(),
+            room: Condvar::new(),
+            install: Mutex::new(()),
+            flushes: Mutex::default(),
+            flush_wanted: Condvar::new(),
+            flush_done: Condvar::new(),
+            merge_wanted: Condvar::new(),
+            merge_lock: Mutex::new(false),
+            stopping: AtomicBool::new(false),
+            stopped: Mutex::new(None),
+            commits: AtomicU64::new(0),
+        }
+    }
+
+    /// What is acknowledged now.
+    pub(crate) fn view(&self) -> Arc<View> {
+        self.view.read().clone()
+    }
+
+    /// Why no more is written, if so.
+    pub(crate) fn stopped(&self) -> Option<String> {
+        self.stopped.lock().clone()
+    }
+
+    fn stop_writing(&self, reason: &str) {
+        self.stopped.lock().get_or_insert_with(|| reason.to_owned());
+    }
+
+    // The queue.
+
+    /// Queues work; `done` is called once, by the thread that committed it.
+    pub(crate) fn submit(&self, work: Work, bytes: usize, wait: bool, done: Done) {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.closed {
+                drop(queue);
+                let reason = self.stopped().unwrap_or_else(|| "it is closing".to_owned());
+                return done(Err(WriteError::Stopped { reason }));
+            }
+            if queue.bytes == 0 || queue.bytes + bytes <= self.shares.queue {
+                break;
+            }
+            if !wait {
+                drop(queue);
+                return done(Err(WriteError::Busy));
+            }
+            self.room.wait(&mut queue);
+        }
+        queue.bytes += bytes;
+        queue.jobs.push_back(Job { work, bytes, done });
+        let wake = queue.idle_writers > 0;
+        drop(queue);
+        if wake {
+            self.queued.notify_one();
+        }
+    }
+
+    /// Commits work on the calling thread if nobody else writes just now; else leaves it to the writers.
+    pub(crate) fn try_lead(&self) {
+        if let Some(state) = self.decider.try_lock() {
+            self.lead(state);
+        }
+    }
+
+    /// What a writer thread does until the queue is closed and empty.
+    pub(crate) fn write_loop(&self) {
+        loop {
+            {
+                let mut queue = self.queue.lock();
+                while queue.jobs.is_empty() {
+                    if queue.closed {
+                        return;
+                    }
+                    queue.idle_writers += 1;
+                    self.queued.wait(&mut queue);
+                    queue.idle_writers -= 1;
+                }
+            }
+            self.lead(self.decider.lock());
+        }
+    }
+
+    fn take_jobs(&self) -> Vec<Job> {
+        let mut queue = self.queue.lock();
+        let mut taken = 0;
+        let mut count = 0;
+        for job in &queue.jobs {
+            if count > 0 && taken + job.bytes > BATCH_BYTES {
+                break;
+            }
+            taken += job.bytes;
+            count += 1;
+        }
+        let jobs: Vec<Job> = queue.jobs.drain(..count).collect();
+        queue.bytes -= taken;
+        drop(queue);
+        self.room.notify_all();
+        jobs
+    }
+
+    // The writer.
+
+    /// Takes what waits, decides it, makes it durable, publishes it, answers.
+    fn lead(&self, mut state: MutexGuard<'_, State>) {
+        let jobs = self.take_jobs();
+        if jobs.is_empty() {
+            return;
+        }
+        if let Some(reason) = self.stopped() {
+            drop(state);
+            for job in jobs {
+                (job.done)(Err(WriteError::Stopped { reason: reason.clone() }));
+            }
+            return;
+        }
+        self.make_room(&mut state);
+        let now = self.clock.now();
+        let mut batch = Batch::new(state.next, state.flush);
+        let mut answers = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let answer = self.decide(&mut state, job.work, now, &mut batch);
+            answers.push((job.done, answer));
+        }
+        let heads: Vec<(u32, LedgerHead)> =
+            batch.ledgers.iter().map(|ledger| (*ledger, state.ledger(*ledger).head.clone())).collect();
+        let turn = self.committer.lock();
+        drop(state);
+        let committed = self.commit(batch, heads);
+        drop(turn);
+        match committed {
+            Ok(()) => {
+                let view = self.view();
+                for (done, answer) in answers {
+                    done(answer.and_then(|answer| answer.resolve(self, &view)));
+                }
+            }
+            Err(error) => {
+                for (done, _) in answers {
+                    done(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// Adopts what was flushed, drops what is not needed, begins a flush where enough has gathered, and waits
+    /// where too many are under way.
+    fn make_room(&self, state: &mut State) {
+        let view = self.view();
+        if view.bytes_of(state.flush) >= self.shares.memtable {
+            self.begin_flush(state);
+            let mut flushes = self.flushes.lock();
+            while flushes.requests.len() as u64 > FLUSHES_UNDER_WAY && flushes.failed.is_none() {
+                self.flush_done.wait(&mut flushes);
+            }
+        }
+        let view = self.view();
+        if view.flushed > state.flushed() {
+            state.adopt(&view.index, view.flushed);
+        }
+        state.evict();
+    }
+
+    fn begin_flush(&self, state: &mut State) {
+        let through = state.next;
+        let heads = state.ledgers.iter().map(|ledger| (ledger.head.info.id, ledger.head.clone())).collect();
+        let flush = state.begin_flush();
+        self.flushes.lock().requests.push_back(FlushRequest { flush, through, heads });
+        self.flush_wanted.notify_all();
+    }
+
+    /// Makes a batch durable and then visible.
+    fn commit(&self, batch: Batch, heads: Vec<(u32, LedgerHead)>) -> Result<(), WriteError> {
+        // The batch before this one may have failed after this one was decided upon it.
+        if let Some(reason) = self.stopped() {
+            return Err(WriteError::Stopped { reason });
+        }
+        let Batch { first, flush, chunks, rows, .. } = batch;
+        if chunks.is_empty() {
+            return Ok(());
+        }
+        let chunks = chunks.finish();
+        let piece = rows.seal();
+        let head = match self.journal.append(first, &chunks) {
+            Ok(head) => head,
+            Err(error) => {
+                let reason = error.to_string();
+                self.stop_writing(&reason);
+                return Err(WriteError::OutcomeUnknown { reason });
+            }
+        };
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        let mut slot = self.view.write();
+        let mut view = View::clone(&slot);
+        view.next = head.next;
+        view.push(flush, piece);
+        for (ledger, head) in heads {
+            view.heads.set(ledger, head);
+        }
+        let crowded = view.pieces.len() > 12;
+        *slot = Arc::new(view);
+        drop(slot);
+        if crowded {
+            self.flush_wanted.notify_all();
+        }
+        Ok(())
+    }
+
+    fn decide(
+        &self,
+        state: &mut State,
+        work: Work,
+        now: ledger_core::Timestamp,
+        batch: &mut Batch,
+    ) -> Result<Pending, WriteError> {
+        match work {
+            Work::Apply(submission) => self.decide_submission(state, submission, now, batch).map(Pending::Outcomes),
+            Work::CreateLedger(name, options) => {
+                if state.ledger_number(&name).is_some() {
+                    return Err(WriteError::LedgerExists);
+                }
+                let section = match state.buckets.get(&options.bucket) {
+                    Some(section) => *section,
+                    None => state.buckets.values().max().map_or(1, |last| last + 1),
+                };
+                let info = LedgerInfo {
+                    id: state.ledgers.len() as u32 + 1,
+                    name,
+                    bucket: options.bucket,
+                    added_at: now,
+                    metadata: options.metadata,
+                    features: options.features,
+                    first_id: options.first_id,
+                };
+                put_ledger(state, &info, section, batch)?;
+                Ok(Pending::Ledger(info))
+            }
+            Work::EditLedger(name, edit) => {
+                let ledger = state.ledger_number(&name).ok_or(WriteError::LedgerNotFound)?;
+                let head = &state.ledger(ledger).head;
+                let (mut info, section) = (LedgerInfo::clone(&head.info), head.section);
+                match edit {
+                    LedgerEdit::Set(metadata) => info.metadata.merge(&metadata),
+                    LedgerEdit::Delete(key) => {
+                        info.metadata.remove(&key);
+                    }
+                }
+                put_ledger(state, &info, section, batch)?;
+                Ok(Pending::Ledger(info))
+            }
+        }
+    }
+
+    fn decide_submission(
+        &self,
+        state: &mut State,
+        submission: Submission,
+        now: ledger_core::Timestamp,
+        batch: &mut Batch,
+    ) -> Result<Vec<PendingOutcome>, WriteError> {
+        let Submission { ledger, requests, atomicity, mode, detail } = submission;
+        let ledger = state.ledger_number(&ledger).ok_or(WriteError::LedgerNotFound)?;
+        let mark = (mode == Mode::DryRun || atomicity == Atomicity::AllOrNothing).then(|| {
+            state.begin_undo(ledger);
+            batch.mark()
+        });
+        let mut outcomes = Vec::with_capacity(requests.len());
+        let mut refused = false;
+        let mut failed = None;
+        for request in requests {
+            if refused && atomicity != Atomicity::Independent {
+                outcomes.push(PendingOutcome::Cancelled);
+                continue;
+            }
+            let outcome = match state.execute(ledger, request, now, detail, batch, &WrittenHere(self)) {
+                Ok(Decided::Done(receipt)) => PendingOutcome::Done(receipt),
+                Ok(Decided::Replay(position)) => PendingOutcome::Replay { ledger, position, detail },
+                Ok(Decided::Refused(rejection)) => {
+                    refused = true;
+                    PendingOutcome::Refused(rejection)
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            };
+            outcomes.push(outcome);
+        }
+        let undone = match mark {
+            Some(mark) if mode == Mode::DryRun || refused || failed.is_some() => {
+                state.take_back();
+                batch.reset(mark);
+                true
+            }
+            _ => {
+                state.keep();
+                batch.touch(ledger);
+                false
+            }
+        };
+        if let Some(error) = failed {
+            // The state may hold half of a command. Nothing of this batch may reach the journal: the store
+            // must be opened again.
+            self.stop_writing(&error.to_string());
+            return Err(error.into());
+        }
+        if undone && mode == Mode::Commit {
+            for outcome in &mut outcomes {
+                if !matches!(outcome, PendingOutcome::Refused(_)) {
+                    *outcome = PendingOutcome::Cancelled;
+                }
+            }
+        }
+        Ok(outcomes)
+    }
+
+    // Flushes and merges.
+
+    /// What the flusher thread does until it is stopped.
+    pub(crate) fn flush_loop(&self) {
+        loop {
+            let mut flushes = self.flushes.lock();
+            if flushes.requests.is_empty() {
+                if flushes.stop {
+                    return;
+                }
+                drop(flushes);
+                if self.merge_pieces() {
+                    continue;
+                }
+                flushes = self.flushes.lock();
+                if flushes.requests.is_empty() && !flushes.stop {
+                    let waited = self.flush_wanted.wait_for(&mut flushes, self.flush_interval);
+                    if waited.timed_out() {
+                        drop(flushes);
+                        self.flush_what_gathered();
+                    }
+                }
+                continue;
+            }
+            let request = flushes.requests.front().expect("there is a request");
+            let (flush, through, heads) = (request.flush, request.through, request.heads.clone());
+            drop(flushes);
+            let result = self.flush(flush, through, &heads);
+            let mut flushes = self.flushes.lock();
+            flushes.requests.pop_front();
+            if let Err(error) = result {
+                // The journal has everything: the next opening replays it.
+                let reason = format!("the index cannot be written: {error}");
+                flushes.failed = Some(reason.clone());
+                self.stop_writing(&reason);
+            }
+            drop(flushes);
+            self.flush_done.notify_all();
+            *self.merge_lock.lock() = true;
+            self.merge_wanted.notify_all();
+        }
+    }
+
+    /// Begins a flush if there is anything that none holds.
+    pub(crate) fn flush_what_gathered(&self) {
+        let mut state = self.decider.lock();
+        drop(self.committer.lock());
+        if self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
+            self.begin_flush(&mut state);
+        }
+    }
+
+    /// Waits until every flush that was begun is done.
+    pub(crate) fn wait_for_flushes(&self) {
+        let mut flushes = self.flushes.lock();
+        while !flushes.requests.is_empty() && flushes.failed.is_none() {
+            self.flush_done.wait(&mut flushes);
+        }
+    }
+
+    fn flush(&self, flush: u64, through: Position, heads: &[(u32, LedgerHead)]) -> Result<(), ReadError> {
+        // The last batch of this flush may still be on its way to the disk.
+        while self.view().next < through {
+            if self.stopped().is_some() {
+                return Ok(());
+            }
+            drop(self.committer.lock());
+            std::thread::yield_now();
+        }
+        let view = self.view();
+        let pieces: Vec<Arc<Piece>> =
+            view.pieces.iter().filter(|piece| piece.flush <= flush).map(|piece| piece.piece.clone()).collect();
+        let merged = Piece::merge(&pieces);
+        drop(pieces);
+        drop(view);
+        let last = Position::new(through.get() - 1);
+        let chain = match last.map(|last| self.journal.read(last)).transpose()?.flatten() {
+            Some(chunk) => chunk.chain(),
+            None => crate::journal::ChainHash::genesis(self.identity.store),
+        };
+        let watermark = Watermark { store: self.identity.store, next: through, chain };
+        let installing = self.install.lock();
+        flush::write(&self.index, &merged, heads, watermark)?;
+        drop(merged);
+        let snapshot = self.index.snapshot()?;
+        let mut slot = self.view.write();
+        let mut view = View::clone(&slot);
+        view.index = snapshot;
+        view.flushed = flush;
+        view.pieces.retain(|piece| piece.flush > flush);
+        *slot = Arc::new(view);
+        drop(slot);
+        drop(installing);
+        Ok(())
+    }
+
+    /// Makes one piece of several in memory, so that reads look into few; whether there was anything to do.
+    fn merge_pieces(&self) -> bool {
+        let view = self.view();
+        let Some((from, to)) = view.due_merge(|_| true) else { return false };
+        let parts = view.pieces_between(from, to);
+        drop(view);
+        let merged = Piece::merge(&parts);
+        let mut slot = self.view.write();
+        let mut view = View::clone(&slot);
+        let at = view.pieces.iter().position(|piece| Arc::ptr_eq(&piece.piece, &parts[0]));
+        if let Some(at) = at
+            && view.pieces.len() >= at + parts.len()
+            && view.pieces[at..].iter().zip(&parts).all(|(piece, part)| Arc::ptr_eq(&piece.piece, part))
+        {
+            view.replace(at, at + parts.len(), merged);
+            *slot = Arc::new(view);
+        }
+        true
+    }
+
+    /// What the merger thread does until it is stopped.
+    pub(crate) fn merge_loop(&self) {
+        let stop = || self.stopping.load(Ordering::Relaxed);
+        loop {
+            let mut wanted = self.merge_lock.lock();
+            while !*wanted && !stop() {
+                self.merge_wanted.wait(&mut wanted);
+            }
+            *wanted = false;
+            drop(wanted);
+            loop {
+                if stop() {
+                    return;
+                }
+                match crate::index::maintain(&self.index, &stop) {
+                    Ok(true) => {
+                        if let Err(error) = self.install_snapshot() {
+                            self.stop_writing(&format!("the index cannot be read: {error}"));
+                            return;
+                        }
+                    }
+                    Ok(false) => break,
+                    Err(error) => {
+                        self.stop_writing(&format!("the index cannot be merged: {error}"));
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn install_snapshot(&self) -> Result<(), ReadError> {
+        let _installing = self.install.lock();
+        let snapshot = self.index.snapshot()?;
+        let mut slot = self.view.write();
+        let mut view = View::clone(&slot);
+        view.index = snapshot;
+        *slot = Arc::new(view);
+        Ok(())
+    }
+
+    // Closing.
+
+    /// Takes no more work.
+    pub(crate) fn close_queue(&self) {
+        self.queue.lock().closed = true;
+        self.queued.notify_all();
+        self.room.notify_all();
+    }
+
+    /// Ends the flusher, after what it was asked for, and the merger.
+    pub(crate) fn stop_background(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.flushes.lock().stop = true;
+        self.flush_wanted.notify_all();
+        drop(self.merge_lock.lock());
+        self.merge_wanted.notify_all();
+    }
+
+    /// The rows of a table at this moment, for tests of what is where.
+    pub(crate) fn rows<R: Row>(&self, table: impl Fn(&Piece) -> &Arc<[R]>) -> u64 {
+        self.view().table(table).row_count()
+    }
+}
+
+fn put_ledger(state: &mut State, info: &LedgerInfo, section: u32, batch: &mut Batch) -> Result<(), WriteError> {
+    let value = encode_ledger(info, section);
+    let document = DocumentRecord {
+        collection: LEDGERS,
+        key: info.name.as_str().as_bytes(),
+        value: Some(&value),
+        secondary: Vec::new(),
+    };
+    let record = Record { position: state.next, body: Body::Document(document) };
+    state.apply(&record, &crate::writer::Hints::default(), &mut batch.rows)?;
+    let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
+    batch.chunks.push(&record, SectionId(0), base);
+    batch.touch(info.id);
+    Ok(())
+}
+
+/// An answer that waits for its flush.
+enum Pending {
+    Outcomes(Vec<PendingOutcome>),
+    Ledger(LedgerInfo),
+}
+
+enum PendingOutcome {
+    Done(Receipt),
+    Replay { ledger: u32, position: Position, detail: Detail },
+    Refused(ledger_core::Rejection),
+    Cancelled,
+}
+
+impl Pending {
+    fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Answer, WriteError> {
+        match self {
+            Self::Ledger(info) => Ok(Answer::Ledger(info)),
+            Self::Outcomes(outcomes) => {
+                outcomes.into_iter().map(|outcome| outcome.resolve(engine, view)).collect::<Result<_, _>>().map(Answer::Outcomes)
+            }
+        }
+    }
+}
+
+impl PendingOutcome {
+    fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Outcome, WriteError> {
+        Ok(match self {
+            Self::Done(receipt) => Outcome::Done(receipt),
+            Self::Refused(rejection) => Outcome::Refused(rejection),
+            Self::Cancelled => Outcome::Cancelled,
+            Self::Replay { ledger, position, detail } => {
+                let reader = LedgerReader::new(engine.journal.clone(), view.clone(), ledger);
+                let entry = reader.entry(position)?;
+                let transaction = match &entry.payload {
+                    ledger_core::LogPayload::NewTransaction { transaction, .. }
+                    | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => Some(transaction.id),
+                    ledger_core::LogPayload::SetMetadata { .. }
+                    | ledger_core::LogPayload::DeleteMetadata { .. }
+                    | ledger_core::LogPayload::InsertedSchema { .. } => None,
+                };
+                Outcome::Done(Receipt {
+                    log: entry.id,
+                    transaction,
+                    date: entry.date,
+                    replayed: true,
+                    entry: (detail == Detail::Entry).then(|| Box::new(entry)),
+                })
+            }
+        })
+    }
+}
+
+/// Reads back what was decided: from the batch in hand, or, after waiting for the flush that is under way,
+/// from the journal.
+struct WrittenHere<'a>(&'a Engine);
+
+impl WrittenHere<'_> {
+    /// The position of a transaction that has an id below the next.
+    fn position_of(&self, batch: &Batch, ledger: u32, id: u64) -> Result<Option<Position>, ReadError> {
+        if let Some(position) = batch.position_of(ledger, id) {
+            return Ok(Some(position));
+        }
+        let find = |view: &View| -> Result<Option<Position>, ReadError> {
+            let row = view.table(|piece| &piece.transactions).get((ledger, id))?;
+            Ok(row.and_then(|row| Position::new(row.position)))
+        };
+        if let Some(position) = find(&self.0.view())? {
+            return Ok(Some(position));
+        }
+        // It may be in the batch that is being flushed.
+        drop(self.0.committer.lock());
+        find(&self.0.view())
+    }
+
+    fn read<T>(
+        &self,
+        batch: &mut Batch,
+        position: Position,
+        then: impl FnOnce(&Record<'_>) -> T,
+    ) -> Result<Option<T>, ReadError> {
+        if position >= batch.first {
+            return Ok(batch.read(position, then)?);
+        }
+        if position >= self.0.journal.head().next {
+            drop(self.0.committer.lock());
+        }
+        let Some(chunk) = self.0.journal.read(position)? else { return Ok(None) };
+        Ok(find_in_chunk(&chunk, position)?.map(|record| then(&record)))
+    }
+}
+
+impl Written for WrittenHere<'_> {
+    fn transaction(
+        &self,
+        batch: &mut Batch,
+        ledger: u32,
+        id: TransactionId,
+    ) -> Result<Option<RecordedTransaction>, ReadError> {
+        let Some(position) = self.position_of(batch, ledger, id.get())? else { return Ok(None) };
+        // Names of what is not published yet are in the state's tables, which readers share; addresses of new
+        // accounts are not, so the batch under way must be published first.
+        if position >= batch.first {
+            let accounts = batch.rows.accounts.clone();
+            let view = self.0.view();
+            let reader = LedgerReader::new(self.0.journal.clone(), view, ledger);
+            let made = |account: u32| {
+                accounts
+                    .iter()
+                    .find(|have| (have.ledger, have.account) == (ledger, account))
+                    .map(|have| have.address.clone())
+            };
+            let found = self.read(batch, position, |record| {
+                // The batch before may hold the accounts that this one names.
+                drop(self.0.committer.lock());
+                let reader = reader.with_view(self.0.view());
+                reader.recorded(record, &made)
+            })?;
+            return found.transpose();
+        }
+        drop(self.0.committer.lock());
+        let reader = LedgerReader::new(self.0.journal.clone(), self.0.view(), ledger);
+        self.read(batch, position, |record| reader.recorded(record, &|_| None))?.transpose()
+    }
+
+    fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError> {
+        let Some(position) = self.position_of(batch, ledger, id)? else { return Ok(None) };
+        let found = self.read(batch, position, |record| crate::read::reference_of(record).map(CompactString::from))?;
+        Ok(found.flatten())
+    }
+
+    fn idempotency(
+        &self,
+        batch: &mut Batch,
+        position: Position,
+    ) -> Result<Option<(CompactString, CompactString)>, ReadError> {
+        let found = self.read(batch, position, |record| {
+            crate::read::idempotency_of(record).map(|(key, hash)| (key.into(), hash.into()))
+        })?;
+        Ok(found.flatten())
+    }
+}

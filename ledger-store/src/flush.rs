@@ -1,0 +1,291 @@
+//! A flush: the rows that gathered in memory go into the index, in one durable commit.
+
+use std::collections::BTreeMap;
+
+use ledger_core::Timestamp;
+
+use crate::codec::{Corrupt, Reader, put_varint};
+use crate::fingerprint::{Subject, subject_space};
+use crate::index::{Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, VersionRow, write_run};
+use crate::journal::{ChainHash, Position, StoreId};
+use crate::lookup::tables;
+use crate::projection::{AccountPage, HoldingPage, PAGE_PLACES, Piece, StoredAccount, page_key};
+use crate::view::{Counters, LedgerHead};
+
+/// The format of the index. Another one is not read: the index is built again from the journal.
+const INDEX_FORMAT: u32 = 1;
+const ABOUT_KEY: &[u8] = b"projection";
+
+/// Whose index this is, and how far it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Watermark {
+    pub(crate) store: StoreId,
+    /// Entries before this position are in it, and no others.
+    pub(crate) next: Position,
+    /// The chain of the journal before that position.
+    pub(crate) chain: ChainHash,
+}
+
+impl Watermark {
+    /// Layout: format (4 bytes, big-endian), store id, chain, position (varint).
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64);
+        out.extend_from_slice(&INDEX_FORMAT.to_be_bytes());
+        out.extend_from_slice(&self.store.0);
+        out.extend_from_slice(&self.chain.0);
+        put_varint(&mut out, self.next.get());
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Option<Self>, Corrupt> {
+        let mut reader = Reader::new(bytes);
+        if reader.u32()? != INDEX_FORMAT {
+            return Ok(None);
+        }
+        let store = StoreId(reader.array()?);
+        let chain = ChainHash(reader.array()?);
+        let next = Position::new(reader.varint()?).ok_or(Corrupt { what: "position" })?;
+        Ok(Some(Self { store, next, chain }))
+    }
+
+    /// What an index says of itself; `None` if it is of another format or says nothing.
+    pub(crate) fn read(index: &IndexSnapshot) -> Result<Option<Self>, IndexError> {
+        let found = index.read(tables::ABOUT, ABOUT_KEY, |bytes| {
+            Self::decode(bytes).map_err(|corrupt| IndexError::corrupt(tables::ABOUT, corrupt))
+        })?;
+        Ok(found.flatten())
+    }
+}
+
+impl Counters {
+    /// Layout: the fields in order as varints, the date as 8 bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(40);
+        for number in [
+            self.next_log,
+            self.next_transaction,
+            self.transactions,
+            u64::from(self.accounts),
+            u64::from(self.holdings),
+            u64::from(self.assets),
+            u64::from(self.keys),
+        ] {
+            put_varint(&mut out, number);
+        }
+        out.extend_from_slice(&self.last_date.as_micros().to_be_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
+        let mut reader = Reader::new(bytes);
+        let (next_log, next_transaction, transactions) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let (accounts, holdings) = (reader.varint_u32()?, reader.varint_u32()?);
+        let (assets, keys) = (reader.varint_u32()?, reader.varint_u32()?);
+        let last_date = Timestamp::from_micros(i64::from_be_bytes(reader.array()?));
+        Ok(Self { next_log, next_transaction, transactions, accounts, holdings, last_date, assets, keys })
+    }
+}
+
+/// Writes everything of a flush; it is durable when this returns.
+pub(crate) fn write(
+    index: &IndexFile,
+    piece: &Piece,
+    heads: &[(u32, LedgerHead)],
+    watermark: Watermark,
+) -> Result<(), IndexError> {
+    let mut write = index.begin_write(Commit::Durable)?;
+    write_run(&mut write, piece.history.iter().cloned())?;
+    write_run(&mut write, piece.displaced.iter().cloned())?;
+    write_run(&mut write, piece.keys.iter().cloned())?;
+    write_run(&mut write, piece.terms.iter().cloned())?;
+    write_run(&mut write, piece.logs.iter().cloned())?;
+    write_run(&mut write, piece.transactions.iter().cloned())?;
+    write_run(&mut write, piece.versions.iter().cloned())?;
+    write_run(&mut write, piece.effective.iter().cloned())?;
+    write_holdings(&write, piece)?;
+    write_accounts(&write, piece)?;
+    write_heads(&write, heads)?;
+    write_documents(&write, piece)?;
+    write.table(tables::ABOUT)?.put(ABOUT_KEY, &watermark.encode())?;
+    write.commit()
+}
+
+fn page_error(table: &'static str) -> impl Fn(Corrupt) -> IndexError {
+    move |corrupt| IndexError::corrupt(table, corrupt)
+}
+
+/// The last row of each holding is what it is now.
+fn write_holdings(write: &IndexWrite, piece: &Piece) -> Result<(), IndexError> {
+    let mut table = write.table(tables::HOLDINGS)?;
+    let mut open: Option<([u8; 8], HoldingPage)> = None;
+    let mut new = piece.holdings.iter().peekable();
+    for rows in piece.history.chunk_by(|a, b| a.holding == b.holding) {
+        let row: &HistoryRow = rows.last().expect("a chunk of rows has one");
+        let (ledger, holding) = ((row.holding >> 32) as u32, row.holding as u32);
+        let key = page_key(ledger, holding);
+        if open.as_ref().is_none_or(|(have, _)| *have != key) {
+            if let Some((key, page)) = open.take() {
+                table.put(&key, &page.encode())?;
+            }
+            let page = match table.get(&key)? {
+                Some(stored) => HoldingPage::decode(&stored).map_err(page_error(tables::HOLDINGS))?,
+                None => HoldingPage::empty(),
+            };
+            open = Some((key, page));
+        }
+        let Some((_, page)) = &mut open else { continue };
+        while new.next_if(|new| (new.ledger, new.holding) < (ledger, holding)).is_some() {}
+        let made = new.next_if(|new| (new.ledger, new.holding) == (ledger, holding));
+        let identity = match made {
+            Some(new) => (new.account, new.asset),
+            None => page
+                .identity(holding)
+                .map_err(page_error(tables::HOLDINGS))?
+                .ok_or_else(|| IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" }))?,
+        };
+        page.put(holding, identity, row.ordinal, (&row.input, &row.output), row.displaced.as_deref());
+    }
+    if let Some((key, page)) = open {
+        table.put(&key, &page.encode())?;
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+enum AccountChange<'a> {
+    New(&'a str),
+    FirstUsage(Timestamp),
+    Holding(u32, u32),
+}
+
+fn first_usage(row: &VersionRow) -> Result<Timestamp, Corrupt> {
+    Reader::new(&row.bytes).array().map(|bytes| Timestamp::from_micros(i64::from_be_bytes(bytes)))
+}
+
+fn write_accounts(write: &IndexWrite, piece: &Piece) -> Result<(), IndexError> {
+    let mut changes: BTreeMap<(u32, u32), Vec<(u32, AccountChange<'_>)>> = BTreeMap::new();
+    let mut push = |ledger: u32, account: u32, change| {
+        changes.entry((ledger, account / PAGE_PLACES)).or_default().push((account, change));
+    };
+    for at in piece.accounts_by_number.iter() {
+        let account = &piece.accounts[*at as usize];
+        push(account.ledger, account.account, AccountChange::New(&account.address));
+    }
+    for rows in piece.versions.chunk_by(|a, b| (a.space, a.id) == (b.space, b.id)) {
+        let row = rows.last().expect("a chunk of rows has one");
+        let ledger = (row.space >> 8) as u32;
+        if row.space == subject_space(ledger, Subject::Account) {
+            let usage = first_usage(row).map_err(page_error(tables::ACCOUNTS))?;
+            push(ledger, row.id as u32, AccountChange::FirstUsage(usage));
+        }
+    }
+    for holding in piece.holdings.iter() {
+        push(holding.ledger, holding.account, AccountChange::Holding(holding.asset, holding.holding));
+    }
+    let mut table = write.table(tables::ACCOUNTS)?;
+    for ((ledger, page_number), changes) in changes {
+        let key = page_key(ledger, page_number * PAGE_PLACES);
+        let mut page = match table.get(&key)? {
+            Some(stored) => AccountPage::decode(&stored).map_err(page_error(tables::ACCOUNTS))?,
+            None => AccountPage::default(),
+        };
+        for (account, change) in changes {
+            let missing = || IndexError::corrupt(tables::ACCOUNTS, Corrupt { what: "an account is missing" });
+            match change {
+                AccountChange::New(address) => {
+                    page.entry(account, || StoredAccount {
+                        address: address.into(),
+                        first_usage: crate::lookup::BEFORE_ALL,
+                        holdings: Vec::new(),
+                    });
+                }
+                AccountChange::FirstUsage(usage) => {
+                    page.get_mut(account).ok_or_else(missing)?.first_usage = usage;
+                }
+                AccountChange::Holding(asset, holding) => {
+                    let holdings = &mut page.get_mut(account).ok_or_else(missing)?.holdings;
+                    if let Err(at) = holdings.binary_search_by_key(&asset, |(asset, _)| *asset) {
+                        holdings.insert(at, (asset, holding));
+                    }
+                }
+            }
+        }
+        table.put(&key, &page.encode())?;
+    }
+    drop(table);
+    let mut table = write.table(tables::ADDRESSES)?;
+    let mut key = Vec::new();
+    for account in piece.accounts.iter() {
+        key.clear();
+        key.extend_from_slice(&account.ledger.to_be_bytes());
+        key.extend_from_slice(account.address.as_bytes());
+        table.put(&key, &account.account.to_be_bytes())?;
+    }
+    Ok(())
+}
+
+/// What a name's number is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum NameKind {
+    Asset = 1,
+    Key = 2,
+}
+
+/// The key of a name in its table.
+pub(crate) fn name_key(ledger: u32, kind: NameKind, id: u32) -> [u8; 9] {
+    let mut key = [0; 9];
+    key[..4].copy_from_slice(&ledger.to_be_bytes());
+    key[4] = kind as u8;
+    key[5..].copy_from_slice(&id.to_be_bytes());
+    key
+}
+
+fn write_heads(write: &IndexWrite, heads: &[(u32, LedgerHead)]) -> Result<(), IndexError> {
+    let mut table = write.table(tables::HEADS)?;
+    let mut names = write.table(tables::NAMES)?;
+    for (ledger, head) in heads {
+        let key = ledger.to_be_bytes();
+        let before = match table.get(&key)? {
+            Some(stored) => Some(Counters::decode(&stored).map_err(page_error(tables::HEADS))?),
+            None => None,
+        };
+        let counters = &head.counters;
+        for (kind, table, from, to) in [
+            (NameKind::Asset, &head.assets, before.map_or(0, |before| before.assets), counters.assets),
+            (NameKind::Key, &head.keys, before.map_or(0, |before| before.keys), counters.keys),
+        ] {
+            for id in from..to {
+                let text = table.text(id).expect("a number below the counter was given");
+                names.put(&name_key(*ledger, kind, id), text.as_bytes())?;
+            }
+        }
+        table.put(&key, &counters.encode())?;
+    }
+    Ok(())
+}
+
+/// The key of a document in its table.
+pub(crate) fn document_key(collection: u32, key: &[u8]) -> Vec<u8> {
+    let mut full = Vec::with_capacity(4 + key.len());
+    full.extend_from_slice(&collection.to_be_bytes());
+    full.extend_from_slice(key);
+    full
+}
+
+fn write_documents(write: &IndexWrite, piece: &Piece) -> Result<(), IndexError> {
+    if piece.documents.is_empty() {
+        return Ok(());
+    }
+    let mut table = write.table(tables::DOCUMENTS)?;
+    for document in piece.documents.iter() {
+        let key = document_key(document.collection, &document.key);
+        match &document.value {
+            Some(value) => table.put(&key, value)?,
+            None => {
+                table.delete(&key)?;
+            }
+        }
+    }
+    Ok(())
+}

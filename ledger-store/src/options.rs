@@ -1,0 +1,100 @@
+//! How a store is opened.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ledger_core::Timestamp;
+
+/// Tells the time of insertion dates.
+///
+/// A clock may step back: the dates of a ledger's log do not.
+pub trait Clock: Send + Sync {
+    /// The time now.
+    fn now(&self) -> Timestamp;
+}
+
+/// The clock of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+        };
+        Timestamp::from_micros(micros)
+    }
+}
+
+/// How a store uses memory, files and time.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes that the store may use for its caches, tables and queues; default 512 MiB. It is divided by
+    /// fixed shares. Transient buffers of a flush or a merge are within it as long as no single entry is
+    /// larger than a few megabytes.
+    pub memory_budget: usize,
+    /// Tells insertion dates; default the system's clock.
+    pub clock: Arc<dyn Clock>,
+    /// A file of the journal is sealed when it has this many bytes; default 1 GiB. It bounds what is checked
+    /// when a store is opened after a crash.
+    pub segment_bytes: u64,
+    /// The index is flushed at the latest this long after a write; default 30 s. It bounds what is replayed
+    /// when a store is opened after a crash.
+    pub flush_interval: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            memory_budget: 512 << 20,
+            clock: Arc::new(SystemClock),
+            segment_bytes: 1 << 30,
+            flush_interval: Duration::from_secs(30),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("memory_budget", &self.memory_budget)
+            .field("segment_bytes", &self.segment_bytes)
+            .field("flush_interval", &self.flush_interval)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the memory budget is divided. The rest is for the caches of reads and for buffers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shares {
+    /// Accounts in the writer.
+    pub(crate) accounts: usize,
+    /// Rows that gather before a flush begins; up to three times as much may be in memory.
+    pub(crate) memtable: usize,
+    /// Pages of the index.
+    pub(crate) index_cache: usize,
+    /// Filters of runs.
+    pub(crate) filters: usize,
+    /// Pages of each open file of the journal.
+    pub(crate) journal_cache: usize,
+    /// Commands that wait.
+    pub(crate) queue: usize,
+}
+
+impl Options {
+    /// The shares of the budget.
+    pub(crate) fn shares(&self) -> Shares {
+        let part = |percent: usize| self.memory_budget / 100 * percent;
+        Shares {
+            accounts: part(28),
+            memtable: part(13),
+            index_cache: part(8),
+            filters: part(8),
+            journal_cache: part(1).clamp(1 << 20, 16 << 20),
+            queue: part(6),
+        }
+    }
+}

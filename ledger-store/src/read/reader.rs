@@ -1,0 +1,318 @@
+//! One ledger at one moment: numbers back to names, entries back to what they record.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use ledger_core::{
+    AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload, Metadata, Posting,
+    Postings, Reference, Target, Transaction, TransactionId, Volumes,
+};
+
+use crate::codec::Corrupt;
+use crate::entry::{
+    AddressRef, Body, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
+    find_in_chunk,
+};
+use crate::error::ReadError;
+use crate::journal::{Chunk, Journal, Position};
+use crate::lookup::{self, missing, tables};
+use crate::projection::{AccountPage, page_key};
+use crate::view::{LedgerHead, View};
+use crate::writer::{RecordedTransaction, value_of};
+
+/// The reference in an entry.
+pub(crate) fn reference_of<'a>(record: &Record<'a>) -> Option<&'a str> {
+    match &record.body {
+        Body::Log(LogRecord { event: Event::Transaction(transaction), .. }) => transaction.reference,
+        Body::Log(_) | Body::Document(_) => None,
+    }
+}
+
+/// The idempotency key and hash in an entry.
+pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, &'a str)> {
+    match &record.body {
+        Body::Log(log) => log.idempotency.map(|idempotency| (idempotency.key, idempotency.hash)),
+        Body::Document(_) => None,
+    }
+}
+
+/// Addresses of accounts that are not published yet, by number.
+type Made<'a> = &'a dyn Fn(u32) -> Option<CompactString>;
+
+/// Reads one ledger. Not shared between threads: it remembers what it has looked up.
+pub(crate) struct LedgerReader {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) view: Arc<View>,
+    pub(crate) ledger: u32,
+    addresses: RefCell<HashMap<u32, AccountAddress, RandomState>>,
+    /// The chunk read last: entries of a list often share one.
+    chunk: RefCell<Option<Chunk>>,
+}
+
+impl LedgerReader {
+    /// Reads `ledger`, which must exist in `view`.
+    pub(crate) fn new(journal: Arc<dyn Journal>, view: Arc<View>, ledger: u32) -> Self {
+        Self { journal, view, ledger, addresses: RefCell::default(), chunk: RefCell::default() }
+    }
+
+    /// The same ledger at another moment.
+    pub(crate) fn with_view(&self, view: Arc<View>) -> Self {
+        Self::new(self.journal.clone(), view, self.ledger)
+    }
+
+    /// The ledger.
+    pub(crate) fn head(&self) -> Result<&LedgerHead, ReadError> {
+        self.view.heads.get(self.ledger).ok_or_else(|| missing("a ledger"))
+    }
+
+    /// The address of an account.
+    pub(crate) fn address(&self, account: u32) -> Result<AccountAddress, ReadError> {
+        if let Some(address) = self.addresses.borrow().get(&account) {
+            return Ok(address.clone());
+        }
+        let made = self.view.pieces.iter().rev().find_map(|piece| piece.piece.account(self.ledger, account));
+        let text = match made {
+            Some(made) => Some(made.address.clone()),
+            None => {
+                let key = page_key(self.ledger, account);
+                let found = self
+                    .view
+                    .index
+                    .read(tables::ACCOUNTS, &key, |page| Ok(AccountPage::find_address(page, account)))?;
+                found.transpose()?.flatten()
+            }
+        };
+        let address = parse_address(&text.ok_or_else(|| missing("an account"))?)?;
+        self.addresses.borrow_mut().insert(account, address.clone());
+        Ok(address)
+    }
+
+    /// The asset with a number.
+    pub(crate) fn asset(&self, asset: u32) -> Result<Asset, ReadError> {
+        let text = self.head()?.assets.text(asset).ok_or_else(|| missing("an asset"))?;
+        Asset::parse(&text).map_err(|_| Corrupt { what: "asset" }.into())
+    }
+
+    /// Hands the entry at a position to `then`.
+    pub(crate) fn with_record<T>(
+        &self,
+        position: Position,
+        then: impl FnOnce(&Record<'_>) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let holds = |chunk: &Chunk| chunk.first() <= position && position < chunk.next();
+        let kept = self.chunk.borrow().as_ref().filter(|chunk| holds(chunk)).cloned();
+        let chunk = match kept {
+            Some(chunk) => chunk,
+            None => {
+                let chunk = self.journal.read(position)?.ok_or_else(|| missing("an entry"))?;
+                *self.chunk.borrow_mut() = Some(chunk.clone());
+                chunk
+            }
+        };
+        let record = find_in_chunk(&chunk, position)?.ok_or_else(|| missing("an entry"))?;
+        then(&record)
+    }
+
+    /// The log entry at a position, as it was recorded.
+    pub(crate) fn entry(&self, position: Position) -> Result<LogEntry, ReadError> {
+        self.with_record(position, |record| self.log_entry(record))
+    }
+
+    /// A record as a log entry.
+    pub(crate) fn log_entry(&self, record: &Record<'_>) -> Result<LogEntry, ReadError> {
+        let Body::Log(log) = &record.body else { return Err(Corrupt { what: "entry without a log" }.into()) };
+        let idempotency = match &log.idempotency {
+            Some(idempotency) => Some(Idempotency {
+                key: IdempotencyKey::parse(idempotency.key).map_err(|_| Corrupt { what: "idempotency key" })?,
+                hash: idempotency.hash.into(),
+            }),
+            None => None,
+        };
+        Ok(LogEntry {
+            id: LogId::new(log.log),
+            date: log.date,
+            idempotency,
+            schema_version: log.schema_version.map(Into::into),
+            payload: self.payload(log)?,
+        })
+    }
+
+    fn payload(&self, log: &LogRecord<'_>) -> Result<LogPayload, ReadError> {
+        Ok(match &log.event {
+            Event::Transaction(record) => {
+                let transaction = Box::new(self.transaction(log, record)?);
+                let effective_volumes = match &record.effective {
+                    Some(volumes) => Some(self.holding_volumes(record, volumes.iter())?),
+                    None => None,
+                };
+                match record.reverts {
+                    Some(reverted) => LogPayload::RevertedTransaction {
+                        reverted: TransactionId::new(reverted),
+                        transaction,
+                        effective_volumes,
+                    },
+                    None => {
+                        let mut account_metadata = Vec::with_capacity(record.account_metadata.len());
+                        for (account, metadata) in &record.account_metadata {
+                            account_metadata.push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
+                        }
+                        LogPayload::NewTransaction { transaction, account_metadata, effective_volumes }
+                    }
+                }
+            }
+            Event::SetMetadata { target, metadata } => {
+                LogPayload::SetMetadata { target: self.target(target)?, metadata: self.metadata(metadata)? }
+            }
+            Event::DeleteMetadata { target, key } => {
+                LogPayload::DeleteMetadata { target: self.target(target)?, key: self.key(key)? }
+            }
+            Event::InsertedSchema { schema } => LogPayload::InsertedSchema { schema: (*schema).into() },
+        })
+    }
+
+    /// A transaction as it was recorded: later metadata and reverts are not in it.
+    pub(crate) fn transaction(
+        &self,
+        log: &LogRecord<'_>,
+        record: &TransactionRecord<'_>,
+    ) -> Result<Transaction, ReadError> {
+        let reference = match record.reference {
+            Some(text) => Some(Reference::parse(text).map_err(|_| Corrupt { what: "reference" })?),
+            None => None,
+        };
+        Ok(Transaction {
+            id: TransactionId::new(record.id),
+            postings: self.postings(record, &|_| None)?,
+            metadata: self.metadata(&record.metadata)?,
+            timestamp: record.timestamp,
+            reference,
+            template: record.template.map(Into::into),
+            inserted_at: log.date,
+            updated_at: log.date,
+            reverted_at: None,
+            post_commit_volumes: self.holding_volumes(record, record.holdings.iter().map(|holding| &holding.after))?,
+        })
+    }
+
+    /// What a decision needs of a recorded transaction. `made` knows the accounts that are not published yet.
+    pub(crate) fn recorded(&self, record: &Record<'_>, made: Made<'_>) -> Result<RecordedTransaction, ReadError> {
+        let Body::Log(LogRecord { event: Event::Transaction(transaction), .. }) = &record.body else {
+            return Err(Corrupt { what: "entry that is no transaction" }.into());
+        };
+        Ok(RecordedTransaction {
+            postings: self.postings(transaction, made)?,
+            timestamp: transaction.timestamp,
+            metadata: self.metadata(&transaction.metadata)?,
+        })
+    }
+
+    fn postings(&self, record: &TransactionRecord<'_>, made: Made<'_>) -> Result<Postings, ReadError> {
+        let mut postings = Postings::with_capacity(record.moves.len());
+        for posting in &record.moves {
+            let holding = |at: u32| record.holdings.get(at as usize).ok_or(Corrupt { what: "posting" });
+            let (source, destination) = (holding(posting.source)?, holding(posting.destination)?);
+            postings.push(Posting {
+                source: self.address_of(&source.account, made)?,
+                destination: self.address_of(&destination.account, made)?,
+                amount: posting.amount.clone(),
+                asset: self.asset_of(&source.asset)?,
+            });
+        }
+        Ok(postings)
+    }
+
+    fn holding_volumes<'v>(
+        &self,
+        record: &TransactionRecord<'_>,
+        volumes: impl Iterator<Item = &'v Volumes>,
+    ) -> Result<Vec<HoldingVolumes>, ReadError> {
+        let mut all = Vec::with_capacity(record.holdings.len());
+        for (holding, volumes) in record.holdings.iter().zip(volumes) {
+            all.push(HoldingVolumes {
+                account: self.address_of(&holding.account, &|_| None)?,
+                asset: self.asset_of(&holding.asset)?,
+                volumes: volumes.clone(),
+            });
+        }
+        all.sort_unstable_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
+        Ok(all)
+    }
+
+    fn target(&self, target: &TargetRecord<'_>) -> Result<Target, ReadError> {
+        Ok(match target {
+            TargetRecord::Account(account) => Target::Account(self.address_of(account, &|_| None)?),
+            TargetRecord::Transaction(id) => Target::Transaction(TransactionId::new(*id)),
+        })
+    }
+
+    fn address_of(&self, account: &AddressRef<'_>, made: Made<'_>) -> Result<AccountAddress, ReadError> {
+        if let Some(text) = account.new {
+            return parse_address(text);
+        }
+        match made(account.account) {
+            Some(text) => parse_address(&text),
+            None => self.address(account.account),
+        }
+    }
+
+    fn asset_of(&self, asset: &NameRef<'_>) -> Result<Asset, ReadError> {
+        match asset {
+            NameRef::New(_, text) | NameRef::Inline(text) => {
+                Asset::parse(text).map_err(|_| Corrupt { what: "asset" }.into())
+            }
+            NameRef::Known(id) => self.asset(*id),
+        }
+    }
+
+    fn key(&self, key: &NameRef<'_>) -> Result<CompactString, ReadError> {
+        match key {
+            NameRef::New(_, text) | NameRef::Inline(text) => Ok((*text).into()),
+            NameRef::Known(id) => self.head()?.keys.text(*id).ok_or_else(|| missing("a metadata key")),
+        }
+    }
+
+    fn metadata(&self, record: &MetadataRecord<'_>) -> Result<Metadata, ReadError> {
+        let mut metadata = Metadata::with_capacity(record.len());
+        for (key, value) in record {
+            let value: &ValueRef<'_> = value;
+            metadata.insert(self.key(key)?, value_of(*value));
+        }
+        Ok(metadata)
+    }
+
+    /// The account with an address.
+    pub(crate) fn account_number(&self, address: &str) -> Result<Option<u32>, ReadError> {
+        let made = self.view.pieces.iter().find_map(|piece| piece.piece.account_at(self.ledger, address));
+        if let Some(made) = made {
+            return Ok(Some(made.account));
+        }
+        let mut key = Vec::with_capacity(4 + address.len());
+        key.extend_from_slice(&self.ledger.to_be_bytes());
+        key.extend_from_slice(address.as_bytes());
+        let found = self.view.index.read(tables::ADDRESSES, &key, |number| Ok(number.try_into().map(u32::from_be_bytes)))?;
+        match found {
+            None => Ok(None),
+            Some(Ok(number)) => Ok(Some(number)),
+            Some(Err(_)) => Err(Corrupt { what: "number of an account" }.into()),
+        }
+    }
+
+    /// Asset and number of every holding of an account, ascending by asset number.
+    pub(crate) fn holdings(&self, account: u32) -> Result<Vec<(u32, u32)>, ReadError> {
+        let stored = lookup::stored_account(&self.view.index, self.ledger, account)?;
+        let mut holdings = stored.map(|stored| stored.holdings).unwrap_or_default();
+        for piece in &self.view.pieces {
+            let made = piece.piece.holdings_of(self.ledger, account);
+            holdings.extend(made.map(|holding| (holding.asset, holding.holding)));
+        }
+        holdings.sort_unstable();
+        Ok(holdings)
+    }
+}
+
+fn parse_address(text: &str) -> Result<AccountAddress, ReadError> {
+    AccountAddress::parse(text).map_err(|_| Corrupt { what: "address" }.into())
+}

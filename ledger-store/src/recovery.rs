@@ -1,0 +1,241 @@
+//! Opening: an index that goes with the journal, and what it lacks, replayed.
+
+use std::sync::Arc;
+
+use ledger_core::Metadata;
+
+use crate::codec::Corrupt;
+use crate::documents::{LEDGERS, decode_ledger};
+use crate::entry::{Body, Event, LogRecord, Record, TargetRecord, find_in_chunk, read_chunk};
+use crate::error::{OpenError, ReadError};
+use crate::fingerprint::Fingerprints;
+use crate::flush::{self, NameKind, Watermark, document_key, name_key};
+use crate::index::{IndexError, IndexFile, IndexSnapshot};
+use crate::journal::{ChainHash, Identity, Journal, Position};
+use crate::lookup::tables;
+use crate::options::Shares;
+use crate::projection::{Piece, PieceBuilder};
+use crate::query::LedgerInfo;
+use crate::view::{Counters, Heads, LedgerHead, View};
+use crate::writer::{Hints, State};
+
+/// How an index relates to the journal it is found with.
+pub(crate) enum Standing {
+    /// It holds everything before this position.
+    Usable(Position),
+    /// It is of another store, of another format, or of a history that this journal does not have: it must be
+    /// built again.
+    Foreign(&'static str),
+}
+
+impl From<ReadError> for OpenError {
+    fn from(error: ReadError) -> Self {
+        Self::Damaged { reason: error.to_string() }
+    }
+}
+
+impl From<IndexError> for OpenError {
+    fn from(error: IndexError) -> Self {
+        Self::Damaged { reason: format!("index: {error}") }
+    }
+}
+
+/// Says whether an index goes with a journal.
+///
+/// # Errors
+///
+/// [`OpenError::Damaged`] if the index is of this very store and ahead of the journal: then acknowledged
+/// writes are missing from the journal, and nothing may be written over that.
+pub(crate) fn standing(
+    index: &IndexSnapshot,
+    journal: &dyn Journal,
+    identity: &Identity,
+) -> Result<Standing, OpenError> {
+    let Some(watermark) = Watermark::read(index)? else {
+        return Ok(Standing::Usable(Position::FIRST));
+    };
+    if watermark.store != identity.store {
+        return Ok(Standing::Foreign("it belongs to another store"));
+    }
+    let head = journal.head();
+    if watermark.next > head.next {
+        return Err(OpenError::Damaged {
+            reason: format!(
+                "the journal ends before entry {}, but entries up to {} were acknowledged: it was replaced by an \
+                 older copy or cut off",
+                head.next,
+                watermark.next.get() - 1
+            ),
+        });
+    }
+    let chain = match Position::new(watermark.next.get() - 1) {
+        None => ChainHash::genesis(identity.store),
+        Some(last) => match journal.read(last).map_err(ReadError::from)? {
+            Some(chunk) if chunk.next() == watermark.next => chunk.chain(),
+            _ => return Ok(Standing::Foreign("it ends within a chunk of the journal")),
+        },
+    };
+    if chain == watermark.chain {
+        Ok(Standing::Usable(watermark.next))
+    } else {
+        Ok(Standing::Foreign("it was made of another history"))
+    }
+}
+
+/// The state and the view as they are after the last entry of the journal, and how many entries were replayed.
+pub(crate) fn recover(
+    journal: &Arc<dyn Journal>,
+    index: &IndexFile,
+    identity: &Identity,
+    shares: Shares,
+    next: Position,
+) -> Result<(State, View, u64), OpenError> {
+    let snapshot = index.snapshot()?;
+    let fingerprints = Fingerprints::new(&identity.secret);
+    let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares.accounts);
+    load_ledgers(&snapshot, &mut state)?;
+    let mut view = View { next, index: snapshot, flushed: 0, pieces: Vec::new(), heads: Heads::default() };
+    state.begin_replay();
+    let mut replayed = 0;
+    loop {
+        let chunks = journal.scan(view.next, REPLAY_BYTES).map_err(ReadError::from)?;
+        if chunks.is_empty() {
+            break;
+        }
+        let mut rows = PieceBuilder::default();
+        for chunk in &chunks {
+            let mut failed = None;
+            read_chunk(chunk, |record| {
+                if record.position < view.next || failed.is_some() {
+                    return Ok(());
+                }
+                replayed += 1;
+                let applied = original_of(&record, &state, &view, &rows, &**journal, chunk)
+                    .and_then(|original| state.apply(&record, &Hints { original, ..Hints::default() }, &mut rows));
+                failed = applied.err();
+                Ok(())
+            })
+            .map_err(ReadError::from)?;
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+        }
+        view.next = state.next;
+        set_heads(&mut state, &mut view);
+        view.push(state.flush, rows.seal());
+        if view.bytes_of(state.flush) >= shares.memtable {
+            flush_now(&mut state, &mut view, index, identity, &**journal)?;
+        }
+    }
+    set_heads(&mut state, &mut view);
+    state.end_replay();
+    Ok((state, view, replayed))
+}
+
+/// How much of the journal is read at once.
+const REPLAY_BYTES: usize = 4 << 20;
+
+fn set_heads(state: &mut State, view: &mut View) {
+    for ledger in &state.ledgers {
+        view.heads.set(ledger.head.info.id, ledger.head.clone());
+    }
+}
+
+fn flush_now(
+    state: &mut State,
+    view: &mut View,
+    index: &IndexFile,
+    identity: &Identity,
+    journal: &dyn Journal,
+) -> Result<(), OpenError> {
+    let pieces: Vec<Arc<Piece>> = view.pieces.iter().map(|piece| piece.piece.clone()).collect();
+    let last = Position::new(view.next.get() - 1).expect("something was replayed");
+    let chain = journal.read(last).map_err(ReadError::from)?.map(|chunk| chunk.chain());
+    let chain = chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
+    let heads: Vec<(u32, LedgerHead)> =
+        state.ledgers.iter().map(|ledger| (ledger.head.info.id, ledger.head.clone())).collect();
+    let watermark = Watermark { store: identity.store, next: view.next, chain };
+    flush::write(index, &Piece::merge(&pieces), &heads, watermark)?;
+    while crate::index::maintain(index, &|| false)? {}
+    let flushed = state.begin_flush();
+    view.index = index.snapshot()?;
+    view.flushed = flushed;
+    view.pieces.clear();
+    state.adopt(&view.index, flushed);
+    state.evict_replayed();
+    Ok(())
+}
+
+/// The metadata with which the transaction was recorded that an entry changes or reverts.
+fn original_of(
+    record: &Record<'_>,
+    state: &State,
+    view: &View,
+    rows: &PieceBuilder,
+    journal: &dyn Journal,
+    chunk: &crate::journal::Chunk,
+) -> Result<Option<Metadata>, ReadError> {
+    let Body::Log(log) = &record.body else { return Ok(None) };
+    let id = match &log.event {
+        Event::Transaction(transaction) => transaction.reverts,
+        Event::SetMetadata { target: TargetRecord::Transaction(id), .. }
+        | Event::DeleteMetadata { target: TargetRecord::Transaction(id), .. } => Some(*id),
+        Event::SetMetadata { .. } | Event::DeleteMetadata { .. } | Event::InsertedSchema { .. } => None,
+    };
+    let Some(id) = id else { return Ok(None) };
+    if state.transaction_document(log.ledger, id)?.is_some() {
+        return Ok(None);
+    }
+    let here = rows.transactions.iter().rev().find(|row| (row.ledger, row.transaction) == (log.ledger, id));
+    let position = match here {
+        Some(row) => row.position,
+        None => match view.table(|piece| &piece.transactions).get((log.ledger, id))? {
+            Some(row) => row.position,
+            None => return Err(Corrupt { what: "change of a transaction that is not there" }.into()),
+        },
+    };
+    let position = Position::new(position).ok_or(Corrupt { what: "position" })?;
+    let within = chunk.first() <= position && position < chunk.next();
+    let chunk = if within { Some(chunk.clone()) } else { journal.read(position)? };
+    let found = match &chunk {
+        Some(chunk) => find_in_chunk(chunk, position)?,
+        None => None,
+    };
+    let Some(Record { body: Body::Log(LogRecord { event: Event::Transaction(transaction), .. }), .. }) = found else {
+        return Err(Corrupt { what: "transaction that is not where it should be" }.into());
+    };
+    state.metadata_of(log.ledger, &transaction.metadata).map(Some)
+}
+
+fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenError> {
+    let from = document_key(LEDGERS, &[]);
+    let to = document_key(LEDGERS + 1, &[]);
+    let bounds = (std::ops::Bound::Included(from.as_slice()), std::ops::Bound::Excluded(to.as_slice()));
+    let mut ledgers: Vec<(LedgerInfo, u32)> = Vec::new();
+    if let Some(range) = index.range(tables::DOCUMENTS, bounds.0, bounds.1)? {
+        for found in range {
+            let (key, value) = found?;
+            ledgers.push(decode_ledger(&key[4..], &value).map_err(ReadError::from)?);
+        }
+    }
+    ledgers.sort_by_key(|(info, _)| info.id);
+    for (info, section) in ledgers {
+        let id = info.id;
+        let counters = index.get(tables::HEADS, &id.to_be_bytes())?;
+        let counters = counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
+        let counters = Counters::decode(&counters).map_err(ReadError::from)?;
+        state.put_ledger(info, section, || counters);
+        let head = &state.ledger(id).head;
+        for (kind, names, count) in
+            [(NameKind::Asset, &head.assets, counters.assets), (NameKind::Key, &head.keys, counters.keys)]
+        {
+            for number in 0..count {
+                let text = index.get(tables::NAMES, &name_key(id, kind, number))?;
+                let text = text.and_then(|text| String::from_utf8(text).ok());
+                let text = text.ok_or_else(|| OpenError::Damaged { reason: "index: a name".to_owned() })?;
+                names.add(&text);
+            }
+        }
+    }
+    Ok(())
+}

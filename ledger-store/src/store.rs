@@ -1,0 +1,391 @@
+//! The store: a directory with a journal, an index of it, and the threads that keep both.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use ledger_core::{CompactString, LedgerName, LedgerOptions, Metadata, NameError};
+use parking_lot::{Condvar, Mutex};
+
+use crate::directory::{DataDirectory, DirectoryError};
+use crate::disk::engine::backend;
+use crate::disk::{Disk, RealDisk};
+use crate::engine::{Answer, Engine, LedgerEdit, Work};
+use crate::error::{OpenError, WriteError};
+use crate::index::{IndexFile, IndexOptions};
+use crate::journal::{Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
+use crate::options::Options;
+use crate::query::LedgerInfo;
+use crate::recovery::{self, Standing};
+use crate::submission::{Outcome, Submission};
+
+/// An open store. Cheap to clone; all clones are the same store.
+///
+/// It is closed when the last clone is dropped, or by [`Store::close`].
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Arc<Engine>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Releases the lock of the directory after everything else.
+    _directory: Option<DataDirectory>,
+    opening: Opening,
+}
+
+/// What happened when a store was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// Entries of the journal that the index did not hold yet.
+    pub replayed: u64,
+    /// Why the index was built from nothing, if it was.
+    pub rebuilt: Option<String>,
+}
+
+/// How a store stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// How many entries are in the journal and acknowledged.
+    pub entries: u64,
+    /// The hash of everything up to there; whoever keeps it can tell if history was rewritten.
+    pub chain: String,
+    /// How many commits this store has made since it was opened.
+    pub commits: u64,
+    /// Why it takes no more writes, if so.
+    pub stopped: Option<String>,
+}
+
+/// Two, so that one batch is decided while another is flushed.
+const WRITERS: usize = 2;
+
+impl Store {
+    /// Opens the store in a directory, or makes one of a directory that is absent or empty.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`]. A directory that is refused is left as it was.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(path, &Options::default())
+    }
+
+    /// Opens a store with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
+        Self::open_on(Arc::new(RealDisk), path.as_ref(), options)
+    }
+
+    /// Opens a store on a disk of the caller's, for tests.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`].
+    #[cfg(feature = "testing")]
+    pub fn open_on_disk(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
+        Self::open_on(disk, path, options)
+    }
+
+    fn open_on(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
+        let shares = options.shares();
+        let directory = DataDirectory::open(disk.clone(), path)?;
+        let segments = SegmentOptions {
+            segment_bytes: options.segment_bytes,
+            cache_bytes: shares.journal_cache,
+            ..SegmentOptions::default()
+        };
+        let journal: Arc<dyn Journal> = Arc::new(directory.open_journal(segments)?);
+        let index_path = directory.index_dir().join("index.redb");
+        let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
+        let open = |new: bool| -> Result<IndexFile, String> {
+            let backend = backend(&*disk, &index_path, new).map_err(|error| error.to_string())?;
+            let opened =
+                if new { IndexFile::create(backend, index_options) } else { IndexFile::open(backend, index_options) };
+            opened.map_err(|error| error.to_string())
+        };
+        let io = |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
+        let mut rebuilt = None;
+        let usable = if disk.exists(&index_path).map_err(io)? {
+            match open(false) {
+                Ok(index) => {
+                    let snapshot = index.snapshot().map_err(|error| error.to_string());
+                    match snapshot.map(|snapshot| recovery::standing(&snapshot, &*journal, directory.identity())) {
+                        Ok(Ok(Standing::Usable(next))) => Some((index, next)),
+                        Ok(Ok(Standing::Foreign(why))) => {
+                            rebuilt = Some(why.to_owned());
+                            None
+                        }
+                        Ok(Err(refused)) => return Err(refused),
+                        Err(error) => {
+                            rebuilt = Some(error);
+                            None
+                        }
+                    }
+                }
+                Err(error) => {
+                    rebuilt = Some(error);
+                    None
+                }
+            }
+        } else {
+            if journal.head().next > Position::FIRST {
+                rebuilt = Some("there was none".to_owned());
+            }
+            None
+        };
+        if let Some((index, next)) = usable {
+            // An index that cannot be read is no reason to refuse: the journal has everything.
+            match recovery::recover(&journal, &index, directory.identity(), shares, next) {
+                Ok((state, view, replayed)) => {
+                    let identity = directory.identity().clone();
+                    let engine = Engine::new(journal, index, identity, options, state, view);
+                    return Ok(Self::start(engine, Some(directory), Opening { replayed, rebuilt: None }));
+                }
+                Err(error) => rebuilt = Some(error.to_string()),
+            }
+        }
+        if disk.exists(&index_path).map_err(io)? {
+            disk.remove(&index_path).map_err(io)?;
+        }
+        let index = open(true).map_err(|reason| OpenError::Io { reason })?;
+        disk.sync_dir(&directory.index_dir()).map_err(io)?;
+        let identity = directory.identity().clone();
+        let (state, view, replayed) = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
+        let engine = Engine::new(journal, index, identity, options, state, view);
+        Ok(Self::start(engine, Some(directory), Opening { replayed, rebuilt }))
+    }
+
+    /// A store in memory: everything but durable. For tests and trials.
+    pub fn in_memory() -> Self {
+        Self::in_memory_with(&Options::default())
+    }
+
+    /// A store in memory with options.
+    ///
+    /// # Panics
+    ///
+    /// If the system has no random numbers to give.
+    pub fn in_memory_with(options: &Options) -> Self {
+        let shares = options.shares();
+        let identity = Identity::random().expect("the system has random numbers");
+        let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new(identity.clone()));
+        let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
+        let index = IndexFile::create(redb::backends::InMemoryBackend::new(), index_options)
+            .expect("memory takes what is written");
+        let (state, view, replayed) = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)
+            .expect("there is nothing to recover");
+        let engine = Engine::new(journal, index, identity, options, state, view);
+        Self::start(engine, None, Opening { replayed, rebuilt: None })
+    }
+
+    fn start(engine: Engine, directory: Option<DataDirectory>, opening: Opening) -> Self {
+        let engine = Arc::new(engine);
+        let mut threads = Vec::new();
+        let mut spawn = |name: &str, run: fn(&Engine)| {
+            let engine = engine.clone();
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&engine));
+            threads.push(thread.expect("the system has a thread to give"));
+        };
+        for _ in 0..WRITERS {
+            spawn("ledger-writer", Engine::write_loop);
+        }
+        spawn("ledger-flusher", Engine::flush_loop);
+        spawn("ledger-merger", Engine::merge_loop);
+        let inner = Inner { engine, threads: Mutex::new(threads), _directory: directory, opening };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// What happened when this store was opened.
+    pub fn opening(&self) -> &Opening {
+        &self.inner.opening
+    }
+
+    /// How this store stands.
+    pub fn status(&self) -> Status {
+        let engine = &self.inner.engine;
+        let head = engine.journal.head();
+        Status {
+            entries: head.next.get() - 1,
+            chain: head.chain.to_string(),
+            commits: engine.commits.load(std::sync::atomic::Ordering::Relaxed),
+            stopped: engine.stopped(),
+        }
+    }
+
+    /// Creates a ledger. It is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::LedgerExists`], and what any write may meet.
+    pub fn create_ledger(&self, name: LedgerName, options: LedgerOptions) -> Result<LedgerInfo, WriteError> {
+        self.ledger_work(Work::CreateLedger(name, options))
+    }
+
+    /// Sets metadata keys of a ledger; others stay.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::LedgerNotFound`], and what any write may meet.
+    pub fn set_ledger_metadata(&self, name: &LedgerName, metadata: Metadata) -> Result<(), WriteError> {
+        self.ledger_work(Work::EditLedger(name.clone(), LedgerEdit::Set(metadata))).map(drop)
+    }
+
+    /// Removes a metadata key of a ledger, if it has it.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::LedgerNotFound`], and what any write may meet.
+    pub fn delete_ledger_metadata(&self, name: &LedgerName, key: &str) -> Result<(), WriteError> {
+        let edit = LedgerEdit::Delete(CompactString::new(key));
+        self.ledger_work(Work::EditLedger(name.clone(), edit)).map(drop)
+    }
+
+    fn ledger_work(&self, work: Work) -> Result<LedgerInfo, WriteError> {
+        match self.run(work, 256)? {
+            Answer::Ledger(info) => Ok(info),
+            Answer::Outcomes(_) => unreachable!("a ledger is the answer to work on one"),
+        }
+    }
+
+    /// Executes commands; it is all on disk when this returns. One outcome for each request, in order.
+    ///
+    /// # Errors
+    ///
+    /// See [`WriteError`]: but for an unknown outcome, nothing happened.
+    pub fn apply(&self, submission: Submission) -> Result<Vec<Outcome>, WriteError> {
+        let bytes = submission.bytes();
+        match self.run(Work::Apply(submission), bytes)? {
+            Answer::Outcomes(outcomes) => Ok(outcomes),
+            Answer::Ledger(_) => unreachable!("outcomes are the answer to a submission"),
+        }
+    }
+
+    /// Executes commands without blocking; `done` is called once with the answer, on another thread or on this
+    /// one, after everything is on disk. It must not block.
+    pub fn submit(
+        &self,
+        submission: Submission,
+        done: impl FnOnce(Result<Vec<Outcome>, WriteError>) + Send + 'static,
+    ) {
+        let bytes = submission.bytes();
+        let done = move |answer: Result<Answer, WriteError>| {
+            done(answer.map(|answer| match answer {
+                Answer::Outcomes(outcomes) => outcomes,
+                Answer::Ledger(_) => unreachable!("outcomes are the answer to a submission"),
+            }));
+        };
+        self.inner.engine.submit(Work::Apply(submission), bytes, false, Box::new(done));
+    }
+
+    fn run(&self, work: Work, bytes: usize) -> Result<Answer, WriteError> {
+        let slot = Arc::new(Slot::default());
+        let filled = slot.clone();
+        let done = move |answer| {
+            *filled.answer.lock() = Some(answer);
+            filled.ready.notify_one();
+        };
+        self.inner.engine.submit(work, bytes, true, Box::new(done));
+        self.inner.engine.try_lead();
+        let mut answer = slot.answer.lock();
+        loop {
+            if let Some(answer) = answer.take() {
+                return answer;
+            }
+            slot.ready.wait(&mut answer);
+        }
+    }
+
+    /// The engine, for reads.
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.inner.engine
+    }
+
+    /// Writes everything that gathered in memory into the index, so that the next opening has nothing to
+    /// replay. What was acknowledged is durable without it.
+    pub fn flush(&self) {
+        self.inner.engine.flush_what_gathered();
+        self.inner.engine.wait_for_flushes();
+    }
+
+    /// Finishes what waits, flushes, and takes no more writes. Reads go on. Dropping the last clone does the
+    /// same.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Stopped`] if an earlier commit had failed; then the next opening recovers.
+    pub fn close(&self) -> Result<(), WriteError> {
+        self.inner.close();
+        match self.inner.engine.stopped() {
+            None => Ok(()),
+            Some(reason) => Err(WriteError::Stopped { reason }),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Slot {
+    answer: Mutex<Option<Result<Answer, WriteError>>>,
+    ready: Condvar,
+}
+
+impl Inner {
+    fn close(&self) {
+        let mut threads = self.threads.lock();
+        if threads.is_empty() {
+            return;
+        }
+        self.engine.close_queue();
+        let background = threads.split_off(WRITERS);
+        for writer in threads.drain(..) {
+            // A writer that panicked has answered nobody; the callers' slots stay empty, as its panic tells.
+            let _ = writer.join();
+        }
+        if self.engine.stopped().is_none() {
+            self.engine.flush_what_gathered();
+        }
+        self.engine.stop_background();
+        for thread in background {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl From<DirectoryError> for OpenError {
+    fn from(error: DirectoryError) -> Self {
+        match error {
+            DirectoryError::InUse { path, holder } => Self::Locked { path, holder },
+            DirectoryError::NotAStore { path, found } => Self::NotAStore { path, reason: format!("it has {found}") },
+            DirectoryError::NewerFormat { found, supported, .. } => Self::NewerFormat { found, supported },
+            error @ (DirectoryError::Missing { .. } | DirectoryError::Damaged { .. }) => {
+                Self::Damaged { reason: error.to_string() }
+            }
+            DirectoryError::Journal(error) => error.into(),
+            error @ DirectoryError::Storage { .. } => Self::Io { reason: error.to_string() },
+        }
+    }
+}
+
+impl From<JournalError> for OpenError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            error @ JournalError::Storage { .. } => Self::Io { reason: error.to_string() },
+            error => Self::Damaged { reason: error.to_string() },
+        }
+    }
+}
+
+/// A name that does not parse, where a store is asked for a ledger by text.
+impl From<NameError> for WriteError {
+    fn from(_: NameError) -> Self {
+        Self::LedgerNotFound
+    }
+}
