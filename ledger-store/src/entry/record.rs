@@ -112,6 +112,8 @@ pub(crate) enum TargetRecord<'a> {
     Account(AddressRef<'a>),
     /// A transaction.
     Transaction(u64),
+    /// An account that does not exist: a key was removed from it all the same.
+    Unknown(&'a str),
 }
 
 /// A metadata value.

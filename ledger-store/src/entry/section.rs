@@ -450,6 +450,10 @@ fn put_target(out: &mut Vec<u8>, target: &TargetRecord<'_>) {
             out.push(1);
             put_varint(out, *id);
         }
+        TargetRecord::Unknown(address) => {
+            out.push(2);
+            put_prefixed(out, address.as_bytes());
+        }
     }
 }
 
@@ -744,6 +748,7 @@ fn read_target<'a>(content: &mut Reader<'a>) -> Result<TargetRecord<'a>, Corrupt
     match content.u8()? {
         0 => read_address(content).map(TargetRecord::Account),
         1 => content.varint().map(TargetRecord::Transaction),
+        2 => read_text(content).map(TargetRecord::Unknown),
         _ => Err(Corrupt { what: "kind of metadata target" }),
     }
 }

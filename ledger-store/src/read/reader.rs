@@ -245,6 +245,7 @@ impl LedgerReader {
         Ok(match target {
             TargetRecord::Account(account) => Target::Account(self.address_of(account, &|_| None)?),
             TargetRecord::Transaction(id) => Target::Transaction(TransactionId::new(*id)),
+            TargetRecord::Unknown(address) => Target::Account(parse_address(address)?),
         })
     }
 

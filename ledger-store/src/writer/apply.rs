@@ -127,6 +127,13 @@ impl State {
                     document.metadata.remove(&key);
                 })?;
             }
+            // An account that nobody ever named stays unknown.
+            Event::DeleteMetadata { target: TargetRecord::Unknown(_), key } => {
+                self.take_key(ledger, key)?;
+            }
+            Event::SetMetadata { target: TargetRecord::Unknown(_), .. } => {
+                return Err(Corrupt { what: "metadata of an account without a number" }.into());
+            }
             Event::InsertedSchema { .. } => {}
         }
         self.write_documents(position, &touched, rows);
@@ -239,12 +246,7 @@ impl State {
         for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
             let metadata = self.take_metadata(ledger, metadata)?;
             let hint = hints.located.get(transaction.holdings.len() + at);
-            let first_usage = if transaction.holdings.iter().any(|have| have.account.account == account.account) {
-                timestamp
-            } else {
-                log.date
-            };
-            let place = self.touch(log, account, hint, first_usage, touched, rows)?;
+            let place = self.touch(log, account, hint, timestamp, touched, rows)?;
             self.merge_account_metadata(place, log.date, &metadata, touched, (position, rows))?;
         }
         if let Some(reverted) = transaction.reverts {
@@ -280,7 +282,10 @@ impl State {
                 let flush = self.flush;
                 self.accounts.change(place, flush).first_usage = used_at;
                 self.load_document(place)?;
-                self.accounts.edit_document(place, |document| document.first_usage = used_at);
+                self.accounts.edit_document(place, |document| {
+                    document.first_usage = used_at;
+                    document.updated_at = log.date;
+                });
                 mark(touched, place);
             }
             return Ok(place);

@@ -272,7 +272,13 @@ impl State {
                 metadata: numbers.metadata(self, metadata),
             },
             Decision::DeleteMetadata { target, key } => {
-                Event::DeleteMetadata { target: numbers.target(self, target, hints), key: numbers.key(self, key) }
+                let target = match target {
+                    Target::Account(address) if hints.located.first().is_none_or(|found| found.place.is_none()) => {
+                        TargetRecord::Unknown(address.as_str())
+                    }
+                    target => numbers.target(self, target, hints),
+                };
+                Event::DeleteMetadata { target, key: numbers.key(self, key) }
             }
         }
     }

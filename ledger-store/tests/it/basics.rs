@@ -1,0 +1,86 @@
+//! A store keeps what it acknowledges, and refuses what the rules refuse.
+
+use ledger_core::{
+    AccountAddress, Amount, Asset, Command, CreateTransaction, LedgerName, LedgerOptions, Posting, Rejection,
+    RevertTransaction, TransactionId,
+};
+use ledger_store::{Atomicity, Detail, Mode, Outcome, Request, Store, Submission};
+
+fn name(text: &str) -> LedgerName {
+    LedgerName::parse(text).expect("a name")
+}
+
+fn send(source: &str, destination: &str, amount: u64) -> Command {
+    let posting = Posting {
+        source: AccountAddress::parse(source).expect("an address"),
+        destination: AccountAddress::parse(destination).expect("an address"),
+        amount: Amount::from(amount),
+        asset: Asset::parse("USD/2").expect("an asset"),
+    };
+    Command::CreateTransaction(CreateTransaction::of([posting].into_iter().collect()))
+}
+
+fn apply(store: &Store, commands: Vec<Command>) -> Vec<Outcome> {
+    let submission = Submission {
+        ledger: name("main"),
+        requests: commands.into_iter().map(Request::from).collect(),
+        atomicity: Atomicity::Independent,
+        mode: Mode::Commit,
+        detail: Detail::Entry,
+    };
+    store.apply(submission).expect("the store takes writes")
+}
+
+fn ids(outcomes: &[Outcome]) -> Vec<Option<u64>> {
+    outcomes
+        .iter()
+        .map(|outcome| match outcome {
+            Outcome::Done(receipt) => receipt.transaction.map(TransactionId::get),
+            Outcome::Refused(_) | Outcome::Cancelled => None,
+        })
+        .collect()
+}
+
+#[test]
+fn ids_follow_each_other_and_a_refusal_takes_none() {
+    let store = Store::in_memory();
+    store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
+    let outcomes = apply(
+        &store,
+        vec![send("world", "a", 100), send("a", "b", 101), send("a", "b", 100), send("b", "c", 1)],
+    );
+    assert_eq!(ids(&outcomes), [Some(1), None, Some(2), Some(3)]);
+    assert!(matches!(&outcomes[1], Outcome::Refused(Rejection::InsufficientFunds { .. })), "{outcomes:?}");
+}
+
+#[test]
+fn a_reopened_store_goes_on_where_it_stopped() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("data");
+    for round in 0..4_u64 {
+        let store = Store::open(&path).expect("it opens");
+        if round == 0 {
+            store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
+        }
+        assert_eq!(store.opening().rebuilt, None);
+        let outcomes = apply(&store, vec![send("world", "a", 5), send("a", &format!("b:{round}"), 4)]);
+        assert_eq!(ids(&outcomes), [Some(round * 2 + 1), Some(round * 2 + 2)]);
+        let too_much = apply(&store, vec![send("a", "b", round + 2)]);
+        assert_eq!(ids(&too_much), [None], "{too_much:?}");
+        if round % 2 == 0 {
+            store.close().expect("it closes");
+        }
+    }
+    std::fs::remove_file(path.join("index/index.redb")).expect("there is an index");
+    let store = Store::open(&path).expect("it opens without its index");
+    assert!(store.opening().rebuilt.is_some());
+    let revert = Command::RevertTransaction(RevertTransaction {
+        id: TransactionId::new(2),
+        overdraft: ledger_core::Overdraft::Refuse,
+        dated: ledger_core::RevertDate::Now,
+        metadata: ledger_core::Metadata::EMPTY,
+    });
+    let outcomes = apply(&store, vec![revert.clone(), revert, send("a", "z", 8)]);
+    assert_eq!(ids(&outcomes), [Some(9), None, Some(10)], "{outcomes:?}");
+    assert!(matches!(outcomes[1], Outcome::Refused(Rejection::AlreadyReverted { .. })));
+}
