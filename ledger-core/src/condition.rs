@@ -156,7 +156,7 @@ impl fmt::Display for FilterError {
             }
             Self::PartialAddress => f.write_str("IN operator only supports full addresses"),
             Self::PatternTooLong => {
-                write!(f, "a pattern has at most {} bytes", LIKE_PATTERN_BYTES_MAX)
+                write!(f, "a pattern has at most {LIKE_PATTERN_BYTES_MAX} bytes")
             }
             Self::TooManyNodes => {
                 write!(f, "a filter has at most {} nodes", crate::limits::FILTER_NODES_MAX)
