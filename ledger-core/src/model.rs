@@ -95,7 +95,7 @@ pub struct ModelAccount {
     pub first_usage: Timestamp,
     /// When it was first recorded.
     pub insertion_date: Timestamp,
-    /// When its metadata was last written; at first the insertion date.
+    /// When its metadata was last written or its first usage last moved; at first the insertion date.
     pub updated_at: Timestamp,
     /// Totals of the moves recorded by then.
     pub volumes: BTreeMap<Asset, Volumes>,
@@ -402,7 +402,12 @@ impl Book {
                 volumes: BTreeMap::new(),
                 effective_volumes: BTreeMap::new(),
             });
-            account.first_usage = account.first_usage.min(used);
+            if used < account.first_usage {
+                account.first_usage = used;
+                if visible {
+                    account.updated_at = entry.date;
+                }
+            }
             if visible && let Some(metadata) = written {
                 account.metadata.merge(metadata);
                 account.updated_at = entry.date;

@@ -222,8 +222,12 @@ fn the_model_answers_what_the_recorded_server_answered() {
         };
         assert_eq!(account.volumes, want("volumes"), "{address}");
         assert_eq!(account.effective_volumes, want("effectiveVolumes"), "{address}");
-        if let Some(first_usage) = row.get("firstUsage") {
-            assert_eq!(account.first_usage.to_string(), parse!(String, first_usage), "{address}");
+        for (member, have) in [
+            ("firstUsage", account.first_usage),
+            ("insertionDate", account.insertion_date),
+            ("updatedAt", account.updated_at),
+        ] {
+            assert_eq!(have.to_string(), text(&row, member), "{member} of {address}");
         }
     }
 }
