@@ -1,6 +1,7 @@
 //! A real ledger, as another server exported it: hashes, volumes and metadata must come out the same.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::PathBuf;
 
 use ledger_core::model::{Model, MoveDate, Window};
@@ -20,7 +21,8 @@ fn marketplace(file: &str) -> Option<String> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
     let folder = std::env::var_os("CONFORMANCE_DIR").map_or(beside, PathBuf::from);
     if !folder.is_dir() {
-        eprintln!("skipped: no conformance data");
+        // Past the test runner, which keeps what a passing test prints.
+        let _ = writeln!(std::io::stderr(), "skipped: no conformance data");
         return None;
     }
     let path = folder.join("exports/marketplace").join(file);
