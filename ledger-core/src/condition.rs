@@ -7,6 +7,7 @@ use compact_str::CompactString;
 use crate::address::AddressPattern;
 use crate::amount::Balance;
 use crate::field::{Field, Property, Resource};
+use crate::limits::LIKE_PATTERN_BYTES_MAX;
 use crate::names::AccountAddress;
 use crate::timestamp::Timestamp;
 
@@ -128,6 +129,8 @@ pub enum FilterError {
     },
     /// `$in` takes whole addresses, no patterns.
     PartialAddress,
+    /// A pattern of `$like` longer than [`crate::limits::LIKE_PATTERN_BYTES_MAX`].
+    PatternTooLong,
     /// More nodes than [`crate::limits::FILTER_NODES_MAX`].
     TooManyNodes,
     /// Deeper than [`crate::limits::FILTER_DEPTH_MAX`].
@@ -152,6 +155,9 @@ impl fmt::Display for FilterError {
                 write!(f, "invalid value for property '{}': expected {expected} value", property.name())
             }
             Self::PartialAddress => f.write_str("IN operator only supports full addresses"),
+            Self::PatternTooLong => {
+                write!(f, "a pattern has at most {LIKE_PATTERN_BYTES_MAX} bytes")
+            }
             Self::TooManyNodes => {
                 write!(f, "a filter has at most {} nodes", crate::limits::FILTER_NODES_MAX)
             }
@@ -396,7 +402,8 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// [`FilterError::OperatorNotAllowed`], [`FilterError::WrongValue`], [`FilterError::PartialAddress`].
+    /// [`FilterError::OperatorNotAllowed`], [`FilterError::WrongValue`], [`FilterError::PartialAddress`],
+    /// [`FilterError::PatternTooLong`].
     pub fn new(field: &Field, operator: Operator, value: FilterValue) -> Result<Self, FilterError> {
         let property = field.property();
         let refused = FilterError::OperatorNotAllowed { operator, property };
@@ -499,6 +506,9 @@ fn text_test(
 ) -> Result<TextTest, FilterError> {
     match (operator, value) {
         (Operator::Match, FilterValue::Text(text)) => Ok(TextTest::Equal(text)),
+        (Operator::Like, FilterValue::Text(text)) if text.len() > LIKE_PATTERN_BYTES_MAX => {
+            Err(FilterError::PatternTooLong)
+        }
         (Operator::Like, FilterValue::Text(text)) => Ok(TextTest::Like(text)),
         (Operator::Match | Operator::Like, _) => Err(wrong(ValueType::Text)),
         (Operator::In, FilterValue::Texts(mut texts)) => {
@@ -612,6 +622,7 @@ mod tests {
                 Err(FilterError::PartialAddress),
             ),
             (Logs, Operator::In, "type", text("x"), wrong(Property::Type, ValueType::Texts)),
+            (Logs, Operator::Like, "type", text(&"x".repeat(257)), Err(FilterError::PatternTooLong)),
         ] {
             assert_eq!(build(resource, operator, key, value), error, "{resource:?} {operator:?} {key}");
         }

@@ -32,3 +32,6 @@ pub const FILTER_NODES_MAX: usize = 100;
 
 /// Deepest nesting of a filter, a lone condition being 1; bounds the recursion of its evaluation.
 pub const FILTER_DEPTH_MAX: usize = 10;
+
+/// Longest pattern of `$like`, in bytes. A test takes time by the product of pattern and text.
+pub const LIKE_PATTERN_BYTES_MAX: usize = 256;

@@ -95,7 +95,7 @@ pub struct ModelAccount {
     pub first_usage: Timestamp,
     /// When it was first recorded.
     pub insertion_date: Timestamp,
-    /// When its metadata was last written; at first the insertion date.
+    /// When its metadata was last written or its first usage last moved; at first the insertion date.
     pub updated_at: Timestamp,
     /// Totals of the moves recorded by then.
     pub volumes: BTreeMap<Asset, Volumes>,
@@ -115,7 +115,18 @@ impl Model {
         fresh
     }
 
-    /// Executes a command at the time `now`; a ledger that does not exist is created with defaults.
+    /// Names of the ledgers, ascending.
+    pub fn ledgers(&self) -> impl Iterator<Item = &LedgerName> {
+        self.ledgers.keys()
+    }
+
+    /// Adds an entry to a log as it is, as an import does; nothing is tested.
+    pub fn record(&mut self, ledger: &LedgerName, entry: LogEntry) {
+        self.ledgers.entry(ledger.clone()).or_default().log.push(entry);
+    }
+
+    /// Executes a command at the time `now`. A ledger that does not exist is created with defaults by its
+    /// first entry.
     ///
     /// # Errors
     ///
@@ -128,7 +139,8 @@ impl Model {
         dry_run: bool,
         now: Timestamp,
     ) -> Result<ModelAnswer, Rejection> {
-        let book = self.ledgers.entry(ledger.clone()).or_default();
+        let unwritten = Book::default();
+        let book = self.ledgers.get(ledger).unwrap_or(&unwritten);
         if let Some(given) = idempotency
             && let Some(first) = book.entry_of_key(given)
         {
@@ -151,7 +163,7 @@ impl Model {
             payload: book.payload(command, date)?,
         };
         if !dry_run {
-            book.log.push(entry.clone());
+            self.record(ledger, entry.clone());
         }
         Ok(ModelAnswer { entry, replayed: false })
     }
@@ -268,7 +280,7 @@ impl Model {
         for ((address, asset), volumes) in
             book.totals(|transaction, date| window.holds(transaction.timestamp, date))
         {
-            let account = book.account(&address, window.end).expect("an account with moves exists");
+            let account = book.described(&address, window.end).expect("an account with moves exists");
             let row = HoldingVolumes { account: address.clone(), asset: asset.clone(), volumes };
             if !selects(filter, &Row { row: &row, account: &account }) {
                 continue;
@@ -336,6 +348,25 @@ impl Book {
     }
 
     fn account(&self, address: &AccountAddress, pit: Option<Timestamp>) -> Option<ModelAccount> {
+        let mut account = self.described(address, pit)?;
+        let held = |by| {
+            let window = Window::until(pit, by);
+            let counts = |transaction: &Transaction, date| {
+                touches(transaction, address) && window.holds(transaction.timestamp, date)
+            };
+            self.totals(counts)
+                .into_iter()
+                .filter(|((have, _), _)| have == address)
+                .map(|((_, asset), volumes)| (asset, volumes))
+                .collect()
+        };
+        account.volumes = held(MoveDate::Insertion);
+        account.effective_volumes = held(MoveDate::Effective);
+        Some(account)
+    }
+
+    /// An account without its volumes.
+    fn described(&self, address: &AccountAddress, pit: Option<Timestamp>) -> Option<ModelAccount> {
         let mut found: Option<ModelAccount> = None;
         for entry in &self.log {
             let visible = pit.is_none_or(|pit| entry.date <= pit);
@@ -371,24 +402,18 @@ impl Book {
                 volumes: BTreeMap::new(),
                 effective_volumes: BTreeMap::new(),
             });
-            account.first_usage = account.first_usage.min(used);
+            if used < account.first_usage {
+                account.first_usage = used;
+                if visible {
+                    account.updated_at = entry.date;
+                }
+            }
             if visible && let Some(metadata) = written {
                 account.metadata.merge(metadata);
                 account.updated_at = entry.date;
             }
         }
-        let mut account = found?;
-        let held = |by| {
-            let window = Window::until(pit, by);
-            self.totals(|transaction, date| window.holds(transaction.timestamp, date))
-                .into_iter()
-                .filter(|((have, _), _)| have == address)
-                .map(|((_, asset), volumes)| (asset, volumes))
-                .collect()
-        };
-        account.volumes = held(MoveDate::Insertion);
-        account.effective_volumes = held(MoveDate::Effective);
-        Some(account)
+        found
     }
 
     fn transaction(&self, id: TransactionId, pit: Option<Timestamp>) -> Option<Transaction> {

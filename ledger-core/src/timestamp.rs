@@ -242,18 +242,21 @@ const fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     era * DAYS_PER_ERA + day_of_era - ERA_TO_EPOCH_DAYS
 }
 
-/// The year, month and day that lie `days` after 1970-01-01.
+/// The year, month and day that lie `days` after 1970-01-01, for every day that microseconds reach.
+///
+/// The work is done in 32 bits without a sign, far from the year 0: dates are printed with every log.
 const fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    let days = days + ERA_TO_EPOCH_DAYS;
-    let era = days.div_euclid(DAYS_PER_ERA);
-    let day_of_era = days.rem_euclid(DAYS_PER_ERA);
+    const ERAS_BEFORE: i64 = 800;
+    let days = (days + ERA_TO_EPOCH_DAYS + ERAS_BEFORE * DAYS_PER_ERA) as u32;
+    let era = days / DAYS_PER_ERA as u32;
+    let day_of_era = days % DAYS_PER_ERA as u32;
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = (day_of_year - (153 * month_from_march + 2) / 5 + 1) as u32;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 } as u32;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + if month <= 2 { 1 } else { 0 };
-    (year, month, day)
+    (year as i64 - ERAS_BEFORE * 400, month, day)
 }
 
 #[cfg(test)]

@@ -247,3 +247,16 @@ fn ids_begin_as_the_ledger_was_told_and_dates_never_run_back() {
     let LogPayload::NewTransaction { transaction, .. } = second.payload else { panic!("a transaction") };
     assert_eq!((transaction.id.get(), transaction.timestamp), (1, at(10)));
 }
+
+#[test]
+fn a_ledger_begins_with_its_first_entry() {
+    let mut model = Model::default();
+    let ledger = main_ledger();
+    let poor = Command::CreateTransaction(pay("a", "b", "USD", 5));
+    let fine = Command::CreateTransaction(pay("world", "b", "USD", 5));
+    assert!(model.execute(&ledger, &poor, None, false, at(1)).is_err());
+    assert!(model.execute(&ledger, &fine, None, true, at(1)).is_ok());
+    assert_eq!(model.ledgers().count(), 0);
+    run(&mut model, &fine, 1);
+    assert_eq!(model.ledgers().collect::<Vec<_>>(), [&ledger]);
+}

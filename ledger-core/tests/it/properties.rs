@@ -13,6 +13,7 @@ use crate::books::Books;
 
 fn amount() -> impl Strategy<Value = Amount> {
     prop_oneof![
+        2 => Just(Amount::ZERO),
         8 => (0_u64..120).prop_map(Amount::from),
         1 => any::<u64>().prop_map(Amount::from),
         1 => any::<u128>().prop_map(Amount::from),
