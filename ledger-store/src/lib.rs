@@ -9,6 +9,8 @@ mod directory;
 mod disk;
 #[allow(dead_code, unused_imports, reason = "the writer and the readers above use it")]
 mod journal;
+#[allow(dead_code, reason = "the store above opens it")]
+mod manifest;
 
 /// A disk that tests control: feature `testing` only, and no part of the
 /// stable interface.

@@ -5,7 +5,7 @@ use redb::TableDefinition;
 use super::*;
 use crate::disk::engine::EngineFile;
 use crate::journal::chunk::encode;
-use crate::journal::segment::path_of;
+use crate::journal::record::path_of;
 
 /// A disk with a closed journal of several segments, and what is in it.
 fn closed_journal() -> (SimDisk, Vec<ChunkDraft>) {
