@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{Disk, DiskLock, LockOutcome, parent, temporary_name};
-use crate::journal::{Identity, JournalError, Secret, SegmentOptions, SegmentedJournal, StoreId};
+use crate::journal::{Identity, JournalError, Secret, SegmentOptions, SegmentedJournal};
+use crate::manifest::{FORMAT_VERSION, MAX_MANIFEST_BYTES, Manifest, secret_check};
 
 const MANIFEST: &str = "MANIFEST";
 const SECRET: &str = "SECRET";
@@ -30,12 +31,6 @@ const LOCK: &str = "LOCK";
 const JOURNAL: &str = "journal";
 const INDEX: &str = "index";
 const STATE: &str = "state.redb";
-
-/// The newest version of the directory's layout, and of all in it.
-const FORMAT_VERSION: u32 = 1;
-
-/// A manifest is some 150 bytes; a file of this size is none.
-const MAX_MANIFEST_BYTES: u64 = 4096;
 
 /// Why a data directory cannot be opened.
 #[derive(Debug)]
@@ -277,7 +272,7 @@ fn initialise(disk: &Arc<dyn Disk>, path: &Path, is_new: bool) -> Result<Identit
     // Replacing a file syncs the directory: all other names are durable when
     // the manifest gets its own.
     let manifest_path = path.join(MANIFEST);
-    let manifest = manifest_text(&identity);
+    let manifest = Manifest::text(&identity);
     disk.replace(&manifest_path, manifest.as_bytes()).map_err(failed(&manifest_path, "write"))?;
     Ok(identity)
 }
@@ -293,7 +288,7 @@ fn read_identity(disk: &dyn Disk, path: &Path) -> Result<Identity, DirectoryErro
         })
     };
     let manifest_path = path.join(MANIFEST);
-    let (store, check) = match parse_manifest(&read(MANIFEST, MAX_MANIFEST_BYTES)?) {
+    let (store, check) = match Manifest::parse(&read(MANIFEST, MAX_MANIFEST_BYTES)?) {
         Ok(Manifest::Known { store, secret_check }) => (store, secret_check),
         Ok(Manifest::Newer(found)) => {
             return Err(DirectoryError::NewerFormat {
@@ -313,74 +308,11 @@ fn read_identity(disk: &dyn Disk, path: &Path) -> Result<Identity, DirectoryErro
     Ok(Identity { store, secret })
 }
 
-/// What a manifest says.
-#[derive(Debug, PartialEq, Eq)]
-enum Manifest {
-    Known { store: StoreId, secret_check: String },
-    Newer(u32),
-}
-
-/// ```text
-/// ledger store
-/// format 1
-/// store <32 hexadecimal digits>
-/// secret-check <32>    derived from the secret, which it does not disclose
-/// check <32>           of the lines above
-/// ```
-fn manifest_text(identity: &Identity) -> String {
-    let mut text = format!(
-        "ledger store\nformat {FORMAT_VERSION}\nstore {}\nsecret-check {}\n",
-        identity.store,
-        secret_check(&identity.secret)
-    );
-    let check = hex_half(*blake3::hash(text.as_bytes()).as_bytes());
-    text.push_str(&format!("check {check}\n"));
-    text
-}
-
-fn parse_manifest(bytes: &[u8]) -> Result<Manifest, &'static str> {
-    let text = str::from_utf8(bytes).map_err(|_| "it is not text")?;
-    let rest = text.strip_prefix("ledger store\nformat ").ok_or("it does not begin as a manifest does")?;
-    let (version, _) = rest.split_once('\n').ok_or("it ends too early")?;
-    let version: u32 = version.parse().map_err(|_| "its format version is no number")?;
-    if version > FORMAT_VERSION {
-        return Ok(Manifest::Newer(version));
-    }
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.ok_or("it ends too early")
-    };
-    let store = StoreId(parse_hex(field("store")?).ok_or("its store id is no number")?);
-    let secret_check = field("secret-check")?.to_owned();
-    let before = text.rfind("\ncheck ").ok_or("it ends too early")? + 1;
-    let check = hex_half(*blake3::hash(&bytes[..before]).as_bytes());
-    if text[before..] != format!("check {check}\n") {
-        return Err("it does not match its check");
-    }
-    Ok(Manifest::Known { store, secret_check })
-}
-
-fn secret_check(secret: &Secret) -> String {
-    hex_half(blake3::derive_key("ledger store 2026 check of the secret", &secret.0))
-}
-
-fn hex_half(hash: [u8; 32]) -> String {
-    let (half, _) = hash.split_first_chunk().expect("32 bytes have a first half");
-    format!("{:032x}", u128::from_be_bytes(*half))
-}
-
-fn parse_hex(text: &str) -> Option<[u8; 16]> {
-    if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::disk::{Faults, OpenMode, RealDisk, SimDisk};
-    use crate::journal::{ChunkDraft, Journal, Position, SectionId};
+    use crate::journal::{ChunkDraft, Journal, Position, SectionId, StoreId};
 
     fn path() -> PathBuf {
         PathBuf::from("data")

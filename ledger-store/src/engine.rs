@@ -20,7 +20,7 @@ use crate::error::{ReadError, WriteError};
 use crate::flush::{self, Watermark};
 use crate::index::{IndexFile, Row};
 use crate::journal::{Identity, Journal, Position, SectionId};
-use crate::options::{Clock, Options, Shares};
+use crate::options::{Options, Shares, TimeSource};
 use crate::projection::Piece;
 use crate::query::LedgerInfo;
 use crate::read::LedgerReader;
@@ -88,7 +88,7 @@ pub(crate) struct Engine {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) index: IndexFile,
     pub(crate) identity: Identity,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn TimeSource>,
     shares: Shares,
     flush_interval: Duration,
     view: RwLock<Arc<View>>,

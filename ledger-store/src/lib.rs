@@ -23,9 +23,17 @@ mod store;
 mod submission;
 mod view;
 mod writer;
+mod manifest;
 
 pub use error::{OpenError, ReadError, WriteError};
-pub use options::{Clock as TimeSource, Options, SystemClock};
+pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;
-pub use store::Store;
+pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
+
+/// A disk that tests control: feature `testing` only, and no part of the
+/// stable interface.
+#[cfg(feature = "testing")]
+pub mod testing {
+    pub use crate::disk::{Disk, DiskFile, DiskLock, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};
+}

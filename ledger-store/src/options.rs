@@ -9,7 +9,7 @@ use ledger_core::Timestamp;
 /// Tells the time of insertion dates.
 ///
 /// A clock may step back: the dates of a ledger's log do not.
-pub trait Clock: Send + Sync {
+pub trait TimeSource: Send + Sync {
     /// The time now.
     fn now(&self) -> Timestamp;
 }
@@ -18,7 +18,7 @@ pub trait Clock: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-impl Clock for SystemClock {
+impl TimeSource for SystemClock {
     fn now(&self) -> Timestamp {
         let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
@@ -37,7 +37,7 @@ pub struct Options {
     /// larger than a few megabytes.
     pub memory_budget: usize,
     /// Tells insertion dates; default the system's clock.
-    pub clock: Arc<dyn Clock>,
+    pub clock: Arc<dyn TimeSource>,
     /// A file of the journal is sealed when it has this many bytes; default 1 GiB. It bounds what is checked
     /// when a store is opened after a crash.
     pub segment_bytes: u64,

@@ -25,6 +25,7 @@ mod chunk;
 mod error;
 mod identity;
 mod memory;
+mod record;
 mod segment;
 mod segments;
 #[cfg(test)]

@@ -25,73 +25,13 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::chunk::{DecodeError, FORMAT_VERSION as CHUNK_FORMAT_VERSION, decode, encode};
-use super::{ChainHash, Chunk, ChunkDraft, Head, Identity, JournalError, Position, Secret, StoreId};
-use crate::codec::{Corrupt, Reader};
+use super::record::{HEADER, Header, SEAL, decode_seal, encode_seal, path_of};
+use super::{Chunk, ChunkDraft, Head, Identity, JournalError, Position};
 use crate::disk::engine::{EngineError, EngineFile, guarded};
-use crate::disk::{Disk, TEMPORARY_SUFFIX, parent, temporary_name};
+use crate::disk::{Disk, parent, temporary_name};
 
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
 const META: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("meta");
-const META_HEADER: u8 = 0;
-const META_SEAL: u8 = 1;
-
-/// The newest version of the layout above.
-const FORMAT_VERSION: u8 = 1;
-
-/// What the file name of a segment ends with.
-const SUFFIX: &str = ".redb";
-
-/// How a file of the journal's directory is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileName {
-    /// A segment with this first position.
-    Segment(Position),
-    /// One that was never finished.
-    Unfinished(Position),
-}
-
-impl FileName {
-    /// Reads a file name; `None` for one that is none of the journal's.
-    pub(super) fn parse(name: &str) -> Option<Self> {
-        let (name, kind): (_, fn(Position) -> Self) = match name.strip_suffix(TEMPORARY_SUFFIX) {
-            Some(name) => (name, Self::Unfinished),
-            None => (name, Self::Segment),
-        };
-        let digits = name.strip_suffix(SUFFIX)?;
-        if digits.len() != 20 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        Position::new(digits.parse().ok()?).map(kind)
-    }
-}
-
-/// The path of the segment with this first position.
-pub(super) fn path_of(dir: &Path, first: Position) -> PathBuf {
-    dir.join(format!("{:020}{SUFFIX}", first.get()))
-}
-
-/// How a segment begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    store: StoreId,
-    pub(super) first: Position,
-    pub(super) previous: ChainHash,
-}
-
-impl Header {
-    /// The end of a segment without chunks.
-    fn head(&self) -> Head {
-        Head { next: self.first, chain: self.previous }
-    }
-}
-
-/// What a segment says about itself.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Meta {
-    pub(super) header: Header,
-    /// Where it ends, once it is sealed.
-    pub(super) seal: Option<Head>,
-}
 
 /// What every segment of a journal needs.
 #[derive(Debug)]
@@ -100,6 +40,14 @@ pub(super) struct Medium {
     pub(super) dir: PathBuf,
     pub(super) identity: Identity,
     pub(super) cache_bytes: usize,
+}
+
+/// What a segment says about itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meta {
+    header: Header,
+    /// Where it ends, once it is sealed.
+    pub(super) seal: Option<Head>,
 }
 
 /// Makes a complete and empty segment under its temporary name, durably but
@@ -115,8 +63,8 @@ pub(super) fn prepare(medium: &Medium, at: Head) -> Result<(), JournalError> {
         guarded(|| {
             let write_txn = file.begin_write()?;
             write_txn.open_table(CHUNKS)?;
-            let record = header_record(&header, &medium.identity.secret);
-            write_txn.open_table(META)?.insert(META_HEADER, &record[..])?;
+            let record = header.encode(&medium.identity.secret);
+            write_txn.open_table(META)?.insert(HEADER, &record[..])?;
             Ok(write_txn.commit()?)
         })?;
         file.close()
@@ -219,8 +167,8 @@ impl Segment {
         let mut slot = self.file.write();
         let sealed = guarded(|| {
             let write_txn = slot.as_ref().expect(WRITTEN_IS_OPEN).begin_write()?;
-            let record = seal_record(end, &medium.identity.secret);
-            write_txn.open_table(META)?.insert(META_SEAL, &record[..])?;
+            let record = encode_seal(end, &medium.identity.secret);
+            write_txn.open_table(META)?.insert(SEAL, &record[..])?;
             Ok(write_txn.commit()?)
         });
         let closed = sealed.and_then(|()| {
@@ -439,26 +387,6 @@ fn opening_failure(error: EngineError, path: &Path, first: Position) -> JournalE
     }
 }
 
-fn header_record(header: &Header, secret: &Secret) -> Vec<u8> {
-    let mut bytes = vec![FORMAT_VERSION];
-    bytes.extend_from_slice(&header.store.0);
-    bytes.extend_from_slice(&header.first.get().to_be_bytes());
-    bytes.extend_from_slice(&header.previous.0);
-    with_digest(META_HEADER, &bytes, secret)
-}
-
-fn seal_record(end: Head, secret: &Secret) -> Vec<u8> {
-    let mut bytes = end.next.get().to_be_bytes().to_vec();
-    bytes.extend_from_slice(&end.chain.0);
-    with_digest(META_SEAL, &bytes, secret)
-}
-
-fn with_digest(key: u8, bytes: &[u8], secret: &Secret) -> Vec<u8> {
-    let mut record = secret.digest(&[&[key], bytes]).to_vec();
-    record.extend_from_slice(bytes);
-    record
-}
-
 /// Reads what a segment says about itself, which must agree with its name.
 fn read_meta(
     database: &Database,
@@ -472,60 +400,15 @@ fn read_meta(
             let value = table.get(key)?;
             Ok::<_, EngineError>(value.map(|value| value.value().to_vec()))
         };
-        Ok((record(META_HEADER)?, record(META_SEAL)?))
+        Ok((record(HEADER)?, record(SEAL)?))
     };
     let (header, seal) = guarded(read).map_err(|error| failure(error, path, Some(first), "read"))?;
-    let damage = |what: &str| JournalError::Damaged {
+    let header = header.ok_or_else(|| JournalError::Damaged {
         path: path.to_owned(),
         position: Some(first),
-        what: what.to_owned(),
-    };
-    let corrupt = |corrupt: Corrupt| damage(corrupt.what);
-    let digest_fails = || damage("a record about the segment does not match its digest");
-    let secret = &medium.identity.secret;
-
-    let bytes = header.ok_or_else(|| damage("it does not say what it is"))?;
-    let mut reader = Reader::new(&bytes);
-    let digest: [u8; 16] = reader.array().map_err(corrupt)?;
-    let body = reader.rest();
-    let version = reader.u8().map_err(corrupt)?;
-    if version > FORMAT_VERSION {
-        return Err(JournalError::NewerFormat {
-            path: path.to_owned(),
-            found: version,
-            supported: FORMAT_VERSION,
-        });
-    }
-    // Asked before the digest, which another store has keyed otherwise.
-    let store = StoreId(reader.array().map_err(corrupt)?);
-    if store != medium.identity.store {
-        return Err(JournalError::ForeignStore {
-            path: path.to_owned(),
-            expected: medium.identity.store,
-            found: store,
-        });
-    }
-    if secret.digest(&[&[META_HEADER], body]) != digest {
-        return Err(digest_fails());
-    }
-    let stored = Position::new(reader.u64().map_err(corrupt)?);
-    if stored != Some(first) {
-        return Err(damage("it was written under another name"));
-    }
-    let header = Header { store, first, previous: ChainHash(reader.array().map_err(corrupt)?) };
-
-    let seal = match seal {
-        None => None,
-        Some(bytes) => {
-            let mut reader = Reader::new(&bytes);
-            let digest: [u8; 16] = reader.array().map_err(corrupt)?;
-            if secret.digest(&[&[META_SEAL], reader.rest()]) != digest {
-                return Err(digest_fails());
-            }
-            let next = Position::new(reader.u64().map_err(corrupt)?);
-            let next = next.ok_or_else(|| damage("its seal names no position"))?;
-            Some(Head { next, chain: ChainHash(reader.array().map_err(corrupt)?) })
-        }
-    };
+        what: "it does not say what it is".to_owned(),
+    })?;
+    let header = Header::decode(&header, &medium.identity, path, first)?;
+    let seal = seal.map(|seal| decode_seal(&seal, &medium.identity.secret, path, first)).transpose()?;
     Ok(Meta { header, seal })
 }

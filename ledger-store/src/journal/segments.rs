@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
-use super::segment::{FileName, Medium, Segment, path_of, prepare, publish};
+use super::record::{FileName, path_of};
+use super::segment::{Medium, Segment, prepare, publish};
 use super::{ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError, Position, check_append};
 use crate::disk::{Disk, temporary_name};
 

@@ -5,7 +5,7 @@ use redb::TableDefinition;
 use super::*;
 use crate::disk::engine::EngineFile;
 use crate::journal::chunk::encode;
-use crate::journal::segment::path_of;
+use crate::journal::record::{SEAL, path_of};
 
 /// A disk with a closed journal of several segments, and what is in it.
 fn closed_journal() -> (SimDisk, Vec<ChunkDraft>) {
@@ -217,4 +217,22 @@ fn a_tail_that_does_not_join_is_noticed_when_it_is_opened() {
     fill(&open(&disk).unwrap(), 2);
     with_rows(&disk, &path, |table| drop(table.remove(1).unwrap()));
     assert!(matches!(open_with(&disk, whole_tail).unwrap_err(), JournalError::Damaged { .. }));
+}
+
+#[test]
+fn a_seal_that_was_taken_out_is_noticed() {
+    let (disk, _) = closed_journal();
+    for path in sealed_segments(&disk) {
+        let disk = disk.copy();
+        let file = EngineFile::open(&disk, &path, 1 << 16).unwrap();
+        let write_txn = file.begin_write().unwrap();
+        let meta = TableDefinition::<u8, &[u8]>::new("meta");
+        write_txn.open_table(meta).unwrap().remove(SEAL).unwrap().unwrap();
+        write_txn.commit().unwrap();
+        file.close().unwrap();
+        match open(&disk).unwrap_err() {
+            JournalError::Damaged { path: named, .. } => assert_eq!(named, path),
+            other => panic!("{other}"),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::disk::{Faults, temporary_name};
-use crate::journal::segment::path_of;
+use crate::journal::record::path_of;
 
 #[test]
 fn after_a_failed_commit_the_outcome_is_unknown_and_nothing_is_appended() {

@@ -5,7 +5,11 @@
 //! arbitrary part: each change is kept, dropped, swapped with another or torn
 //! at 512 bytes, as a seed decides. Equal seeds give equal survivors.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +17,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use self::file::{Change, FileState, Random};
 use super::{Disk, DiskFile, DiskLock, LockOutcome, OpenMode, parent};
-
-/// The part of a write that a disk does as a whole, in bytes.
-const SECTOR_BYTES: usize = 512;
 
 /// What shall go wrong. Operations are counted from 1, over all files.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,40 +66,6 @@ enum Node {
 struct NameChange {
     gone: Option<PathBuf>,
     come: Option<(PathBuf, Node)>,
-}
-
-#[derive(Debug, Default)]
-struct FileState {
-    /// The bytes as programs see them.
-    bytes: Vec<u8>,
-    synced: Vec<u8>,
-    pending: Vec<Change>,
-    /// A sync has failed: what is pending stays so.
-    stuck: bool,
-}
-
-#[derive(Clone, Debug)]
-enum Change {
-    Write { offset: usize, data: Vec<u8> },
-    SetLen(usize),
-}
-
-impl Change {
-    fn apply(&self, bytes: &mut Vec<u8>) {
-        match self {
-            Self::Write { offset, data } => put(bytes, *offset, data),
-            Self::SetLen(len) => bytes.resize(*len, 0),
-        }
-    }
-}
-
-/// Writes `data` at `offset`, extending `bytes` by zeros where needed.
-fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
-    let end = offset + data.len();
-    if bytes.len() < end {
-        bytes.resize(end, 0);
-    }
-    bytes[offset..end].copy_from_slice(data);
 }
 
 impl NameChange {
@@ -240,41 +208,6 @@ impl SimDisk {
             ..State::default()
         };
         Self { state: Arc::new(Mutex::new(copy)) }
-    }
-}
-
-impl FileState {
-    /// The bytes that a power cut leaves.
-    fn survivor(&self, keep_percent: u64, random: &mut Random) -> Vec<u8> {
-        let mut bytes = self.synced.clone();
-        let mut changes: Vec<&Change> = self.pending.iter().collect();
-        if random.percent(50) {
-            for i in 1..changes.len() {
-                if random.percent(25) {
-                    changes.swap(i - 1, i);
-                }
-            }
-        }
-        for change in changes {
-            if !random.percent(keep_percent) {
-                continue;
-            }
-            match change {
-                Change::Write { offset, data } if random.percent(30) => {
-                    // Torn: sectors are counted from the start of the file.
-                    let mut at = 0;
-                    while at < data.len() {
-                        let piece = (SECTOR_BYTES - (offset + at) % SECTOR_BYTES).min(data.len() - at);
-                        if random.percent(50) {
-                            put(&mut bytes, offset + at, &data[at..at + piece]);
-                        }
-                        at += piece;
-                    }
-                }
-                whole => whole.apply(&mut bytes),
-            }
-        }
-        bytes
     }
 }
 
@@ -506,117 +439,5 @@ impl DiskLock for SimLock {}
 impl Drop for SimLock {
     fn drop(&mut self) {
         self.disk.state.lock().locks.remove(&self.path);
-    }
-}
-
-/// `SplitMix64`: small, and good enough to choose what a power cut keeps.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn percent(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn path(name: &str) -> PathBuf {
-        Path::new("data").join(name)
-    }
-
-    fn disk() -> SimDisk {
-        let disk = SimDisk::new();
-        disk.create_dir(Path::new("data")).unwrap();
-        disk.sync_dir(Path::new(".")).unwrap();
-        disk
-    }
-
-    #[test]
-    fn what_was_synced_survives_and_the_rest_may_not() {
-        let disk = disk();
-        let file = disk.open(&path("a"), OpenMode::CreateNew).unwrap();
-        file.write_at(0, b"synced").unwrap();
-        file.sync().unwrap();
-        disk.sync_dir(Path::new("data")).unwrap();
-        file.write_at(6, b" and not").unwrap();
-        let found: BTreeSet<Vec<u8>> =
-            (0..64).map(|seed| disk.after_power_cut(seed).bytes(&path("a")).unwrap()).collect();
-        assert_eq!(found, BTreeSet::from([b"synced".to_vec(), b"synced and not".to_vec()]));
-        assert!(file.sync().is_err(), "the power is off");
-    }
-
-    #[test]
-    fn a_name_needs_a_sync_of_its_directory() {
-        let disk = disk();
-        disk.open(&path("a"), OpenMode::CreateNew).unwrap().sync().unwrap();
-        let found: BTreeSet<bool> =
-            (0..64).map(|seed| disk.after_power_cut(seed).exists(&path("a")).unwrap()).collect();
-        assert_eq!(found, BTreeSet::from([false, true]));
-    }
-
-    #[test]
-    fn writes_are_torn_at_sectors() {
-        let disk = disk();
-        disk.replace(&path("a"), &[0; 2048]).unwrap();
-        disk.open(&path("a"), OpenMode::Existing).unwrap().write_at(100, &[1; 1024]).unwrap();
-        let mut torn = 0;
-        for seed in 0..256 {
-            let bytes = disk.after_power_cut(seed).bytes(&path("a")).unwrap();
-            let kept: Vec<bool> = [100..512, 512..1024, 1024..1124]
-                .map(|range| {
-                    let first = bytes[range.start];
-                    assert!(bytes[range].iter().all(|byte| *byte == first));
-                    first == 1
-                })
-                .to_vec();
-            torn += usize::from(kept.contains(&true) && kept.contains(&false));
-        }
-        assert!(torn > 0);
-    }
-
-    #[test]
-    fn replace_gives_the_old_bytes_or_the_new_ones() {
-        for cut in 1.. {
-            let disk = disk();
-            disk.replace(&path("a"), b"old").unwrap();
-            disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cut), ..Faults::default() });
-            let done = disk.replace(&path("a"), b"new").is_ok();
-            for seed in 0..64 {
-                let bytes = disk.after_power_cut(seed).bytes(&path("a")).unwrap();
-                assert!(bytes == b"new" || (bytes == b"old" && !done), "{bytes:?}");
-            }
-            if done {
-                assert!(cut > 2, "a file and a directory are synced");
-                break;
-            }
-        }
-    }
-
-    #[test]
-    fn after_a_failed_sync_a_second_one_is_worth_nothing() {
-        let disk = disk();
-        disk.replace(&path("a"), b"old").unwrap();
-        disk.set_faults(Faults { fail_sync: Some(disk.syncs() + 1), ..Faults::default() });
-        let file = disk.open(&path("a"), OpenMode::Existing).unwrap();
-        file.write_at(0, b"new").unwrap();
-        file.sync().unwrap_err();
-        file.sync().unwrap();
-        let old = (0..64).filter(|seed| disk.after_power_cut(*seed).bytes(&path("a")).unwrap() == b"old");
-        assert!(old.count() > 0);
     }
 }

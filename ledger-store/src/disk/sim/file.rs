@@ -1,0 +1,97 @@
+//! A file of the simulated disk, and what a power cut leaves of it.
+
+/// The part of a write that a disk does as a whole, in bytes.
+const SECTOR_BYTES: usize = 512;
+
+/// The bytes of a file, synced and not.
+#[derive(Debug, Default)]
+pub(super) struct FileState {
+    /// The bytes as programs see them.
+    pub(super) bytes: Vec<u8>,
+    pub(super) synced: Vec<u8>,
+    pub(super) pending: Vec<Change>,
+    /// A sync has failed: what is pending stays so.
+    pub(super) stuck: bool,
+}
+
+/// A change of a file.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Write { offset: usize, data: Vec<u8> },
+    SetLen(usize),
+}
+
+impl Change {
+    pub(super) fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Write { offset, data } => put(bytes, *offset, data),
+            Self::SetLen(len) => bytes.resize(*len, 0),
+        }
+    }
+}
+
+/// Writes `data` at `offset`, extending `bytes` by zeros where needed.
+fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
+    let end = offset + data.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[offset..end].copy_from_slice(data);
+}
+
+impl FileState {
+    /// The bytes that a power cut leaves.
+    pub(super) fn survivor(&self, keep_percent: u64, random: &mut Random) -> Vec<u8> {
+        let mut bytes = self.synced.clone();
+        let mut changes: Vec<&Change> = self.pending.iter().collect();
+        if random.percent(50) {
+            for i in 1..changes.len() {
+                if random.percent(25) {
+                    changes.swap(i - 1, i);
+                }
+            }
+        }
+        for change in changes {
+            if !random.percent(keep_percent) {
+                continue;
+            }
+            match change {
+                Change::Write { offset, data } if random.percent(30) => {
+                    // Torn: sectors are counted from the start of the file.
+                    let mut at = 0;
+                    while at < data.len() {
+                        let piece = (SECTOR_BYTES - (offset + at) % SECTOR_BYTES).min(data.len() - at);
+                        if random.percent(50) {
+                            put(&mut bytes, offset + at, &data[at..at + piece]);
+                        }
+                        at += piece;
+                    }
+                }
+                whole => whole.apply(&mut bytes),
+            }
+        }
+        bytes
+    }
+}
+
+/// `SplitMix64`: small, and good enough to choose what a power cut keeps.
+#[derive(Debug)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    pub(super) fn percent(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}
