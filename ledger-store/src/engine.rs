@@ -11,19 +11,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use compact_str::CompactString;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use ledger_core::{LedgerName, LedgerOptions, Metadata, TransactionId};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::documents::{LEDGERS, encode_ledger};
-use crate::entry::{Body, DocumentRecord, LedgerBase, Record, find_in_chunk};
+use crate::entry::{Body, DocumentRecord, LedgerBase, Record, find_in_chunk, read_chunk};
 use crate::error::{ReadError, WriteError};
 use crate::flush::{self, Watermark};
+use crate::hashes::{Chains, Hashes};
 use crate::index::{IndexFile, Row};
 use crate::journal::{Identity, Journal, Position, SectionId};
 use crate::options::{Options, Shares, TimeSource};
 use crate::projection::Piece;
 use crate::query::LedgerInfo;
 use crate::read::LedgerReader;
+use crate::recovery::Recovered;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Submission};
 use crate::view::{LedgerHead, View};
 use crate::writer::{Batch, Decided, RecordedTransaction, State, Written};
@@ -68,6 +72,13 @@ const BATCH_BYTES: usize = 2 << 20;
 /// So many flushes may be under way before the writer waits for one.
 const FLUSHES_UNDER_WAY: u64 = 2;
 
+/// The hashing thread may be so many entries behind before the writer waits for it.
+const HASH_LAG_MAX: u64 = 2_000_000;
+/// How much of the journal is hashed at once.
+const HASH_BYTES: usize = 1 << 20;
+/// How long the hashing thread waits before it looks whether it is to end.
+const HASH_WAIT: Duration = Duration::from_millis(200);
+
 /// What the flusher is asked for.
 struct FlushRequest {
     flush: u64,
@@ -106,6 +117,7 @@ pub(crate) struct Engine {
     merge_lock: Mutex<bool>,
     stopping: AtomicBool,
     stopped: Mutex<Option<String>>,
+    pub(crate) hashes: Hashes,
     pub(crate) commits: AtomicU64,
 }
 
@@ -115,9 +127,10 @@ impl Engine {
         index: IndexFile,
         identity: Identity,
         options: &Options,
-        state: State,
-        view: View,
+        recovered: Recovered,
     ) -> Self {
+        let Recovered { state, view, hashed, .. } = recovered;
+        let hashes = Hashes::new(hashed);
         Self {
             journal,
             index,
@@ -139,6 +152,7 @@ impl Engine {
             merge_lock: Mutex::new(false),
             stopping: AtomicBool::new(false),
             stopped: Mutex::new(None),
+            hashes,
             commits: AtomicU64::new(0),
         }
     }
@@ -285,6 +299,10 @@ impl Engine {
             }
         }
         let view = self.view();
+        if view.next.get() > self.hashes.next().get() + HASH_LAG_MAX {
+            let until = Position::new(view.next.get() - HASH_LAG_MAX).unwrap_or(Position::FIRST);
+            self.hashes.wait(until, || self.stopped().is_some());
+        }
         if view.flushed > state.flushed() {
             state.adopt(&view.index, view.flushed);
         }
@@ -524,9 +542,12 @@ impl Engine {
             Some(chunk) => chunk.chain(),
             None => crate::journal::ChainHash::genesis(self.identity.store),
         };
-        let watermark = Watermark { store: self.identity.store, next: through, chain };
+        // First how far, then what: so nothing is missing of what it says.
+        let hashed = self.hashes.next();
+        let hashes = self.hashes.pending();
+        let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
         let installing = self.install.lock();
-        flush::write(&self.index, &merged, heads, watermark)?;
+        flush::write(&self.index, &merged, heads, &hashes, watermark)?;
         drop(merged);
         let snapshot = self.index.snapshot()?;
         let mut slot = self.view.write();
@@ -537,7 +558,55 @@ impl Engine {
         *slot = Arc::new(view);
         drop(slot);
         drop(installing);
+        self.hashes.forget(&hashes);
         Ok(())
+    }
+
+    /// What the hashing thread does until it is stopped.
+    pub(crate) fn hash_loop(&self) {
+        if let Err(error) = self.follow_hashes() {
+            self.stop_writing(&format!("the log cannot be hashed: {error}"));
+        }
+    }
+
+    fn follow_hashes(&self) -> Result<(), ReadError> {
+        let mut chains = Chains::default();
+        let mut readers: HashMap<u32, LedgerReader, RandomState> = HashMap::default();
+        loop {
+            let next = self.hashes.next();
+            let mut view = self.view();
+            while view.next <= next {
+                if self.stopping.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                self.journal.follow(next, HASH_WAIT);
+                view = self.view();
+            }
+            readers.clear();
+            let mut hashed = next;
+            for chunk in self.journal.scan(next, HASH_BYTES)? {
+                if chunk.next() > view.next {
+                    break;
+                }
+                let mut failed = None;
+                read_chunk(&chunk, |record| {
+                    if let Body::Log(log) = &record.body
+                        && failed.is_none()
+                    {
+                        let reader = readers.entry(log.ledger).or_insert_with(|| {
+                            LedgerReader::new(self.journal.clone(), view.clone(), log.ledger)
+                        });
+                        failed = chains.append(&self.hashes, reader, &record).err();
+                    }
+                    Ok(())
+                })?;
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                hashed = chunk.next();
+            }
+            Chains::advance(&self.hashes, hashed);
+        }
     }
 
     /// Makes one piece of several in memory, so that reads look into few; whether there was anything to do.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ledger_core::Timestamp;
+use ledger_core::{Timestamp, WireHash};
 
 use crate::codec::{Corrupt, Reader, put_varint};
 use crate::fingerprint::{Subject, subject_space};
+use crate::hashes::checkpoint_key;
 use crate::index::{Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, VersionRow, write_run};
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
@@ -24,16 +25,19 @@ pub(crate) struct Watermark {
     pub(crate) next: Position,
     /// The chain of the journal before that position.
     pub(crate) chain: ChainHash,
+    /// The checkpoints of wire hashes of entries before this position are in it.
+    pub(crate) hashed: Position,
 }
 
 impl Watermark {
-    /// Layout: format (4 bytes, big-endian), store id, chain, position (varint).
+    /// Layout: format (4 bytes, big-endian), store id, chain, both positions (varints).
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
         out.extend_from_slice(&INDEX_FORMAT.to_be_bytes());
         out.extend_from_slice(&self.store.0);
         out.extend_from_slice(&self.chain.0);
         put_varint(&mut out, self.next.get());
+        put_varint(&mut out, self.hashed.get());
         out
     }
 
@@ -45,7 +49,8 @@ impl Watermark {
         let store = StoreId(reader.array()?);
         let chain = ChainHash(reader.array()?);
         let next = Position::new(reader.varint()?).ok_or(Corrupt { what: "position" })?;
-        Ok(Some(Self { store, next, chain }))
+        let hashed = Position::new(reader.varint()?).ok_or(Corrupt { what: "position" })?;
+        Ok(Some(Self { store, next, chain, hashed }))
     }
 
     /// What an index says of itself; `None` if it is of another format or says nothing.
@@ -91,6 +96,7 @@ pub(crate) fn write(
     index: &IndexFile,
     piece: &Piece,
     heads: &[(u32, LedgerHead)],
+    hashes: &[((u32, u64), WireHash)],
     watermark: Watermark,
 ) -> Result<(), IndexError> {
     let mut write = index.begin_write(Commit::Durable)?;
@@ -106,6 +112,12 @@ pub(crate) fn write(
     write_accounts(&write, piece)?;
     write_heads(&write, heads)?;
     write_documents(&write, piece)?;
+    if !hashes.is_empty() {
+        let mut table = write.table(tables::HASHES)?;
+        for ((ledger, log), hash) in hashes {
+            table.put(&checkpoint_key(*ledger, *log), hash.as_bytes())?;
+        }
+    }
     write.table(tables::ABOUT)?.put(ABOUT_KEY, &watermark.encode())?;
     write.commit()
 }

@@ -10,6 +10,7 @@ mod entry;
 mod error;
 mod fingerprint;
 mod flush;
+mod hashes;
 mod index;
 mod journal;
 mod lookup;

@@ -82,19 +82,32 @@ pub(crate) fn standing(
     }
 }
 
-/// The state and the view as they are after the last entry of the journal, and how many entries were replayed.
+/// What opening found out.
+pub(crate) struct Recovered {
+    /// The writer's state after the last entry of the journal.
+    pub(crate) state: State,
+    /// What readers see.
+    pub(crate) view: View,
+    /// Wire hashes of entries before this position have their checkpoints.
+    pub(crate) hashed: Position,
+    /// How many entries the index did not hold.
+    pub(crate) replayed: u64,
+}
+
+/// Replays what the index lacks.
 pub(crate) fn recover(
     journal: &Arc<dyn Journal>,
     index: &IndexFile,
     identity: &Identity,
     shares: Shares,
     next: Position,
-) -> Result<(State, View, u64), OpenError> {
+) -> Result<Recovered, OpenError> {
     let snapshot = index.snapshot()?;
     let fingerprints = Fingerprints::new(&identity.secret);
     let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares.accounts);
     load_ledgers(&snapshot, &mut state)?;
     let mut view = View { next, index: snapshot, flushed: 0, pieces: Vec::new(), heads: Heads::default() };
+    let hashed = Watermark::read(&view.index)?.map_or(Position::FIRST, |watermark| watermark.hashed);
     state.begin_replay();
     let mut replayed = 0;
     loop {
@@ -124,12 +137,12 @@ pub(crate) fn recover(
         set_heads(&mut state, &mut view);
         view.push(state.flush, rows.seal());
         if view.bytes_of(state.flush) >= shares.memtable {
-            flush_now(&mut state, &mut view, index, identity, &**journal)?;
+            flush_now(&mut state, &mut view, index, identity, &**journal, hashed)?;
         }
     }
     set_heads(&mut state, &mut view);
     state.end_replay();
-    Ok((state, view, replayed))
+    Ok(Recovered { state, view, hashed, replayed })
 }
 
 /// How much of the journal is read at once.
@@ -147,6 +160,7 @@ fn flush_now(
     index: &IndexFile,
     identity: &Identity,
     journal: &dyn Journal,
+    hashed: Position,
 ) -> Result<(), OpenError> {
     let pieces: Vec<Arc<Piece>> = view.pieces.iter().map(|piece| piece.piece.clone()).collect();
     let last = Position::new(view.next.get() - 1).expect("something was replayed");
@@ -154,8 +168,8 @@ fn flush_now(
     let chain = chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
     let heads: Vec<(u32, LedgerHead)> =
         state.ledgers.iter().map(|ledger| (ledger.head.info.id, ledger.head.clone())).collect();
-    let watermark = Watermark { store: identity.store, next: view.next, chain };
-    flush::write(index, &Piece::merge(&pieces), &heads, watermark)?;
+    let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
+    flush::write(index, &Piece::merge(&pieces), &heads, &[], watermark)?;
     while crate::index::maintain(index, &|| false)? {}
     let flushed = state.begin_flush();
     view.index = index.snapshot()?;

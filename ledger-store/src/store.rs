@@ -139,10 +139,11 @@ impl Store {
         if let Some((index, next)) = usable {
             // An index that cannot be read is no reason to refuse: the journal has everything.
             match recovery::recover(&journal, &index, directory.identity(), shares, next) {
-                Ok((state, view, replayed)) => {
+                Ok(recovered) => {
                     let identity = directory.identity().clone();
-                    let engine = Engine::new(journal, index, identity, options, state, view);
-                    return Ok(Self::start(engine, Some(directory), Opening { replayed, rebuilt: None }));
+                    let opening = Opening { replayed: recovered.replayed, rebuilt: None };
+                    let engine = Engine::new(journal, index, identity, options, recovered);
+                    return Ok(Self::start(engine, Some(directory), opening));
                 }
                 Err(error) => rebuilt = Some(error.to_string()),
             }
@@ -153,9 +154,10 @@ impl Store {
         let index = open(true).map_err(|reason| OpenError::Io { reason })?;
         disk.sync_dir(&directory.index_dir()).map_err(io)?;
         let identity = directory.identity().clone();
-        let (state, view, replayed) = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
-        let engine = Engine::new(journal, index, identity, options, state, view);
-        Ok(Self::start(engine, Some(directory), Opening { replayed, rebuilt }))
+        let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
+        let opening = Opening { replayed: recovered.replayed, rebuilt };
+        let engine = Engine::new(journal, index, identity, options, recovered);
+        Ok(Self::start(engine, Some(directory), opening))
     }
 
     /// A store in memory: everything but durable. For tests and trials.
@@ -175,10 +177,10 @@ impl Store {
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let index = IndexFile::create(redb::backends::InMemoryBackend::new(), index_options)
             .expect("memory takes what is written");
-        let (state, view, replayed) = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)
+        let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)
             .expect("there is nothing to recover");
-        let engine = Engine::new(journal, index, identity, options, state, view);
-        Self::start(engine, None, Opening { replayed, rebuilt: None })
+        let engine = Engine::new(journal, index, identity, options, recovered);
+        Self::start(engine, None, Opening { replayed: 0, rebuilt: None })
     }
 
     fn start(engine: Engine, directory: Option<DataDirectory>, opening: Opening) -> Self {
@@ -194,6 +196,7 @@ impl Store {
         }
         spawn("ledger-flusher", Engine::flush_loop);
         spawn("ledger-merger", Engine::merge_loop);
+        spawn("ledger-hasher", Engine::hash_loop);
         let inner = Inner { engine, threads: Mutex::new(threads), _directory: directory, opening };
         Self { inner: Arc::new(inner) }
     }
@@ -306,6 +309,8 @@ impl Store {
     /// Writes everything that gathered in memory into the index, so that the next opening has nothing to
     /// replay. What was acknowledged is durable without it.
     pub fn flush(&self) {
+        let engine = &self.inner.engine;
+        engine.hashes.wait(engine.view().next, || engine.stopped().is_some());
         self.inner.engine.flush_what_gathered();
         self.inner.engine.wait_for_flushes();
     }
