@@ -7,7 +7,9 @@ use ledger_core::{Timestamp, WireHash};
 use crate::codec::{Corrupt, Reader, put_varint};
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
-use crate::index::{Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, VersionRow, write_run};
+use crate::index::{
+    Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, VersionRow, write_run,
+};
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
 use crate::projection::{AccountPage, HoldingPage, PAGE_PLACES, Piece, StoredAccount, page_key};
@@ -83,7 +85,8 @@ impl Counters {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(bytes);
-        let (next_log, next_transaction, transactions) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let (next_log, next_transaction, transactions) =
+            (reader.varint()?, reader.varint()?, reader.varint()?);
         let (accounts, holdings) = (reader.varint_u32()?, reader.varint_u32()?);
         let (assets, keys) = (reader.varint_u32()?, reader.varint_u32()?);
         let last_date = Timestamp::from_micros(i64::from_be_bytes(reader.array()?));
@@ -150,10 +153,9 @@ fn write_holdings(write: &IndexWrite, piece: &Piece) -> Result<(), IndexError> {
         let made = new.next_if(|new| (new.ledger, new.holding) == (ledger, holding));
         let identity = match made {
             Some(new) => (new.account, new.asset),
-            None => page
-                .identity(holding)
-                .map_err(page_error(tables::HOLDINGS))?
-                .ok_or_else(|| IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" }))?,
+            None => page.identity(holding).map_err(page_error(tables::HOLDINGS))?.ok_or_else(|| {
+                IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" })
+            })?,
         };
         page.put(holding, identity, row.ordinal, (&row.input, &row.output), row.displaced.as_deref());
     }

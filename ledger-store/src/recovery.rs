@@ -123,8 +123,10 @@ pub(crate) fn recover(
                     return Ok(());
                 }
                 replayed += 1;
-                let applied = original_of(&record, &state, &view, &rows, &**journal, chunk)
-                    .and_then(|original| state.apply(&record, &Hints { original, ..Hints::default() }, &mut rows));
+                let applied =
+                    original_of(&record, &state, &view, &rows, &**journal, chunk).and_then(|original| {
+                        state.apply(&record, &Hints { original, ..Hints::default() }, &mut rows)
+                    });
                 failed = applied.err();
                 Ok(())
             })
@@ -165,7 +167,8 @@ fn flush_now(
     let pieces: Vec<Arc<Piece>> = view.pieces.iter().map(|piece| piece.piece.clone()).collect();
     let last = Position::new(view.next.get() - 1).expect("something was replayed");
     let chain = journal.read(last).map_err(ReadError::from)?.map(|chunk| chunk.chain());
-    let chain = chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
+    let chain =
+        chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
     let heads: Vec<(u32, LedgerHead)> =
         state.ledgers.iter().map(|ledger| (ledger.head.info.id, ledger.head.clone())).collect();
     let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
@@ -215,7 +218,9 @@ fn original_of(
         Some(chunk) => find_in_chunk(chunk, position)?,
         None => None,
     };
-    let Some(Record { body: Body::Log(LogRecord { event: Event::Transaction(transaction), .. }), .. }) = found else {
+    let Some(Record { body: Body::Log(LogRecord { event: Event::Transaction(transaction), .. }), .. }) =
+        found
+    else {
         return Err(Corrupt { what: "transaction that is not where it should be" }.into());
     };
     state.metadata_of(log.ledger, &transaction.metadata).map(Some)
@@ -236,7 +241,8 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
     for (info, section) in ledgers {
         let id = info.id;
         let counters = index.get(tables::HEADS, &id.to_be_bytes())?;
-        let counters = counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
+        let counters =
+            counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
         let counters = Counters::decode(&counters).map_err(ReadError::from)?;
         state.put_ledger(info, section, || counters);
         let head = &state.ledger(id).head;

@@ -188,8 +188,13 @@ impl View {
 
     /// One table at this moment.
     pub(crate) fn table<R: Row>(&self, rows: impl Fn(&Piece) -> &Arc<[R]>) -> TableView<R> {
-        let pieces =
-            self.pieces.iter().map(|piece| rows(&piece.piece)).filter(|rows| !rows.is_empty()).cloned().collect();
+        let pieces = self
+            .pieces
+            .iter()
+            .map(|piece| rows(&piece.piece))
+            .filter(|rows| !rows.is_empty())
+            .cloned()
+            .collect();
         TableView::new(pieces, self.index.clone())
     }
 }

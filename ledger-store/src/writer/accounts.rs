@@ -70,7 +70,8 @@ impl AccountState {
     }
 
     fn bytes(&self) -> usize {
-        let spilled = if self.holdings.spilled() { self.holdings.len() * size_of::<HoldingState>() } else { 0 };
+        let spilled =
+            if self.holdings.spilled() { self.holdings.len() * size_of::<HoldingState>() } else { 0 };
         let address = if self.address.is_heap_allocated() { self.address.len() } else { 0 };
         let document = match &self.document {
             DocumentState::Stored | DocumentState::Plain(_) => 0,
@@ -136,7 +137,8 @@ impl AccountTable {
 
     /// Changes the account at a place, which the flush with this number will hold.
     pub(crate) fn change(&mut self, place: Place, flush: u64) -> &mut AccountState {
-        let account = self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let account =
+            self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
         account.changed_in = flush;
         account
     }
@@ -183,7 +185,8 @@ impl AccountTable {
 
     /// Keeps a document that was read: no change.
     pub(crate) fn set_document(&mut self, place: Place, document: AccountDocument) {
-        let account = self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let account =
+            self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
         let before = account.bytes();
         account.document = DocumentState::Loaded(Box::new(document));
         self.heap_bytes = (self.heap_bytes + account.bytes()).saturating_sub(before);
@@ -191,7 +194,8 @@ impl AccountTable {
 
     /// Changes a document that was loaded. The caller says which flush will hold it, by [`Self::change`].
     pub(crate) fn edit_document(&mut self, place: Place, edit: impl FnOnce(&mut AccountDocument)) {
-        let account = self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let account =
+            self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
         let before = account.bytes();
         if let DocumentState::Loaded(document) = &mut account.document {
             edit(document);
@@ -222,7 +226,8 @@ impl AccountTable {
             return;
         }
         let live_bytes = |table: &Self| {
-            (table.slots.len() - table.free.len()) * (size_of::<Option<AccountState>>() + 5) + table.heap_bytes
+            (table.slots.len() - table.free.len()) * (size_of::<Option<AccountState>>() + 5)
+                + table.heap_bytes
         };
         let target = self.bytes_max - self.bytes_max / 16;
         let mut steps = 2 * self.slots.len();

@@ -186,7 +186,8 @@ impl State {
         self.begin_replay();
         let accounts = &self.accounts;
         if let Some(by_number) = &mut self.by_number {
-            by_number.extend(accounts.iter().map(|(place, account)| ((account.ledger, account.account), place)));
+            by_number
+                .extend(accounts.iter().map(|(place, account)| ((account.ledger, account.account), place)));
         }
     }
 
@@ -200,7 +201,9 @@ impl State {
         let mut metadata = ledger_core::Metadata::with_capacity(record.len());
         for (key, value) in record {
             let text = match key {
-                crate::entry::NameRef::Known(id) => keys.text(*id).ok_or_else(|| missing("a metadata key"))?,
+                crate::entry::NameRef::Known(id) => {
+                    keys.text(*id).ok_or_else(|| missing("a metadata key"))?
+                }
                 crate::entry::NameRef::New(_, text) | crate::entry::NameRef::Inline(text) => (*text).into(),
             };
             metadata.insert(text, super::apply::value_of(*value));
@@ -266,7 +269,13 @@ impl State {
         self.load(hash, ledger, account, stored)
     }
 
-    fn load(&mut self, hash: u64, ledger: u32, account: u32, stored: StoredAccount) -> Result<Place, ReadError> {
+    fn load(
+        &mut self,
+        hash: u64,
+        ledger: u32,
+        account: u32,
+        stored: StoredAccount,
+    ) -> Result<Place, ReadError> {
         let mut holdings = SmallVec::with_capacity(stored.holdings.len());
         for (asset, holding) in &stored.holdings {
             let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
