@@ -71,6 +71,10 @@ struct Queue {
 const BATCH_BYTES: usize = 2 << 20;
 /// With less than this waiting, nothing is decided ahead of the flush that is under way.
 const PIPELINE_BYTES: usize = 256 << 10;
+/// So many pieces of about one size are merged in the background. Many at once: each row is then copied seldom.
+const MERGE_FAN_IN: usize = 16;
+/// For so many commands at once the accounts are looked up ahead, so that their cache misses overlap.
+const WARM_COMMANDS: usize = 16;
 /// So many flushes may be under way before the writer waits for one.
 const FLUSHES_UNDER_WAY: u64 = 2;
 
@@ -361,7 +365,7 @@ impl Engine {
         for (ledger, head) in heads {
             view.heads.set(ledger, head);
         }
-        let crowded = view.pieces.len() > 12;
+        let crowded = view.pieces.len() > MERGE_FAN_IN;
         *slot = Arc::new(view);
         drop(slot);
         if crowded {
@@ -436,7 +440,17 @@ impl Engine {
         let mut outcomes = Vec::with_capacity(requests.len());
         let mut refused = false;
         let mut failed = None;
-        for request in requests {
+        let mut requests = requests.into_iter();
+        let mut until_warm = 0;
+        while let Some(request) = {
+            if until_warm == 0 {
+                let ahead = requests.as_slice();
+                state.warm(ledger, &ahead[..ahead.len().min(WARM_COMMANDS)]);
+                until_warm = WARM_COMMANDS;
+            }
+            until_warm -= 1;
+            requests.next()
+        } {
             if refused && atomicity != Atomicity::Independent {
                 outcomes.push(PendingOutcome::Cancelled);
                 continue;
@@ -559,8 +573,6 @@ impl Engine {
             .filter(|piece| piece.flush <= flush)
             .map(|piece| piece.piece.clone())
             .collect();
-        let merged = Piece::merge(&pieces);
-        drop(pieces);
         drop(view);
         let last = Position::new(through.get() - 1);
         let chain = match last.map(|last| self.journal.read(last)).transpose()?.flatten() {
@@ -572,8 +584,8 @@ impl Engine {
         let hashes = self.hashes.pending();
         let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
         let installing = self.install.lock();
-        flush::write(&self.index, &merged, heads, &hashes, watermark)?;
-        drop(merged);
+        flush::write(&self.index, &pieces, heads, &hashes, watermark)?;
+        drop(pieces);
         let snapshot = self.index.snapshot()?;
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
@@ -637,7 +649,7 @@ impl Engine {
     /// Makes one piece of several in memory, so that reads look into few; whether there was anything to do.
     fn merge_pieces(&self) -> bool {
         let view = self.view();
-        let Some((from, to)) = view.due_merge(|_| true) else { return false };
+        let Some((from, to)) = view.due_merge(MERGE_FAN_IN, |_| true) else { return false };
         let parts = view.pieces_between(from, to);
         drop(view);
         let merged = Piece::merge(&parts);

@@ -172,7 +172,7 @@ fn flush_now(
     let heads: Vec<(u32, LedgerHead)> =
         state.ledgers.iter().map(|ledger| (ledger.head.info.id, ledger.head.clone())).collect();
     let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
-    flush::write(index, &Piece::merge(&pieces), &heads, &[], watermark)?;
+    flush::write(index, &pieces, &heads, &[], watermark)?;
     while crate::index::maintain(index, &|| false)? {}
     let flushed = state.begin_flush();
     view.index = index.snapshot()?;
