@@ -25,7 +25,7 @@ use crate::projection::Piece;
 use crate::query::LedgerInfo;
 use crate::read::LedgerReader;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Submission};
-use crate::view::{LedgerHead, View};
+use crate::view::{Directory, LedgerHead, View};
 use crate::writer::{Batch, Decided, RecordedTransaction, State, Written};
 
 /// Something to write.
@@ -89,6 +89,8 @@ pub(crate) struct Engine {
     pub(crate) index: IndexFile,
     pub(crate) identity: Identity,
     pub(crate) clock: Arc<dyn TimeSource>,
+    /// The numbers of ledgers by name, which the writer fills.
+    pub(crate) directory: Directory,
     shares: Shares,
     flush_interval: Duration,
     view: RwLock<Arc<View>>,
@@ -123,6 +125,7 @@ impl Engine {
             index,
             identity,
             clock: options.clock.clone(),
+            directory: state.directory.clone(),
             shares: options.shares(),
             flush_interval: options.flush_interval,
             view: RwLock::new(Arc::new(view)),

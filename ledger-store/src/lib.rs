@@ -28,6 +28,7 @@ mod manifest;
 pub use error::{OpenError, ReadError, WriteError};
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;
+pub use read::{LedgerView, Snapshot};
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 

@@ -7,14 +7,14 @@ use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_core::{
-    AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload, Metadata, Posting,
-    Postings, Reference, Target, Transaction, TransactionId, Volumes,
+    AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload,
+    Metadata, Posting, Postings, Reference, Target, Transaction, TransactionId, Volumes,
 };
 
 use crate::codec::Corrupt;
 use crate::entry::{
-    AddressRef, Body, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
-    find_in_chunk,
+    AddressRef, Body, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord, TransactionRecord,
+    ValueRef, find_in_chunk,
 };
 use crate::error::ReadError;
 use crate::journal::{Chunk, Journal, Position};
@@ -41,6 +41,9 @@ pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, &'a st
 
 /// Addresses of accounts that are not published yet, by number.
 type Made<'a> = &'a dyn Fn(u32) -> Option<CompactString>;
+
+/// Most addresses that a reader remembers.
+const ADDRESSES_MAX: usize = 65_536;
 
 /// Reads one ledger. Not shared between threads: it remembers what it has looked up.
 pub(crate) struct LedgerReader {
@@ -86,7 +89,12 @@ impl LedgerReader {
             }
         };
         let address = parse_address(&text.ok_or_else(|| missing("an account"))?)?;
-        self.addresses.borrow_mut().insert(account, address.clone());
+        let mut addresses = self.addresses.borrow_mut();
+        if addresses.len() >= ADDRESSES_MAX {
+            addresses.clear();
+        }
+        addresses.insert(account, address.clone());
+        drop(addresses);
         Ok(address)
     }
 
@@ -126,7 +134,8 @@ impl LedgerReader {
         let Body::Log(log) = &record.body else { return Err(Corrupt { what: "entry without a log" }.into()) };
         let idempotency = match &log.idempotency {
             Some(idempotency) => Some(Idempotency {
-                key: IdempotencyKey::parse(idempotency.key).map_err(|_| Corrupt { what: "idempotency key" })?,
+                key: IdempotencyKey::parse(idempotency.key)
+                    .map_err(|_| Corrupt { what: "idempotency key" })?,
                 hash: idempotency.hash.into(),
             }),
             None => None,
@@ -157,7 +166,8 @@ impl LedgerReader {
                     None => {
                         let mut account_metadata = Vec::with_capacity(record.account_metadata.len());
                         for (account, metadata) in &record.account_metadata {
-                            account_metadata.push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
+                            account_metadata
+                                .push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
                         }
                         LogPayload::NewTransaction { transaction, account_metadata, effective_volumes }
                     }
@@ -193,12 +203,17 @@ impl LedgerReader {
             inserted_at: log.date,
             updated_at: log.date,
             reverted_at: None,
-            post_commit_volumes: self.holding_volumes(record, record.holdings.iter().map(|holding| &holding.after))?,
+            post_commit_volumes: self
+                .holding_volumes(record, record.holdings.iter().map(|holding| &holding.after))?,
         })
     }
 
     /// What a decision needs of a recorded transaction. `made` knows the accounts that are not published yet.
-    pub(crate) fn recorded(&self, record: &Record<'_>, made: Made<'_>) -> Result<RecordedTransaction, ReadError> {
+    pub(crate) fn recorded(
+        &self,
+        record: &Record<'_>,
+        made: Made<'_>,
+    ) -> Result<RecordedTransaction, ReadError> {
         let Body::Log(LogRecord { event: Event::Transaction(transaction), .. }) = &record.body else {
             return Err(Corrupt { what: "entry that is no transaction" }.into());
         };
@@ -239,6 +254,24 @@ impl LedgerReader {
         }
         all.sort_unstable_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
         Ok(all)
+    }
+
+    /// The holdings that a transaction touches: each one's number, with its totals right after it.
+    pub(crate) fn touched(
+        &self,
+        record: &TransactionRecord<'_>,
+    ) -> Result<Vec<(u32, HoldingVolumes)>, ReadError> {
+        let mut touched = Vec::with_capacity(record.holdings.len());
+        for holding in &record.holdings {
+            let volumes = HoldingVolumes {
+                account: self.address_of(&holding.account, &|_| None)?,
+                asset: self.asset_of(&holding.asset)?,
+                volumes: holding.after.clone(),
+            };
+            touched.push((holding.holding, volumes));
+        }
+        touched.sort_unstable_by(|(_, a), (_, b)| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
+        Ok(touched)
     }
 
     fn target(&self, target: &TargetRecord<'_>) -> Result<Target, ReadError> {
@@ -293,12 +326,28 @@ impl LedgerReader {
         let mut key = Vec::with_capacity(4 + address.len());
         key.extend_from_slice(&self.ledger.to_be_bytes());
         key.extend_from_slice(address.as_bytes());
-        let found = self.view.index.read(tables::ADDRESSES, &key, |number| Ok(number.try_into().map(u32::from_be_bytes)))?;
+        let found = self
+            .view
+            .index
+            .read(tables::ADDRESSES, &key, |number| Ok(number.try_into().map(u32::from_be_bytes)))?;
         match found {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
             Some(Err(_)) => Err(Corrupt { what: "number of an account" }.into()),
         }
+    }
+
+    /// The holding of an asset in an account, if there is one.
+    pub(crate) fn holding(&self, account: u32, asset: u32) -> Result<Option<u32>, ReadError> {
+        for piece in &self.view.pieces {
+            if let Some(made) = piece.piece.holdings_of(self.ledger, account).find(|made| made.asset == asset)
+            {
+                return Ok(Some(made.holding));
+            }
+        }
+        let find = |page: &[u8]| Ok(AccountPage::find_holding(page, account, asset));
+        let found = self.view.index.read(tables::ACCOUNTS, &page_key(self.ledger, account), find)?;
+        Ok(found.transpose()?.flatten())
     }
 
     /// Asset and number of every holding of an account, ascending by asset number.
