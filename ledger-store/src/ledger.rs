@@ -10,7 +10,7 @@ use ledger_core::{
 
 use crate::error::{ReadError, WriteError};
 use crate::query::{Account, Expand};
-use crate::snapshot::LedgerView;
+use crate::read::LedgerView;
 use crate::store::Store;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 
