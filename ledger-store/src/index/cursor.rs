@@ -86,20 +86,27 @@ pub(crate) fn merge_pieces<R: Row>(pieces: &[Arc<[R]>]) -> Arc<[R]> {
             heap.push(row.key(), source);
         }
     }
-    let mut merged: Vec<R> = Vec::with_capacity(rests.iter().map(|rest| rest.len()).sum());
-    while let Some(source) = heap.first() {
-        let Some((row, rest)) = rests[source].split_first() else {
-            break;
-        };
-        match merged.last_mut() {
-            Some(last) if row.supersedes(last) => *last = row.clone(),
-            _ => merged.push(row.clone()),
-        }
+    let count = rests.iter().map(|rest| rest.len()).sum();
+    let mut next = || {
+        let source = heap.first()?;
+        let (row, rest) = rests[source].split_first()?;
         rests[source] = rest;
         heap.replace_first(rest.first().map(Row::key));
+        Some(row)
+    };
+    if R::SUPERSEDES || R::LINKED {
+        let mut merged: Vec<R> = Vec::with_capacity(count);
+        while let Some(row) = next() {
+            match merged.last_mut() {
+                Some(last) if row.supersedes(last) => *last = row.clone(),
+                _ => merged.push(row.clone()),
+            }
+        }
+        link_all(&mut merged);
+        return merged.into();
     }
-    link_all(&mut merged);
-    merged.into()
+    // The number of rows is known, so they are written where they stay.
+    (0..count).map(|_| next().expect("the heap has as many rows as the pieces").clone()).collect()
 }
 
 /// A source that was not looked at yet.
@@ -111,7 +118,7 @@ pub(super) enum Unopened<R> {
 /// The rows between two keys in one source.
 enum Source<R: Row> {
     Piece { rows: Arc<[R]>, start: usize, end: usize },
-    Run(RunCursor<R>),
+    Run(Box<RunCursor<R>>),
 }
 
 impl<R: Row> Source<R> {
@@ -242,8 +249,9 @@ impl<R: Row> RunCursor<R> {
             Direction::Descending => cursor.blocks = range(&run.first)?,
             // The block in which `from` would stand begins before it, so it is found by itself.
             Direction::Ascending => {
-                let (rows, next) = block_at::<R, _>(snapshot, run, &from_bytes, |block| block.rows())?;
-                cursor.keep(rows);
+                let (rows, next) =
+                    block_at::<R, _>(snapshot, run, &from_bytes, |block| block.rows_in(&from, &to))?;
+                cursor.rows = rows.into_iter();
                 if let Some(next) = next.filter(|next| *next <= to_bytes) {
                     cursor.blocks = range(&next)?;
                     cursor.link = Link::Begins(next);
@@ -251,17 +259,6 @@ impl<R: Row> RunCursor<R> {
             }
         }
         Ok(Some(cursor))
-    }
-
-    /// Keeps the rows within the bounds.
-    fn keep(&mut self, mut rows: Vec<R>) {
-        let end = rows.partition_point(|row| row.key() <= self.to);
-        rows.truncate(end);
-        let start = rows.partition_point(|row| row.key() < self.from);
-        self.rows = rows.into_iter();
-        if start > 0 {
-            self.rows.nth(start - 1);
-        }
     }
 
     #[inline]
@@ -294,7 +291,7 @@ impl<R: Row> RunCursor<R> {
             };
             load::<R, _>(key.value(), stored.value(), |block| {
                 let first = KeyBytes::from_slice(BlockKey::first_of(key.value()))?;
-                Ok((first, block.next_key(), block.rows()?))
+                Ok((first, block.next_key(), block.rows_in(&self.from, &self.to)?))
             })
         })?;
         let to = KeyBytes::of::<R>(&self.to);
@@ -322,7 +319,7 @@ impl<R: Row> RunCursor<R> {
         if is_last {
             self.blocks = None;
         }
-        self.keep(rows);
+        self.rows = rows.into_iter();
         Ok(())
     }
 }
@@ -404,7 +401,7 @@ impl<R: Row> Cursor<R> {
                     return Ok(());
                 }
                 match RunCursor::open(&self.snapshot, &run, self.from, self.to, self.direction)? {
-                    Some(cursor) => Source::Run(cursor),
+                    Some(cursor) => Source::Run(Box::new(cursor)),
                     None => return Ok(()),
                 }
             }
