@@ -1,6 +1,9 @@
 //! Reading several sorted sources as one, forward and back.
 
+use std::ops::Bound;
 use std::sync::Arc;
+
+use redb::ReadableTable;
 
 use super::block::Block;
 use super::file::{IndexError, IndexSnapshot, RawRange, shield, storage, verified};
@@ -206,10 +209,12 @@ pub(super) fn block_at<R: Row, T>(
     use_block: impl FnOnce(Block<'_, R>) -> Result<T, crate::codec::Corrupt>,
 ) -> Result<(T, Option<KeyBytes>), IndexError> {
     shield("reading a block", || {
-        let (from, to) = (BlockKey::new(run.id, &run.first), BlockKey::new(run.id, key));
-        let mut range =
-            snapshot.blocks(R::TABLE).range::<&[u8]>(from.as_slice()..=to.as_slice()).map_err(storage)?;
-        let Some((stored_key, stored)) = range.next_back().transpose().map_err(storage)? else {
+        let place = BlockKey::new(run.id, key);
+        let mut cursor =
+            snapshot.blocks(R::TABLE).upper_bound(Bound::Included(place.as_slice())).map_err(storage)?;
+        let entry = cursor.prev().map_err(storage)?;
+        let entry = entry.filter(|(stored_key, _)| stored_key.value().starts_with(&run.id.to_be_bytes()));
+        let Some((stored_key, stored)) = entry else {
             return Err(damaged::<R>("a block is missing"));
         };
         let (next, result) = load::<R, _>(stored_key.value(), stored.value(), |block| {
