@@ -294,7 +294,9 @@ mod tests {
 
     fn build(keys: &[ProbeKey]) -> (Vec<ProbeKey>, Vec<Box<[Line]>>) {
         let mut builder = FilterBuilder::default();
-        keys.iter().for_each(|key| builder.add(*key));
+        for key in keys {
+            builder.add(*key);
+        }
         builder.finish();
         let pages = builder.take_pages().into_iter().filter(|page| page.0 != FENCES);
         let pages = pages.map(|(_, bytes)| match decode_page(&bytes) {
@@ -326,7 +328,7 @@ mod tests {
 
     #[test]
     fn dense_keys_are_as_good_as_random_ones() {
-        let keys: Vec<ProbeKey> = (0..50_000).map(|number| (7 << 32 | number * 2, 0)).collect();
+        let keys: Vec<ProbeKey> = (0..50_000).map(|number| ((7 << 32) + number * 2, 0)).collect();
         let filter = build(&keys);
         assert!(keys.iter().all(|key| contains(&filter, *key)));
         let wrong = keys.iter().filter(|key| contains(&filter, (key.0 + 1, 0))).count();
