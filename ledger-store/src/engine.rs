@@ -327,7 +327,9 @@ impl Engine {
             self.hashes.wait(until, || self.stopped().is_some());
         }
         if view.flushed > state.flushed() {
-            state.adopt(&view.index, view.flushed);
+            if let Err(error) = state.adopt(&view.index, view.flushed) {
+                self.stop_writing(&error.to_string());
+            }
         }
         state.evict();
     }

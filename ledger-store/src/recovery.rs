@@ -104,7 +104,7 @@ pub(crate) fn recover(
 ) -> Result<Recovered, OpenError> {
     let snapshot = index.snapshot()?;
     let fingerprints = Fingerprints::new(&identity.secret);
-    let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares.accounts);
+    let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
     load_ledgers(&snapshot, &mut state)?;
     let mut view = View { next, index: snapshot, flushed: 0, pieces: Vec::new(), heads: Heads::default() };
     let hashed = Watermark::read(&view.index)?.map_or(Position::FIRST, |watermark| watermark.hashed);
@@ -178,7 +178,7 @@ fn flush_now(
     view.index = index.snapshot()?;
     view.flushed = flushed;
     view.pieces.clear();
-    state.adopt(&view.index, flushed);
+    state.adopt(&view.index, flushed)?;
     state.evict_replayed();
     Ok(())
 }

@@ -231,7 +231,13 @@ impl Store {
     pub fn snapshot(&self) -> Snapshot {
         let engine = &self.inner.engine;
         let fingerprints = Fingerprints::new(&engine.identity.secret);
-        Snapshot::new(engine.journal.clone(), engine.view(), engine.directory.clone(), fingerprints, engine.hashes.clone())
+        Snapshot::new(
+            engine.journal.clone(),
+            engine.view(),
+            engine.directory.clone(),
+            fingerprints,
+            engine.hashes.clone(),
+        )
     }
 
     /// A secret of this store with which a server authenticates cursors. It is the same each time the store is
