@@ -82,19 +82,32 @@ pub(crate) fn standing(
     }
 }
 
-/// The state and the view as they are after the last entry of the journal, and how many entries were replayed.
+/// What opening found out.
+pub(crate) struct Recovered {
+    /// The writer's state after the last entry of the journal.
+    pub(crate) state: State,
+    /// What readers see.
+    pub(crate) view: View,
+    /// Wire hashes of entries before this position have their checkpoints.
+    pub(crate) hashed: Position,
+    /// How many entries the index did not hold.
+    pub(crate) replayed: u64,
+}
+
+/// Replays what the index lacks.
 pub(crate) fn recover(
     journal: &Arc<dyn Journal>,
     index: &IndexFile,
     identity: &Identity,
     shares: Shares,
     next: Position,
-) -> Result<(State, View, u64), OpenError> {
+) -> Result<Recovered, OpenError> {
     let snapshot = index.snapshot()?;
     let fingerprints = Fingerprints::new(&identity.secret);
     let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares.accounts);
     load_ledgers(&snapshot, &mut state)?;
     let mut view = View { next, index: snapshot, flushed: 0, pieces: Vec::new(), heads: Heads::default() };
+    let hashed = Watermark::read(&view.index)?.map_or(Position::FIRST, |watermark| watermark.hashed);
     state.begin_replay();
     let mut replayed = 0;
     loop {
@@ -110,8 +123,10 @@ pub(crate) fn recover(
                     return Ok(());
                 }
                 replayed += 1;
-                let applied = original_of(&record, &state, &view, &rows, &**journal, chunk)
-                    .and_then(|original| state.apply(&record, &Hints { original, ..Hints::default() }, &mut rows));
+                let applied =
+                    original_of(&record, &state, &view, &rows, &**journal, chunk).and_then(|original| {
+                        state.apply(&record, &Hints { original, ..Hints::default() }, &mut rows)
+                    });
                 failed = applied.err();
                 Ok(())
             })
@@ -124,12 +139,12 @@ pub(crate) fn recover(
         set_heads(&mut state, &mut view);
         view.push(state.flush, rows.seal());
         if view.bytes_of(state.flush) >= shares.memtable {
-            flush_now(&mut state, &mut view, index, identity, &**journal)?;
+            flush_now(&mut state, &mut view, index, identity, &**journal, hashed)?;
         }
     }
     set_heads(&mut state, &mut view);
     state.end_replay();
-    Ok((state, view, replayed))
+    Ok(Recovered { state, view, hashed, replayed })
 }
 
 /// How much of the journal is read at once.
@@ -147,15 +162,17 @@ fn flush_now(
     index: &IndexFile,
     identity: &Identity,
     journal: &dyn Journal,
+    hashed: Position,
 ) -> Result<(), OpenError> {
     let pieces: Vec<Arc<Piece>> = view.pieces.iter().map(|piece| piece.piece.clone()).collect();
     let last = Position::new(view.next.get() - 1).expect("something was replayed");
     let chain = journal.read(last).map_err(ReadError::from)?.map(|chunk| chunk.chain());
-    let chain = chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
+    let chain =
+        chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
     let heads: Vec<(u32, LedgerHead)> =
         state.ledgers.iter().map(|ledger| (ledger.head.info.id, ledger.head.clone())).collect();
-    let watermark = Watermark { store: identity.store, next: view.next, chain };
-    flush::write(index, &Piece::merge(&pieces), &heads, watermark)?;
+    let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
+    flush::write(index, &pieces, &heads, &[], watermark)?;
     while crate::index::maintain(index, &|| false)? {}
     let flushed = state.begin_flush();
     view.index = index.snapshot()?;
@@ -201,7 +218,9 @@ fn original_of(
         Some(chunk) => find_in_chunk(chunk, position)?,
         None => None,
     };
-    let Some(Record { body: Body::Log(LogRecord { event: Event::Transaction(transaction), .. }), .. }) = found else {
+    let Some(Record { body: Body::Log(LogRecord { event: Event::Transaction(transaction), .. }), .. }) =
+        found
+    else {
         return Err(Corrupt { what: "transaction that is not where it should be" }.into());
     };
     state.metadata_of(log.ledger, &transaction.metadata).map(Some)
@@ -222,7 +241,8 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
     for (info, section) in ledgers {
         let id = info.id;
         let counters = index.get(tables::HEADS, &id.to_be_bytes())?;
-        let counters = counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
+        let counters =
+            counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
         let counters = Counters::decode(&counters).map_err(ReadError::from)?;
         state.put_ledger(info, section, || counters);
         let head = &state.ledger(id).head;

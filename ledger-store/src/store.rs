@@ -104,17 +104,23 @@ impl Store {
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let open = |new: bool| -> Result<IndexFile, String> {
             let backend = backend(&*disk, &index_path, new).map_err(|error| error.to_string())?;
-            let opened =
-                if new { IndexFile::create(backend, index_options) } else { IndexFile::open(backend, index_options) };
+            let opened = if new {
+                IndexFile::create(backend, index_options)
+            } else {
+                IndexFile::open(backend, index_options)
+            };
             opened.map_err(|error| error.to_string())
         };
-        let io = |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
+        let io =
+            |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
         let mut rebuilt = None;
         let usable = if disk.exists(&index_path).map_err(io)? {
             match open(false) {
                 Ok(index) => {
                     let snapshot = index.snapshot().map_err(|error| error.to_string());
-                    match snapshot.map(|snapshot| recovery::standing(&snapshot, &*journal, directory.identity())) {
+                    match snapshot
+                        .map(|snapshot| recovery::standing(&snapshot, &*journal, directory.identity()))
+                    {
                         Ok(Ok(Standing::Usable(next))) => Some((index, next)),
                         Ok(Ok(Standing::Foreign(why))) => {
                             rebuilt = Some(why.to_owned());
@@ -141,10 +147,11 @@ impl Store {
         if let Some((index, next)) = usable {
             // An index that cannot be read is no reason to refuse: the journal has everything.
             match recovery::recover(&journal, &index, directory.identity(), shares, next) {
-                Ok((state, view, replayed)) => {
+                Ok(recovered) => {
                     let identity = directory.identity().clone();
-                    let engine = Engine::new(journal, index, identity, options, state, view);
-                    return Ok(Self::start(engine, Some(directory), Opening { replayed, rebuilt: None }));
+                    let opening = Opening { replayed: recovered.replayed, rebuilt: None };
+                    let engine = Engine::new(journal, index, identity, options, recovered);
+                    return Ok(Self::start(engine, Some(directory), opening));
                 }
                 Err(error) => rebuilt = Some(error.to_string()),
             }
@@ -155,9 +162,10 @@ impl Store {
         let index = open(true).map_err(|reason| OpenError::Io { reason })?;
         disk.sync_dir(&directory.index_dir()).map_err(io)?;
         let identity = directory.identity().clone();
-        let (state, view, replayed) = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
-        let engine = Engine::new(journal, index, identity, options, state, view);
-        Ok(Self::start(engine, Some(directory), Opening { replayed, rebuilt }))
+        let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
+        let opening = Opening { replayed: recovered.replayed, rebuilt };
+        let engine = Engine::new(journal, index, identity, options, recovered);
+        Ok(Self::start(engine, Some(directory), opening))
     }
 
     /// A store in memory: everything but durable. For tests and trials.
@@ -177,10 +185,10 @@ impl Store {
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let index = IndexFile::create(redb::backends::InMemoryBackend::new(), index_options)
             .expect("memory takes what is written");
-        let (state, view, replayed) = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)
+        let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)
             .expect("there is nothing to recover");
-        let engine = Engine::new(journal, index, identity, options, state, view);
-        Self::start(engine, None, Opening { replayed, rebuilt: None })
+        let engine = Engine::new(journal, index, identity, options, recovered);
+        Self::start(engine, None, Opening { replayed: 0, rebuilt: None })
     }
 
     fn start(engine: Engine, directory: Option<DataDirectory>, opening: Opening) -> Self {
@@ -196,6 +204,7 @@ impl Store {
         }
         spawn("ledger-flusher", Engine::flush_loop);
         spawn("ledger-merger", Engine::merge_loop);
+        spawn("ledger-hasher", Engine::hash_loop);
         let inner = Inner { engine, threads: Mutex::new(threads), _directory: directory, opening };
         Self { inner: Arc::new(inner) }
     }
@@ -222,7 +231,7 @@ impl Store {
     pub fn snapshot(&self) -> Snapshot {
         let engine = &self.inner.engine;
         let fingerprints = Fingerprints::new(&engine.identity.secret);
-        Snapshot::new(engine.journal.clone(), engine.view(), engine.directory.clone(), fingerprints)
+        Snapshot::new(engine.journal.clone(), engine.view(), engine.directory.clone(), fingerprints, engine.hashes.clone())
     }
 
     /// A secret of this store with which a server authenticates cursors. It is the same each time the store is
@@ -297,7 +306,7 @@ impl Store {
                 Answer::Ledger(_) => unreachable!("outcomes are the answer to a submission"),
             }));
         };
-        self.inner.engine.submit(Work::Apply(submission), bytes, false, Box::new(done));
+        self.inner.engine.submit(Work::Apply(submission), bytes, Box::new(done));
     }
 
     fn run(&self, work: Work, bytes: usize) -> Result<Answer, WriteError> {
@@ -307,8 +316,7 @@ impl Store {
             *filled.answer.lock() = Some(answer);
             filled.ready.notify_one();
         };
-        self.inner.engine.submit(work, bytes, true, Box::new(done));
-        self.inner.engine.try_lead();
+        self.inner.engine.submit_here(work, bytes, Box::new(done));
         let mut answer = slot.answer.lock();
         loop {
             if let Some(answer) = answer.take() {
@@ -326,6 +334,8 @@ impl Store {
     /// Writes everything that gathered in memory into the index, so that the next opening has nothing to
     /// replay. What was acknowledged is durable without it.
     pub fn flush(&self) {
+        let engine = &self.inner.engine;
+        engine.hashes.wait(engine.view().next, || engine.stopped().is_some());
         self.inner.engine.flush_what_gathered();
         self.inner.engine.wait_for_flushes();
     }
@@ -383,7 +393,9 @@ impl From<DirectoryError> for OpenError {
     fn from(error: DirectoryError) -> Self {
         match error {
             DirectoryError::InUse { path, holder } => Self::Locked { path, holder },
-            DirectoryError::NotAStore { path, found } => Self::NotAStore { path, reason: format!("it has {found}") },
+            DirectoryError::NotAStore { path, found } => {
+                Self::NotAStore { path, reason: format!("it has {found}") }
+            }
             DirectoryError::NewerFormat { found, supported, .. } => Self::NewerFormat { found, supported },
             error @ (DirectoryError::Missing { .. } | DirectoryError::Damaged { .. }) => {
                 Self::Damaged { reason: error.to_string() }

@@ -5,13 +5,23 @@ use ledger_core::{HashChain, LogEntry, WireHash};
 use super::session::Session;
 use crate::error::ReadError;
 use crate::index::Way;
+use crate::journal::Position;
+
+/// So many entries that are not hashed yet a read hashes itself; beyond that it waits.
+const HASH_AHEAD: u64 = 4_096;
 
 impl Session {
-    /// The hash of the entry before a log id: what the chain of the next is made of; `None` before the first.
-    fn hash_before(&self, log: u64) -> Result<Option<WireHash>, ReadError> {
-        let mut chain = HashChain::after(None);
-        self.extend_chain(&mut chain, self.head.info.first_id.get(), log)?;
-        Ok(chain.last())
+    /// The chain right before a log id.
+    fn chain_before(&self, log: u64) -> Result<HashChain, ReadError> {
+        let ledger = self.ledger();
+        if let Some(last) = log.checked_sub(1)
+            && let Some(row) = self.logs().last_in((ledger, 0), (ledger, last))?
+            && let Some(needed) = Position::new(row.position.saturating_sub(HASH_AHEAD))
+        {
+            // Behind a burst of writes the checkpoints may lag.
+            self.hashes.wait(needed, || false);
+        }
+        self.hashes.chain_before(&self.reader, log)
     }
 
     /// Adds the entries from one log id up to but without another.
@@ -26,10 +36,10 @@ impl Session {
     }
 
     /// The hashes of entries that ascend by id.
-    pub(crate) fn hashes(&self, entries: &[&LogEntry]) -> Result<Vec<WireHash>, ReadError> {
+    pub(crate) fn hashes_of(&self, entries: &[&LogEntry]) -> Result<Vec<WireHash>, ReadError> {
         let Some(first) = entries.first() else { return Ok(Vec::new()) };
         let mut next = first.id.get();
-        let mut chain = HashChain::after(self.hash_before(next)?);
+        let mut chain = self.chain_before(next)?;
         let mut hashes = Vec::with_capacity(entries.len());
         for entry in entries {
             self.extend_chain(&mut chain, next, entry.id.get())?;

@@ -154,7 +154,7 @@ impl Session {
         let mut order: Vec<usize> = (0..logs.len()).collect();
         order.sort_unstable_by_key(|place| logs[*place].entry.id);
         let entries: Vec<&LogEntry> = order.iter().map(|place| &logs[*place].entry).collect();
-        let hashes = self.hashes(&entries)?;
+        let hashes = self.hashes_of(&entries)?;
         for (place, hash) in order.into_iter().zip(hashes) {
             logs[place].hash = Some(*hash.as_bytes());
         }

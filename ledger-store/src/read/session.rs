@@ -10,6 +10,7 @@ use super::limits::{Meter, ReadLimits};
 use super::reader::LedgerReader;
 use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
+use crate::hashes::Hashes;
 use crate::index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TableView, TermRow, TransactionRow,
     VersionRow,
@@ -23,6 +24,7 @@ pub(crate) struct Session {
     pub(crate) reader: LedgerReader,
     pub(crate) head: LedgerHead,
     pub(crate) fingerprints: Fingerprints,
+    pub(crate) hashes: Arc<Hashes>,
     pub(crate) meter: Rc<Meter>,
     history: OnceCell<TableView<HistoryRow>>,
     displaced: OnceCell<TableView<DisplacedRow>>,
@@ -36,11 +38,17 @@ pub(crate) struct Session {
 
 impl Session {
     /// A session of a reader whose ledger has this head.
-    pub(crate) fn new(reader: LedgerReader, head: LedgerHead, fingerprints: Fingerprints) -> Self {
+    pub(crate) fn new(
+        reader: LedgerReader,
+        head: LedgerHead,
+        fingerprints: Fingerprints,
+        hashes: Arc<Hashes>,
+    ) -> Self {
         Self {
             reader,
             head,
             fingerprints,
+            hashes,
             meter: Rc::new(Meter::start(ReadLimits::DEFAULT)),
             history: OnceCell::new(),
             displaced: OnceCell::new(),

@@ -13,6 +13,7 @@ use super::reader::LedgerReader;
 use super::session::Session;
 use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
+use crate::hashes::Hashes;
 use crate::journal::Journal;
 use crate::query::{
     Account, AccountQuery, Balances, BalancesQuery, Direction, Expand, LedgerInfo, LogQuery, LogView, Page,
@@ -31,6 +32,7 @@ pub struct Snapshot {
     view: Arc<View>,
     directory: Directory,
     fingerprints: Fingerprints,
+    hashes: Arc<Hashes>,
 }
 
 impl Snapshot {
@@ -40,8 +42,9 @@ impl Snapshot {
         view: Arc<View>,
         directory: Directory,
         fingerprints: Fingerprints,
+        hashes: Arc<Hashes>,
     ) -> Self {
-        Self { journal, view, directory, fingerprints }
+        Self { journal, view, directory, fingerprints, hashes }
     }
 
     /// A part of the list of ledgers that a filter selects, by number.
@@ -86,6 +89,7 @@ impl Snapshot {
             view: self.view.clone(),
             head,
             fingerprints: self.fingerprints.clone(),
+            hashes: self.hashes.clone(),
         })
     }
 }
@@ -100,12 +104,13 @@ pub struct LedgerView {
     view: Arc<View>,
     head: LedgerHead,
     fingerprints: Fingerprints,
+    hashes: Arc<Hashes>,
 }
 
 impl LedgerView {
     fn session(&self) -> Session {
         let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), self.head.info.id);
-        Session::new(reader, self.head.clone(), self.fingerprints.clone())
+        Session::new(reader, self.head.clone(), self.fingerprints.clone(), self.hashes.clone())
     }
 
     /// The ledger.

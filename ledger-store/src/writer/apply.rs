@@ -58,7 +58,11 @@ impl State {
         }
     }
 
-    fn apply_document(&mut self, document: &DocumentRecord<'_>, rows: &mut PieceBuilder) -> Result<(), ReadError> {
+    fn apply_document(
+        &mut self,
+        document: &DocumentRecord<'_>,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
         if let (LEDGERS, Some(value)) = (document.collection, document.value) {
             let (info, section) = decode_ledger(document.key, value)?;
             let first = info.first_id.get();
@@ -108,7 +112,14 @@ impl State {
             }
             Event::SetMetadata { target: TargetRecord::Account(account), metadata } => {
                 let metadata = self.take_metadata(ledger, metadata)?;
-                self.set_account_metadata(log, account, hints.located.first(), &metadata, &mut touched, (position, rows))?;
+                self.set_account_metadata(
+                    log,
+                    account,
+                    hints.located.first(),
+                    &metadata,
+                    &mut touched,
+                    (position, rows),
+                )?;
             }
             Event::DeleteMetadata { target: TargetRecord::Account(account), key } => {
                 let key = self.take_key(ledger, key)?;
@@ -199,7 +210,8 @@ impl State {
             }
             let account = self.accounts.change(place, flush);
             let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
-            let state = &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
+            let state =
+                &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
             let (mut is_source, mut is_destination) = (false, false);
             for posting in &transaction.moves {
                 is_source |= posting.source as usize == at;
@@ -239,7 +251,9 @@ impl State {
         if !transaction.metadata.is_empty() {
             let space = subject_space(ledger, Subject::Transaction);
             for (key, value) in &transaction.metadata {
-                let term = self.with_key(ledger, key, |state, key| state.fingerprints.term(space, key, text_of(*value)))?;
+                let term = self.with_key(ledger, key, |state, key| {
+                    state.fingerprints.term(space, key, text_of(*value))
+                })?;
                 rows.terms.push(TermRow { space, term, id, position, present: true });
             }
         }
@@ -501,7 +515,8 @@ impl State {
             }
             NameRef::Inline(text) => Ok(then(self, text)),
             NameRef::Known(id) => {
-                let text = self.ledger(ledger).head.keys.text(*id).ok_or(Corrupt { what: "number of a key" })?;
+                let text =
+                    self.ledger(ledger).head.keys.text(*id).ok_or(Corrupt { what: "number of a key" })?;
                 Ok(then(self, &text))
             }
         }

@@ -1,0 +1,157 @@
+//! The wire hashes of logs: a projection of its own, off the way to an acknowledgement.
+//!
+//! A thread follows the journal and keeps a checkpoint of each ledger's chain every so many entries. Whoever
+//! asks for a hash starts at the checkpoint before it and computes the few that follow.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use ledger_core::{HashChain, HashLogs, WireHash};
+use parking_lot::{Condvar, Mutex};
+
+use crate::codec::Corrupt;
+use crate::entry::{Body, Record};
+use crate::error::ReadError;
+use crate::index::Way;
+use crate::journal::Position;
+use crate::lookup::tables;
+use crate::read::LedgerReader;
+
+/// A checkpoint is kept after so many entries of a ledger.
+const CHECKPOINT_ENTRIES: u32 = 256;
+/// Chains of so many ledgers are kept going; beyond that all are begun anew from their checkpoints.
+const CHAINS_MAX: usize = 4_096;
+
+/// Checkpoints that are not in the index yet, and how far the thread is.
+pub(crate) struct Hashes {
+    pending: Mutex<BTreeMap<(u32, u64), WireHash>>,
+    next: Mutex<Position>,
+    advanced: Condvar,
+}
+
+/// The key of a checkpoint in its table.
+pub(crate) fn checkpoint_key(ledger: u32, log: u64) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..4].copy_from_slice(&ledger.to_be_bytes());
+    key[4..].copy_from_slice(&log.to_be_bytes());
+    key
+}
+
+impl Hashes {
+    /// Nothing is hashed yet of what follows `next`; what is before it is found by its checkpoints.
+    pub(crate) fn new(next: Position) -> Self {
+        Self { pending: Mutex::default(), next: Mutex::new(next), advanced: Condvar::new() }
+    }
+
+    /// Everything before this position is hashed.
+    pub(crate) fn next(&self) -> Position {
+        *self.next.lock()
+    }
+
+    /// Waits until everything before `until` is hashed, or `stopped` says so.
+    pub(crate) fn wait(&self, until: Position, stopped: impl Fn() -> bool) {
+        let mut next = self.next.lock();
+        while *next < until && !stopped() {
+            self.advanced.wait_for(&mut next, std::time::Duration::from_millis(100));
+        }
+    }
+
+    /// The checkpoints that the index does not have.
+    pub(crate) fn pending(&self) -> Vec<((u32, u64), WireHash)> {
+        self.pending.lock().iter().map(|(place, hash)| (*place, *hash)).collect()
+    }
+
+    /// Forgets checkpoints that the index has now.
+    pub(crate) fn forget(&self, flushed: &[((u32, u64), WireHash)]) {
+        let mut pending = self.pending.lock();
+        for (place, _) in flushed {
+            pending.remove(place);
+        }
+    }
+
+    /// The chain of a ledger right before the log `before`, and the id of the first that may follow it.
+    pub(crate) fn chain_before(&self, reader: &LedgerReader, before: u64) -> Result<HashChain, ReadError> {
+        let ledger = reader.ledger;
+        let (mut chain, from) = match self.checkpoint(reader, before)? {
+            Some((log, hash)) => (HashChain::after(Some(hash)), log + 1),
+            None => (HashChain::after(None), 0),
+        };
+        let Some(last) = before.checked_sub(1).filter(|last| *last >= from) else { return Ok(chain) };
+        let logs = reader.view.table(|piece| &piece.logs);
+        for row in logs.cursor((ledger, from), (ledger, last), Way::Ascending) {
+            let position = Position::new(row?.position).ok_or(Corrupt { what: "position" })?;
+            chain.append(&reader.entry(position)?);
+        }
+        Ok(chain)
+    }
+
+    /// The last checkpoint at a log before `before`.
+    fn checkpoint(&self, reader: &LedgerReader, before: u64) -> Result<Option<(u64, WireHash)>, ReadError> {
+        let ledger = reader.ledger;
+        let recent =
+            self.pending.lock().range((ledger, 0)..(ledger, before)).next_back().map(|(at, h)| (at.1, *h));
+        if recent.is_some() {
+            return Ok(recent);
+        }
+        let (from, to) = (checkpoint_key(ledger, 0), checkpoint_key(ledger, before));
+        let bounds = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
+        let Some(mut range) = reader.view.index.range(tables::HASHES, bounds.0, bounds.1)? else {
+            return Ok(None);
+        };
+        let Some(found) = range.next_back() else { return Ok(None) };
+        let (key, value) = found?;
+        let corrupt = Corrupt { what: "checkpoint of a hash chain" };
+        let (_, log) = key.split_first_chunk::<4>().ok_or(corrupt)?;
+        let log = u64::from_be_bytes(log.try_into().map_err(|_| corrupt)?);
+        let hash: [u8; 32] = value.as_slice().try_into().map_err(|_| corrupt)?;
+        Ok(Some((log, WireHash::from_bytes(hash))))
+    }
+}
+
+/// The chains that the thread keeps going.
+#[derive(Default)]
+pub(crate) struct Chains(HashMap<u32, Chain, RandomState>);
+
+struct Chain {
+    hashes: HashChain,
+    since_checkpoint: u32,
+}
+
+impl Chains {
+    /// Hashes an entry of a ledger that keeps hashes.
+    pub(crate) fn append(
+        &mut self,
+        hashes: &Hashes,
+        reader: &LedgerReader,
+        record: &Record<'_>,
+    ) -> Result<(), ReadError> {
+        let Body::Log(log) = &record.body else { return Ok(()) };
+        if reader.head()?.info.features.hash_logs == HashLogs::Disabled {
+            return Ok(());
+        }
+        if self.0.len() >= CHAINS_MAX && !self.0.contains_key(&log.ledger) {
+            self.0.clear();
+        }
+        let chain = match self.0.entry(log.ledger) {
+            hashbrown::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            hashbrown::hash_map::Entry::Vacant(entry) => {
+                entry.insert(Chain { hashes: hashes.chain_before(reader, log.log)?, since_checkpoint: 0 })
+            }
+        };
+        let hash = chain.hashes.append(&reader.log_entry(record)?);
+        chain.since_checkpoint += 1;
+        if chain.since_checkpoint >= CHECKPOINT_ENTRIES {
+            chain.since_checkpoint = 0;
+            hashes.pending.lock().insert((log.ledger, log.log), hash);
+        }
+        Ok(())
+    }
+
+    /// Says that everything before `next` is hashed.
+    pub(crate) fn advance(hashes: &Hashes, next: Position) {
+        *hashes.next.lock() = next;
+        hashes.advanced.notify_all();
+    }
+}
