@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use ledger_core::model::Model;
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CompactString, CreateTransaction, FirstId, LedgerName, LedgerOptions,
-    Metadata, MetadataValue, Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Target, Timestamp,
+    AccountAddress, Amount, Asset, Command, CompactString, CreateTransaction, Features, FirstId, LedgerName, LedgerOptions,
+    Metadata, MetadataValue, Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Switch, Target, Timestamp,
     TransactionId,
 };
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, TimeSource};
@@ -96,7 +96,9 @@ impl World {
             let name = LedgerName::parse(name).expect("a name");
             let options = LedgerOptions { first_id, ..LedgerOptions::default() };
             store.create_ledger(name.clone(), options.clone()).expect("a new ledger");
-            assert!(model.create(&name, options));
+            // Entries do not carry effective volumes yet; reads compute them.
+            let features = Features { effective_volumes: Switch::Off, ..options.features };
+            assert!(model.create(&name, LedgerOptions { features, ..options }));
             ledgers.push(name);
         }
         Self { store, model, ledgers, dice: Dice::new(seed), now, clock, options, place }
