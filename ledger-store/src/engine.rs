@@ -100,7 +100,7 @@ pub(crate) struct Engine {
     pub(crate) index: IndexFile,
     pub(crate) identity: Identity,
     pub(crate) clock: Arc<dyn TimeSource>,
-    shares: Shares,
+    pub(crate) shares: Shares,
     flush_interval: Duration,
     view: RwLock<Arc<View>>,
     decider: Mutex<State>,

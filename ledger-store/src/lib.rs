@@ -22,6 +22,7 @@ mod read;
 mod recovery;
 mod store;
 mod submission;
+mod verify;
 mod view;
 mod writer;
 mod manifest;
@@ -31,6 +32,7 @@ pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
+pub use verify::{VerifyError, VerifyReport, Violation, ViolationCode};
 
 /// A disk that tests control: feature `testing` only, and no part of the
 /// stable interface.

@@ -22,6 +22,7 @@ use crate::journal::Position;
 use crate::lookup::{self, missing};
 use crate::projection::StoredAccount;
 use crate::query::LedgerInfo;
+use crate::verify::{Violation, ViolationCode};
 use crate::view::{Counters, Directory, LedgerHead};
 
 /// A ledger as the writer knows it.
@@ -89,6 +90,9 @@ pub(crate) struct State {
     index: StoredState,
     /// Where accounts are by number; only while entries are replayed.
     by_number: Option<HashMap<(u32, u32), Place, RandomState>>,
+    /// What is wrong with the entries applied so far; only while entries are replayed, since what was just
+    /// decided is right by construction.
+    pub(crate) audit: Option<Vec<Violation>>,
     pub(crate) undo: Option<Undo>,
 }
 
@@ -136,6 +140,7 @@ impl State {
             flush,
             index: StoredState::new(index, flushed),
             by_number: None,
+            audit: None,
             undo: None,
         }
     }
@@ -166,11 +171,21 @@ impl State {
     /// Entries are replayed from now on: accounts are found by number.
     pub(crate) fn begin_replay(&mut self) {
         self.by_number = Some(HashMap::with_hasher(RandomState::default()));
+        self.audit.get_or_insert_default();
     }
 
     /// Replaying is over.
     pub(crate) fn end_replay(&mut self) {
         self.by_number = None;
+        self.audit = None;
+    }
+
+    /// Notes that a replayed entry breaks a rule.
+    pub(crate) fn report(&mut self, code: ViolationCode, ledger: u32, position: u64, detail: String) {
+        let name = self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| ledger.head.info.name.clone());
+        if let Some(audit) = &mut self.audit {
+            audit.push(Violation { code, ledger: name, position: Some(position), detail });
+        }
     }
 
     /// Makes room, between submissions.
