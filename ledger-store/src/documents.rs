@@ -62,7 +62,8 @@ fn read_metadata(reader: &mut Reader<'_>) -> Result<Metadata, Corrupt> {
         let key = read_text(reader)?;
         let json = reader.u8()?;
         let text = read_text(reader)?;
-        let value = if json == 0 { MetadataValue::Text(text.into()) } else { MetadataValue::Json(text.into()) };
+        let value =
+            if json == 0 { MetadataValue::Text(text.into()) } else { MetadataValue::Json(text.into()) };
         metadata.insert(key, value);
     }
     Ok(metadata)

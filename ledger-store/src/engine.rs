@@ -69,6 +69,12 @@ struct Queue {
 
 /// A batch takes no more commands when it holds this many bytes of entries.
 const BATCH_BYTES: usize = 2 << 20;
+/// With less than this waiting, nothing is decided ahead of the flush that is under way.
+const PIPELINE_BYTES: usize = 256 << 10;
+/// So many pieces of about one size are merged in the background. Many at once: each row is then copied seldom.
+const MERGE_FAN_IN: usize = 16;
+/// For so many commands at once the accounts are looked up ahead, so that their cache misses overlap.
+const WARM_COMMANDS: usize = 16;
 /// So many flushes may be under way before the writer waits for one.
 const FLUSHES_UNDER_WAY: u64 = 2;
 
@@ -173,38 +179,48 @@ impl Engine {
 
     // The queue.
 
-    /// Queues work; `done` is called once, by the thread that committed it.
-    pub(crate) fn submit(&self, work: Work, bytes: usize, wait: bool, done: Done) {
+    /// Queues work and leaves it to the writers. `done` is called once, by the thread that committed it; with
+    /// [`WriteError::Busy`] at once if there is no room.
+    pub(crate) fn submit(&self, work: Work, bytes: usize, done: Done) {
+        self.push(Job { work, bytes, done }, false);
+        self.wake_writer();
+    }
+
+    /// Queues work, waiting for room, and commits it on the calling thread if nobody else writes just now:
+    /// that saves handing it over. Else the writers do.
+    pub(crate) fn submit_here(&self, work: Work, bytes: usize, done: Done) {
+        self.push(Job { work, bytes, done }, true);
+        match self.decider.try_lock() {
+            Some(state) => self.lead(state),
+            None => self.wake_writer(),
+        }
+    }
+
+    fn wake_writer(&self) {
+        if self.queue.lock().idle_writers > 0 {
+            self.queued.notify_one();
+        }
+    }
+
+    fn push(&self, job: Job, wait: bool) {
         let mut queue = self.queue.lock();
         loop {
             if queue.closed {
                 drop(queue);
                 let reason = self.stopped().unwrap_or_else(|| "it is closing".to_owned());
-                return done(Err(WriteError::Stopped { reason }));
+                return (job.done)(Err(WriteError::Stopped { reason }));
             }
-            if queue.bytes == 0 || queue.bytes + bytes <= self.shares.queue {
+            if queue.bytes == 0 || queue.bytes + job.bytes <= self.shares.queue {
                 break;
             }
             if !wait {
                 drop(queue);
-                return done(Err(WriteError::Busy));
+                return (job.done)(Err(WriteError::Busy));
             }
             self.room.wait(&mut queue);
         }
-        queue.bytes += bytes;
-        queue.jobs.push_back(Job { work, bytes, done });
-        let wake = queue.idle_writers > 0;
-        drop(queue);
-        if wake {
-            self.queued.notify_one();
-        }
-    }
-
-    /// Commits work on the calling thread if nobody else writes just now; else leaves it to the writers.
-    pub(crate) fn try_lead(&self) {
-        if let Some(state) = self.decider.try_lock() {
-            self.lead(state);
-        }
+        queue.bytes += job.bytes;
+        queue.jobs.push_back(job);
     }
 
     /// What a writer thread does until the queue is closed and empty.
@@ -247,12 +263,16 @@ impl Engine {
 
     /// Takes what waits, decides it, makes it durable, publishes it, answers.
     fn lead(&self, mut state: MutexGuard<'_, State>) {
+        // A short queue gains nothing from being decided while another batch is flushed: what comes until then
+        // would need a flush of its own. So the turn is awaited first, and then all that came is taken.
+        let is_short = self.queue.lock().bytes < PIPELINE_BYTES;
+        let mut turn = is_short.then(|| self.committer.lock());
         let jobs = self.take_jobs();
         if jobs.is_empty() {
             return;
         }
         if let Some(reason) = self.stopped() {
-            drop(state);
+            drop((turn, state));
             for job in jobs {
                 (job.done)(Err(WriteError::Stopped { reason: reason.clone() }));
             }
@@ -263,12 +283,12 @@ impl Engine {
         let mut batch = Batch::new(state.next, state.flush);
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let answer = self.decide(&mut state, job.work, now, &mut batch);
+            let answer = self.decide(&mut state, job.work, now, &mut batch, turn.is_some());
             answers.push((job.done, answer));
         }
         let heads: Vec<(u32, LedgerHead)> =
             batch.ledgers.iter().map(|ledger| (*ledger, state.ledger(*ledger).head.clone())).collect();
-        let turn = self.committer.lock();
+        let turn = turn.take().unwrap_or_else(|| self.committer.lock());
         drop(state);
         let committed = self.commit(batch, heads);
         drop(turn);
@@ -345,7 +365,7 @@ impl Engine {
         for (ledger, head) in heads {
             view.heads.set(ledger, head);
         }
-        let crowded = view.pieces.len() > 12;
+        let crowded = view.pieces.len() > MERGE_FAN_IN;
         *slot = Arc::new(view);
         drop(slot);
         if crowded {
@@ -360,9 +380,13 @@ impl Engine {
         work: Work,
         now: ledger_core::Timestamp,
         batch: &mut Batch,
+        is_my_turn: bool,
     ) -> Result<Pending, WriteError> {
         match work {
-            Work::Apply(submission) => self.decide_submission(state, submission, now, batch).map(Pending::Outcomes),
+            Work::Apply(submission) => {
+                let written = WrittenHere { engine: self, is_my_turn };
+                self.decide_submission(state, submission, now, batch, &written).map(Pending::Outcomes)
+            }
             Work::CreateLedger(name, options) => {
                 if state.ledger_number(&name).is_some() {
                     return Err(WriteError::LedgerExists);
@@ -405,6 +429,7 @@ impl Engine {
         submission: Submission,
         now: ledger_core::Timestamp,
         batch: &mut Batch,
+        written: &WrittenHere<'_>,
     ) -> Result<Vec<PendingOutcome>, WriteError> {
         let Submission { ledger, requests, atomicity, mode, detail } = submission;
         let ledger = state.ledger_number(&ledger).ok_or(WriteError::LedgerNotFound)?;
@@ -415,12 +440,22 @@ impl Engine {
         let mut outcomes = Vec::with_capacity(requests.len());
         let mut refused = false;
         let mut failed = None;
-        for request in requests {
+        let mut requests = requests.into_iter();
+        let mut until_warm = 0;
+        while let Some(request) = {
+            if until_warm == 0 {
+                let ahead = requests.as_slice();
+                state.warm(ledger, &ahead[..ahead.len().min(WARM_COMMANDS)]);
+                until_warm = WARM_COMMANDS;
+            }
+            until_warm -= 1;
+            requests.next()
+        } {
             if refused && atomicity != Atomicity::Independent {
                 outcomes.push(PendingOutcome::Cancelled);
                 continue;
             }
-            let outcome = match state.execute(ledger, request, now, detail, batch, &WrittenHere(self)) {
+            let outcome = match state.execute(ledger, request, now, detail, batch, written) {
                 Ok(Decided::Done(receipt)) => PendingOutcome::Done(receipt),
                 Ok(Decided::Replay(position)) => PendingOutcome::Replay { ledger, position, detail },
                 Ok(Decided::Refused(rejection)) => {
@@ -532,10 +567,12 @@ impl Engine {
             std::thread::yield_now();
         }
         let view = self.view();
-        let pieces: Vec<Arc<Piece>> =
-            view.pieces.iter().filter(|piece| piece.flush <= flush).map(|piece| piece.piece.clone()).collect();
-        let merged = Piece::merge(&pieces);
-        drop(pieces);
+        let pieces: Vec<Arc<Piece>> = view
+            .pieces
+            .iter()
+            .filter(|piece| piece.flush <= flush)
+            .map(|piece| piece.piece.clone())
+            .collect();
         drop(view);
         let last = Position::new(through.get() - 1);
         let chain = match last.map(|last| self.journal.read(last)).transpose()?.flatten() {
@@ -547,8 +584,8 @@ impl Engine {
         let hashes = self.hashes.pending();
         let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
         let installing = self.install.lock();
-        flush::write(&self.index, &merged, heads, &hashes, watermark)?;
-        drop(merged);
+        flush::write(&self.index, &pieces, heads, &hashes, watermark)?;
+        drop(pieces);
         let snapshot = self.index.snapshot()?;
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
@@ -612,7 +649,7 @@ impl Engine {
     /// Makes one piece of several in memory, so that reads look into few; whether there was anything to do.
     fn merge_pieces(&self) -> bool {
         let view = self.view();
-        let Some((from, to)) = view.due_merge(|_| true) else { return false };
+        let Some((from, to)) = view.due_merge(MERGE_FAN_IN, |_| true) else { return false };
         let parts = view.pieces_between(from, to);
         drop(view);
         let merged = Piece::merge(&parts);
@@ -694,7 +731,12 @@ impl Engine {
     }
 }
 
-fn put_ledger(state: &mut State, info: &LedgerInfo, section: u32, batch: &mut Batch) -> Result<(), WriteError> {
+fn put_ledger(
+    state: &mut State,
+    info: &LedgerInfo,
+    section: u32,
+    batch: &mut Batch,
+) -> Result<(), WriteError> {
     let value = encode_ledger(info, section);
     let document = DocumentRecord {
         collection: LEDGERS,
@@ -727,9 +769,11 @@ impl Pending {
     fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Answer, WriteError> {
         match self {
             Self::Ledger(info) => Ok(Answer::Ledger(info)),
-            Self::Outcomes(outcomes) => {
-                outcomes.into_iter().map(|outcome| outcome.resolve(engine, view)).collect::<Result<_, _>>().map(Answer::Outcomes)
-            }
+            Self::Outcomes(outcomes) => outcomes
+                .into_iter()
+                .map(|outcome| outcome.resolve(engine, view))
+                .collect::<Result<_, _>>()
+                .map(Answer::Outcomes),
         }
     }
 }
@@ -745,7 +789,9 @@ impl PendingOutcome {
                 let entry = reader.entry(position)?;
                 let transaction = match &entry.payload {
                     ledger_core::LogPayload::NewTransaction { transaction, .. }
-                    | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => Some(transaction.id),
+                    | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => {
+                        Some(transaction.id)
+                    }
                     ledger_core::LogPayload::SetMetadata { .. }
                     | ledger_core::LogPayload::DeleteMetadata { .. }
                     | ledger_core::LogPayload::InsertedSchema { .. } => None,
@@ -764,9 +810,20 @@ impl PendingOutcome {
 
 /// Reads back what was decided: from the batch in hand, or, after waiting for the flush that is under way,
 /// from the journal.
-struct WrittenHere<'a>(&'a Engine);
+struct WrittenHere<'a> {
+    engine: &'a Engine,
+    /// Nothing is being flushed: whoever decides holds the committer.
+    is_my_turn: bool,
+}
 
 impl WrittenHere<'_> {
+    /// Waits until everything that was decided before this batch is published.
+    fn settle(&self) {
+        if !self.is_my_turn {
+            drop(self.engine.committer.lock());
+        }
+    }
+
     /// The position of a transaction that has an id below the next.
     fn position_of(&self, batch: &Batch, ledger: u32, id: u64) -> Result<Option<Position>, ReadError> {
         if let Some(position) = batch.position_of(ledger, id) {
@@ -776,12 +833,12 @@ impl WrittenHere<'_> {
             let row = view.table(|piece| &piece.transactions).get((ledger, id))?;
             Ok(row.and_then(|row| Position::new(row.position)))
         };
-        if let Some(position) = find(&self.0.view())? {
+        if let Some(position) = find(&self.engine.view())? {
             return Ok(Some(position));
         }
         // It may be in the batch that is being flushed.
-        drop(self.0.committer.lock());
-        find(&self.0.view())
+        self.settle();
+        find(&self.engine.view())
     }
 
     fn read<T>(
@@ -793,10 +850,10 @@ impl WrittenHere<'_> {
         if position >= batch.first {
             return Ok(batch.read(position, then)?);
         }
-        if position >= self.0.journal.head().next {
-            drop(self.0.committer.lock());
+        if position >= self.engine.journal.head().next {
+            self.settle();
         }
-        let Some(chunk) = self.0.journal.read(position)? else { return Ok(None) };
+        let Some(chunk) = self.engine.journal.read(position)? else { return Ok(None) };
         Ok(find_in_chunk(&chunk, position)?.map(|record| then(&record)))
     }
 }
@@ -813,8 +870,8 @@ impl Written for WrittenHere<'_> {
         // accounts are not, so the batch under way must be published first.
         if position >= batch.first {
             let accounts = batch.rows.accounts.clone();
-            let view = self.0.view();
-            let reader = LedgerReader::new(self.0.journal.clone(), view, ledger);
+            let view = self.engine.view();
+            let reader = LedgerReader::new(self.engine.journal.clone(), view, ledger);
             let made = |account: u32| {
                 accounts
                     .iter()
@@ -823,20 +880,21 @@ impl Written for WrittenHere<'_> {
             };
             let found = self.read(batch, position, |record| {
                 // The batch before may hold the accounts that this one names.
-                drop(self.0.committer.lock());
-                let reader = reader.with_view(self.0.view());
+                self.settle();
+                let reader = reader.with_view(self.engine.view());
                 reader.recorded(record, &made)
             })?;
             return found.transpose();
         }
-        drop(self.0.committer.lock());
-        let reader = LedgerReader::new(self.0.journal.clone(), self.0.view(), ledger);
+        self.settle();
+        let reader = LedgerReader::new(self.engine.journal.clone(), self.engine.view(), ledger);
         self.read(batch, position, |record| reader.recorded(record, &|_| None))?.transpose()
     }
 
     fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError> {
         let Some(position) = self.position_of(batch, ledger, id)? else { return Ok(None) };
-        let found = self.read(batch, position, |record| crate::read::reference_of(record).map(CompactString::from))?;
+        let found =
+            self.read(batch, position, |record| crate::read::reference_of(record).map(CompactString::from))?;
         Ok(found.flatten())
     }
 

@@ -1,16 +1,21 @@
 //! A flush: the rows that gathered in memory go into the index, in one durable commit.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ledger_core::{Timestamp, WireHash};
 
 use crate::codec::{Corrupt, Reader, put_varint};
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
-use crate::index::{Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, VersionRow, write_run};
+use crate::index::{
+    Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, Row, VersionRow, merged, write_run,
+};
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
-use crate::projection::{AccountPage, HoldingPage, PAGE_PLACES, Piece, StoredAccount, page_key};
+use crate::projection::{
+    AccountPage, HoldingPage, NewAccount, NewHolding, PAGE_PLACES, Piece, StoredAccount, page_key,
+};
 use crate::view::{Counters, LedgerHead};
 
 /// The format of the index. Another one is not read: the index is built again from the journal.
@@ -83,7 +88,8 @@ impl Counters {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(bytes);
-        let (next_log, next_transaction, transactions) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let (next_log, next_transaction, transactions) =
+            (reader.varint()?, reader.varint()?, reader.varint()?);
         let (accounts, holdings) = (reader.varint_u32()?, reader.varint_u32()?);
         let (assets, keys) = (reader.varint_u32()?, reader.varint_u32()?);
         let last_date = Timestamp::from_micros(i64::from_be_bytes(reader.array()?));
@@ -91,27 +97,36 @@ impl Counters {
     }
 }
 
-/// Writes everything of a flush; it is durable when this returns.
+/// Writes everything of a flush, whose pieces are in order of age; it is durable when this returns.
 pub(crate) fn write(
     index: &IndexFile,
-    piece: &Piece,
+    pieces: &[Arc<Piece>],
     heads: &[(u32, LedgerHead)],
     hashes: &[((u32, u64), WireHash)],
     watermark: Watermark,
 ) -> Result<(), IndexError> {
     let mut write = index.begin_write(Commit::Durable)?;
-    write_run(&mut write, piece.history.iter().cloned())?;
-    write_run(&mut write, piece.displaced.iter().cloned())?;
-    write_run(&mut write, piece.keys.iter().cloned())?;
-    write_run(&mut write, piece.terms.iter().cloned())?;
-    write_run(&mut write, piece.logs.iter().cloned())?;
-    write_run(&mut write, piece.transactions.iter().cloned())?;
-    write_run(&mut write, piece.versions.iter().cloned())?;
-    write_run(&mut write, piece.effective.iter().cloned())?;
-    write_holdings(&write, piece)?;
-    write_accounts(&write, piece)?;
+    // The last row of each holding says what it is now.
+    let mut last: Vec<HistoryRow> = Vec::new();
+    let history = rows(pieces, |piece| &piece.history).inspect(|row| match last.last_mut() {
+        Some(before) if before.holding == row.holding => before.clone_from(row),
+        _ => last.push(row.clone()),
+    });
+    write_run(&mut write, history)?;
+    write_run(&mut write, rows(pieces, |piece| &piece.displaced))?;
+    write_run(&mut write, rows(pieces, |piece| &piece.keys))?;
+    write_run(&mut write, rows(pieces, |piece| &piece.terms))?;
+    write_run(&mut write, rows(pieces, |piece| &piece.logs))?;
+    write_run(&mut write, rows(pieces, |piece| &piece.transactions))?;
+    write_run(&mut write, rows(pieces, |piece| &piece.versions))?;
+    write_run(&mut write, rows(pieces, |piece| &piece.effective))?;
+    let mut holdings: Vec<NewHolding> =
+        pieces.iter().flat_map(|piece| piece.holdings.iter().copied()).collect();
+    holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
+    write_holdings(&write, &last, &holdings)?;
+    write_accounts(&write, pieces, &holdings)?;
     write_heads(&write, heads)?;
-    write_documents(&write, piece)?;
+    write_documents(&write, pieces)?;
     if !hashes.is_empty() {
         let mut table = write.table(tables::HASHES)?;
         for ((ledger, log), hash) in hashes {
@@ -122,17 +137,20 @@ pub(crate) fn write(
     write.commit()
 }
 
+fn rows<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &Arc<[R]>) -> impl Iterator<Item = R> {
+    merged(pieces.iter().map(|piece| table(piece)).filter(|rows| !rows.is_empty()).cloned().collect())
+}
+
 fn page_error(table: &'static str) -> impl Fn(Corrupt) -> IndexError {
     move |corrupt| IndexError::corrupt(table, corrupt)
 }
 
-/// The last row of each holding is what it is now.
-fn write_holdings(write: &IndexWrite, piece: &Piece) -> Result<(), IndexError> {
+/// `last` has the last row of each holding that was moved, `new` those that are new; both ascend.
+fn write_holdings(write: &IndexWrite, last: &[HistoryRow], new: &[NewHolding]) -> Result<(), IndexError> {
     let mut table = write.table(tables::HOLDINGS)?;
     let mut open: Option<([u8; 8], HoldingPage)> = None;
-    let mut new = piece.holdings.iter().peekable();
-    for rows in piece.history.chunk_by(|a, b| a.holding == b.holding) {
-        let row: &HistoryRow = rows.last().expect("a chunk of rows has one");
+    let mut new = new.iter().peekable();
+    for row in last {
         let (ledger, holding) = ((row.holding >> 32) as u32, row.holding as u32);
         let key = page_key(ledger, holding);
         if open.as_ref().is_none_or(|(have, _)| *have != key) {
@@ -150,10 +168,9 @@ fn write_holdings(write: &IndexWrite, piece: &Piece) -> Result<(), IndexError> {
         let made = new.next_if(|new| (new.ledger, new.holding) == (ledger, holding));
         let identity = match made {
             Some(new) => (new.account, new.asset),
-            None => page
-                .identity(holding)
-                .map_err(page_error(tables::HOLDINGS))?
-                .ok_or_else(|| IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" }))?,
+            None => page.identity(holding).map_err(page_error(tables::HOLDINGS))?.ok_or_else(|| {
+                IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" })
+            })?,
         };
         page.put(holding, identity, row.ordinal, (&row.input, &row.output), row.displaced.as_deref());
     }
@@ -174,24 +191,33 @@ fn first_usage(row: &VersionRow) -> Result<Timestamp, Corrupt> {
     Reader::new(&row.bytes).array().map(|bytes| Timestamp::from_micros(i64::from_be_bytes(bytes)))
 }
 
-fn write_accounts(write: &IndexWrite, piece: &Piece) -> Result<(), IndexError> {
+fn write_accounts(
+    write: &IndexWrite,
+    pieces: &[Arc<Piece>],
+    new_holdings: &[NewHolding],
+) -> Result<(), IndexError> {
     let mut changes: BTreeMap<(u32, u32), Vec<(u32, AccountChange<'_>)>> = BTreeMap::new();
     let mut push = |ledger: u32, account: u32, change| {
         changes.entry((ledger, account / PAGE_PLACES)).or_default().push((account, change));
     };
-    for at in piece.accounts_by_number.iter() {
-        let account = &piece.accounts[*at as usize];
-        push(account.ledger, account.account, AccountChange::New(&account.address));
-    }
-    for rows in piece.versions.chunk_by(|a, b| (a.space, a.id) == (b.space, b.id)) {
-        let row = rows.last().expect("a chunk of rows has one");
-        let ledger = (row.space >> 8) as u32;
-        if row.space == subject_space(ledger, Subject::Account) {
-            let usage = first_usage(row).map_err(page_error(tables::ACCOUNTS))?;
-            push(ledger, row.id as u32, AccountChange::FirstUsage(usage));
+    for piece in pieces {
+        for at in piece.accounts_by_number.iter() {
+            let account = &piece.accounts[*at as usize];
+            push(account.ledger, account.account, AccountChange::New(&account.address));
         }
     }
-    for holding in piece.holdings.iter() {
+    // Pieces are in order of age, so the last version of each account is the last change.
+    for piece in pieces {
+        for rows in piece.versions.chunk_by(|a, b| (a.space, a.id) == (b.space, b.id)) {
+            let row = rows.last().expect("a chunk of rows has one");
+            let ledger = (row.space >> 8) as u32;
+            if row.space == subject_space(ledger, Subject::Account) {
+                let usage = first_usage(row).map_err(page_error(tables::ACCOUNTS))?;
+                push(ledger, row.id as u32, AccountChange::FirstUsage(usage));
+            }
+        }
+    }
+    for holding in new_holdings {
         push(holding.ledger, holding.account, AccountChange::Holding(holding.asset, holding.holding));
     }
     let mut table = write.table(tables::ACCOUNTS)?;
@@ -227,7 +253,9 @@ fn write_accounts(write: &IndexWrite, piece: &Piece) -> Result<(), IndexError> {
     drop(table);
     let mut table = write.table(tables::ADDRESSES)?;
     let mut key = Vec::new();
-    for account in piece.accounts.iter() {
+    let mut accounts: Vec<&NewAccount> = pieces.iter().flat_map(|piece| piece.accounts.iter()).collect();
+    accounts.sort_unstable_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
+    for account in accounts {
         key.clear();
         key.extend_from_slice(&account.ledger.to_be_bytes());
         key.extend_from_slice(account.address.as_bytes());
@@ -285,12 +313,12 @@ pub(crate) fn document_key(collection: u32, key: &[u8]) -> Vec<u8> {
     full
 }
 
-fn write_documents(write: &IndexWrite, piece: &Piece) -> Result<(), IndexError> {
-    if piece.documents.is_empty() {
+fn write_documents(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), IndexError> {
+    if pieces.iter().all(|piece| piece.documents.is_empty()) {
         return Ok(());
     }
     let mut table = write.table(tables::DOCUMENTS)?;
-    for document in piece.documents.iter() {
+    for document in pieces.iter().flat_map(|piece| piece.documents.iter()) {
         let key = document_key(document.collection, &document.key);
         match &document.value {
             Some(value) => table.put(&key, value)?,

@@ -90,13 +90,16 @@ impl Hashes {
     /// The last checkpoint at a log before `before`.
     fn checkpoint(&self, reader: &LedgerReader, before: u64) -> Result<Option<(u64, WireHash)>, ReadError> {
         let ledger = reader.ledger;
-        let recent = self.pending.lock().range((ledger, 0)..(ledger, before)).next_back().map(|(at, h)| (at.1, *h));
+        let recent =
+            self.pending.lock().range((ledger, 0)..(ledger, before)).next_back().map(|(at, h)| (at.1, *h));
         if recent.is_some() {
             return Ok(recent);
         }
         let (from, to) = (checkpoint_key(ledger, 0), checkpoint_key(ledger, before));
         let bounds = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
-        let Some(mut range) = reader.view.index.range(tables::HASHES, bounds.0, bounds.1)? else { return Ok(None) };
+        let Some(mut range) = reader.view.index.range(tables::HASHES, bounds.0, bounds.1)? else {
+            return Ok(None);
+        };
         let Some(found) = range.next_back() else { return Ok(None) };
         let (key, value) = found?;
         let corrupt = Corrupt { what: "checkpoint of a hash chain" };

@@ -14,6 +14,7 @@ mod hashes;
 mod index;
 mod journal;
 mod lookup;
+mod manifest;
 mod names;
 mod options;
 mod projection;
@@ -25,7 +26,6 @@ mod submission;
 mod verify;
 mod view;
 mod writer;
-mod manifest;
 
 pub use error::{OpenError, ReadError, WriteError};
 pub use options::{Options, SystemClock, TimeSource};

@@ -59,7 +59,8 @@ pub(crate) fn stored_account(
     ledger: u32,
     account: u32,
 ) -> Result<Option<StoredAccount>, ReadError> {
-    let found = index.read(tables::ACCOUNTS, &page_key(ledger, account), |page| Ok(AccountPage::find(page, account)))?;
+    let found = index
+        .read(tables::ACCOUNTS, &page_key(ledger, account), |page| Ok(AccountPage::find(page, account)))?;
     Ok(found.transpose()?.flatten())
 }
 
@@ -69,7 +70,8 @@ pub(crate) fn stored_holding(
     ledger: u32,
     holding: u32,
 ) -> Result<Option<StoredHolding>, ReadError> {
-    let found = index.read(tables::HOLDINGS, &page_key(ledger, holding), |page| Ok(HoldingPage::find(page, holding)))?;
+    let found = index
+        .read(tables::HOLDINGS, &page_key(ledger, holding), |page| Ok(HoldingPage::find(page, holding)))?;
     Ok(found.transpose()?.flatten())
 }
 

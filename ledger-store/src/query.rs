@@ -1,8 +1,8 @@
 //! Questions to a snapshot, and their answers.
 
 use ledger_core::{
-    AccountAddress, Asset, Balance, Features, FirstId, HoldingVolumes, LedgerName, LogEntry, Metadata, Timestamp,
-    Transaction, Volumes,
+    AccountAddress, Asset, Balance, Features, FirstId, HoldingVolumes, LedgerName, LogEntry, Metadata,
+    Timestamp, Transaction, Volumes,
 };
 use ledger_core::{BucketName, LogId};
 

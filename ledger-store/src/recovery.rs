@@ -141,7 +141,9 @@ pub(crate) fn replay(
                 replayed += 1;
                 let applied = check_is_new(&record, &state, &view, &rows)
                     .and_then(|()| original_of(&record, &mut state, &view, &rows, &**journal, chunk))
-                    .and_then(|original| state.apply(&record, &Hints { original, ..Hints::default() }, &mut rows));
+                    .and_then(|original| {
+                        state.apply(&record, &Hints { original, ..Hints::default() }, &mut rows)
+                    });
                 failed = applied.err();
                 Ok(())
             })
@@ -185,11 +187,12 @@ pub(crate) fn flush_now(
     let pieces: Vec<Arc<Piece>> = view.pieces.iter().map(|piece| piece.piece.clone()).collect();
     let last = Position::new(view.next.get() - 1).expect("something was replayed");
     let chain = journal.read(last).map_err(ReadError::from)?.map(|chunk| chunk.chain());
-    let chain = chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
+    let chain =
+        chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
     let heads: Vec<(u32, LedgerHead)> =
         state.ledgers.iter().map(|ledger| (ledger.head.info.id, ledger.head.clone())).collect();
     let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
-    flush::write(index, &Piece::merge(&pieces), &heads, &[], watermark)?;
+    flush::write(index, &pieces, &heads, &[], watermark)?;
     while crate::index::maintain(index, &|| false)? {}
     let flushed = state.begin_flush();
     view.index = index.snapshot()?;
@@ -252,9 +255,9 @@ fn original_of(
             None => {
                 let code = match &log.event {
                     Event::Transaction(_) => ViolationCode::RevertRule,
-                    Event::SetMetadata { .. } | Event::DeleteMetadata { .. } | Event::InsertedSchema { .. } => {
-                        ViolationCode::MetadataMismatch
-                    }
+                    Event::SetMetadata { .. }
+                    | Event::DeleteMetadata { .. }
+                    | Event::InsertedSchema { .. } => ViolationCode::MetadataMismatch,
                 };
                 let detail = format!("transaction {id}, which it is about, is not before it");
                 state.report(code, log.ledger, record.position.get(), detail);
@@ -269,7 +272,9 @@ fn original_of(
         Some(chunk) => find_in_chunk(chunk, position)?,
         None => None,
     };
-    let Some(Record { body: Body::Log(LogRecord { event: Event::Transaction(transaction), .. }), .. }) = found else {
+    let Some(Record { body: Body::Log(LogRecord { event: Event::Transaction(transaction), .. }), .. }) =
+        found
+    else {
         return Err(Corrupt { what: "transaction that is not where it should be" }.into());
     };
     state.metadata_of(log.ledger, &transaction.metadata).map(Some)
@@ -290,7 +295,8 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
     for (info, section) in ledgers {
         let id = info.id;
         let counters = index.get(tables::HEADS, &id.to_be_bytes())?;
-        let counters = counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
+        let counters =
+            counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
         let counters = Counters::decode(&counters).map_err(ReadError::from)?;
         state.put_ledger(info, section, || counters);
         let head = &state.ledger(id).head;

@@ -105,18 +105,24 @@ impl Store {
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let open = |new: bool| -> Result<IndexFile, String> {
             let backend = backend(&*disk, &index_path, new).map_err(|error| error.to_string())?;
-            let opened =
-                if new { IndexFile::create(backend, index_options) } else { IndexFile::open(backend, index_options) };
+            let opened = if new {
+                IndexFile::create(backend, index_options)
+            } else {
+                IndexFile::open(backend, index_options)
+            };
             opened.map_err(|error| error.to_string())
         };
         verify::clear_workspace(&directory).map_err(|reason| OpenError::Io { reason })?;
-        let io = |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
+        let io =
+            |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
         let mut rebuilt = None;
         let usable = if disk.exists(&index_path).map_err(io)? {
             match open(false) {
                 Ok(index) => {
                     let snapshot = index.snapshot().map_err(|error| error.to_string());
-                    match snapshot.map(|snapshot| recovery::standing(&snapshot, &*journal, directory.identity())) {
+                    match snapshot
+                        .map(|snapshot| recovery::standing(&snapshot, &*journal, directory.identity()))
+                    {
                         Ok(Ok(Standing::Usable(next))) => Some((index, next)),
                         Ok(Ok(Standing::Foreign(why))) => {
                             rebuilt = Some(why.to_owned());
@@ -201,7 +207,8 @@ impl Store {
         spawn("ledger-flusher", Engine::flush_loop);
         spawn("ledger-merger", Engine::merge_loop);
         spawn("ledger-hasher", Engine::hash_loop);
-        let inner = Inner { engine, threads: Mutex::new(threads), verifying: Mutex::new(()), directory, opening };
+        let inner =
+            Inner { engine, threads: Mutex::new(threads), verifying: Mutex::new(()), directory, opening };
         Self { inner: Arc::new(inner) }
     }
 
@@ -284,7 +291,7 @@ impl Store {
                 Answer::Ledger(_) => unreachable!("outcomes are the answer to a submission"),
             }));
         };
-        self.inner.engine.submit(Work::Apply(submission), bytes, false, Box::new(done));
+        self.inner.engine.submit(Work::Apply(submission), bytes, Box::new(done));
     }
 
     fn run(&self, work: Work, bytes: usize) -> Result<Answer, WriteError> {
@@ -294,8 +301,7 @@ impl Store {
             *filled.answer.lock() = Some(answer);
             filled.ready.notify_one();
         };
-        self.inner.engine.submit(work, bytes, true, Box::new(done));
-        self.inner.engine.try_lead();
+        self.inner.engine.submit_here(work, bytes, Box::new(done));
         let mut answer = slot.answer.lock();
         loop {
             if let Some(answer) = answer.take() {
@@ -382,7 +388,9 @@ impl From<DirectoryError> for OpenError {
     fn from(error: DirectoryError) -> Self {
         match error {
             DirectoryError::InUse { path, holder } => Self::Locked { path, holder },
-            DirectoryError::NotAStore { path, found } => Self::NotAStore { path, reason: format!("it has {found}") },
+            DirectoryError::NotAStore { path, found } => {
+                Self::NotAStore { path, reason: format!("it has {found}") }
+            }
             DirectoryError::NewerFormat { found, supported, .. } => Self::NewerFormat { found, supported },
             error @ (DirectoryError::Missing { .. } | DirectoryError::Damaged { .. }) => {
                 Self::Damaged { reason: error.to_string() }

@@ -134,7 +134,7 @@ pub(crate) struct View {
     pub(crate) heads: Heads,
 }
 
-/// Pieces are merged when this many of a size stand in a row.
+/// Small pieces are merged when this many of a size stand in a row.
 const MERGE_FAN_IN: usize = 4;
 /// Up to so many rows they are merged at once by whoever publishes; it takes some microseconds.
 const MERGE_INLINE_ROWS: usize = 1_024;
@@ -143,7 +143,7 @@ impl View {
     /// Adds a piece of entries that are on disk now.
     pub(crate) fn push(&mut self, flush: u64, piece: Piece) {
         self.pieces.push(PublishedPiece { flush, piece: Arc::new(piece) });
-        while let Some((from, to)) = self.due_merge(|rows| rows <= MERGE_INLINE_ROWS) {
+        while let Some((from, to)) = self.due_merge(MERGE_FAN_IN, |rows| rows <= MERGE_INLINE_ROWS) {
             if to != self.pieces.len() {
                 break;
             }
@@ -153,11 +153,11 @@ impl View {
     }
 
     /// A stretch of pieces of one flush and about one size that should be one.
-    pub(crate) fn due_merge(&self, allowed: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
+    pub(crate) fn due_merge(&self, fan_in: usize, allowed: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
         let tier = |at: usize| (self.pieces[at].piece.rows.max(1).ilog2() / 2, self.pieces[at].flush);
         let mut to = self.pieces.len();
-        while to >= MERGE_FAN_IN {
-            let from = to - MERGE_FAN_IN;
+        while to >= fan_in {
+            let from = to - fan_in;
             let rows: usize = self.pieces[from..to].iter().map(|piece| piece.piece.rows).sum();
             let newest = tier(to - 1);
             let one_size = (from..to).all(|at| tier(at).1 == newest.1 && tier(at).0 <= newest.0);
@@ -188,8 +188,13 @@ impl View {
 
     /// One table at this moment.
     pub(crate) fn table<R: Row>(&self, rows: impl Fn(&Piece) -> &Arc<[R]>) -> TableView<R> {
-        let pieces =
-            self.pieces.iter().map(|piece| rows(&piece.piece)).filter(|rows| !rows.is_empty()).cloned().collect();
+        let pieces = self
+            .pieces
+            .iter()
+            .map(|piece| rows(&piece.piece))
+            .filter(|rows| !rows.is_empty())
+            .cloned()
+            .collect();
         TableView::new(pieces, self.index.clone())
     }
 }

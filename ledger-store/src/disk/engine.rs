@@ -230,7 +230,11 @@ fn existing(disk: &dyn Disk, path: &Path) -> Result<Box<dyn DiskFile>, EngineErr
 }
 
 /// The file `path` for an engine that somebody else runs: a new one, or one that exists and has bytes.
-pub(crate) fn backend(disk: &dyn Disk, path: &Path, new: bool) -> Result<impl StorageBackend + use<>, EngineError> {
+pub(crate) fn backend(
+    disk: &dyn Disk,
+    path: &Path,
+    new: bool,
+) -> Result<impl StorageBackend + use<>, EngineError> {
     let file = if new { disk.open(path, OpenMode::CreateNew)? } else { existing(disk, path)? };
     Ok(Writable { file, failed: Arc::default() })
 }

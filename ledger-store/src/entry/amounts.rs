@@ -57,9 +57,8 @@ mod tests {
 
     #[test]
     fn amounts_of_any_size_read_back() {
-        let mut texts: Vec<String> = ["0", "1", "127", "128", "9223372036854775807", "9223372036854775808"]
-            .map(String::from)
-            .to_vec();
+        let mut texts: Vec<String> =
+            ["0", "1", "127", "128", "9223372036854775807", "9223372036854775808"].map(String::from).to_vec();
         for digits in [20, 38, 39, 40, 87, 154, 1000] {
             texts.push("9".repeat(digits));
             texts.push(format!("1{}", "0".repeat(digits - 1)));

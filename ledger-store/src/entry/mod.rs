@@ -10,8 +10,7 @@ mod section;
 
 pub(crate) use amounts::{put_amount, read_amount};
 pub(crate) use record::{
-    AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord, Move,
-    NameRef, Record,
-    SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
+    AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
+    Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
-pub(crate) use section::{ChunkBuilder, LedgerBase, Mark, read_chunk, find_in_chunk};
+pub(crate) use section::{ChunkBuilder, LedgerBase, Mark, find_in_chunk, read_chunk};

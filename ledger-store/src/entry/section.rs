@@ -21,8 +21,8 @@ use smallvec::SmallVec;
 
 use super::amounts::{put_amount, read_amount};
 use super::record::{
-    AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord, Move,
-    NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
+    AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
+    Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
 use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
 use crate::journal::{Chunk, ChunkDraft, Position, Section, SectionId};
@@ -196,7 +196,9 @@ impl ChunkBuilder {
                         running.transaction = transaction.id + 1;
                         gap
                     }
-                    Event::SetMetadata { .. } | Event::DeleteMetadata { .. } | Event::InsertedSchema { .. } => 0,
+                    Event::SetMetadata { .. }
+                    | Event::DeleteMetadata { .. }
+                    | Event::InsertedSchema { .. } => 0,
                 };
                 if transaction_gap > 0 {
                     flags |= flag::TRANSACTION_GAP;
@@ -583,7 +585,8 @@ impl<'a> SectionReader<'a> {
         let kind = entry.u8()?;
         let flags = entry.varint()?;
         if kind >= kind::DOCUMENT {
-            let none = Entry { position, kind, flags, ledger: 0, log: 0, transaction: 0, date: 0, content: entry };
+            let none =
+                Entry { position, kind, flags, ledger: 0, log: 0, transaction: 0, date: 0, content: entry };
             return Ok(Some(none));
         }
         let running = self.ledgers.get_mut(self.ledger).ok_or(Corrupt { what: "ledger index" })?;
@@ -629,7 +632,9 @@ fn read_log<'a>(content: &mut Reader<'a>, entry: &Entry<'a>) -> Result<LogRecord
         kind::SET_METADATA => {
             Event::SetMetadata { target: read_target(content)?, metadata: read_metadata(content)? }
         }
-        kind::DELETE_METADATA => Event::DeleteMetadata { target: read_target(content)?, key: read_name(content)? },
+        kind::DELETE_METADATA => {
+            Event::DeleteMetadata { target: read_target(content)?, key: read_name(content)? }
+        }
         kind::INSERTED_SCHEMA => Event::InsertedSchema { schema: read_text(content)? },
         _ => return Err(Corrupt { what: "unknown kind of entry" }),
     };
@@ -643,10 +648,16 @@ fn read_log<'a>(content: &mut Reader<'a>, entry: &Entry<'a>) -> Result<LogRecord
     })
 }
 
-fn read_transaction<'a>(content: &mut Reader<'a>, entry: &Entry<'a>) -> Result<TransactionRecord<'a>, Corrupt> {
+fn read_transaction<'a>(
+    content: &mut Reader<'a>,
+    entry: &Entry<'a>,
+) -> Result<TransactionRecord<'a>, Corrupt> {
     let flags = entry.flags;
-    let timestamp =
-        if flags & flag::DISPLACED != 0 { entry.date.wrapping_add(unzigzag(content.varint()?)) } else { entry.date };
+    let timestamp = if flags & flag::DISPLACED != 0 {
+        entry.date.wrapping_add(unzigzag(content.varint()?))
+    } else {
+        entry.date
+    };
     let reference = if flags & flag::REFERENCE != 0 { Some(read_text(content)?) } else { None };
     let reverts = if flags & flag::REVERTS != 0 { Some(content.varint()?) } else { None };
     let template = if flags & flag::TEMPLATE != 0 { Some(read_text(content)?) } else { None };
@@ -759,7 +770,8 @@ fn read_metadata<'a>(content: &mut Reader<'a>) -> Result<MetadataRecord<'a>, Cor
         let key = read_name(content)?;
         let code = content.varint()?;
         let length = usize::try_from(code / 2).map_err(|_| Corrupt { what: "length above memory" })?;
-        let text = std::str::from_utf8(content.bytes(length)?).map_err(|_| Corrupt { what: "text is not UTF-8" })?;
+        let text =
+            std::str::from_utf8(content.bytes(length)?).map_err(|_| Corrupt { what: "text is not UTF-8" })?;
         metadata.push((key, if code % 2 == 1 { ValueRef::Json(text) } else { ValueRef::Text(text) }));
     }
     Ok(metadata)

@@ -77,6 +77,25 @@ impl<K: Ord + Copy> Heap<K> {
     }
 }
 
+/// The rows of several pieces in the order of their keys; what is superseded among them is still there.
+pub(crate) fn merged<R: Row>(pieces: Vec<Arc<[R]>>) -> impl Iterator<Item = R> {
+    let mut heap = Heap::new(Direction::Ascending);
+    for (source, piece) in pieces.iter().enumerate() {
+        if let Some(row) = piece.first() {
+            heap.push(row.key(), source);
+        }
+    }
+    let mut next = vec![0_usize; pieces.len()];
+    std::iter::from_fn(move || {
+        let source = heap.first()?;
+        let (piece, place) = (&pieces[source], &mut next[source]);
+        let row = piece[*place].clone();
+        *place += 1;
+        heap.replace_first(piece.get(*place).map(Row::key));
+        Some(row)
+    })
+}
+
 /// Merges pieces, oldest first, into one; what is superseded within them goes.
 pub(crate) fn merge_pieces<R: Row>(pieces: &[Arc<[R]>]) -> Arc<[R]> {
     let mut heap = Heap::new(Direction::Ascending);

@@ -25,7 +25,7 @@ pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cursor::{Cursor, Direction as Way, merge_pieces};
+pub(crate) use cursor::{Cursor, Direction as Way, merge_pieces, merged};
 pub(crate) use file::{Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite};
 pub(crate) use merge::maintain;
 pub(crate) use row::{Row, piece_bytes, seal_piece};

@@ -80,7 +80,8 @@ impl HoldingPage {
 
     /// A stored page.
     pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
-        let (fixed, rest) = stored.split_at_checked(HOLDINGS_BYTES).ok_or(Corrupt { what: "page of holdings" })?;
+        let (fixed, rest) =
+            stored.split_at_checked(HOLDINGS_BYTES).ok_or(Corrupt { what: "page of holdings" })?;
         let mut page = Self { bytes: fixed.to_vec(), extras: BTreeMap::new() };
         let mut reader = Reader::new(rest);
         while !reader.is_empty() {
@@ -92,7 +93,8 @@ impl HoldingPage {
 
     /// One holding of a stored page.
     pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredHolding>, Corrupt> {
-        let (fixed, rest) = stored.split_at_checked(HOLDINGS_BYTES).ok_or(Corrupt { what: "page of holdings" })?;
+        let (fixed, rest) =
+            stored.split_at_checked(HOLDINGS_BYTES).ok_or(Corrupt { what: "page of holdings" })?;
         let place = number % PAGE_PLACES;
         let Some(mut holding) = read_fixed(fixed, place as usize)? else { return Ok(None) };
         let mut reader = Reader::new(rest);
@@ -159,7 +161,9 @@ impl HoldingPage {
         let mut out = self.bytes;
         for (place, extra) in self.extras {
             out.push(place);
-            out.push(u8::from(extra.large.is_some()) * LARGE + u8::from(extra.displaced.is_some()) * DISPLACED);
+            out.push(
+                u8::from(extra.large.is_some()) * LARGE + u8::from(extra.displaced.is_some()) * DISPLACED,
+            );
             if let Some(volumes) = extra.large {
                 put_amount(&mut out, &volumes.input);
                 put_amount(&mut out, &volumes.output);
@@ -193,7 +197,11 @@ fn read_extra(reader: &mut Reader<'_>) -> Result<(u8, Extra), Corrupt> {
     };
     let displaced = if flags & DISPLACED != 0 {
         let count = reader.varint_u32()?;
-        Some(Box::new(DisplacedSums { input: Quantity::read(reader)?, output: Quantity::read(reader)?, count }))
+        Some(Box::new(DisplacedSums {
+            input: Quantity::read(reader)?,
+            output: Quantity::read(reader)?,
+            count,
+        }))
     } else {
         None
     };
@@ -202,7 +210,8 @@ fn read_extra(reader: &mut Reader<'_>) -> Result<(u8, Extra), Corrupt> {
 
 fn read_fixed(fixed: &[u8], place: usize) -> Result<Option<StoredHolding>, Corrupt> {
     let at = place * HOLDING_BYTES;
-    let mut reader = LittleEndian(fixed.get(at..at + HOLDING_BYTES).ok_or(Corrupt { what: "page of holdings" })?);
+    let mut reader =
+        LittleEndian(fixed.get(at..at + HOLDING_BYTES).ok_or(Corrupt { what: "page of holdings" })?);
     let holding = StoredHolding {
         account: reader.u32()?,
         asset: reader.u32()?,
@@ -368,8 +377,14 @@ mod tests {
         }
         let stored = page.encode();
         let found = AccountPage::find(&stored, 70).expect("what was written").expect("it was put");
-        assert_eq!((found.address.as_str(), found.holdings.as_slice()), ("users:70", [(0, 70), (9, 71)].as_slice()));
-        assert_eq!(AccountPage::find_address(&stored, 127).expect("what was written").as_deref(), Some("users:127"));
+        assert_eq!(
+            (found.address.as_str(), found.holdings.as_slice()),
+            ("users:70", [(0, 70), (9, 71)].as_slice())
+        );
+        assert_eq!(
+            AccountPage::find_address(&stored, 127).expect("what was written").as_deref(),
+            Some("users:127")
+        );
         assert_eq!(AccountPage::find(&stored, 71), Ok(None));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use compact_str::CompactString;
 
 use crate::index::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TermRow, TransactionRow, VersionRow, merge_pieces,
-    piece_bytes, seal_piece,
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TermRow, TransactionRow, VersionRow,
+    merge_pieces, piece_bytes, seal_piece,
 };
 
 /// An account that an entry was the first to name.
@@ -221,7 +221,9 @@ impl Piece {
         let document_bytes: usize = documents
             .iter()
             .map(|document| {
-                size_of::<StoredDocument>() + document.key.len() + document.value.as_ref().map_or(0, |v| v.len())
+                size_of::<StoredDocument>()
+                    + document.key.len()
+                    + document.value.as_ref().map_or(0, |v| v.len())
             })
             .sum();
         let bytes = piece_bytes(&history)
@@ -272,9 +274,11 @@ impl Piece {
                 pieces.iter().map(|piece| table(piece).clone()).filter(|rows| !rows.is_empty()).collect();
             merge_pieces(&rows)
         }
-        let mut accounts: Vec<NewAccount> = pieces.iter().flat_map(|piece| piece.accounts.iter().cloned()).collect();
+        let mut accounts: Vec<NewAccount> =
+            pieces.iter().flat_map(|piece| piece.accounts.iter().cloned()).collect();
         accounts.sort_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
-        let mut holdings: Vec<NewHolding> = pieces.iter().flat_map(|piece| piece.holdings.iter().copied()).collect();
+        let mut holdings: Vec<NewHolding> =
+            pieces.iter().flat_map(|piece| piece.holdings.iter().copied()).collect();
         holdings.sort_by_key(|holding| (holding.ledger, holding.holding));
         Self::of(Parts {
             history: all(pieces, |piece| &piece.history),

@@ -7,14 +7,14 @@ use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_core::{
-    AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload, Metadata, Posting,
-    Postings, Reference, Target, Transaction, TransactionId, Volumes,
+    AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload,
+    Metadata, Posting, Postings, Reference, Target, Transaction, TransactionId, Volumes,
 };
 
 use crate::codec::Corrupt;
 use crate::entry::{
-    AddressRef, Body, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
-    find_in_chunk,
+    AddressRef, Body, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord, TransactionRecord,
+    ValueRef, find_in_chunk,
 };
 use crate::error::ReadError;
 use crate::journal::{Chunk, Journal, Position};
@@ -126,7 +126,8 @@ impl LedgerReader {
         let Body::Log(log) = &record.body else { return Err(Corrupt { what: "entry without a log" }.into()) };
         let idempotency = match &log.idempotency {
             Some(idempotency) => Some(Idempotency {
-                key: IdempotencyKey::parse(idempotency.key).map_err(|_| Corrupt { what: "idempotency key" })?,
+                key: IdempotencyKey::parse(idempotency.key)
+                    .map_err(|_| Corrupt { what: "idempotency key" })?,
                 hash: idempotency.hash.into(),
             }),
             None => None,
@@ -157,7 +158,8 @@ impl LedgerReader {
                     None => {
                         let mut account_metadata = Vec::with_capacity(record.account_metadata.len());
                         for (account, metadata) in &record.account_metadata {
-                            account_metadata.push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
+                            account_metadata
+                                .push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
                         }
                         LogPayload::NewTransaction { transaction, account_metadata, effective_volumes }
                     }
@@ -193,12 +195,17 @@ impl LedgerReader {
             inserted_at: log.date,
             updated_at: log.date,
             reverted_at: None,
-            post_commit_volumes: self.holding_volumes(record, record.holdings.iter().map(|holding| &holding.after))?,
+            post_commit_volumes: self
+                .holding_volumes(record, record.holdings.iter().map(|holding| &holding.after))?,
         })
     }
 
     /// What a decision needs of a recorded transaction. `made` knows the accounts that are not published yet.
-    pub(crate) fn recorded(&self, record: &Record<'_>, made: Made<'_>) -> Result<RecordedTransaction, ReadError> {
+    pub(crate) fn recorded(
+        &self,
+        record: &Record<'_>,
+        made: Made<'_>,
+    ) -> Result<RecordedTransaction, ReadError> {
         let Body::Log(LogRecord { event: Event::Transaction(transaction), .. }) = &record.body else {
             return Err(Corrupt { what: "entry that is no transaction" }.into());
         };
@@ -293,7 +300,10 @@ impl LedgerReader {
         let mut key = Vec::with_capacity(4 + address.len());
         key.extend_from_slice(&self.ledger.to_be_bytes());
         key.extend_from_slice(address.as_bytes());
-        let found = self.view.index.read(tables::ADDRESSES, &key, |number| Ok(number.try_into().map(u32::from_be_bytes)))?;
+        let found = self
+            .view
+            .index
+            .read(tables::ADDRESSES, &key, |number| Ok(number.try_into().map(u32::from_be_bytes)))?;
         match found {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),

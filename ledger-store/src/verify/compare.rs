@@ -6,11 +6,11 @@ use std::ops::Bound;
 use super::{Findings, Stop, ViolationCode};
 use crate::codec::Corrupt;
 use crate::flush::Watermark;
-use crate::index::{
-    DisplacedRow, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row, TableView, TermRow,
-    TransactionRow, VersionRow, Way,
-};
 use crate::index::rows::TABLES;
+use crate::index::{
+    DisplacedRow, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row, TableView,
+    TermRow, TransactionRow, VersionRow, Way,
+};
 use crate::lookup::tables;
 use crate::projection::{AccountPage, HoldingPage, PAGE_PLACES};
 
@@ -45,19 +45,14 @@ macro_rules! compare_rows {
     };
 }
 
-compare_rows!(
-    HistoryRow,
-    DisplacedRow,
-    KeyRow,
-    TermRow,
-    LogRow,
-    TransactionRow,
-    VersionRow,
-    EffectiveRow
-);
+compare_rows!(HistoryRow, DisplacedRow, KeyRow, TermRow, LogRow, TransactionRow, VersionRow, EffectiveRow);
 
 /// Reports what `live` has other than `fresh`.
-pub(super) fn compare(fresh: &IndexSnapshot, live: &IndexSnapshot, findings: &mut Findings) -> Result<(), Stop> {
+pub(super) fn compare(
+    fresh: &IndexSnapshot,
+    live: &IndexSnapshot,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
     for name in live.plain_tables() {
         if !PLAIN.contains(&name) {
             let detail = format!("table {name}, which nobody knows");
@@ -189,29 +184,38 @@ impl Compared for DisplacedRow {
     }
 }
 
-fn rows<R: Compared>(fresh: &IndexSnapshot, live: &IndexSnapshot, findings: &mut Findings) -> Result<(), Stop> {
+fn rows<R: Compared>(
+    fresh: &IndexSnapshot,
+    live: &IndexSnapshot,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
     let all = |snapshot: &IndexSnapshot| {
         let view = TableView::<R>::new(Vec::new(), snapshot.clone());
         let rows = view.cursor(R::FIRST, R::LAST, Way::Ascending).current();
         rows.map(|row| row.map(|row| (row.key(), row.contents())))
     };
-    let read = differences(all(fresh), all(live), |one, other| one == other, |difference| {
-        let (code, row, detail) = match difference {
-            Difference::Missing(_, row) => {
-                let detail = format!("{}: {row:?} is missing", R::NAME);
-                (ViolationCode::IndexMissing, row, detail)
-            }
-            Difference::Extra(_, row) => {
-                let detail = format!("{}: {row:?} is not of the journal", R::NAME);
-                (ViolationCode::IndexExtra, row, detail)
-            }
-            Difference::Other(_, expected, found) => {
-                let detail = format!("{}: {found:?}, expected {expected:?}", R::NAME);
-                (R::CODE, expected, detail)
-            }
-        };
-        findings.add(code, Some(row.ledger()), row.position(), detail)
-    })?;
+    let read = differences(
+        all(fresh),
+        all(live),
+        |one, other| one == other,
+        |difference| {
+            let (code, row, detail) = match difference {
+                Difference::Missing(_, row) => {
+                    let detail = format!("{}: {row:?} is missing", R::NAME);
+                    (ViolationCode::IndexMissing, row, detail)
+                }
+                Difference::Extra(_, row) => {
+                    let detail = format!("{}: {row:?} is not of the journal", R::NAME);
+                    (ViolationCode::IndexExtra, row, detail)
+                }
+                Difference::Other(_, expected, found) => {
+                    let detail = format!("{}: {found:?}, expected {expected:?}", R::NAME);
+                    (R::CODE, expected, detail)
+                }
+            };
+            findings.add(code, Some(row.ledger()), row.position(), detail)
+        },
+    )?;
     match read {
         Ok(()) => Ok(()),
         Err(error) => findings.index_error(&error),
@@ -239,36 +243,44 @@ fn plain(
         (Ok(expected), Ok(found)) => (expected, found),
         (Err(error), _) | (_, Err(error)) => return findings.index_error(&error),
     };
-    let read = differences(expected, found, |one, other| one == other, |difference| {
-        let nothing = Vec::new();
-        let (key, expected, found) = match difference {
-            Difference::Missing(key, value) => (key, parts(&value), Ok(nothing)),
-            Difference::Extra(key, value) => (key, Ok(nothing), parts(&value)),
-            Difference::Other(key, expected, found) => (key, parts(&expected), parts(&found)),
-        };
-        let (expected, found) = match (expected, found) {
-            (Ok(expected), Ok(found)) => (expected, found),
-            (Err(corrupt), _) | (_, Err(corrupt)) => {
-                return findings.index_error(&IndexError::corrupt(table, corrupt));
-            }
-        };
-        let ledger = ledger_of(table, &key);
-        let place = |part: u32| format!("{table} {}/{part}", hex(&key));
-        let each = |difference: Difference<u32, String>| match difference {
-            Difference::Missing(part, value) => {
-                findings.add(ViolationCode::IndexMissing, ledger, None, format!("{}: {value} is missing", place(part)))
-            }
-            Difference::Extra(part, value) => {
-                let detail = format!("{}: {value} is not of the journal", place(part));
-                findings.add(ViolationCode::IndexExtra, ledger, None, detail)
-            }
-            Difference::Other(part, expected, found) => {
-                findings.add(code, ledger, None, format!("{}: {found}, expected {expected}", place(part)))
-            }
-        };
-        let (expected, found) = (expected.into_iter().map(Ok), found.into_iter().map(Ok));
-        differences(expected, found, |one, other| one == other, each).map(drop)
-    })?;
+    let read = differences(
+        expected,
+        found,
+        |one, other| one == other,
+        |difference| {
+            let nothing = Vec::new();
+            let (key, expected, found) = match difference {
+                Difference::Missing(key, value) => (key, parts(&value), Ok(nothing)),
+                Difference::Extra(key, value) => (key, Ok(nothing), parts(&value)),
+                Difference::Other(key, expected, found) => (key, parts(&expected), parts(&found)),
+            };
+            let (expected, found) = match (expected, found) {
+                (Ok(expected), Ok(found)) => (expected, found),
+                (Err(corrupt), _) | (_, Err(corrupt)) => {
+                    return findings.index_error(&IndexError::corrupt(table, corrupt));
+                }
+            };
+            let ledger = ledger_of(table, &key);
+            let place = |part: u32| format!("{table} {}/{part}", hex(&key));
+            let each = |difference: Difference<u32, String>| match difference {
+                Difference::Missing(part, value) => findings.add(
+                    ViolationCode::IndexMissing,
+                    ledger,
+                    None,
+                    format!("{}: {value} is missing", place(part)),
+                ),
+                Difference::Extra(part, value) => {
+                    let detail = format!("{}: {value} is not of the journal", place(part));
+                    findings.add(ViolationCode::IndexExtra, ledger, None, detail)
+                }
+                Difference::Other(part, expected, found) => {
+                    findings.add(code, ledger, None, format!("{}: {found}, expected {expected}", place(part)))
+                }
+            };
+            let (expected, found) = (expected.into_iter().map(Ok), found.into_iter().map(Ok));
+            differences(expected, found, |one, other| one == other, each).map(drop)
+        },
+    )?;
     match read {
         Ok(()) => Ok(()),
         Err(error) => findings.index_error(&error),

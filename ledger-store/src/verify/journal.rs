@@ -46,14 +46,21 @@ impl Walked {
     }
 
     /// Reads everything before `head`. It stops where going on makes no sense.
-    pub(super) fn walk(&mut self, journal: &dyn Journal, head: Head, findings: &mut Findings) -> Result<(), Stop> {
+    pub(super) fn walk(
+        &mut self,
+        journal: &dyn Journal,
+        head: Head,
+        findings: &mut Findings,
+    ) -> Result<(), Stop> {
         while self.next < head.next {
             let chunks = match journal.scan(self.next, WALK_BYTES) {
                 Ok(chunks) => chunks,
                 // Chunks before a damaged one do not come along: they are asked for one by one.
                 Err(_) => match journal.read(self.next) {
                     Ok(chunk) => chunk.into_iter().collect(),
-                    Err(error) => return stop(findings, ViolationCode::RecordChecksum, self.next, error.to_string()),
+                    Err(error) => {
+                        return stop(findings, ViolationCode::RecordChecksum, self.next, error.to_string());
+                    }
                 },
             };
             if chunks.is_empty() {
@@ -65,7 +72,8 @@ impl Walked {
             }
         }
         if (self.next, self.chain) != (head.next, head.chain) {
-            let what = format!("the head is {} before {}, the entries end in {}", head.chain, head.next, self.chain);
+            let what =
+                format!("the head is {} before {}, the entries end in {}", head.chain, head.next, self.chain);
             return stop(findings, ViolationCode::HeadMismatch, self.next, what);
         }
         Ok(())
@@ -140,7 +148,11 @@ impl Walked {
                 tail.next_log = log.log.saturating_add(1);
                 let date = log.date.as_micros();
                 if date < tail.date {
-                    let what = format!("log {} is dated {} µs before the one before it", log.log, tail.date.abs_diff(date));
+                    let what = format!(
+                        "log {} is dated {} µs before the one before it",
+                        log.log,
+                        tail.date.abs_diff(date)
+                    );
                     findings.add(ViolationCode::DateOrder, Some(log.ledger), Some(position.get()), what)?;
                 }
                 tail.date = tail.date.max(date);
@@ -151,7 +163,12 @@ impl Walked {
 }
 
 /// Reports what makes the rest unreadable.
-fn stop(findings: &mut Findings, code: ViolationCode, position: Position, detail: String) -> Result<(), Stop> {
+fn stop(
+    findings: &mut Findings,
+    code: ViolationCode,
+    position: Position,
+    detail: String,
+) -> Result<(), Stop> {
     findings.complete = false;
     findings.add(code, None, Some(position.get()), detail)?;
     Err(Stop)

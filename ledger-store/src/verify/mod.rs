@@ -112,7 +112,8 @@ impl Store {
             Some(directory) => {
                 clear_workspace(directory).map_err(workspace)?;
                 let path = directory.index_dir().join(WORKSPACE);
-                let file = backend(&**directory.disk(), &path, true).map_err(|error| workspace(error.to_string()))?;
+                let file = backend(&**directory.disk(), &path, true)
+                    .map_err(|error| workspace(error.to_string()))?;
                 IndexFile::create(file, options)?
             }
         };
@@ -179,7 +180,8 @@ fn check_all(
     };
     let through = match watermark {
         Some(watermark) if watermark.next > head.next => {
-            let detail = format!("it holds entries before {}, the journal ends before {}", watermark.next, head.next);
+            let detail =
+                format!("it holds entries before {}, the journal ends before {}", watermark.next, head.next);
             return Ok(findings.obstacle(ViolationCode::IndexAhead, detail).and(Err(Stop)));
         }
         Some(watermark) => watermark.next,

@@ -205,7 +205,9 @@ pub enum VerifyError {
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Workspace { reason } => write!(f, "a second index for the comparison cannot be made: {reason}"),
+            Self::Workspace { reason } => {
+                write!(f, "a second index for the comparison cannot be made: {reason}")
+            }
         }
     }
 }
@@ -255,7 +257,8 @@ mod tests {
 
     #[test]
     fn codes_have_names_of_their_own() {
-        let names: std::collections::BTreeSet<_> = ViolationCode::ALL.iter().map(|code| code.as_str()).collect();
+        let names: std::collections::BTreeSet<_> =
+            ViolationCode::ALL.iter().map(|code| code.as_str()).collect();
         assert_eq!(names.len(), ViolationCode::ALL.len());
     }
 }

@@ -12,15 +12,15 @@ use super::compare::PLAIN;
 use super::{VerifyReport, ViolationCode, check};
 use crate::documents::{LEDGERS, encode_ledger};
 use crate::entry::{
-    AddressRef, Body, ChunkBuilder, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LedgerBase, LogRecord,
-    Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
+    AddressRef, Body, ChunkBuilder, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LedgerBase,
+    LogRecord, Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
 };
 use crate::error::OpenError;
 use crate::flush::{self, Watermark};
 use crate::index::{Commit, IndexFile, IndexOptions};
 use crate::journal::{
-    ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError, MemoryJournal, Position, Secret, SectionId,
-    StoreId,
+    ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError, MemoryJournal, Position, Secret,
+    SectionId, StoreId,
 };
 use crate::lookup::tables;
 use crate::options::{Options, Shares};
@@ -73,7 +73,12 @@ fn log(log: u64, event: Event<'static>) -> LogRecord<'static> {
 }
 
 /// Moves an amount from the first holding to the second.
-fn moves(id: u64, date: i64, holdings: [HoldingRecord<'static>; 2], amount: u64) -> TransactionRecord<'static> {
+fn moves(
+    id: u64,
+    date: i64,
+    holdings: [HoldingRecord<'static>; 2],
+    amount: u64,
+) -> TransactionRecord<'static> {
     TransactionRecord {
         id,
         timestamp: Timestamp::from_micros(date * DAY),
@@ -99,22 +104,38 @@ fn sound() -> Vec<LogRecord<'static>> {
         ],
         100,
     );
-    let mut second =
-        moves(2, 2, [holding((1, false), known(1), USD, (100, 40)), holding((2, true), new(2, "b"), USD, (40, 0))], 40);
+    let mut second = moves(
+        2,
+        2,
+        [holding((1, false), known(1), USD, (100, 40)), holding((2, true), new(2, "b"), USD, (40, 0))],
+        40,
+    );
     second.reference = Some("first");
     second.metadata = smallvec![(NameRef::New(0, "kind"), ValueRef::Text("payment"))];
-    let mut third =
-        moves(3, 3, [holding((0, false), known(0), USD, (0, 105)), holding((2, false), known(2), USD, (45, 0))], 5);
+    let mut third = moves(
+        3,
+        3,
+        [holding((0, false), known(0), USD, (0, 105)), holding((2, false), known(2), USD, (45, 0))],
+        5,
+    );
     third.reference = Some("second");
-    let mut fourth =
-        moves(4, 4, [holding((2, false), known(2), USD, (45, 5)), holding((0, false), known(0), USD, (5, 105))], 5);
+    let mut fourth = moves(
+        4,
+        4,
+        [holding((2, false), known(2), USD, (45, 5)), holding((0, false), known(0), USD, (5, 105))],
+        5,
+    );
     fourth.reverts = Some(3);
     let fifth = Event::SetMetadata {
         target: TargetRecord::Account(known(1)),
         metadata: smallvec![(NameRef::Known(0), ValueRef::Text("customer"))],
     };
-    let sixth =
-        moves(5, 1, [holding((0, false), known(0), USD, (5, 106)), holding((1, false), known(1), USD, (101, 40))], 1);
+    let sixth = moves(
+        5,
+        1,
+        [holding((0, false), known(0), USD, (5, 106)), holding((1, false), known(1), USD, (101, 40))],
+        1,
+    );
     let mut logs = vec![
         log(1, Event::Transaction(first)),
         log(2, Event::Transaction(second)),
@@ -135,6 +156,14 @@ fn transaction<'a>(log: &'a mut LogRecord<'static>) -> &'a mut TransactionRecord
     }
 }
 
+/// Each entry has a chunk of its own, and counts from itself.
+fn append(journal: &MemoryJournal, body: Body<'_>, base: LedgerBase) {
+    let position = journal.head().next;
+    let mut builder = ChunkBuilder::default();
+    builder.push(&Record { position, body }, SectionId(1), base);
+    journal.append(position, &builder.finish()).unwrap();
+}
+
 fn journal_of(logs: &[LogRecord<'static>]) -> Arc<dyn Journal> {
     let journal = MemoryJournal::new(identity());
     let options = LedgerOptions::default();
@@ -148,27 +177,16 @@ fn journal_of(logs: &[LogRecord<'static>]) -> Arc<dyn Journal> {
         first_id: options.first_id,
     };
     let value = encode_ledger(&info, 1);
-    let document = DocumentRecord { collection: LEDGERS, key: b"main", value: Some(&value), secondary: Vec::new() };
-    let mut bodies: Vec<Body<'_>> = vec![Body::Document(document)];
+    let document =
+        DocumentRecord { collection: LEDGERS, key: b"main", value: Some(&value), secondary: Vec::new() };
+    append(&journal, Body::Document(document), LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 });
     for log in logs {
-        bodies.push(Body::Log(log.clone()));
-    }
-    for body in bodies {
-        let position = journal.head().next;
-        // Each has a chunk of its own, and counts from itself.
-        let base = match &body {
-            Body::Log(log) => {
-                let transaction = match &log.event {
-                    Event::Transaction(transaction) => transaction.id,
-                    _ => 0,
-                };
-                LedgerBase { ledger: 1, log: log.log, transaction, date: log.date.as_micros() }
-            }
-            Body::Document(_) => LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 },
+        let transaction = match &log.event {
+            Event::Transaction(transaction) => transaction.id,
+            _ => 0,
         };
-        let mut builder = ChunkBuilder::default();
-        builder.push(&Record { position, body }, SectionId(1), base);
-        journal.append(position, &builder.finish()).unwrap();
+        let base = LedgerBase { ledger: log.ledger, log: log.log, transaction, date: log.date.as_micros() };
+        append(&journal, Body::Log(log.clone()), base);
     }
     Arc::new(journal)
 }
@@ -180,7 +198,8 @@ fn projected(journal: &Arc<dyn Journal>) -> (Piece, Vec<(u32, LedgerHead)>, Wate
     let pieces: Vec<_> = replayed.view.pieces.iter().map(|piece| piece.piece.clone()).collect();
     let heads = replayed.view.heads.iter().map(|head| (head.info.id, head.clone())).collect();
     let head = journal.head();
-    let watermark = Watermark { store: identity().store, next: head.next, chain: head.chain, hashed: Position::FIRST };
+    let watermark =
+        Watermark { store: identity().store, next: head.next, chain: head.chain, hashed: Position::FIRST };
     (Piece::merge(&pieces), heads, watermark)
 }
 
@@ -203,13 +222,17 @@ fn planted_in_journal(code: ViolationCode, plant: impl FnOnce(&mut Vec<LogRecord
     let live = index();
     if ![ViolationCode::FileFormat, ViolationCode::SequenceGap].contains(&code) {
         let (piece, heads, watermark) = projected(&journal);
-        flush::write(&live, &piece, &heads, &[], watermark).unwrap();
+        flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
     } else {
         // No index can be made of it.
         let head = journal.head();
-        let watermark =
-            Watermark { store: identity().store, next: head.next, chain: head.chain, hashed: Position::FIRST };
-        flush::write(&live, &Piece::merge(&[]), &[], &[], watermark).unwrap();
+        let watermark = Watermark {
+            store: identity().store,
+            next: head.next,
+            chain: head.chain,
+            hashed: Position::FIRST,
+        };
+        flush::write(&live, &[], &[], &[], watermark).unwrap();
     }
     expect(&verify(&journal, &live), code);
     // An opening replays it, and refuses.
@@ -234,7 +257,7 @@ fn planted_in_rows(code: ViolationCode, plant: impl FnOnce(&mut Piece)) {
     let (mut piece, heads, watermark) = projected(&journal);
     plant(&mut piece);
     let live = index();
-    flush::write(&live, &piece, &heads, &[], watermark).unwrap();
+    flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
     expect(&verify(&journal, &live), code);
 }
 
@@ -249,7 +272,7 @@ fn planted_in_table(
     let journal = journal_of(&sound());
     let (piece, heads, watermark) = projected(&journal);
     let live = index();
-    flush::write(&live, &piece, &heads, &[], watermark).unwrap();
+    flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
     let write = live.begin_write(Commit::Durable).unwrap();
     let mut plain = write.table(table).unwrap();
     match value(plain.get(key).unwrap()) {
@@ -279,7 +302,7 @@ fn a_sound_store_is_clean() {
     let journal = journal_of(&sound());
     let (piece, heads, watermark) = projected(&journal);
     let live = index();
-    flush::write(&live, &piece, &heads, &[], watermark).unwrap();
+    flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
     let report = verify(&journal, &live);
     assert!(report.is_clean(), "{:#?}", report.violations);
     assert_eq!((report.entries, report.ledgers), (7, 1));
@@ -294,7 +317,7 @@ fn every_table_is_compared() {
     let journal = journal_of(&sound());
     let (piece, heads, watermark) = projected(&journal);
     let hash = ledger_core::WireHash::from_bytes([0; 32]);
-    flush::write(&live, &piece, &heads, &[((1, 1), hash)], watermark).unwrap();
+    flush::write(&live, &[Arc::new(piece)], &heads, &[((1, 1), hash)], watermark).unwrap();
     let snapshot = live.snapshot().unwrap();
     let mut names: Vec<&str> = snapshot.plain_tables().collect();
     let mut compared = PLAIN;
@@ -415,7 +438,9 @@ fn what_the_index_lacks_or_has_beyond_is_found() {
         piece.effective = rows.into();
     });
     planted_in_table(ViolationCode::IndexMissing, tables::ADDRESSES, b"\0\0\0\x01a", |_| None);
-    planted_in_table(ViolationCode::IndexExtra, tables::ADDRESSES, b"\0\0\0\x01z", |_| Some(vec![0, 0, 0, 9]));
+    planted_in_table(ViolationCode::IndexExtra, tables::ADDRESSES, b"\0\0\0\x01z", |_| {
+        Some(vec![0, 0, 0, 9])
+    });
     planted_in_table(ViolationCode::IndexMissing, tables::HOLDINGS, &[0, 0, 0, 1, 0, 0, 0, 0], |page| {
         page.map(|mut page| {
             // The second of three holdings.
@@ -434,7 +459,13 @@ fn without_extra(page: Vec<u8>, place: u8) -> Vec<u8> {
     for (at, holding) in HoldingPage::all(&page).unwrap() {
         if at != u32::from(place) {
             let sums = (&(&holding.volumes.input).into(), &(&holding.volumes.output).into());
-            kept.put(at, (holding.account, holding.asset), holding.ordinal, sums, holding.displaced.as_deref());
+            kept.put(
+                at,
+                (holding.account, holding.asset),
+                holding.ordinal,
+                sums,
+                holding.displaced.as_deref(),
+            );
         }
     }
     kept.encode()
@@ -458,7 +489,9 @@ fn what_the_index_has_otherwise_is_found() {
             page
         })
     });
-    planted_in_table(ViolationCode::AccountMismatch, tables::ADDRESSES, b"\0\0\0\x01a", |_| Some(vec![0, 0, 0, 2]));
+    planted_in_table(ViolationCode::AccountMismatch, tables::ADDRESSES, b"\0\0\0\x01a", |_| {
+        Some(vec![0, 0, 0, 2])
+    });
     let name = [0, 0, 0, 1, 2, 0, 0, 0, 0];
     planted_in_table(ViolationCode::MetadataMismatch, tables::NAMES, &name, |_| Some(b"sort".to_vec()));
     planted_in_table(ViolationCode::HeadMismatch, tables::HEADS, &[0, 0, 0, 1], |head| {
@@ -543,7 +576,10 @@ fn a_tampered_journal_is_noticed() {
         assert!(!report.complete);
         report
     };
-    expect(&verify(|tampered, other| tampered.other = Position::new(4).map(|at| (at, other))), ViolationCode::ChainBreak);
+    expect(
+        &verify(|tampered, other| tampered.other = Position::new(4).map(|at| (at, other))),
+        ViolationCode::ChainBreak,
+    );
     expect(&verify(|tampered, _| tampered.unreadable = Position::new(4)), ViolationCode::RecordChecksum);
     expect(&verify(|tampered, _| tampered.head.chain = ChainHash([1; 32])), ViolationCode::HeadMismatch);
     expect(
@@ -556,7 +592,7 @@ fn a_tampered_journal_is_noticed() {
 fn an_index_ahead_of_the_journal_is_noticed() {
     let (piece, heads, watermark) = projected(&journal_of(&sound()));
     let live = index();
-    flush::write(&live, &piece, &heads, &[], watermark).unwrap();
+    flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
     let report = verify(&journal_of(&sound()[..3]), &live);
     expect(&report, ViolationCode::IndexAhead);
 }

@@ -70,7 +70,8 @@ impl AccountState {
     }
 
     fn bytes(&self) -> usize {
-        let spilled = if self.holdings.spilled() { self.holdings.len() * size_of::<HoldingState>() } else { 0 };
+        let spilled =
+            if self.holdings.spilled() { self.holdings.len() * size_of::<HoldingState>() } else { 0 };
         let address = if self.address.is_heap_allocated() { self.address.len() } else { 0 };
         let document = match &self.document {
             DocumentState::Stored | DocumentState::Plain(_) => 0,
@@ -129,6 +130,20 @@ impl AccountTable {
         Some(Place(place))
     }
 
+    /// Looks an account up and drops what it finds: so the memory it lies in is near when it is needed. Several
+    /// in a row wait for the same while as one.
+    pub(crate) fn warm(&self, ledger: u32, address: &str) -> u64 {
+        let hash = self.hash(ledger, address);
+        let slots = &self.slots;
+        let found = self.index.find(hash, |at| {
+            slots[*at as usize]
+                .as_ref()
+                .is_some_and(|account| account.ledger == ledger && account.address == address)
+        });
+        let holding = found.and_then(|at| self.slots[*at as usize].as_ref()?.holdings.first());
+        holding.map_or(0, |holding| u64::from(holding.ordinal))
+    }
+
     /// The account at a place.
     pub(crate) fn get(&self, place: Place) -> &AccountState {
         self.slots[place.0 as usize].as_ref().expect("a place is given for an account that is here")
@@ -136,7 +151,8 @@ impl AccountTable {
 
     /// Changes the account at a place, which the flush with this number will hold.
     pub(crate) fn change(&mut self, place: Place, flush: u64) -> &mut AccountState {
-        let account = self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let account =
+            self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
         account.changed_in = flush;
         account
     }
@@ -183,7 +199,8 @@ impl AccountTable {
 
     /// Keeps a document that was read: no change.
     pub(crate) fn set_document(&mut self, place: Place, document: AccountDocument) {
-        let account = self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let account =
+            self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
         let before = account.bytes();
         account.document = DocumentState::Loaded(Box::new(document));
         self.heap_bytes = (self.heap_bytes + account.bytes()).saturating_sub(before);
@@ -191,7 +208,8 @@ impl AccountTable {
 
     /// Changes a document that was loaded. The caller says which flush will hold it, by [`Self::change`].
     pub(crate) fn edit_document(&mut self, place: Place, edit: impl FnOnce(&mut AccountDocument)) {
-        let account = self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let account =
+            self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
         let before = account.bytes();
         if let DocumentState::Loaded(document) = &mut account.document {
             edit(document);
@@ -222,7 +240,8 @@ impl AccountTable {
             return;
         }
         let live_bytes = |table: &Self| {
-            (table.slots.len() - table.free.len()) * (size_of::<Option<AccountState>>() + 5) + table.heap_bytes
+            (table.slots.len() - table.free.len()) * (size_of::<Option<AccountState>>() + 5)
+                + table.heap_bytes
         };
         let target = self.bytes_max - self.bytes_max / 16;
         let mut steps = 2 * self.slots.len();

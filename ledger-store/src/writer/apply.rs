@@ -61,7 +61,11 @@ impl State {
         }
     }
 
-    fn apply_document(&mut self, document: &DocumentRecord<'_>, rows: &mut PieceBuilder) -> Result<(), ReadError> {
+    fn apply_document(
+        &mut self,
+        document: &DocumentRecord<'_>,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
         if let (LEDGERS, Some(value)) = (document.collection, document.value) {
             let (info, section) = decode_ledger(document.key, value)?;
             if info.id == 0 || info.id as usize > self.ledgers.len() + 1 {
@@ -117,7 +121,14 @@ impl State {
             }
             Event::SetMetadata { target: TargetRecord::Account(account), metadata } => {
                 let metadata = self.take_metadata(ledger, metadata)?;
-                self.set_account_metadata(log, account, hints.located.first(), &metadata, &mut touched, (position, rows))?;
+                self.set_account_metadata(
+                    log,
+                    account,
+                    hints.located.first(),
+                    &metadata,
+                    &mut touched,
+                    (position, rows),
+                )?;
             }
             Event::DeleteMetadata { target: TargetRecord::Account(account), key } => {
                 let key = self.take_key(ledger, key)?;
@@ -216,7 +227,8 @@ impl State {
             }
             let account = self.accounts.change(place, flush);
             let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
-            let state = &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
+            let state =
+                &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
             if state.holding != holding.holding {
                 return Err(Corrupt { what: "number of a holding" }.into());
             }
@@ -265,7 +277,9 @@ impl State {
         if !transaction.metadata.is_empty() {
             let space = subject_space(ledger, Subject::Transaction);
             for (key, value) in &transaction.metadata {
-                let term = self.with_key(ledger, key, |state, key| state.fingerprints.term(space, key, text_of(*value)))?;
+                let term = self.with_key(ledger, key, |state, key| {
+                    state.fingerprints.term(space, key, text_of(*value))
+                })?;
                 rows.terms.push(TermRow { space, term, id, position, present: true });
             }
         }
@@ -535,7 +549,8 @@ impl State {
             }
             NameRef::Inline(text) => Ok(then(self, text)),
             NameRef::Known(id) => {
-                let text = self.ledger(ledger).head.keys.text(*id).ok_or(Corrupt { what: "number of a key" })?;
+                let text =
+                    self.ledger(ledger).head.keys.text(*id).ok_or(Corrupt { what: "number of a key" })?;
                 Ok(then(self, &text))
             }
         }

@@ -55,7 +55,8 @@ impl Batch {
 
     /// The position of a transaction of this batch.
     pub(crate) fn position_of(&self, ledger: u32, id: u64) -> Option<Position> {
-        let row = self.rows.transactions.iter().rev().find(|row| (row.ledger, row.transaction) == (ledger, id))?;
+        let row =
+            self.rows.transactions.iter().rev().find(|row| (row.ledger, row.transaction) == (ledger, id))?;
         Position::new(row.position)
     }
 

@@ -2,9 +2,9 @@
 
 use compact_str::CompactString;
 use ledger_core::{
-    AccountAddress, Asset, Command, Decision, Facts, HoldingVolumes, KnownTransaction, LogEntry, LogId, LogPayload,
-    Metadata, MetadataValue, NewTransaction, Postings, Rejection, Slots, Target, Timestamp, Transaction,
-    TransactionId, Volumes, decide, needs,
+    AccountAddress, Asset, Command, Decision, Facts, HoldingVolumes, KnownTransaction, LogEntry, LogId,
+    LogPayload, Metadata, MetadataValue, NewTransaction, Postings, Rejection, Slots, Target, Timestamp,
+    Transaction, TransactionId, Volumes, decide, needs,
 };
 use smallvec::SmallVec;
 
@@ -12,8 +12,8 @@ use super::apply::Hints;
 use super::batch::Batch;
 use super::state::{Located, State};
 use crate::entry::{
-    AddressRef, Body, Event, HoldingRecord, IdempotencyRecord, LedgerBase, LogRecord, MetadataRecord, Move, NameRef,
-    Record, TargetRecord, TransactionRecord, ValueRef,
+    AddressRef, Body, Event, HoldingRecord, IdempotencyRecord, LedgerBase, LogRecord, MetadataRecord, Move,
+    NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
 };
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
@@ -73,7 +73,8 @@ impl State {
     ) -> Result<Decided, ReadError> {
         let Request { command, idempotency } = request;
         if let Some(idempotency) = &idempotency
-            && let Some((position, stored)) = self.used_key(ledger, idempotency.key.as_str(), batch, written)?
+            && let Some((position, stored)) =
+                self.used_key(ledger, idempotency.key.as_str(), batch, written)?
         {
             // Without a hash there is nothing to compare, as in logs of older releases.
             if stored.is_empty() || idempotency.hash.is_empty() || stored == idempotency.hash {
@@ -123,9 +124,10 @@ impl State {
             ledger,
             log: base.log,
             date,
-            idempotency: idempotency
-                .as_ref()
-                .map(|idempotency| IdempotencyRecord { key: idempotency.key.as_str(), hash: &idempotency.hash }),
+            idempotency: idempotency.as_ref().map(|idempotency| IdempotencyRecord {
+                key: idempotency.key.as_str(),
+                hash: &idempotency.hash,
+            }),
             schema_version: None,
             event: self.event(ledger, base.transaction, &decision, &facts, &hints, &assets),
         };
@@ -273,7 +275,9 @@ impl State {
             },
             Decision::DeleteMetadata { target, key } => {
                 let target = match target {
-                    Target::Account(address) if hints.located.first().is_none_or(|found| found.place.is_none()) => {
+                    Target::Account(address)
+                        if hints.located.first().is_none_or(|found| found.place.is_none()) =>
+                    {
                         TargetRecord::Unknown(address.as_str())
                     }
                     target => numbers.target(self, target, hints),
@@ -390,7 +394,9 @@ impl<'a> Numbers<'a> {
             let located = &hints.located[at];
             let account = self.account(state, address.as_str(), Some(located));
             let known = match (located.place, assets[at]) {
-                (Some(place), Some(asset)) => state.accounts.get(place).holding(asset).map(|have| have.holding),
+                (Some(place), Some(asset)) => {
+                    state.accounts.get(place).holding(asset).map(|have| have.holding)
+                }
                 _ => None,
             };
             let holding = known.unwrap_or_else(|| {
@@ -474,7 +480,9 @@ fn payload(decision: Decision, id: u64, date: Timestamp, volumes: Vec<Volumes>) 
                 post_commit_volumes,
             });
             match new.reverts {
-                Some(reverted) => LogPayload::RevertedTransaction { reverted, transaction, effective_volumes: None },
+                Some(reverted) => {
+                    LogPayload::RevertedTransaction { reverted, transaction, effective_volumes: None }
+                }
                 None => LogPayload::NewTransaction {
                     transaction,
                     account_metadata: new.account_metadata,

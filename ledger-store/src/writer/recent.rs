@@ -66,7 +66,9 @@ impl<K: Eq + Hash, V> Recent<K, V> {
 
     /// Drops what flushes up to `flushed` hold.
     pub(crate) fn release(&mut self, flushed: u64) {
-        while self.generations.len() > 1 && self.generations.front().is_some_and(|(flush, _)| *flush <= flushed) {
+        while self.generations.len() > 1
+            && self.generations.front().is_some_and(|(flush, _)| *flush <= flushed)
+        {
             self.generations.pop_front();
         }
     }

@@ -182,7 +182,8 @@ impl State {
 
     /// Notes that a replayed entry breaks a rule.
     pub(crate) fn report(&mut self, code: ViolationCode, ledger: u32, position: u64, detail: String) {
-        let name = self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| ledger.head.info.name.clone());
+        let name =
+            self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| ledger.head.info.name.clone());
         if let Some(audit) = &mut self.audit {
             audit.push(Violation { code, ledger: name, position: Some(position), detail });
         }
@@ -201,7 +202,8 @@ impl State {
         self.begin_replay();
         let accounts = &self.accounts;
         if let Some(by_number) = &mut self.by_number {
-            by_number.extend(accounts.iter().map(|(place, account)| ((account.ledger, account.account), place)));
+            by_number
+                .extend(accounts.iter().map(|(place, account)| ((account.ledger, account.account), place)));
         }
     }
 
@@ -215,7 +217,9 @@ impl State {
         let mut metadata = ledger_core::Metadata::with_capacity(record.len());
         for (key, value) in record {
             let text = match key {
-                crate::entry::NameRef::Known(id) => keys.text(*id).ok_or_else(|| missing("a metadata key"))?,
+                crate::entry::NameRef::Known(id) => {
+                    keys.text(*id).ok_or_else(|| missing("a metadata key"))?
+                }
                 crate::entry::NameRef::New(_, text) | crate::entry::NameRef::Inline(text) => (*text).into(),
             };
             metadata.insert(text, super::apply::value_of(*value));
@@ -254,6 +258,22 @@ impl State {
         }
     }
 
+    /// Brings near what some commands are about to need. Cheap where it is near already, and without effect.
+    pub(crate) fn warm(&self, ledger: u32, requests: &[crate::submission::Request]) {
+        let mut touched = 0_u64;
+        for request in requests {
+            if let ledger_core::Command::CreateTransaction(create) = &request.command
+                && let ledger_core::Movement::Postings(postings) = &create.movement
+            {
+                for posting in postings {
+                    touched = touched.wrapping_add(self.accounts.warm(ledger, posting.source.as_str()));
+                    touched = touched.wrapping_add(self.accounts.warm(ledger, posting.destination.as_str()));
+                }
+            }
+        }
+        std::hint::black_box(touched);
+    }
+
     /// Finds an account, in memory or in the index.
     pub(crate) fn locate(&mut self, ledger: u32, address: &str) -> Result<Located, ReadError> {
         let hash = self.accounts.hash(ledger, address);
@@ -281,7 +301,13 @@ impl State {
         self.load(hash, ledger, account, stored)
     }
 
-    fn load(&mut self, hash: u64, ledger: u32, account: u32, stored: StoredAccount) -> Result<Place, ReadError> {
+    fn load(
+        &mut self,
+        hash: u64,
+        ledger: u32,
+        account: u32,
+        stored: StoredAccount,
+    ) -> Result<Place, ReadError> {
         let mut holdings = SmallVec::with_capacity(stored.holdings.len());
         for (asset, holding) in &stored.holdings {
             let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
