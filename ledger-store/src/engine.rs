@@ -108,7 +108,7 @@ pub(crate) struct Engine {
     pub(crate) clock: Arc<dyn TimeSource>,
     /// The numbers of ledgers by name, which the writer fills.
     pub(crate) directory: Directory,
-    shares: Shares,
+    pub(crate) shares: Shares,
     flush_interval: Duration,
     view: RwLock<Arc<View>>,
     decider: Mutex<State>,

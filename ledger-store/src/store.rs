@@ -20,6 +20,7 @@ use crate::query::LedgerInfo;
 use crate::read::Snapshot;
 use crate::recovery::{self, Standing};
 use crate::submission::{Outcome, Submission};
+use crate::verify;
 
 /// An open store. Cheap to clone; all clones are the same store.
 ///
@@ -32,8 +33,10 @@ pub struct Store {
 struct Inner {
     engine: Arc<Engine>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// One verification at a time: each needs the place for its index.
+    verifying: Mutex<()>,
     /// Releases the lock of the directory after everything else.
-    _directory: Option<DataDirectory>,
+    directory: Option<DataDirectory>,
     opening: Opening,
 }
 
@@ -111,6 +114,7 @@ impl Store {
             };
             opened.map_err(|error| error.to_string())
         };
+        verify::clear_workspace(&directory).map_err(|reason| OpenError::Io { reason })?;
         let io =
             |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
         let mut rebuilt = None;
@@ -205,7 +209,8 @@ impl Store {
         spawn("ledger-flusher", Engine::flush_loop);
         spawn("ledger-merger", Engine::merge_loop);
         spawn("ledger-hasher", Engine::hash_loop);
-        let inner = Inner { engine, threads: Mutex::new(threads), _directory: directory, opening };
+        let inner =
+            Inner { engine, threads: Mutex::new(threads), verifying: Mutex::new(()), directory, opening };
         Self { inner: Arc::new(inner) }
     }
 
@@ -335,6 +340,16 @@ impl Store {
     /// The engine, for reads.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
+    }
+
+    /// The directory, unless the store is in memory.
+    pub(crate) fn directory(&self) -> Option<&DataDirectory> {
+        self.inner.directory.as_ref()
+    }
+
+    /// Held by the one verification at work.
+    pub(crate) fn verifying(&self) -> &Mutex<()> {
+        &self.inner.verifying
     }
 
     /// Writes everything that gathered in memory into the index, so that the next opening has nothing to

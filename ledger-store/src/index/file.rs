@@ -642,6 +642,11 @@ impl IndexSnapshot {
         Ok(Some(PlainRange { name: table, range }))
     }
 
+    /// The names of the plain tables that were ever written.
+    pub(crate) fn plain_tables(&self) -> impl Iterator<Item = &str> {
+        self.inner.plain.keys().map(String::as_str)
+    }
+
     /// The ids of the runs that have blocks, listed or not.
     fn stored_runs(&self, table: usize) -> Result<Vec<u64>, IndexError> {
         let blocks = &self.inner.run_tables[table].blocks;

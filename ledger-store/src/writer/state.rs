@@ -23,6 +23,7 @@ use crate::lookup::{self, missing};
 use crate::options::Shares;
 use crate::projection::StoredAccount;
 use crate::query::LedgerInfo;
+use crate::verify::{Violation, ViolationCode};
 use crate::view::{Counters, Directory, LedgerHead};
 
 /// A ledger as the writer knows it.
@@ -91,6 +92,9 @@ pub(crate) struct State {
     filter_bytes_max: usize,
     /// Where accounts are by number; only while entries are replayed.
     by_number: Option<HashMap<(u32, u32), Place, RandomState>>,
+    /// What is wrong with the entries applied so far; only while entries are replayed, since what was just
+    /// decided is right by construction.
+    pub(crate) audit: Option<Vec<Violation>>,
     pub(crate) undo: Option<Undo>,
 }
 
@@ -148,6 +152,7 @@ impl State {
             index,
             filter_bytes_max: shares.filters,
             by_number: None,
+            audit: None,
             undo: None,
         })
     }
@@ -182,11 +187,22 @@ impl State {
     /// Entries are replayed from now on: accounts are found by number.
     pub(crate) fn begin_replay(&mut self) {
         self.by_number = Some(HashMap::with_hasher(RandomState::default()));
+        self.audit.get_or_insert_default();
     }
 
     /// Replaying is over.
     pub(crate) fn end_replay(&mut self) {
         self.by_number = None;
+        self.audit = None;
+    }
+
+    /// Notes that a replayed entry breaks a rule.
+    pub(crate) fn report(&mut self, code: ViolationCode, ledger: u32, position: u64, detail: String) {
+        let name =
+            self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| ledger.head.info.name.clone());
+        if let Some(audit) = &mut self.audit {
+            audit.push(Violation { code, ledger: name, position: Some(position), detail });
+        }
     }
 
     /// Makes room, between submissions.
