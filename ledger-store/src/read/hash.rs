@@ -19,7 +19,8 @@ impl Session {
             && let Some(needed) = Position::new(row.position.saturating_sub(HASH_AHEAD))
         {
             // Behind a burst of writes the checkpoints may lag.
-            self.hashes.wait(needed, || false);
+            self.hashes.wait(needed, || self.meter.is_late());
+            self.meter.in_time()?;
         }
         self.hashes.chain_before(&self.reader, log)
     }

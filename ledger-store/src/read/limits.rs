@@ -51,7 +51,21 @@ impl Meter {
             let reason = format!("it looks at more than {} rows", self.limits.rows_max);
             return Err(ReadError::TooExpensive { reason });
         }
-        if rows.is_multiple_of(ROWS_PER_LOOK) && self.began.elapsed() > self.limits.time_max {
+        if rows.is_multiple_of(ROWS_PER_LOOK) { self.in_time() } else { Ok(()) }
+    }
+
+    /// Whether the time is over.
+    pub(crate) fn is_late(&self) -> bool {
+        self.began.elapsed() > self.limits.time_max
+    }
+
+    /// Looks at the clock.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::TooExpensive`] when the time is over.
+    pub(crate) fn in_time(&self) -> Result<(), ReadError> {
+        if self.is_late() {
             let reason = format!("it takes longer than {} s", self.limits.time_max.as_secs());
             return Err(ReadError::TooExpensive { reason });
         }
