@@ -29,7 +29,7 @@ use crate::query::LedgerInfo;
 use crate::read::LedgerReader;
 use crate::recovery::Recovered;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Submission};
-use crate::view::{LedgerHead, View};
+use crate::view::{Directory, LedgerHead, View};
 use crate::writer::{Batch, Decided, RecordedTransaction, State, Written};
 
 /// Something to write.
@@ -106,7 +106,9 @@ pub(crate) struct Engine {
     pub(crate) index: IndexFile,
     pub(crate) identity: Identity,
     pub(crate) clock: Arc<dyn TimeSource>,
-    shares: Shares,
+    /// The numbers of ledgers by name, which the writer fills.
+    pub(crate) directory: Directory,
+    pub(crate) shares: Shares,
     flush_interval: Duration,
     view: RwLock<Arc<View>>,
     decider: Mutex<State>,
@@ -123,7 +125,7 @@ pub(crate) struct Engine {
     merge_lock: Mutex<bool>,
     stopping: AtomicBool,
     stopped: Mutex<Option<String>>,
-    pub(crate) hashes: Hashes,
+    pub(crate) hashes: Arc<Hashes>,
     pub(crate) commits: AtomicU64,
 }
 
@@ -136,12 +138,13 @@ impl Engine {
         recovered: Recovered,
     ) -> Self {
         let Recovered { state, view, hashed, .. } = recovered;
-        let hashes = Hashes::new(hashed);
+        let hashes = Arc::new(Hashes::new(hashed));
         Self {
             journal,
             index,
             identity,
             clock: options.clock.clone(),
+            directory: state.directory.clone(),
             shares: options.shares(),
             flush_interval: options.flush_interval,
             view: RwLock::new(Arc::new(view)),
@@ -324,7 +327,9 @@ impl Engine {
             self.hashes.wait(until, || self.stopped().is_some());
         }
         if view.flushed > state.flushed() {
-            state.adopt(&view.index, view.flushed);
+            if let Err(error) = state.adopt(&view.index, view.flushed) {
+                self.stop_writing(&error.to_string());
+            }
         }
         state.evict();
     }

@@ -12,12 +12,15 @@ use crate::disk::engine::backend;
 use crate::disk::{Disk, RealDisk};
 use crate::engine::{Answer, Engine, LedgerEdit, Work};
 use crate::error::{OpenError, WriteError};
+use crate::fingerprint::Fingerprints;
 use crate::index::{IndexFile, IndexOptions};
 use crate::journal::{Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
 use crate::options::Options;
 use crate::query::LedgerInfo;
+use crate::read::Snapshot;
 use crate::recovery::{self, Standing};
 use crate::submission::{Outcome, Submission};
+use crate::verify;
 
 /// An open store. Cheap to clone; all clones are the same store.
 ///
@@ -30,8 +33,10 @@ pub struct Store {
 struct Inner {
     engine: Arc<Engine>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// One verification at a time: each needs the place for its index.
+    verifying: Mutex<()>,
     /// Releases the lock of the directory after everything else.
-    _directory: Option<DataDirectory>,
+    directory: Option<DataDirectory>,
     opening: Opening,
 }
 
@@ -109,6 +114,7 @@ impl Store {
             };
             opened.map_err(|error| error.to_string())
         };
+        verify::clear_workspace(&directory).map_err(|reason| OpenError::Io { reason })?;
         let io =
             |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
         let mut rebuilt = None;
@@ -203,7 +209,8 @@ impl Store {
         spawn("ledger-flusher", Engine::flush_loop);
         spawn("ledger-merger", Engine::merge_loop);
         spawn("ledger-hasher", Engine::hash_loop);
-        let inner = Inner { engine, threads: Mutex::new(threads), _directory: directory, opening };
+        let inner =
+            Inner { engine, threads: Mutex::new(threads), verifying: Mutex::new(()), directory, opening };
         Self { inner: Arc::new(inner) }
     }
 
@@ -222,6 +229,30 @@ impl Store {
             commits: engine.commits.load(std::sync::atomic::Ordering::Relaxed),
             stopped: engine.stopped(),
         }
+    }
+
+    /// The store as it is now: everything that is acknowledged, unchanging. Costs about as much as cloning an
+    /// `Arc`.
+    pub fn snapshot(&self) -> Snapshot {
+        let engine = &self.inner.engine;
+        let fingerprints = Fingerprints::new(&engine.identity.secret);
+        Snapshot::new(
+            engine.journal.clone(),
+            engine.view(),
+            engine.directory.clone(),
+            fingerprints,
+            engine.hashes.clone(),
+        )
+    }
+
+    /// A secret of this store with which a server authenticates cursors. It is the same each time the store is
+    /// opened, and tells nothing of the store's other secrets.
+    pub fn cursor_key(&self) -> [u8; 32] {
+        let secret = &self.inner.engine.identity.secret;
+        let mut key = [0; 32];
+        key[..16].copy_from_slice(&secret.digest(&[b"cursors 1"]));
+        key[16..].copy_from_slice(&secret.digest(&[b"cursors 2"]));
+        key
     }
 
     /// Creates a ledger. It is on disk when this returns.
@@ -309,6 +340,16 @@ impl Store {
     /// The engine, for reads.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
+    }
+
+    /// The directory, unless the store is in memory.
+    pub(crate) fn directory(&self) -> Option<&DataDirectory> {
+        self.inner.directory.as_ref()
+    }
+
+    /// Held by the one verification at work.
+    pub(crate) fn verifying(&self) -> &Mutex<()> {
+        &self.inner.verifying
     }
 
     /// Writes everything that gathered in memory into the index, so that the next opening has nothing to

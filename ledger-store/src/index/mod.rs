@@ -26,7 +26,8 @@ pub(crate) mod table;
 mod tests;
 
 pub(crate) use cursor::{Cursor, Direction as Way, merge_pieces, merged};
-pub(crate) use file::{Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite};
+pub(crate) use file::{Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange};
+pub(crate) use filter::ResidentFilters;
 pub(crate) use merge::maintain;
 pub(crate) use row::{Row, piece_bytes, seal_piece};
 pub(crate) use rows::{

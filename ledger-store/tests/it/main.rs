@@ -1,3 +1,4 @@
 //! The store through its public face.
 
 mod basics;
+mod reads;
