@@ -33,7 +33,7 @@ pub struct Load {
     pub data: Option<PathBuf>,
     /// Whether to print what happens each second.
     pub verbose: bool,
-    /// What to compare the store with.
+    /// Whether to compare the store with a naive engine.
     pub compare: bool,
 }
 
@@ -61,10 +61,11 @@ impl Load {
     /// If an option is unknown or its value is none.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut load = Self::default();
-        let (mut single, mut clients, mut in_flight) = (false, 1, None);
+        let (mut single, mut clients) = (false, 1);
+        let (mut in_flight, mut transactions) = (None, None);
         while let Some(argument) = parser.next()? {
             match argument {
-                Arg::Long("transactions") => load.transactions = arguments::count(parser)?,
+                Arg::Long("transactions") => transactions = Some(arguments::count(parser)?),
                 Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
                 Arg::Long("batch") => load.batch = arguments::count(parser)? as usize,
                 Arg::Long("in-flight") => in_flight = Some(arguments::count(parser)? as usize),
@@ -94,7 +95,11 @@ impl Load {
             // At fixed times submissions may pile up; what bounds them shall be the store.
             load.in_flight = 32;
         }
+        if load.compare {
+            load.transactions = 2_000_000;
+        }
         load.in_flight = in_flight.unwrap_or(load.in_flight);
+        load.transactions = transactions.unwrap_or(load.transactions);
         if load.profile.accounts < 2 || load.batch == 0 || load.transactions == 0 {
             return Err("there must be two accounts, a batch and a transaction".into());
         }

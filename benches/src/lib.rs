@@ -4,13 +4,20 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod bare;
 pub mod calibration;
+pub mod child;
+pub mod compare;
 pub mod embedded;
 pub mod flight;
 pub mod histogram;
+pub mod http_client;
+pub mod http_load;
+pub mod naive;
 pub mod place;
 pub mod process;
 pub mod report;
+pub mod wire;
 pub mod workload;
 
 /// Why a run has no figures. It is printed and ends the program.

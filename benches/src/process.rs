@@ -1,4 +1,4 @@
-//! What this process has used: processor time, by thread, and memory.
+//! What processes have used: processor time, for this one also by thread, and memory.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,8 @@ pub struct Usage {
 impl Usage {
     /// What the kernel says now; nothing where there is no `/proc`.
     pub fn now() -> Self {
-        Self { total: total().unwrap_or_default(), threads: threads().unwrap_or_default() }
+        let total = processor_time(std::process::id());
+        Self { total: total.unwrap_or_default(), threads: threads().unwrap_or_default() }
     }
 
     /// What was used since an earlier moment.
@@ -36,8 +37,9 @@ impl Usage {
     }
 }
 
-fn total() -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+/// Processor time that a process has used, to 10 ms; nothing where there is no such process or no `/proc`.
+pub fn processor_time(process: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     ticks(&stat).map(|ticks| TICK * ticks)
 }
 
@@ -63,7 +65,7 @@ fn threads() -> Option<BTreeMap<String, Duration>> {
     Some(used)
 }
 
-/// Memory of this process.
+/// Memory of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Bytes that are resident now.
@@ -75,8 +77,13 @@ pub struct Memory {
 impl Memory {
     /// What the kernel says now; nothing where there is no `/proc`.
     pub fn now() -> Self {
-        std::fs::read_to_string("/proc/self/status")
-            .map_or_else(|_| Self::default(), |status| Self::of(&status))
+        Self::of_process(std::process::id())
+    }
+
+    /// What the kernel says of a process; nothing where there is none, or no `/proc`.
+    pub fn of_process(process: u32) -> Self {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+        status.map_or_else(|_| Self::default(), |status| Self::of(&status))
     }
 
     fn of(status: &str) -> Self {

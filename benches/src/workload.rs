@@ -108,6 +108,13 @@ impl Workload {
         Self { profile, addresses, asset: asset(), random: Random::new(seed), sequence: 0 }
     }
 
+    /// One of several streams whose references differ; each has 2^40 of them.
+    #[must_use]
+    pub fn part(mut self, number: u64) -> Self {
+        self.sequence = number << 40;
+        self
+    }
+
     /// What is generated.
     pub fn profile(&self) -> &Profile {
         &self.profile
@@ -243,6 +250,17 @@ mod tests {
         assert!((900..1_100).contains(&dates.len()), "{} are backdated", dates.len());
         let span = now.as_micros() - THIRTY_DAYS_MICROS as i64..=now.as_micros();
         assert!(dates.iter().all(|date| span.contains(&date.as_micros())));
+    }
+
+    #[test]
+    fn parts_share_no_reference() {
+        let now = Timestamp::from_micros(0);
+        let mut references = HashSet::new();
+        for number in 0..3 {
+            let mut part = Workload::new(profile(Shape::Rich, 0), 1).part(number);
+            references.extend(creates(part.batch(100, now)).into_iter().map(|create| create.reference));
+        }
+        assert_eq!(references.len(), 300);
     }
 
     #[test]
