@@ -19,6 +19,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use crate::documents::{LEDGERS, encode_ledger};
 use crate::entry::{Body, DocumentRecord, LedgerBase, Record, find_in_chunk, read_chunk};
 use crate::error::{ReadError, WriteError};
+use crate::fingerprint::Fingerprints;
 use crate::flush::{self, Watermark};
 use crate::hashes::{Chains, Hashes};
 use crate::index::{IndexFile, Row};
@@ -26,7 +27,7 @@ use crate::journal::{Identity, Journal, Position, SectionId};
 use crate::options::{Options, Shares, TimeSource};
 use crate::projection::Piece;
 use crate::query::LedgerInfo;
-use crate::read::LedgerReader;
+use crate::read::{Later, LedgerReader, Session};
 use crate::recovery::Recovered;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Submission};
 use crate::view::{Directory, LedgerHead, View};
@@ -461,7 +462,7 @@ impl Engine {
                 continue;
             }
             let outcome = match state.execute(ledger, request, now, detail, batch, written) {
-                Ok(Decided::Done(receipt)) => PendingOutcome::Done(receipt),
+                Ok(Decided::Done(receipt)) => PendingOutcome::Done { ledger, receipt },
                 Ok(Decided::Replay(position)) => PendingOutcome::Replay { ledger, position, detail },
                 Ok(Decided::Refused(rejection)) => {
                     refused = true;
@@ -730,6 +731,13 @@ impl Engine {
         self.merge_wanted.notify_all();
     }
 
+    /// What answers questions about a ledger at a moment.
+    fn session(&self, ledger: u32, view: &Arc<View>) -> Result<Session, ReadError> {
+        let reader = LedgerReader::new(self.journal.clone(), view.clone(), ledger);
+        let head = reader.head()?.clone();
+        Ok(Session::new(reader, head, Fingerprints::new(&self.identity.secret), self.hashes.clone()))
+    }
+
     /// The rows of a table at this moment, for tests of what is where.
     pub(crate) fn rows<R: Row>(&self, table: impl Fn(&Piece) -> &Arc<[R]>) -> u64 {
         self.view().table(table).row_count()
@@ -764,7 +772,7 @@ enum Pending {
 }
 
 enum PendingOutcome {
-    Done(Receipt),
+    Done { ledger: u32, receipt: Receipt },
     Replay { ledger: u32, position: Position, detail: Detail },
     Refused(ledger_core::Rejection),
     Cancelled,
@@ -786,12 +794,21 @@ impl Pending {
 impl PendingOutcome {
     fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Outcome, WriteError> {
         Ok(match self {
-            Self::Done(receipt) => Outcome::Done(receipt),
+            Self::Done { ledger, mut receipt } => {
+                // Computed here, behind the commit: the writer has the totals by insertion only.
+                if let Some(entry) = &mut receipt.entry {
+                    engine
+                        .session(ledger, view)?
+                        .add_effective_volumes(&mut entry.payload, Later::InMemory)?;
+                }
+                Outcome::Done(receipt)
+            }
             Self::Refused(rejection) => Outcome::Refused(rejection),
             Self::Cancelled => Outcome::Cancelled,
             Self::Replay { ledger, position, detail } => {
-                let reader = LedgerReader::new(engine.journal.clone(), view.clone(), ledger);
-                let entry = reader.entry(position)?;
+                let session = engine.session(ledger, view)?;
+                let mut entry = session.reader.entry(position)?;
+                session.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
                 let transaction = match &entry.payload {
                     ledger_core::LogPayload::NewTransaction { transaction, .. }
                     | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => {

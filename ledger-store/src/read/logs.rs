@@ -102,6 +102,8 @@ impl Session {
                 let position = subject.row.position;
                 let entry = subject.into_entry()?;
                 let reverted = self.reverted_by(&entry, position)?;
+                let mut entry = entry;
+                self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
                 page.push(LogView { entry, hash: None, reverted });
             }
         }

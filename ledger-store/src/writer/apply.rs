@@ -136,8 +136,7 @@ impl State {
             Event::DeleteMetadata { target: TargetRecord::Account(account), key } => {
                 let key = self.take_key(ledger, key)?;
                 // A removal is no use of the account: an account whose first use lies ahead keeps that date.
-                let place =
-                    self.touch(log, account, hints.located.first(), AFTER_ALL, &mut touched, rows)?;
+                let place = self.touch(log, account, hints.located.first(), AFTER_ALL, &mut touched, rows)?;
                 self.delete_account_key(place, log.date, &key, &mut touched, (position, rows))?;
             }
             Event::SetMetadata { target: TargetRecord::Transaction(id), metadata } => {
