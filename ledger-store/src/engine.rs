@@ -22,7 +22,7 @@ use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
 use crate::flush::{self, Watermark};
 use crate::hashes::{Chains, Hashes};
-use crate::index::{IndexFile, Row};
+use crate::index::IndexFile;
 use crate::journal::{Identity, Journal, Position, SectionId};
 use crate::options::{Options, Shares, TimeSource};
 use crate::projection::Piece;
@@ -327,10 +327,10 @@ impl Engine {
             let until = Position::new(view.next.get() - HASH_LAG_MAX).unwrap_or(Position::FIRST);
             self.hashes.wait(until, || self.stopped().is_some());
         }
-        if view.flushed > state.flushed() {
-            if let Err(error) = state.adopt(&view.index, view.flushed) {
-                self.stop_writing(&error.to_string());
-            }
+        if view.flushed > state.flushed()
+            && let Err(error) = state.adopt(&view.index, view.flushed)
+        {
+            self.stop_writing(&error.to_string());
         }
         state.evict();
     }
@@ -736,11 +736,6 @@ impl Engine {
         let reader = LedgerReader::new(self.journal.clone(), view.clone(), ledger);
         let head = reader.head()?.clone();
         Ok(Session::new(reader, head, Fingerprints::new(&self.identity.secret), self.hashes.clone()))
-    }
-
-    /// The rows of a table at this moment, for tests of what is where.
-    pub(crate) fn rows<R: Row>(&self, table: impl Fn(&Piece) -> &Arc<[R]>) -> u64 {
-        self.view().table(table).row_count()
     }
 }
 

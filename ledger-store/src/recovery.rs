@@ -250,9 +250,10 @@ fn original_of(
     let here = rows.transactions.iter().rev().find(|row| (row.ledger, row.transaction) == (log.ledger, id));
     let position = match here {
         Some(row) => row.position,
-        None => match view.table(|piece| &piece.transactions).get((log.ledger, id))? {
-            Some(row) => row.position,
-            None => {
+        None => {
+            if let Some(row) = view.table(|piece| &piece.transactions).get((log.ledger, id))? {
+                row.position
+            } else {
                 let code = match &log.event {
                     Event::Transaction(_) => ViolationCode::RevertRule,
                     Event::SetMetadata { .. }
@@ -263,7 +264,7 @@ fn original_of(
                 state.report(code, log.ledger, record.position.get(), detail);
                 return Ok(Some(Metadata::EMPTY));
             }
-        },
+        }
     };
     let position = Position::new(position).ok_or(Corrupt { what: "position" })?;
     let within = chunk.first() <= position && position < chunk.next();

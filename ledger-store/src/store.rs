@@ -81,7 +81,8 @@ impl Store {
     ///
     /// As [`Store::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
-        Self::open_on(Arc::new(RealDisk), path.as_ref(), options)
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        Self::open_on(&disk, path.as_ref(), options)
     }
 
     /// Opens a store on a disk of the caller's, for tests.
@@ -90,11 +91,12 @@ impl Store {
     ///
     /// As [`Store::open`].
     #[cfg(feature = "testing")]
+    #[expect(clippy::needless_pass_by_value, reason = "the store keeps the disk")]
     pub fn open_on_disk(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
-        Self::open_on(disk, path, options)
+        Self::open_on(&disk, path, options)
     }
 
-    fn open_on(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
+    fn open_on(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
         let shares = options.shares();
         let directory = DataDirectory::open(disk.clone(), path)?;
         let segments = SegmentOptions {
@@ -106,7 +108,7 @@ impl Store {
         let index_path = directory.index_dir().join("index.redb");
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let open = |new: bool| -> Result<IndexFile, String> {
-            let backend = backend(&*disk, &index_path, new).map_err(|error| error.to_string())?;
+            let backend = backend(&**disk, &index_path, new).map_err(|error| error.to_string())?;
             let opened = if new {
                 IndexFile::create(backend, index_options)
             } else {

@@ -136,20 +136,19 @@ impl ApiError {
 }
 
 impl From<Rejection> for ApiError {
-    #[expect(clippy::match_same_arms, reason = "every rejection that is known is named")]
     fn from(rejection: Rejection) -> Self {
         let code = match &rejection {
             Rejection::IdempotencyMismatch { .. }
             | Rejection::TooManyPostings { .. }
-            | Rejection::MetadataTooLarge { .. } => Code::Validation,
+            | Rejection::MetadataTooLarge { .. }
+            | Rejection::TransactionTooLarge { .. }
+            | Rejection::TooManyAssets => Code::Validation,
             Rejection::ScriptUnsupported => Code::CompilationFailed,
             Rejection::TransactionNotFound { .. } | Rejection::MetadataKeyNotFound { .. } => Code::NotFound,
             Rejection::AlreadyReverted { .. } => Code::AlreadyRevert,
             Rejection::InsufficientFunds { .. } => Code::InsufficientFund,
             Rejection::NoPostings => Code::NoPostings,
             Rejection::ReferenceTaken { .. } => Code::Conflict,
-            // The enum may grow in another crate; what is new there is the caller's fault until it is named here.
-            _ => Code::Validation,
         };
         Self::new(code, rejection.to_string())
     }
@@ -164,8 +163,6 @@ impl From<WriteError> for ApiError {
             WriteError::Stopped { .. } => Self::busy("the server takes no writes"),
             WriteError::Read(error) => Self::from(error),
             WriteError::OutcomeUnknown { reason } => Self::fault(&reason),
-            // Not known here yet: nothing can be promised about the write.
-            error => Self::fault(&error.to_string()),
         }
     }
 }
@@ -176,7 +173,7 @@ impl From<ReadError> for ApiError {
             ReadError::TooExpensive { .. } | ReadError::MissingFeature { .. } => {
                 Self::validation(error.to_string())
             }
-            error => Self::fault(&error.to_string()),
+            ReadError::Damaged { .. } | ReadError::Io { .. } => Self::fault(&error.to_string()),
         }
     }
 }

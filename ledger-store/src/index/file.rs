@@ -511,6 +511,7 @@ impl PlainTable<'_> {
     /// # Errors
     ///
     /// As the storage engine fails.
+    #[cfg(test)]
     pub(crate) fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<PlainRange<'_>, IndexError> {
         let range = attempt(self.broken, "reading a range", || {
             self.table.range::<&[u8]>((from, to)).map_err(storage)
