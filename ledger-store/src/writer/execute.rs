@@ -4,7 +4,7 @@ use compact_str::CompactString;
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, Decision, Facts, HoldingVolumes, KnownTransaction, LogEntry,
     LogId, LogPayload, Metadata, MetadataValue, Movement, NewTransaction, Posting, Postings, Rejection,
-    Slots, Target, Timestamp, Transaction, TransactionId, Volumes, decide, needs,
+    SlotList, Slots, Target, Timestamp, Transaction, TransactionId, Volumes, decide, needs,
 };
 use smallvec::SmallVec;
 
