@@ -104,18 +104,29 @@ impl Signals {
     }
 }
 
+/// Prints a JSON line for each finding and one that sums up. Exit status: 0 all is well, 1 something is not, 2
+/// not everything could be looked at, 3 the store cannot be opened.
 fn verify(directory: &Path) -> ExitCode {
+    if !directory.join("MANIFEST").exists() {
+        // Opening would make a store of it.
+        eprintln!("stack-server: {} is not a store", directory.display());
+        return ExitCode::from(3);
+    }
     let verified = Store::open(directory)
         .map_err(|error| error.to_string())
         .and_then(|store| store.verify().map_err(|error| error.to_string()));
     match verified {
         Ok(report) => {
-            println!("{}: {report:?}", directory.display());
-            ExitCode::SUCCESS
+            print!("{}", report.to_json_lines());
+            match (report.violations.is_empty(), report.complete) {
+                (true, true) => ExitCode::SUCCESS,
+                (false, _) => ExitCode::from(1),
+                (true, false) => ExitCode::from(2),
+            }
         }
         Err(reason) => {
             eprintln!("stack-server: {}: {reason}", directory.display());
-            ExitCode::FAILURE
+            ExitCode::from(3)
         }
     }
 }

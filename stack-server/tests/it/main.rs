@@ -8,6 +8,7 @@ mod conformance;
 mod cursors;
 mod errors;
 mod info;
+mod kill;
 mod ledgers;
 mod limits;
 mod logs;
