@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 use crate::naive::NaiveLedger;
 use crate::place::{Place, disk_bytes};
 use crate::report::{Report, rate};
-use crate::workload::{Shape, Workload};
+use crate::workload::Workload;
 
 /// Each engine has so many turns.
 const SLICES: u64 = 4;
@@ -58,7 +58,7 @@ pub fn run(load: &Load) -> Result<Report, Failure> {
     let count = slice.transactions * SLICES;
     let ratio = naive_time.as_secs_f64() / store_time.as_secs_f64();
     report.text("what", "compare");
-    report.text("shape", if load.profile.shape == Shape::Rich { "rich" } else { "plain" });
+    report.text("shape", load.profile.shape.name());
     report.count("transactions", count);
     report.count("accounts", load.profile.accounts);
     report.number("tx_per_s_projected", rate(count, store_time));
@@ -106,12 +106,17 @@ fn drive_naive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Profile;
+    use crate::workload::{Profile, Shape};
 
     #[test]
     fn both_engines_do_all_the_work() {
         let load = Load {
-            profile: Profile { accounts: 20, shape: Shape::Rich, backdated_percent: 10 },
+            profile: Profile {
+                accounts: 20,
+                shape: Shape::Rich,
+                backdated_percent: 10,
+                ..Profile::default()
+            },
             transactions: 400,
             batch: 50,
             ..Load::default()

@@ -40,7 +40,7 @@ pub struct Load {
 impl Default for Load {
     fn default() -> Self {
         Self {
-            profile: Profile { accounts: 100_000, shape: Shape::Plain, backdated_percent: 0 },
+            profile: Profile::default(),
             transactions: 10_000_000,
             batch: 8192,
             in_flight: 4,
@@ -72,6 +72,7 @@ impl Load {
                 Arg::Long("plain") => load.profile.shape = Shape::Plain,
                 Arg::Long("rich") => load.profile.shape = Shape::Rich,
                 Arg::Long("backdated") => load.profile.backdated_percent = arguments::percent(parser)?,
+                Arg::Long("hot") => load.profile.hot_percent = arguments::percent(parser)?,
                 Arg::Long("memory-budget") => load.memory_budget = arguments::bytes(parser)?,
                 Arg::Long("data") => load.data = Some(parser.value()?.into()),
                 Arg::Long("paced") => load.paced = Some(arguments::count(parser)?),
@@ -159,7 +160,7 @@ pub fn run(load: &Load) -> Result<Report, Failure> {
 
     let count = landing.recorded;
     report.text("what", "embedded");
-    report.text("shape", if load.profile.shape == Shape::Rich { "rich" } else { "plain" });
+    report.text("shape", load.profile.shape.name());
     report.count("transactions", count);
     report.count("accounts", load.profile.accounts);
     report.count("batch", load.batch as u64);
@@ -281,7 +282,12 @@ mod tests {
         {
             let place = data.path().join(format!("{batch}-{in_flight}-{}", paced.is_some()));
             let load = Load {
-                profile: Profile { accounts: 50, shape: Shape::Rich, backdated_percent: 10 },
+                profile: Profile {
+                    accounts: 50,
+                    shape: Shape::Rich,
+                    backdated_percent: 10,
+                    ..Profile::default()
+                },
                 transactions: 200,
                 batch,
                 in_flight,

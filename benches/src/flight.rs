@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn what_lands_is_counted_and_a_refusal_is_a_failure() {
         let store = Store::in_memory();
-        let profile = Profile { accounts: 20, shape: Shape::Rich, backdated_percent: 10 };
+        let profile =
+            Profile { accounts: 20, shape: Shape::Rich, backdated_percent: 10, ..Profile::default() };
         store.create_ledger(ledger_name(), profile.ledger_options()).expect("a new ledger");
         let mut workload = Workload::new(profile, 1);
         let flight = Flight::new(2);

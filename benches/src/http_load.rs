@@ -39,7 +39,7 @@ pub struct HttpLoad {
 impl Default for HttpLoad {
     fn default() -> Self {
         Self {
-            profile: Profile { accounts: 100_000, shape: Shape::Plain, backdated_percent: 0 },
+            profile: Profile::default(),
             address: None,
             spawn: None,
             connections: 64,
@@ -128,7 +128,7 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
 
     let transactions = measured.requests * load.bulk as u64;
     report.text("what", "http");
-    report.text("shape", if load.profile.shape == Shape::Rich { "rich" } else { "plain" });
+    report.text("shape", load.profile.shape.name());
     report.count("connections", load.connections as u64);
     report.count("bulk", load.bulk as u64);
     report.count("transactions", transactions);
@@ -167,16 +167,12 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Creates the ledger and gives money to its accounts.
+/// Creates the ledger, with the features that it has by default, and gives money to its accounts.
 fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<(), Failure> {
-    let options = match load.profile.shape {
-        Shape::Plain => r#"{"features":{"HASH_LOGS":"DISABLED"}}"#,
-        Shape::Rich => "{}",
-    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let mut connection = Connection::connect(address).await?;
-        let created = connection.exchange(&wire::create_ledger(ledger, options)).await?;
+        let created = connection.exchange(&wire::create_ledger(ledger)).await?;
         if created.status != 204 {
             return Err(refused(created.status, created.body));
         }
@@ -313,7 +309,8 @@ mod tests {
         // It ends with the test's process.
         std::thread::spawn(|| bare::serve(listener));
         for (threads, bulk) in [(1, 1), (2, 10)] {
-            let profile = Profile { accounts: 10, shape: Shape::Rich, backdated_percent: 10 };
+            let profile =
+                Profile { accounts: 10, shape: Shape::Rich, backdated_percent: 10, ..Profile::default() };
             let time = Duration::from_millis(100);
             let load = HttpLoad { profile, connections: 4, bulk, time, threads, ..HttpLoad::default() };
             let measured = drive(&load, &address, "main").expect("answers");

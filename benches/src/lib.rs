@@ -5,17 +5,22 @@
 
 pub mod arguments;
 pub mod bare;
+pub mod bench_store;
 pub mod calibration;
 pub mod child;
 pub mod compare;
 pub mod embedded;
 pub mod flight;
 pub mod histogram;
+pub mod hot_account;
 pub mod http_client;
 pub mod http_load;
+pub mod mixed;
 pub mod naive;
 pub mod place;
 pub mod process;
+pub mod reads;
+pub mod reopen;
 pub mod report;
 pub mod wire;
 pub mod workload;

@@ -160,7 +160,7 @@ mod tests {
     fn it_keeps_volumes_and_refuses_what_a_ledger_refuses() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut ledger = NaiveLedger::create(&directory.path().join("naive.redb")).expect("a new file");
-        let profile = Profile { accounts: 5, shape: Shape::Rich, backdated_percent: 0 };
+        let profile = Profile { accounts: 5, shape: Shape::Rich, ..Profile::default() };
         let mut workload = Workload::new(profile, 1);
         let now = Timestamp::from_micros(1_700_000_000_000_000);
         let transfers = workload.batch(20, now);

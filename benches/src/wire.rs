@@ -5,10 +5,10 @@ use ledger_store::Request;
 
 use crate::Failure;
 
-/// A request that creates a ledger, with the options as a JSON object.
-pub fn create_ledger(ledger: &str, options: &str) -> Vec<u8> {
+/// A request that creates a ledger with the features that it has by default.
+pub fn create_ledger(ledger: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    post(&format!("/v2/{ledger}"), options.as_bytes(), &mut out);
+    post(&format!("/v2/{ledger}"), b"{}", &mut out);
     out
 }
 
@@ -102,7 +102,8 @@ mod tests {
     use crate::workload::{Profile, Shape, Workload};
 
     fn recorded(count: usize) -> (String, Value) {
-        let profile = Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 100 };
+        let profile =
+            Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 100, ..Profile::default() };
         let requests = Workload::new(profile, 1).batch(count, Timestamp::from_micros(1_700_000_000_000_000));
         let mut out = b"what was sent before".to_vec();
         record("main", &requests, &mut out).expect("transactions");

@@ -46,6 +46,16 @@ pub enum Shape {
     Rich,
 }
 
+impl Shape {
+    /// Its name in figures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Rich => "rich",
+        }
+    }
+}
+
 /// What to generate.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -55,6 +65,14 @@ pub struct Profile {
     pub shape: Shape,
     /// How many of a hundred transactions are dated up to 30 days back.
     pub backdated_percent: u64,
+    /// How many of a hundred transactions go to account 0.
+    pub hot_percent: u64,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self { accounts: 100_000, shape: Shape::Plain, backdated_percent: 0, hot_percent: 0 }
+    }
 }
 
 impl Profile {
@@ -142,8 +160,13 @@ impl Workload {
 
     fn transfer(&mut self, now: Timestamp) -> Request {
         let accounts = self.profile.accounts;
-        let source = self.random.below(accounts);
-        let destination = (source + 1 + self.random.below(accounts - 1)) % accounts;
+        let hot = self.profile.hot_percent > 0 && self.random.below(100) < self.profile.hot_percent;
+        let (source, destination) = if hot {
+            (1 + self.random.below(accounts - 1), 0)
+        } else {
+            let source = self.random.below(accounts);
+            (source, (source + 1 + self.random.below(accounts - 1)) % accounts)
+        };
         let amount = Amount::from(1 + self.random.below(AMOUNT_MAX));
         let [source, destination] = [source, destination].map(|at| self.addresses[at as usize].clone());
         let mut request = self.request(source, destination, amount);
@@ -196,7 +219,7 @@ mod tests {
     use super::*;
 
     fn profile(shape: Shape, backdated_percent: u64) -> Profile {
-        Profile { accounts: 10, shape, backdated_percent }
+        Profile { accounts: 10, shape, backdated_percent, ..Profile::default() }
     }
 
     fn creates(requests: Vec<Request>) -> Vec<CreateTransaction> {
@@ -250,6 +273,15 @@ mod tests {
         assert!((900..1_100).contains(&dates.len()), "{} are backdated", dates.len());
         let span = now.as_micros() - THIRTY_DAYS_MICROS as i64..=now.as_micros();
         assert!(dates.iter().all(|date| span.contains(&date.as_micros())));
+    }
+
+    #[test]
+    fn a_hot_account_gets_its_part() {
+        let profile = Profile { hot_percent: 50, accounts: 1_000, ..Profile::default() };
+        let mut stream = Workload::new(profile, 1);
+        let creates = creates(stream.batch(1_000, Timestamp::from_micros(0)));
+        let hot = creates.iter().filter(|create| posting(create).destination == address(0)).count();
+        assert!((400..600).contains(&hot), "{hot}");
     }
 
     #[test]
