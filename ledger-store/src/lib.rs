@@ -23,6 +23,8 @@ mod read;
 mod recovery;
 mod store;
 mod submission;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod verify;
 mod view;
 mod writer;
@@ -33,10 +35,3 @@ pub use query::*;
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 pub use verify::{VerifyError, VerifyReport, Violation, ViolationCode};
-
-/// A disk that tests control: feature `testing` only, and no part of the
-/// stable interface.
-#[cfg(feature = "testing")]
-pub mod testing {
-    pub use crate::disk::{Disk, DiskFile, DiskLock, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};
-}

@@ -1,3 +1,7 @@
 //! The store through its public face.
 
 mod basics;
+mod concurrency;
+mod crash;
+mod model;
+mod recovery;
