@@ -1,7 +1,7 @@
 //! A campaign of power cuts, as long as one likes.
 //!
 //! ```text
-//! cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000 [--seed 0] [--mutant]
+//! cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000 [--seed 0] [--threads 8] [--mutant]
 //! ```
 //!
 //! With `--mutant` syncs do nothing, and runs must fail. Prints the seeds that fail and a summary, and exits
@@ -13,18 +13,19 @@ use std::time::Instant;
 use ledger_store::testing::Campaign;
 
 fn main() -> ExitCode {
-    let mut campaign = Campaign { first_seed: 0, runs: 200, lying_syncs: false };
+    let mut campaign = Campaign { first_seed: 0, runs: 200, lying_syncs: false, threads: 8 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+        let number = |text: Option<String>| text.and_then(|text| text.parse::<u64>().ok());
         let known = match argument.as_str() {
             "--runs" => number(arguments.next()).map(|runs| campaign.runs = runs),
             "--seed" => number(arguments.next()).map(|seed| campaign.first_seed = seed),
+            "--threads" => number(arguments.next()).map(|threads| campaign.threads = threads as usize),
             "--mutant" => Some(campaign.lying_syncs = true),
             _ => None,
         };
         if known.is_none() {
-            eprintln!("usage: power_cuts [--runs N] [--seed N] [--mutant]");
+            eprintln!("usage: power_cuts [--runs N] [--seed N] [--threads N] [--mutant]");
             return ExitCode::from(2);
         }
     }

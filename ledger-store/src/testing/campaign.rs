@@ -7,8 +7,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use ledger_core::Timestamp;
+use parking_lot::Mutex;
 
 use super::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Workload};
 use crate::error::{OpenError, WriteError};
@@ -35,14 +38,30 @@ pub struct Campaign {
     pub runs: u64,
     /// Whether syncs do nothing: then runs must fail, or the campaign has no teeth.
     pub lying_syncs: bool,
+    /// How many runs go on at once. A run waits more than it works, so there may be more than processors.
+    pub threads: usize,
 }
 
 impl Campaign {
-    /// Runs all, and hands the seed and result of each to `each`, which may print progress.
-    pub fn run(&self, mut each: impl FnMut(u64, Result<Cut, String>)) {
-        for seed in self.first_seed..self.first_seed + self.runs {
-            each(seed, power_cut(seed, self.lying_syncs));
-        }
+    /// Runs all, and hands the seed and result of each to `each`, one at a time and in no order.
+    pub fn run(&self, each: impl FnMut(u64, Result<Cut, String>) + Send) {
+        let next = AtomicU64::new(0);
+        let each = Mutex::new(each);
+        thread::scope(|scope| {
+            for _ in 0..self.threads.max(1) {
+                scope.spawn(|| {
+                    loop {
+                        let run = next.fetch_add(1, Ordering::Relaxed);
+                        if run >= self.runs {
+                            return;
+                        }
+                        let seed = self.first_seed + run;
+                        let result = power_cut(seed, self.lying_syncs);
+                        each.lock()(seed, result);
+                    }
+                });
+            }
+        });
     }
 }
 

@@ -4,6 +4,7 @@
 mod campaign;
 mod clock;
 mod judge;
+mod sectors;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::store::Store;
 pub use self::campaign::{Campaign, Cut, power_cut};
 pub use self::clock::SetClock;
 pub use self::judge::Judge;
+pub use self::sectors::{from_sectors, to_sectors};
 pub use self::workload::{Dice, Step, Workload};
 pub use crate::disk::{Disk, DiskFile, DiskLock, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};
 

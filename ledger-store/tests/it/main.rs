@@ -4,4 +4,5 @@ mod basics;
 mod concurrency;
 mod crash;
 mod model;
+mod old_formats;
 mod recovery;
