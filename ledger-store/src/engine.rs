@@ -439,6 +439,7 @@ impl Engine {
     ) -> Result<Vec<PendingOutcome>, WriteError> {
         let Submission { ledger, requests, atomicity, mode, detail } = submission;
         let ledger = state.ledger_number(&ledger).ok_or(WriteError::LedgerNotFound)?;
+        let first = state.next;
         let mark = (mode == Mode::DryRun || atomicity == Atomicity::AllOrNothing).then(|| {
             state.begin_undo(ledger);
             batch.mark()
@@ -474,6 +475,9 @@ impl Engine {
                 }
             };
             outcomes.push(outcome);
+        }
+        if mode == Mode::DryRun {
+            answer_from_within(&mut outcomes, first);
         }
         let undone = match mark {
             Some(mark) if mode == Mode::DryRun || refused || failed.is_some() => {
@@ -736,6 +740,25 @@ impl Engine {
         let reader = LedgerReader::new(self.journal.clone(), view.clone(), ledger);
         let head = reader.head()?.clone();
         Ok(Session::new(reader, head, Fingerprints::new(&self.identity.secret), self.hashes.clone()))
+    }
+}
+
+/// Answers repetitions of what the same dry run did, of which no entry will be left to read: those from
+/// position `first` on, which its accepted commands have one after the other.
+fn answer_from_within(outcomes: &mut [PendingOutcome], first: Position) {
+    let mut done: Vec<Receipt> = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            PendingOutcome::Done { receipt, .. } => done.push(receipt.clone()),
+            PendingOutcome::Replay { ledger, position, .. } => {
+                let within = position.get().checked_sub(first.get());
+                if let Some(receipt) = within.and_then(|at| done.get(at as usize)) {
+                    let receipt = Receipt { replayed: true, ..receipt.clone() };
+                    *outcome = PendingOutcome::Done { ledger: *ledger, receipt };
+                }
+            }
+            PendingOutcome::Refused(_) | PendingOutcome::Cancelled => {}
+        }
     }
 }
 

@@ -49,6 +49,8 @@ mod read;
 mod recovery;
 mod store;
 mod submission;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod verify;
 mod view;
 mod writer;
@@ -61,10 +63,3 @@ pub use read::{LedgerView, Snapshot};
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 pub use verify::{VerifyError, VerifyReport, Violation, ViolationCode};
-
-/// A disk that tests control: feature `testing` only, and no part of the
-/// stable interface.
-#[cfg(feature = "testing")]
-pub mod testing {
-    pub use crate::disk::{Disk, DiskFile, DiskLock, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};
-}

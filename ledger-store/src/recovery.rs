@@ -52,8 +52,12 @@ pub(crate) fn standing(
     journal: &dyn Journal,
     identity: &Identity,
 ) -> Result<Standing, OpenError> {
-    let Some(watermark) = Watermark::read(index)? else {
-        return Ok(Standing::Usable(Position::FIRST));
+    let watermark = match Watermark::read(index) {
+        Ok(Some(watermark)) => watermark,
+        // It was made, and nothing was flushed into it.
+        Ok(None) if index.plain_tables().next().is_none() => return Ok(Standing::Usable(Position::FIRST)),
+        Ok(None) => return Ok(Standing::Foreign("it is of another format")),
+        Err(_) => return Ok(Standing::Foreign("it is damaged")),
     };
     if watermark.store != identity.store {
         return Ok(Standing::Foreign("it belongs to another store"));

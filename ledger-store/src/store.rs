@@ -132,7 +132,10 @@ impl Store {
                             rebuilt = Some(why.to_owned());
                             None
                         }
-                        Ok(Err(refused)) => return Err(refused),
+                        Ok(Err(refused)) => {
+                            index.abandon();
+                            return Err(refused);
+                        }
                         Err(error) => {
                             rebuilt = Some(error);
                             None
@@ -159,7 +162,10 @@ impl Store {
                     let engine = Engine::new(journal, index, identity, options, recovered);
                     return Ok(Self::start(engine, Some(directory), opening));
                 }
-                Err(error) => rebuilt = Some(error.to_string()),
+                Err(error) => {
+                    index.abandon();
+                    rebuilt = Some(error.to_string());
+                }
             }
         }
         if disk.exists(&index_path).map_err(io)? {

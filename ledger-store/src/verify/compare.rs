@@ -233,10 +233,13 @@ fn plain(
     live: &IndexSnapshot,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
+    /// A key and its value.
+    type Pair = (Vec<u8>, Vec<u8>);
+
     fn all<'a>(
         snapshot: &'a IndexSnapshot,
         table: &'static str,
-    ) -> Result<impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), IndexError>> + use<'a>, IndexError> {
+    ) -> Result<impl Iterator<Item = Result<Pair, IndexError>> + use<'a>, IndexError> {
         Ok(snapshot.range(table, Bound::Unbounded, Bound::Unbounded)?.into_iter().flatten())
     }
     let (expected, found) = match (all(fresh, table), all(live, table)) {
@@ -294,7 +297,11 @@ fn ledger_of(table: &str, key: &[u8]) -> Option<u32> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one of several readers of parts, and the others can fail")]

@@ -1,8 +1,8 @@
 //! A store keeps what it acknowledges, and refuses what the rules refuse.
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, LedgerName, LedgerOptions, Posting, Rejection,
-    RevertTransaction, TransactionId,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, LedgerName,
+    LedgerOptions, Posting, Rejection, RevertTransaction, TransactionId,
 };
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Request, Store, Submission};
 
@@ -83,4 +83,33 @@ fn a_reopened_store_goes_on_where_it_stopped() {
     let outcomes = apply(&store, vec![revert.clone(), revert, send("a", "z", 8)]);
     assert_eq!(ids(&outcomes), [Some(9), None, Some(10)], "{outcomes:?}");
     assert!(matches!(outcomes[1], Outcome::Refused(Rejection::AlreadyReverted { .. })));
+}
+
+#[test]
+fn a_dry_run_answers_a_repetition_of_what_it_did_itself() {
+    let store = Store::in_memory();
+    store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
+    let request = || Request {
+        command: send("world", "a", 1),
+        idempotency: Some(Idempotency {
+            key: IdempotencyKey::parse("once").expect("a key"),
+            hash: "same".into(),
+        }),
+    };
+    let submission = |mode| Submission {
+        ledger: name("main"),
+        requests: vec![send("world", "b", 1).into(), request(), request()],
+        atomicity: Atomicity::Independent,
+        mode,
+        detail: Detail::Entry,
+    };
+    let dry = store.apply(submission(Mode::DryRun)).expect("an answer");
+    let [Outcome::Done(_), Outcome::Done(first), Outcome::Done(second)] = dry.as_slice() else {
+        panic!("{dry:?}");
+    };
+    assert_eq!((first.replayed, second.replayed), (false, true));
+    assert_eq!((first.log, first.transaction, &first.entry), (second.log, second.transaction, &second.entry));
+    assert_eq!(store.status().entries, 1);
+    let done = store.apply(submission(Mode::Commit)).expect("an answer");
+    assert_eq!(ids(&done), [Some(1), Some(2), Some(2)]);
 }

@@ -1,4 +1,9 @@
 //! The store through its public face.
 
 mod basics;
+mod concurrency;
+mod crash;
+mod model;
+mod old_formats;
 mod reads;
+mod recovery;

@@ -1,0 +1,33 @@
+//! Whatever is asked of a store, it answers as the reference model does, and verifies afterwards.
+
+use std::sync::Arc;
+
+use ledger_store::testing::{Dice, Judge, SetClock, Step, Workload};
+use ledger_store::{Options, Store};
+
+/// The bytes decide the commands.
+pub fn run(data: &[u8]) {
+    let clock = Arc::<SetClock>::default();
+    let mut options = Options::default();
+    options.memory_budget = 2 << 20;
+    options.clock = clock.clone();
+    let store = Store::in_memory_with(&options);
+    let mut judge = Judge::default();
+    let mut work = Workload::new(Dice::from_bytes(data));
+    // The model walks whole logs: longer work costs its square.
+    for _ in 0..200 {
+        if work.is_exhausted() {
+            break;
+        }
+        let now = work.tick();
+        let step = work.step();
+        if matches!(step, Step::Reopen) {
+            continue;
+        }
+        clock.set(now);
+        assert_eq!(judge.step(&store, &step, now), Ok(None));
+    }
+    assert_eq!(judge.compare(&store), Ok(()));
+    let report = store.verify().expect("memory takes a second index");
+    assert!(report.is_clean(), "{}", report.to_json_lines());
+}

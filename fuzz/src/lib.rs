@@ -1,0 +1,19 @@
+//! Fuzz targets. Each is a function over bytes that must not panic; the bytes decide what is done.
+//!
+//! `cargo test` replays `corpus/` and some thousand inputs made of seeds, on stable Rust; `cargo fuzz` drives the
+//! same functions for as long as one likes.
+
+#![forbid(unsafe_code)]
+
+pub mod address_filter;
+pub mod journal_chunk;
+pub mod ledger_model;
+pub mod timestamp;
+
+/// Every target with its name, which is that of its corpus.
+pub const TARGETS: [(&str, fn(&[u8])); 4] = [
+    ("address_filter", address_filter::run),
+    ("journal_chunk", journal_chunk::run),
+    ("ledger_model", ledger_model::run),
+    ("timestamp", timestamp::run),
+];

@@ -1,0 +1,68 @@
+//! The targets without the fuzzer: the corpus, and a bounded number of inputs that seeds make of it.
+
+use std::fs;
+use std::path::Path;
+
+use ledger_store::testing::Dice;
+
+/// The corpus of a target, in a fixed order.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    let mut paths: Vec<_> = fs::read_dir(dir)
+        .expect("a target has a corpus")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{target} has no corpus");
+    paths.iter().map(|path| fs::read(path).expect("a file")).collect()
+}
+
+/// An input of the corpus with some changes, or bytes of no origin.
+fn mutated(corpus: &[Vec<u8>], dice: &mut Dice<'_>) -> Vec<u8> {
+    let mut data = match dice.below(4) {
+        0 => (0..dice.below(300)).map(|_| dice.below(256) as u8).collect(),
+        _ => corpus[dice.below(corpus.len() as u64) as usize].clone(),
+    };
+    for _ in 0..dice.below(6) {
+        let at = dice.below(data.len() as u64 + 1) as usize;
+        match dice.below(4) {
+            0 => data.truncate(at),
+            1 => data.insert(at, dice.below(256) as u8),
+            2 if at < data.len() => {
+                data.remove(at);
+            }
+            _ if at < data.len() => data[at] ^= 1 << dice.below(8),
+            _ => data.push(dice.below(256) as u8),
+        }
+    }
+    data
+}
+
+fn replay(target: &str, seeds: u64) {
+    let (_, run) = fuzz::TARGETS.iter().find(|(name, _)| *name == target).expect("a target");
+    let corpus = corpus(target);
+    corpus.iter().for_each(|data| run(data));
+    for seed in 0..seeds {
+        run(&mutated(&corpus, &mut Dice::from_seed(seed)));
+    }
+}
+
+#[test]
+fn address_filter() {
+    replay("address_filter", 50_000);
+}
+
+#[test]
+fn journal_chunk() {
+    replay("journal_chunk", 50_000);
+}
+
+#[test]
+fn ledger_model() {
+    replay("ledger_model", 150);
+}
+
+#[test]
+fn timestamp() {
+    replay("timestamp", 50_000);
+}

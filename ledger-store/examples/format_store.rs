@@ -1,0 +1,53 @@
+//! Makes a small store of the present format, to be kept for tests:
+//!
+//! ```text
+//! cargo run -p ledger-store --features testing --example format_store -- DIR
+//! ```
+//!
+//! `DIR/store` is the store, its large files as sectors, and `DIR/expected.txt` says what is in it. A release that changes the format adds
+//! one to `tests/data`, and never changes those that are there.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ledger_store::testing::{Dice, Judge, SetClock, Step, Workload, logs, to_sectors};
+use ledger_store::{Options, Store};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let home = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: format_store DIR")?);
+    fs::create_dir_all(&home)?;
+    let data = home.join("store");
+    let clock = Arc::<SetClock>::default();
+    let mut options = Options::default();
+    options.clock = clock.clone();
+    let store = Store::open_with(&data, &options)?;
+    let mut work = Workload::new(Dice::from_seed(1));
+    let mut judge = Judge::default();
+    for _ in 0..40 {
+        let (now, step) = (work.tick(), work.step());
+        clock.set(now);
+        if !matches!(step, Step::Reopen) {
+            judge.step(&store, &step, now)?;
+        }
+    }
+    judge.compare(&store)?;
+    let status = store.status();
+    let mut text = format!("entries {}\nchain {}\n", status.entries, status.chain);
+    for (ledger, log) in logs(&store)? {
+        text.push_str(&format!("{ledger} {}\n", log.len()));
+    }
+    fs::write(home.join("expected.txt"), text)?;
+    store.close()?;
+    drop(store);
+    fs::remove_file(data.join("LOCK"))?;
+    for dir in ["journal", "index"] {
+        for entry in fs::read_dir(data.join(dir))? {
+            let path = entry?.path();
+            fs::write(path.with_extension("sectors"), to_sectors(&fs::read(&path)?))?;
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! A campaign of power cuts, as long as one likes.
+//!
+//! ```text
+//! cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000 [--seed 0] [--threads 8] [--mutant]
+//! ```
+//!
+//! With `--mutant` syncs do nothing, and runs must fail. Prints the seeds that fail and a summary, and exits
+//! with 1 if a run failed, or, with `--mutant`, if none did.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ledger_store::testing::Campaign;
+
+fn main() -> ExitCode {
+    let mut campaign = Campaign { first_seed: 0, runs: 200, lying_syncs: false, threads: 8 };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let number = |text: Option<String>| text.and_then(|text| text.parse::<u64>().ok());
+        let known = match argument.as_str() {
+            "--runs" => number(arguments.next()).map(|runs| campaign.runs = runs),
+            "--seed" => number(arguments.next()).map(|seed| campaign.first_seed = seed),
+            "--threads" => number(arguments.next()).map(|threads| campaign.threads = threads as usize),
+            "--mutant" => {
+                campaign.lying_syncs = true;
+                Some(())
+            }
+            _ => None,
+        };
+        if known.is_none() {
+            eprintln!("usage: power_cuts [--runs N] [--seed N] [--threads N] [--mutant]");
+            return ExitCode::from(2);
+        }
+    }
+    let begun = Instant::now();
+    let (mut failed, mut cuts, mut acknowledged, mut unknown_kept) = (0_u64, 0, 0, 0);
+    campaign.run(|seed, result| match result {
+        Ok(cut) => {
+            cuts += cut.cuts;
+            acknowledged += cut.acknowledged;
+            unknown_kept += cut.unknown_kept;
+        }
+        Err(reason) => {
+            failed += 1;
+            if !campaign.lying_syncs {
+                eprintln!("seed {seed}: {reason}");
+            }
+        }
+    });
+    println!(
+        "{} runs, {cuts} cuts, {acknowledged} steps acknowledged, {unknown_kept} unknown ones kept, {failed} runs \
+         failed, {:.1} s",
+        campaign.runs,
+        begun.elapsed().as_secs_f64()
+    );
+    if (failed > 0) == campaign.lying_syncs { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,207 @@
+//! Many callers at once: one order, no duplicates, no gaps.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+
+use ledger_core::{
+    AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, LedgerName,
+    LedgerOptions, Metadata, Posting, Rejection, Target, Timestamp,
+};
+use ledger_store::{
+    Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, SystemClock, TimeSource,
+    WriteError,
+};
+use parking_lot::{Condvar, Mutex};
+
+fn main_ledger() -> LedgerName {
+    LedgerName::parse("main").expect("a name")
+}
+
+fn store() -> Store {
+    let store = Store::in_memory();
+    store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");
+    store
+}
+
+fn send(source: &str, destination: &str, amount: u64) -> Command {
+    let posting = Posting {
+        source: AccountAddress::parse(source).expect("an address"),
+        destination: AccountAddress::parse(destination).expect("an address"),
+        amount: Amount::from(amount),
+        asset: Asset::parse("USD/2").expect("an asset"),
+    };
+    Command::CreateTransaction(CreateTransaction::of([posting].into_iter().collect()))
+}
+
+fn submission(requests: Vec<Request>, atomicity: Atomicity) -> Submission {
+    Submission { ledger: main_ledger(), requests, atomicity, mode: Mode::Commit, detail: Detail::Ids }
+}
+
+/// Runs `work` in so many threads that begin at once, and gathers what they return.
+fn together<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let barrier = Barrier::new(threads as usize);
+    thread::scope(|scope| {
+        let (barrier, work) = (&barrier, &work);
+        let started: Vec<_> = (0..threads)
+            .map(|number| {
+                scope.spawn(move || {
+                    barrier.wait();
+                    work(number)
+                })
+            })
+            .collect();
+        started.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+    })
+}
+
+#[track_caller]
+fn verified(store: &Store) {
+    let report = store.verify().expect("there is room");
+    assert!(report.is_clean(), "{}", report.to_json_lines());
+}
+
+#[test]
+fn of_equal_requests_with_one_key_one_is_committed() {
+    let store = store();
+    for round in 0..20 {
+        let key = IdempotencyKey::parse(&format!("key-{round}")).expect("a key");
+        let request = || Request {
+            command: send("world", "a", 1),
+            idempotency: Some(Idempotency { key: key.clone(), hash: "same".into() }),
+        };
+        let answers = together(8, |_| {
+            let mut outcomes =
+                store.apply(submission(vec![request()], Atomicity::Independent)).expect("it writes");
+            match outcomes.pop() {
+                Some(Outcome::Done(receipt)) => (receipt.log, receipt.transaction, receipt.replayed),
+                other => panic!("{other:?}"),
+            }
+        });
+        let first = answers.iter().filter(|(_, _, replayed)| !replayed).count();
+        assert_eq!(first, 1, "round {round}: {answers:?}");
+        let ids: BTreeSet<_> = answers.iter().map(|(log, transaction, _)| (*log, *transaction)).collect();
+        assert_eq!(ids.len(), 1, "round {round}: all get the one answer");
+    }
+    assert_eq!(store.status().entries, 1 + 20);
+    verified(&store);
+}
+
+#[test]
+fn parallel_creates_get_ids_without_a_gap() {
+    let store = store();
+    let ids = together(8, |thread| {
+        let mut ids = Vec::new();
+        for round in 0..50 {
+            let requests = vec![send("world", &format!("t:{thread}"), round).into(); 2];
+            for outcome in store.apply(submission(requests, Atomicity::Independent)).expect("it writes") {
+                match outcome {
+                    Outcome::Done(receipt) => ids.push(receipt.transaction.expect("one").get()),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert!(ids.is_sorted(), "what one caller does in order is in order");
+        ids
+    });
+    let all: BTreeSet<u64> = ids.into_iter().flatten().collect();
+    assert_eq!(all, (1..=800).collect());
+    verified(&store);
+}
+
+#[test]
+fn atomic_submissions_under_contention_happen_wholly_or_not() {
+    let store = store();
+    store
+        .apply(submission(vec![send("world", "pool", 100).into()], Atomicity::Independent))
+        .expect("it writes");
+    // Each takes 3 and then 4 from a pool that is enough for 14 of them.
+    let happened = together(8, |thread| {
+        let mut happened = 0;
+        for _ in 0..5 {
+            let requests =
+                vec![send("pool", &format!("t:{thread}"), 3).into(), send("pool", "fees", 4).into()];
+            let outcomes = store.apply(submission(requests, Atomicity::AllOrNothing)).expect("it writes");
+            match outcomes.as_slice() {
+                [Outcome::Done(_), Outcome::Done(_)] => happened += 1,
+                [Outcome::Refused(Rejection::InsufficientFunds { .. }), Outcome::Cancelled]
+                | [Outcome::Cancelled, Outcome::Refused(Rejection::InsufficientFunds { .. })] => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        happened
+    });
+    assert_eq!(happened.iter().sum::<u64>(), 14);
+    assert_eq!(store.status().entries, 1 + 1 + 28);
+    verified(&store);
+}
+
+/// A clock that stands in the way of the writer until it is opened.
+#[derive(Default)]
+struct Gate {
+    closed: Mutex<bool>,
+    opened: Condvar,
+}
+
+struct GatedClock(Arc<Gate>);
+
+impl TimeSource for GatedClock {
+    fn now(&self) -> Timestamp {
+        let mut closed = self.0.closed.lock();
+        while *closed {
+            self.0.opened.wait(&mut closed);
+        }
+        SystemClock.now()
+    }
+}
+
+#[test]
+fn a_full_queue_is_busy_and_takes_more_once_it_is_not() {
+    let gate = Arc::<Gate>::default();
+    let mut options = Options::default();
+    options.memory_budget = 1 << 20;
+    options.clock = Arc::new(GatedClock(gate.clone()));
+    let store = Store::in_memory_with(&options);
+    store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");
+    *gate.closed.lock() = true;
+    let mut metadata = Metadata::EMPTY;
+    metadata.insert_text("text", &"x".repeat(10_000));
+    let (sender, answers) = mpsc::channel();
+    let mut sent = 0;
+    let submit = || {
+        let target = Target::Account(AccountAddress::parse("a").expect("an address"));
+        let command = Command::SetMetadata { target, metadata: metadata.clone() };
+        let sender = sender.clone();
+        store.submit(submission(vec![command.into()], Atomicity::Independent), move |answer| {
+            sender.send(answer).expect("somebody waits");
+        });
+    };
+    // The writer stands still, so nothing but a refusal is answered.
+    let refused = loop {
+        submit();
+        sent += 1;
+        if let Ok(answer) = answers.try_recv() {
+            break answer;
+        }
+        assert!(sent < 1_000, "the queue has no bound");
+    };
+    assert_eq!(refused, Err(WriteError::Busy));
+    *gate.closed.lock() = false;
+    gate.opened.notify_all();
+    for _ in 1..sent {
+        assert!(matches!(answers.recv().expect("an answer").as_deref(), Ok([Outcome::Done(_)])));
+    }
+    submit();
+    assert!(answers.recv().expect("an answer").is_ok());
+    assert_eq!(store.status().entries, 1 + sent);
+    verified(&store);
+}
+
+#[test]
+fn a_closed_store_says_so() {
+    let store = store();
+    store.close().expect("it closes");
+    let refused = store.apply(submission(vec![send("world", "a", 1).into()], Atomicity::Independent));
+    assert!(matches!(refused, Err(WriteError::Stopped { .. })), "{refused:?}");
+    verified(&store);
+}

@@ -1,0 +1,24 @@
+//! What was acknowledged survives power cuts, and nothing else does. Thousands of them:
+//! `cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000`.
+
+use ledger_store::testing::Campaign;
+
+#[test]
+fn power_cuts_lose_nothing_that_was_acknowledged() {
+    let campaign = Campaign { first_seed: 0, runs: 150, lying_syncs: false, threads: 8 };
+    let (mut cuts, mut failed) = (0, Vec::new());
+    campaign.run(|seed, result| match result {
+        Ok(cut) => cuts += cut.cuts,
+        Err(reason) => failed.push(format!("seed {seed}: {reason}")),
+    });
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(cuts > campaign.runs, "some fail twice");
+}
+
+#[test]
+fn a_disk_that_does_not_sync_is_noticed() {
+    let campaign = Campaign { first_seed: 0, runs: 20, lying_syncs: true, threads: 4 };
+    let mut noticed = 0;
+    campaign.run(|_, result| noticed += u64::from(result.is_err()));
+    assert!(noticed >= 5, "noticed in {noticed} of {} runs", campaign.runs);
+}

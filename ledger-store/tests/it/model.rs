@@ -1,0 +1,50 @@
+//! A store answers as the model does, also after it was closed, opened and rebuilt.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ledger_store::testing::{Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
+use ledger_store::{Options, Store};
+
+fn options(clock: &Arc<SetClock>) -> Options {
+    let mut options = Options::default();
+    options.memory_budget = 2 << 20;
+    options.segment_bytes = 64 << 10;
+    options.clock = clock.clone();
+    options
+}
+
+#[test]
+fn random_work_is_answered_as_the_model_answers() {
+    for seed in 0..12 {
+        let clock = Arc::<SetClock>::default();
+        let disk = SimDisk::new();
+        let open = || {
+            let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+            Store::open_on_disk(disk, Path::new("data"), &options(&clock)).expect("it opens")
+        };
+        let mut store = Some(open());
+        let mut work = Workload::new(Dice::from_seed(seed));
+        let mut judge = Judge::default();
+        for _ in 0..120 {
+            let now = work.tick();
+            let step = work.step();
+            clock.set(now);
+            if matches!(step, Step::Reopen) {
+                drop(store.take());
+                let again = open();
+                assert_eq!((again.opening().replayed, &again.opening().rebuilt), (0, &None), "seed {seed}");
+                store = Some(again);
+            }
+            let store = store.as_ref().expect("it was opened");
+            assert_eq!(judge.step(store, &step, now), Ok(None), "seed {seed}");
+        }
+        drop(store);
+        let store = open();
+        assert_eq!(judge.compare(&store), Ok(()), "seed {seed}");
+        let report = store.verify().expect("there is room");
+        assert!(report.is_clean(), "seed {seed}: {}", report.to_json_lines());
+        assert_eq!(report.entries, store.status().entries);
+        assert_eq!(report.head, store.status().chain);
+    }
+}

@@ -1,0 +1,71 @@
+//! Stores of every format that was ever written open for ever. They lie in `tests/data`; the example
+//! `format_store` makes one of the present format.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ledger_core::LedgerOptions;
+use ledger_store::testing::{from_sectors, logs};
+use ledger_store::{OpenError, Store};
+
+/// A copy of a kept store, which opening may change.
+fn copy(format: &str) -> (tempfile::TempDir, PathBuf, String) {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format);
+    let home = tempfile::tempdir().expect("a directory");
+    let data = home.path().join("data");
+    for dir in ["", "journal", "index"] {
+        fs::create_dir(data.join(dir)).expect("a new directory");
+        for entry in fs::read_dir(kept.join("store").join(dir)).expect("it is kept") {
+            let entry = entry.expect("an entry");
+            let (from, to) = (entry.path(), data.join(dir).join(entry.file_name()));
+            if from.extension().is_some_and(|extension| extension == "sectors") {
+                let file = from_sectors(&fs::read(from).expect("it is kept")).expect("sectors");
+                fs::write(to.with_extension("redb"), file).expect("a new file");
+            } else if from.is_file() {
+                fs::copy(from, to).expect("a copy");
+            }
+        }
+    }
+    let expected = fs::read_to_string(kept.join("expected.txt")).expect("it is kept");
+    (home, data, expected)
+}
+
+/// Entries, chain and the length of each log: what `expected.txt` says.
+fn summary(store: &Store) -> String {
+    let status = store.status();
+    let mut text = format!("entries {}\nchain {}\n", status.entries, status.chain);
+    for (ledger, log) in logs(store).expect("it is sound") {
+        text.push_str(&format!("{ledger} {}\n", log.len()));
+    }
+    text
+}
+
+#[track_caller]
+fn check(format: &str) {
+    let (_home, data, expected) = copy(format);
+    for round in 0..2 {
+        let store = Store::open(&data).expect("it opens");
+        assert_eq!(summary(&store), expected);
+        let report = store.verify().expect("there is room");
+        assert!(report.is_clean(), "{}", report.to_json_lines());
+        drop(store);
+        if round == 0 {
+            // The journal alone is enough.
+            fs::remove_file(data.join("index/index.redb")).expect("there is an index");
+        }
+    }
+    let store = Store::open(&data).expect("it opens");
+    store.create_ledger("later".parse().expect("a name"), LedgerOptions::default()).expect("it takes writes");
+}
+
+#[test]
+fn a_store_of_format_1_opens_and_verifies() {
+    check("format-1");
+}
+
+#[test]
+fn a_manifest_alone_is_no_store() {
+    let (_home, data, _) = copy("format-1");
+    fs::remove_dir_all(data.join("journal")).expect("there is a journal");
+    assert!(matches!(Store::open(&data), Err(OpenError::Damaged { .. })));
+}

@@ -1,0 +1,255 @@
+//! Opening: the index is brought to the journal, or built again, or the store is refused.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ledger_store::testing::{Dice, Disk, Judge, SetClock, SimDisk, Workload};
+use ledger_store::{OpenError, Options, Store};
+
+const INDEX: &str = "data/index/index.redb";
+const JOURNAL: &str = "data/journal/00000000000000000001.redb";
+
+/// A disk with a store, and what the store must hold.
+struct Kept {
+    disk: SimDisk,
+    clock: Arc<SetClock>,
+    judge: Judge,
+    work: Workload<'static>,
+}
+
+impl Kept {
+    fn new(seed: u64) -> Self {
+        Self {
+            disk: SimDisk::new(),
+            clock: Arc::default(),
+            judge: Judge::default(),
+            work: Workload::new(Dice::from_seed(seed)),
+        }
+    }
+
+    /// The same at this moment, on a disk of its own.
+    fn copy(&self) -> Self {
+        Self {
+            disk: self.disk.copy(),
+            clock: self.clock.clone(),
+            judge: self.judge.clone(),
+            work: self.work.clone(),
+        }
+    }
+
+    fn open(&self) -> Result<Store, OpenError> {
+        let mut options = Options::default();
+        options.clock = self.clock.clone();
+        let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
+        Store::open_on_disk(disk, Path::new("data"), &options)
+    }
+
+    #[track_caller]
+    fn work(&mut self, store: &Store, steps: u32) {
+        for _ in 0..steps {
+            let now = self.work.tick();
+            self.clock.set(now);
+            let step = self.work.step();
+            assert_eq!(self.judge.step(store, &step, now), Ok(None));
+        }
+    }
+
+    /// Does some work and closes the store.
+    #[track_caller]
+    fn with(mut self, steps: u32) -> Self {
+        let store = self.open().expect("it opens");
+        self.work(&store, steps);
+        store.close().expect("it closes");
+        drop(store);
+        self
+    }
+
+    /// Opens the store, which must hold everything, verify and go on.
+    #[track_caller]
+    fn check(&mut self) -> Store {
+        let store = self.open().expect("it opens");
+        assert_eq!(self.judge.compare(&store), Ok(()));
+        let report = store.verify().expect("there is room");
+        assert!(report.is_clean(), "{}", report.to_json_lines());
+        self.work(&store, 20);
+        assert_eq!(self.judge.compare(&store), Ok(()));
+        store
+    }
+
+    /// Does as [`Kept::check`] where the index must have been built again.
+    #[track_caller]
+    fn check_rebuilt(&mut self) {
+        let store = self.check();
+        assert!(store.opening().rebuilt.is_some(), "it was not built again");
+    }
+
+    #[track_caller]
+    fn check_refused(&self) -> OpenError {
+        self.open().err().expect("it must be refused")
+    }
+}
+
+fn path(path: &str) -> &Path {
+    Path::new(path)
+}
+
+#[test]
+fn after_a_clean_close_nothing_is_replayed() {
+    let mut kept = Kept::new(1).with(60);
+    let store = kept.check();
+    assert_eq!((store.opening().replayed, &store.opening().rebuilt), (0, &None));
+}
+
+#[test]
+fn what_was_not_flushed_is_replayed() {
+    let mut kept = Kept::new(2).with(30);
+    let store = kept.open().expect("it opens");
+    kept.work(&store, 5);
+    let before = store.status().entries;
+    kept.work(&store, 25);
+    // As a process that is killed leaves it: what was written is there, and nothing was closed.
+    let mut killed = kept.copy();
+    drop(store);
+    let store = killed.check();
+    assert!(before > 0 && store.opening().replayed > 0, "{:?}", store.opening());
+    assert_eq!(store.opening().rebuilt, None);
+}
+
+#[test]
+fn a_lost_or_damaged_index_is_built_again() {
+    let kept = Kept::new(3).with(60);
+    let mut deleted = kept.copy();
+    deleted.disk.remove(path(INDEX)).expect("there is an index");
+    deleted.check_rebuilt();
+    let bytes = kept.disk.bytes(path(INDEX)).expect("there is an index");
+    for length in [0, 1, 300, 4096, bytes.len() / 2, bytes.len() - 4096] {
+        let mut cut = kept.copy();
+        cut.disk.set_bytes(path(INDEX), bytes[..length].to_vec()).expect("there is an index");
+        cut.check_rebuilt();
+    }
+    let mut garbage = kept.copy();
+    garbage.disk.set_bytes(path(INDEX), vec![0x5a; bytes.len()]).expect("there is an index");
+    garbage.check_rebuilt();
+}
+
+#[test]
+fn flipped_bits_of_the_index_are_never_served_as_truth() {
+    let kept = Kept::new(4).with(60);
+    let bytes = kept.disk.bytes(path(INDEX)).expect("there is an index");
+    let mut dice = Dice::from_seed(4);
+    for _ in 0..40 {
+        let flipped = kept.copy();
+        let mut bytes = bytes.clone();
+        let at = (dice.below(1 << 32) as usize) % bytes.len();
+        bytes[at] ^= 1 << dice.below(8);
+        flipped.disk.set_bytes(path(INDEX), bytes).expect("there is an index");
+        // It opens: with the index, if the damage does not show, or with a new one.
+        let store = flipped.open().expect("the journal is sound");
+        let report = store.verify().expect("there is room");
+        let compared = flipped.judge.compare(&store);
+        assert!(compared.is_ok() || !report.is_clean(), "silent damage at byte {at}: {compared:?}");
+    }
+}
+
+#[test]
+fn an_index_that_is_not_of_this_journal_is_built_again() {
+    let kept = Kept::new(5).with(40);
+    let mut foreign = kept.copy();
+    let other = Kept::new(6).with(40).disk.bytes(path(INDEX)).expect("there is an index");
+    foreign.disk.set_bytes(path(INDEX), other).expect("there is an index");
+    foreign.check_rebuilt();
+}
+
+#[test]
+fn an_older_copy_of_the_index_is_brought_up() {
+    let kept = Kept::new(7).with(40);
+    let older = kept.disk.bytes(path(INDEX)).expect("there is an index");
+    let mut kept = kept.with(40);
+    kept.disk.set_bytes(path(INDEX), older).expect("there is an index");
+    let store = kept.check();
+    assert!(store.opening().replayed > 0);
+    assert_eq!(store.opening().rebuilt, None);
+}
+
+#[test]
+fn a_journal_that_lacks_acknowledged_entries_is_refused() {
+    let early = Kept::new(8).with(30);
+    let older = early.disk.bytes(path(JOURNAL)).expect("there is a journal");
+    let mut kept = early.with(30);
+    let whole = kept.disk.bytes(path(JOURNAL)).expect("there is a journal");
+    kept.disk.set_bytes(path(JOURNAL), older).expect("there is a journal");
+    match kept.check_refused() {
+        OpenError::Damaged { reason } => assert!(reason.contains("older copy"), "{reason}"),
+        other => panic!("{other}"),
+    }
+    let lost = kept.copy();
+    lost.disk.remove(path(JOURNAL)).expect("there is a journal");
+    assert!(matches!(lost.check_refused(), OpenError::Damaged { .. }));
+    // A refusal has spoilt nothing: with the right journal the store is whole.
+    kept.disk.set_bytes(path(JOURNAL), whole).expect("there is a journal");
+    let store = kept.check();
+    assert_eq!(store.opening().rebuilt, None);
+}
+
+#[test]
+fn a_damaged_journal_is_refused_or_noticed() {
+    let kept = Kept::new(9).with(60);
+    let bytes = kept.disk.bytes(path(JOURNAL)).expect("there is a journal");
+    let mut dice = Dice::from_seed(9);
+    let mut refused = 0;
+    for _ in 0..40 {
+        let flipped = kept.copy();
+        let mut bytes = bytes.clone();
+        let at = (dice.below(1 << 32) as usize) % bytes.len();
+        bytes[at] ^= 1 << dice.below(8);
+        flipped.disk.set_bytes(path(JOURNAL), bytes).expect("there is a journal");
+        match flipped.open() {
+            Err(OpenError::Damaged { .. } | OpenError::Io { .. } | OpenError::NewerFormat { .. }) => {
+                refused += 1;
+            }
+            Err(other) => panic!("{other}"),
+            Ok(store) => {
+                let report = store.verify().expect("there is room");
+                let compared = flipped.judge.compare(&store);
+                assert!(compared.is_ok() || !report.is_clean(), "silent damage at byte {at}: {compared:?}");
+            }
+        }
+    }
+    assert!(refused > 0, "no flipped bit was noticed");
+}
+
+#[test]
+fn a_manifest_of_a_newer_release_is_refused() {
+    let kept = Kept::new(10).with(5);
+    let manifest = path("data/MANIFEST");
+    let text = String::from_utf8(kept.disk.bytes(manifest).expect("a manifest")).expect("text");
+    kept.disk.set_bytes(manifest, text.replace("format 1", "format 9").into_bytes()).expect("a manifest");
+    match kept.check_refused() {
+        OpenError::NewerFormat { found: 9, supported } => assert!(supported < 9),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_second_opening_is_told_who_has_the_store() {
+    let kept = Kept::new(11);
+    let store = kept.open().expect("it opens");
+    match kept.open().err().expect("it is open") {
+        OpenError::Locked { holder, .. } => {
+            assert!(holder.contains(&std::process::id().to_string()), "{holder}");
+        }
+        other => panic!("{other}"),
+    }
+    drop(store);
+    kept.open().expect("it is free again");
+}
+
+#[test]
+fn what_an_interrupted_verification_left_is_removed() {
+    let mut kept = Kept::new(12).with(10);
+    let left = path("data/index/verify.redb");
+    kept.disk.open(left, ledger_store::testing::OpenMode::CreateNew).expect("a new file");
+    let store = kept.check();
+    assert!(!kept.disk.exists(left).expect("the disk answers"));
+    drop(store);
+}
