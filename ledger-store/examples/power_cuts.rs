@@ -21,7 +21,10 @@ fn main() -> ExitCode {
             "--runs" => number(arguments.next()).map(|runs| campaign.runs = runs),
             "--seed" => number(arguments.next()).map(|seed| campaign.first_seed = seed),
             "--threads" => number(arguments.next()).map(|threads| campaign.threads = threads as usize),
-            "--mutant" => Some(campaign.lying_syncs = true),
+            "--mutant" => {
+                campaign.lying_syncs = true;
+                Some(())
+            }
             _ => None,
         };
         if known.is_none() {

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, Balance, Command, CreateTransaction, Idempotency, IdempotencyKey, LedgerName,
-    LedgerOptions, Metadata, Movement, NameError, Overdraft, Posting, Postings, Reference, Rejection, RevertDate,
-    RevertTransaction, Target, Timestamp, Transaction, TransactionId,
+    AccountAddress, Amount, Asset, Balance, Command, CreateTransaction, Idempotency, IdempotencyKey,
+    LedgerName, LedgerOptions, Metadata, Movement, NameError, Overdraft, Posting, Postings, Reference,
+    Rejection, RevertDate, RevertTransaction, Target, Timestamp, Transaction, TransactionId,
 };
 
 use crate::error::{ReadError, WriteError};
 use crate::query::{Account, Expand};
-use crate::snapshot::LedgerView;
+use crate::read::LedgerView;
 use crate::store::Store;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 

@@ -124,7 +124,7 @@ pub(crate) fn replay(
 ) -> Result<Recovered, OpenError> {
     let snapshot = index.snapshot()?;
     let fingerprints = Fingerprints::new(&identity.secret);
-    let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares.accounts);
+    let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
     load_ledgers(&snapshot, &mut state)?;
     let mut view = View { next, index: snapshot, flushed: 0, pieces: Vec::new(), heads: Heads::default() };
     let hashed = Watermark::read(&view.index)?.map_or(Position::FIRST, |watermark| watermark.hashed);
@@ -202,7 +202,7 @@ pub(crate) fn flush_now(
     view.index = index.snapshot()?;
     view.flushed = flushed;
     view.pieces.clear();
-    state.adopt(&view.index, flushed);
+    state.adopt(&view.index, flushed)?;
     state.evict_replayed();
     Ok(())
 }
@@ -254,9 +254,10 @@ fn original_of(
     let here = rows.transactions.iter().rev().find(|row| (row.ledger, row.transaction) == (log.ledger, id));
     let position = match here {
         Some(row) => row.position,
-        None => match view.table(|piece| &piece.transactions).get((log.ledger, id))? {
-            Some(row) => row.position,
-            None => {
+        None => {
+            if let Some(row) = view.table(|piece| &piece.transactions).get((log.ledger, id))? {
+                row.position
+            } else {
                 let code = match &log.event {
                     Event::Transaction(_) => ViolationCode::RevertRule,
                     Event::SetMetadata { .. }
@@ -267,7 +268,7 @@ fn original_of(
                 state.report(code, log.ledger, record.position.get(), detail);
                 return Ok(Some(Metadata::EMPTY));
             }
-        },
+        }
     };
     let position = Position::new(position).ok_or(Corrupt { what: "position" })?;
     let within = chunk.first() <= position && position < chunk.next();

@@ -12,10 +12,12 @@ use crate::disk::engine::backend;
 use crate::disk::{Disk, RealDisk};
 use crate::engine::{Answer, Engine, LedgerEdit, Work};
 use crate::error::{OpenError, WriteError};
+use crate::fingerprint::Fingerprints;
 use crate::index::{IndexFile, IndexOptions};
 use crate::journal::{Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
 use crate::options::Options;
 use crate::query::LedgerInfo;
+use crate::read::Snapshot;
 use crate::recovery::{self, Standing};
 use crate::submission::{Outcome, Submission};
 use crate::verify;
@@ -79,7 +81,8 @@ impl Store {
     ///
     /// As [`Store::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
-        Self::open_on(Arc::new(RealDisk), path.as_ref(), options)
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        Self::open_on(&disk, path.as_ref(), options)
     }
 
     /// Opens a store on a disk of the caller's, for tests.
@@ -88,11 +91,12 @@ impl Store {
     ///
     /// As [`Store::open`].
     #[cfg(feature = "testing")]
+    #[expect(clippy::needless_pass_by_value, reason = "the store keeps the disk")]
     pub fn open_on_disk(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
-        Self::open_on(disk, path, options)
+        Self::open_on(&disk, path, options)
     }
 
-    fn open_on(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
+    fn open_on(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
         let shares = options.shares();
         let directory = DataDirectory::open(disk.clone(), path)?;
         let segments = SegmentOptions {
@@ -104,7 +108,7 @@ impl Store {
         let index_path = directory.index_dir().join("index.redb");
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let open = |new: bool| -> Result<IndexFile, String> {
-            let backend = backend(&*disk, &index_path, new).map_err(|error| error.to_string())?;
+            let backend = backend(&**disk, &index_path, new).map_err(|error| error.to_string())?;
             let opened = if new {
                 IndexFile::create(backend, index_options)
             } else {
@@ -233,6 +237,30 @@ impl Store {
             commits: engine.commits.load(std::sync::atomic::Ordering::Relaxed),
             stopped: engine.stopped(),
         }
+    }
+
+    /// The store as it is now: everything that is acknowledged, unchanging. Costs about as much as cloning an
+    /// `Arc`.
+    pub fn snapshot(&self) -> Snapshot {
+        let engine = &self.inner.engine;
+        let fingerprints = Fingerprints::new(&engine.identity.secret);
+        Snapshot::new(
+            engine.journal.clone(),
+            engine.view(),
+            engine.directory.clone(),
+            fingerprints,
+            engine.hashes.clone(),
+        )
+    }
+
+    /// A secret of this store with which a server authenticates cursors. It is the same each time the store is
+    /// opened, and tells nothing of the store's other secrets.
+    pub fn cursor_key(&self) -> [u8; 32] {
+        let secret = &self.inner.engine.identity.secret;
+        let mut key = [0; 32];
+        key[..16].copy_from_slice(&secret.digest(&[b"cursors 1"]));
+        key[16..].copy_from_slice(&secret.digest(&[b"cursors 2"]));
+        key
     }
 
     /// Creates a ledger. It is on disk when this returns.

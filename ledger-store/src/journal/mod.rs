@@ -36,9 +36,7 @@ use std::time::Duration;
 
 #[cfg(feature = "testing")]
 pub(crate) use self::chunk::decode_untrusted;
-pub(crate) use self::chunk::{
-    CHUNK_BYTES, Chunk, ChunkDraft, MAX_CHUNK_PAYLOAD_BYTES, Section, SectionBytes,
-};
+pub(crate) use self::chunk::{CHUNK_BYTES, Chunk, ChunkDraft, MAX_CHUNK_PAYLOAD_BYTES, Section};
 pub(crate) use self::error::JournalError;
 pub(crate) use self::identity::{Identity, Secret, StoreId};
 pub(crate) use self::memory::MemoryJournal;

@@ -281,6 +281,27 @@ impl AccountPage {
         Ok(None)
     }
 
+    /// The holding of an asset in one account of a stored page.
+    pub(crate) fn find_holding(stored: &[u8], number: u32, asset: u32) -> Result<Option<u32>, Corrupt> {
+        let mut reader = Reader::new(stored);
+        while !reader.is_empty() {
+            if u32::from(*reader.rest().first().unwrap_or(&0)) != number % PAGE_PLACES {
+                skip_account(&mut reader)?;
+                continue;
+            }
+            reader.bytes(9)?;
+            reader.prefixed()?;
+            for _ in 0..reader.varint()? {
+                let (have, holding) = (reader.varint_u32()?, reader.varint_u32()?);
+                if have == asset {
+                    return Ok(Some(holding));
+                }
+            }
+            return Ok(None);
+        }
+        Ok(None)
+    }
+
     /// The account with a number, made with `new` if it is not here.
     pub(crate) fn entry(&mut self, number: u32, new: impl FnOnce() -> StoredAccount) -> &mut StoredAccount {
         self.0.entry((number % PAGE_PLACES) as u8).or_insert_with(new)
@@ -386,5 +407,8 @@ mod tests {
             Some("users:127")
         );
         assert_eq!(AccountPage::find(&stored, 71), Ok(None));
+        assert_eq!(AccountPage::find_holding(&stored, 70, 9), Ok(Some(71)));
+        assert_eq!(AccountPage::find_holding(&stored, 70, 8), Ok(None));
+        assert_eq!(AccountPage::find_holding(&stored, 71, 9), Ok(None));
     }
 }

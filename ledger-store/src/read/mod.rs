@@ -1,5 +1,34 @@
 //! Reads: questions answered from one moment of the store.
+//!
+//! - [`snapshot`]: the public face. Each question gets a [`session`] of its own.
+//! - [`reader`]: numbers back to names, entries back to what they record.
+//! - [`timeline`]: dates to ids. [`flows`]: volumes of a holding at any date.
+//! - [`account`], [`accounts`], [`addresses`]: accounts, one and many.
+//! - [`transaction`], [`transactions`]: transactions, one and many; [`plan`] finds the index that leads to
+//!   those of a filter, [`streams`] merges what several lead to.
+//! - [`logs`], [`hash`], [`volumes`]: logs and sums.
+//! - [`page`], [`limits`]: what all lists share.
 
+mod account;
+mod accounts;
+mod addresses;
+mod effective;
+mod flows;
+mod hash;
+mod limits;
+mod logs;
+mod page;
+mod plan;
 mod reader;
+mod session;
+mod snapshot;
+mod streams;
+mod timeline;
+mod transaction;
+mod transactions;
+mod volumes;
 
+pub(crate) use effective::Later;
 pub(crate) use reader::{LedgerReader, idempotency_of, reference_of};
+pub(crate) use session::Session;
+pub use snapshot::{LedgerView, Snapshot};

@@ -42,6 +42,9 @@ pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, &'a st
 /// Addresses of accounts that are not published yet, by number.
 type Made<'a> = &'a dyn Fn(u32) -> Option<CompactString>;
 
+/// Most addresses that a reader remembers.
+const ADDRESSES_MAX: usize = 65_536;
+
 /// Reads one ledger. Not shared between threads: it remembers what it has looked up.
 pub(crate) struct LedgerReader {
     pub(crate) journal: Arc<dyn Journal>,
@@ -74,19 +77,23 @@ impl LedgerReader {
             return Ok(address.clone());
         }
         let made = self.view.pieces.iter().rev().find_map(|piece| piece.piece.account(self.ledger, account));
-        let text = match made {
-            Some(made) => Some(made.address.clone()),
-            None => {
-                let key = page_key(self.ledger, account);
-                let found = self
-                    .view
-                    .index
-                    .read(tables::ACCOUNTS, &key, |page| Ok(AccountPage::find_address(page, account)))?;
-                found.transpose()?.flatten()
-            }
+        let text = if let Some(made) = made {
+            Some(made.address.clone())
+        } else {
+            let key = page_key(self.ledger, account);
+            let found = self
+                .view
+                .index
+                .read(tables::ACCOUNTS, &key, |page| Ok(AccountPage::find_address(page, account)))?;
+            found.transpose()?.flatten()
         };
         let address = parse_address(&text.ok_or_else(|| missing("an account"))?)?;
-        self.addresses.borrow_mut().insert(account, address.clone());
+        let mut addresses = self.addresses.borrow_mut();
+        if addresses.len() >= ADDRESSES_MAX {
+            addresses.clear();
+        }
+        addresses.insert(account, address.clone());
+        drop(addresses);
         Ok(address)
     }
 
@@ -104,13 +111,12 @@ impl LedgerReader {
     ) -> Result<T, ReadError> {
         let holds = |chunk: &Chunk| chunk.first() <= position && position < chunk.next();
         let kept = self.chunk.borrow().as_ref().filter(|chunk| holds(chunk)).cloned();
-        let chunk = match kept {
-            Some(chunk) => chunk,
-            None => {
-                let chunk = self.journal.read(position)?.ok_or_else(|| missing("an entry"))?;
-                *self.chunk.borrow_mut() = Some(chunk.clone());
-                chunk
-            }
+        let chunk = if let Some(chunk) = kept {
+            chunk
+        } else {
+            let chunk = self.journal.read(position)?.ok_or_else(|| missing("an entry"))?;
+            *self.chunk.borrow_mut() = Some(chunk.clone());
+            chunk
         };
         let record = find_in_chunk(&chunk, position)?.ok_or_else(|| missing("an entry"))?;
         then(&record)
@@ -149,20 +155,16 @@ impl LedgerReader {
                     Some(volumes) => Some(self.holding_volumes(record, volumes.iter())?),
                     None => None,
                 };
-                match record.reverts {
-                    Some(reverted) => LogPayload::RevertedTransaction {
-                        reverted: TransactionId::new(reverted),
-                        transaction,
-                        effective_volumes,
-                    },
-                    None => {
-                        let mut account_metadata = Vec::with_capacity(record.account_metadata.len());
-                        for (account, metadata) in &record.account_metadata {
-                            account_metadata
-                                .push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
-                        }
-                        LogPayload::NewTransaction { transaction, account_metadata, effective_volumes }
+                if let Some(reverted) = record.reverts {
+                    let reverted = TransactionId::new(reverted);
+                    LogPayload::RevertedTransaction { reverted, transaction, effective_volumes }
+                } else {
+                    let mut account_metadata = Vec::with_capacity(record.account_metadata.len());
+                    for (account, metadata) in &record.account_metadata {
+                        account_metadata
+                            .push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
                     }
+                    LogPayload::NewTransaction { transaction, account_metadata, effective_volumes }
                 }
             }
             Event::SetMetadata { target, metadata } => {
@@ -248,6 +250,24 @@ impl LedgerReader {
         Ok(all)
     }
 
+    /// The holdings that a transaction touches: each one's number, with its totals right after it.
+    pub(crate) fn touched(
+        &self,
+        record: &TransactionRecord<'_>,
+    ) -> Result<Vec<(u32, HoldingVolumes)>, ReadError> {
+        let mut touched = Vec::with_capacity(record.holdings.len());
+        for holding in &record.holdings {
+            let volumes = HoldingVolumes {
+                account: self.address_of(&holding.account, &|_| None)?,
+                asset: self.asset_of(&holding.asset)?,
+                volumes: holding.after.clone(),
+            };
+            touched.push((holding.holding, volumes));
+        }
+        touched.sort_unstable_by(|(_, a), (_, b)| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
+        Ok(touched)
+    }
+
     fn target(&self, target: &TargetRecord<'_>) -> Result<Target, ReadError> {
         Ok(match target {
             TargetRecord::Account(account) => Target::Account(self.address_of(account, &|_| None)?),
@@ -309,6 +329,19 @@ impl LedgerReader {
             Some(Ok(number)) => Ok(Some(number)),
             Some(Err(_)) => Err(Corrupt { what: "number of an account" }.into()),
         }
+    }
+
+    /// The holding of an asset in an account, if there is one.
+    pub(crate) fn holding(&self, account: u32, asset: u32) -> Result<Option<u32>, ReadError> {
+        for piece in &self.view.pieces {
+            if let Some(made) = piece.piece.holdings_of(self.ledger, account).find(|made| made.asset == asset)
+            {
+                return Ok(Some(made.holding));
+            }
+        }
+        let find = |page: &[u8]| Ok(AccountPage::find_holding(page, account, asset));
+        let found = self.view.index.read(tables::ACCOUNTS, &page_key(self.ledger, account), find)?;
+        Ok(found.transpose()?.flatten())
     }
 
     /// Asset and number of every holding of an account, ascending by asset number.

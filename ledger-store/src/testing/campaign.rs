@@ -117,10 +117,12 @@ struct Run {
 
 impl Run {
     fn open(&self) -> Result<Store, OpenError> {
-        let mut options = Options::default();
-        options.memory_budget = 2 << 20;
-        options.segment_bytes = 64 << 10;
-        options.clock = self.clock.clone();
+        let options = Options {
+            memory_budget: 2 << 20,
+            segment_bytes: 64 << 10,
+            clock: self.clock.clone(),
+            ..Options::default()
+        };
         let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
         Store::open_on_disk(disk, Path::new("data"), &options)
     }

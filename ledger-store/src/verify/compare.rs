@@ -222,6 +222,9 @@ fn rows<R: Compared>(
     }
 }
 
+/// A key of a plain table, and what stands under it.
+type Entry = (Vec<u8>, Vec<u8>);
+
 /// What stands under one key of a plain table, as parts that are compared one by one.
 type Parts = Vec<(u32, String)>;
 
@@ -236,7 +239,7 @@ fn plain(
     fn all<'a>(
         snapshot: &'a IndexSnapshot,
         table: &'static str,
-    ) -> Result<impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), IndexError>> + use<'a>, IndexError> {
+    ) -> Result<impl Iterator<Item = Result<Entry, IndexError>> + use<'a>, IndexError> {
         Ok(snapshot.range(table, Bound::Unbounded, Bound::Unbounded)?.into_iter().flatten())
     }
     let (expected, found) = match (all(fresh, table), all(live, table)) {
@@ -294,7 +297,10 @@ fn ledger_of(table: &str, key: &[u8]) -> Option<u32> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        text.push_str(&format!("{byte:02x}"));
+        text
+    })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one of several readers of parts, and the others can fail")]

@@ -36,6 +36,9 @@ pub(crate) struct Hints {
     pub(crate) original: Option<Metadata>,
 }
 
+/// A date that makes no first usage earlier.
+const AFTER_ALL: Timestamp = Timestamp::from_micros(i64::MAX);
+
 /// An account that the entry touches.
 struct Touched {
     place: Place,
@@ -132,7 +135,8 @@ impl State {
             }
             Event::DeleteMetadata { target: TargetRecord::Account(account), key } => {
                 let key = self.take_key(ledger, key)?;
-                let place = self.touch(log, account, hints.located.first(), log.date, &mut touched, rows)?;
+                // A removal is no use of the account: an account whose first use lies ahead keeps that date.
+                let place = self.touch(log, account, hints.located.first(), AFTER_ALL, &mut touched, rows)?;
                 self.delete_account_key(place, log.date, &key, &mut touched, (position, rows))?;
             }
             Event::SetMetadata { target: TargetRecord::Transaction(id), metadata } => {

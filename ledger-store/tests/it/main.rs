@@ -5,4 +5,5 @@ mod concurrency;
 mod crash;
 mod model;
 mod old_formats;
+mod reads;
 mod recovery;

@@ -205,7 +205,7 @@ fn a_damaged_journal_is_refused_or_noticed() {
         flipped.disk.set_bytes(path(JOURNAL), bytes).expect("there is a journal");
         match flipped.open() {
             Err(OpenError::Damaged { .. } | OpenError::Io { .. } | OpenError::NewerFormat { .. }) => {
-                refused += 1
+                refused += 1;
             }
             Err(other) => panic!("{other}"),
             Ok(store) => {

@@ -1,0 +1,213 @@
+//! One account: what it is at a moment, and what a filter asks of it.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use ledger_core::{
+    AccountAddress, AddressRole, Asset, Balance, DateField, FilterSubject, Metadata, Timestamp, Volumes,
+};
+
+use super::flows::{Flows, Until};
+use super::session::{Moment, Session};
+use crate::documents::AccountDocument;
+use crate::error::ReadError;
+use crate::lookup::{self, missing};
+use crate::query::{Account, Clock, Expand};
+
+/// An account at a moment. What is not asked for is not read.
+pub(crate) struct AccountSubject<'s> {
+    session: &'s Session,
+    moment: &'s Moment,
+    /// Up to when moves count for a balance.
+    until: &'s Until,
+    pub(crate) number: u32,
+    pub(crate) address: AccountAddress,
+    now: OnceCell<AccountDocument>,
+    then: OnceCell<Option<AccountDocument>>,
+}
+
+impl<'s> AccountSubject<'s> {
+    /// The account with this number and address.
+    pub(crate) fn new(
+        session: &'s Session,
+        moment: &'s Moment,
+        until: &'s Until,
+        number: u32,
+        address: AccountAddress,
+    ) -> Self {
+        Self { session, moment, until, number, address, now: OnceCell::new(), then: OnceCell::new() }
+    }
+
+    fn document(&self, until: u64) -> Result<Option<AccountDocument>, ReadError> {
+        lookup::account_document(self.session.versions(), self.session.ledger(), self.number, until)
+    }
+
+    /// Its document as it is now.
+    fn now(&self) -> Result<&AccountDocument, ReadError> {
+        if let Some(document) = self.now.get() {
+            return Ok(document);
+        }
+        let document = self.document(u64::MAX)?.ok_or_else(|| missing("the document of an account"))?;
+        Ok(self.now.get_or_init(|| document))
+    }
+
+    /// Its document as it was at the moment; `None` if it had not been recorded yet.
+    fn then(&self) -> Result<Option<&AccountDocument>, ReadError> {
+        if self.moment.account_metadata == u64::MAX {
+            return self.now().map(Some);
+        }
+        if let Some(document) = self.then.get() {
+            return Ok(document.as_ref());
+        }
+        let document = self.document(self.moment.account_metadata)?;
+        Ok(self.then.get_or_init(|| document).as_ref())
+    }
+
+    /// Whether it is there at the moment.
+    pub(crate) fn is_visible(&self) -> Result<bool, ReadError> {
+        Ok(self.moment.at.is_none() || self.moment.shows(self.now()?.first_usage))
+    }
+
+    fn updated_at(&self) -> Result<Timestamp, ReadError> {
+        Ok(match self.then()? {
+            Some(document) => document.updated_at,
+            None => self.now()?.inserted_at,
+        })
+    }
+
+    fn volumes(&self, until: &Until) -> Result<Vec<(Asset, Volumes)>, ReadError> {
+        let mut volumes = Vec::new();
+        for (asset, holding) in self.session.reader.holdings(self.number)? {
+            let flows = self.session.flows(holding, until)?;
+            if flows.moves > 0 {
+                volumes.push((self.session.reader.asset(asset)?, flows.volumes()));
+            }
+        }
+        volumes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(volumes)
+    }
+
+    /// The account as it is shown.
+    pub(crate) fn into_account(self, expand: &Expansion) -> Result<Account, ReadError> {
+        let volumes = expand.volumes.as_ref().map(|until| self.volumes(until)).transpose()?;
+        let effective_volumes =
+            expand.effective_volumes.as_ref().map(|until| self.volumes(until)).transpose()?;
+        let updated_at = self.updated_at()?;
+        let metadata = self.then()?.map_or(Metadata::EMPTY, |document| document.metadata.clone());
+        let now = self.now()?;
+        Ok(Account {
+            metadata,
+            first_usage: now.first_usage,
+            insertion_date: now.inserted_at,
+            updated_at,
+            address: self.address,
+            volumes,
+            effective_volumes,
+        })
+    }
+
+    fn flows_of(&self, holding: u32) -> Result<Option<Flows>, ReadError> {
+        self.session.need_history_at(self.moment)?;
+        Ok(Some(self.session.flows(holding, self.until)?).filter(|flows| flows.moves > 0))
+    }
+}
+
+impl FilterSubject for AccountSubject<'_> {
+    type Error = ReadError;
+
+    fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, ReadError> {
+        Ok(role == AddressRole::Own && test(self.address.as_str()))
+    }
+
+    fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
+        let value = self.then()?.and_then(|document| document.metadata.get(key));
+        Ok(value.map(|value| Cow::Borrowed(value.as_shown())))
+    }
+
+    fn balance(&self, asset: &str) -> Result<Option<Balance>, ReadError> {
+        let Some(asset) = self.session.head.assets.id(asset) else { return Ok(None) };
+        let Some(holding) = self.session.reader.holding(self.number, asset)? else { return Ok(None) };
+        Ok(self.flows_of(holding)?.map(|flows| flows.balance()))
+    }
+
+    fn any_balance(&self, test: &dyn Fn(&Balance) -> bool) -> Result<Option<bool>, ReadError> {
+        let mut passes = None;
+        for (_, holding) in self.session.reader.holdings(self.number)? {
+            if let Some(flows) = self.flows_of(holding)? {
+                if test(&flows.balance()) {
+                    return Ok(Some(true));
+                }
+                passes = Some(false);
+            }
+        }
+        Ok(passes)
+    }
+
+    fn date(&self, field: DateField) -> Result<Option<Timestamp>, ReadError> {
+        Ok(match field {
+            DateField::FirstUsage => Some(self.now()?.first_usage),
+            DateField::InsertionDate => Some(self.now()?.inserted_at),
+            DateField::UpdatedAt => Some(self.updated_at()?),
+            _ => None,
+        })
+    }
+}
+
+/// Up to when the moves of the volumes count that an account shall show.
+pub(crate) struct Expansion {
+    volumes: Option<Until>,
+    effective_volumes: Option<Until>,
+}
+
+impl Session {
+    /// What an account shall show at a moment.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::MissingFeature`] where the ledger does not keep it.
+    pub(crate) fn expansion(&self, expand: Expand, moment: &Moment) -> Result<Expansion, ReadError> {
+        let mut expansion = Expansion { volumes: None, effective_volumes: None };
+        if expand.volumes {
+            self.need_moves_history()?;
+            expansion.volumes = Some(self.until(moment.at, Clock::Insertion)?);
+        }
+        if expand.effective_volumes {
+            self.need_moves_history()?;
+            self.need_effective_volumes()?;
+            expansion.effective_volumes = Some(self.until(moment.at, Clock::Effective)?);
+        }
+        Ok(expansion)
+    }
+
+    /// Refuses a question about volumes in the past where their history is not kept.
+    fn need_history_at(&self, moment: &Moment) -> Result<(), ReadError> {
+        if moment.at.is_some() { self.need_moves_history() } else { Ok(()) }
+    }
+
+    /// An account by its address, if it is there at the moment.
+    pub(crate) fn account(
+        &self,
+        address: &AccountAddress,
+        at: Option<Timestamp>,
+        expand: Expand,
+    ) -> Result<Option<Account>, ReadError> {
+        let moment = self.moment(at)?;
+        let expansion = self.expansion(expand, &moment)?;
+        let Some(number) = self.reader.account_number(address.as_str())? else { return Ok(None) };
+        let subject = AccountSubject::new(self, &moment, &Until::Now, number, address.clone());
+        if !subject.is_visible()? {
+            return Ok(None);
+        }
+        subject.into_account(&expansion).map(Some)
+    }
+
+    /// The balance of an asset in an account; zero where it was never held.
+    pub(crate) fn balance(&self, address: &AccountAddress, asset: &Asset) -> Result<Balance, ReadError> {
+        let Some(asset) = self.head.assets.id(asset.as_str()) else { return Ok(Balance::ZERO) };
+        let Some(number) = self.reader.account_number(address.as_str())? else { return Ok(Balance::ZERO) };
+        match self.reader.holding(number, asset)? {
+            Some(holding) => Ok(self.flows_now(holding)?.balance()),
+            None => Ok(Balance::ZERO),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Accounts by address: lists and counts.
+
+use ledger_core::{
+    AccountAddress, AddressRole, AddressTest, Condition, Filter, FilterNode, TextTest, Timestamp,
+};
+
+use super::account::AccountSubject;
+use super::addresses::AddressWalk;
+use super::page::PageBuilder;
+use super::session::{Moment, Session};
+use crate::codec::{Corrupt, Reader};
+use crate::error::ReadError;
+use crate::fingerprint::{Subject, subject_space};
+use crate::index::Way;
+use crate::query::{Account, AccountQuery, Clock, Direction, Page};
+
+/// What narrows the accounts that a filter can select. Whatever is narrowed, the filter has the last word.
+#[derive(Debug)]
+pub(crate) struct AccountPlan {
+    /// Only these, ascending.
+    addresses: Option<Vec<AccountAddress>>,
+    /// Addresses begin with this.
+    prefix: String,
+    /// They have this term of metadata now.
+    term: Option<u64>,
+}
+
+/// So few accounts are sorted by address; among more the directory is walked in order.
+const SORTED_MAX: usize = 4_096;
+
+/// Calls `visit` on each condition that must hold for the whole to hold.
+pub(crate) fn conjuncts<'f>(node: &'f FilterNode, visit: &mut dyn FnMut(&'f Condition)) {
+    match node {
+        FilterNode::And(children) => children.iter().for_each(|child| conjuncts(child, visit)),
+        FilterNode::Is(condition) => visit(condition),
+        FilterNode::Or(_) | FilterNode::Not(_) => {}
+    }
+}
+
+impl AccountPlan {
+    fn keep_addresses(&mut self, allowed: Vec<AccountAddress>) {
+        match &mut self.addresses {
+            Some(have) => have.retain(|address| allowed.contains(address)),
+            None => self.addresses = Some(allowed),
+        }
+    }
+}
+
+impl Session {
+    /// How to find the accounts that a filter selects.
+    pub(crate) fn account_plan(&self, filter: &Filter, moment: &Moment) -> AccountPlan {
+        let mut plan = AccountPlan { addresses: None, prefix: String::new(), term: None };
+        let present = moment.account_metadata == u64::MAX;
+        let space = subject_space(self.ledger(), Subject::Account);
+        conjuncts(filter.root(), &mut |condition| match condition {
+            Condition::Address { role: AddressRole::Own, test: AddressTest::In(all) } => {
+                plan.keep_addresses(all.clone());
+            }
+            Condition::Address { role: AddressRole::Own, test: AddressTest::Fits(pattern) } => {
+                let prefix = pattern.literal_prefix();
+                if let Some(address) = pattern.exact() {
+                    plan.keep_addresses(vec![address]);
+                } else if !pattern.can_match() {
+                    plan.keep_addresses(Vec::new());
+                } else if prefix.len() > plan.prefix.len() {
+                    prefix.clone_into(&mut plan.prefix);
+                }
+            }
+            Condition::Metadata { key, test: TextTest::Equal(value) } if present && plan.term.is_none() => {
+                plan.term = Some(self.fingerprints.term(space, key, value));
+            }
+            _ => {}
+        });
+        plan
+    }
+
+    /// Calls `visit` with the number and address of each account of a plan, in the order of addresses, from
+    /// right behind `beyond` on, until it returns false.
+    pub(crate) fn walk_accounts(
+        &self,
+        plan: &AccountPlan,
+        direction: Direction,
+        beyond: Option<&str>,
+        visit: &mut dyn FnMut(u32, AccountAddress) -> Result<bool, ReadError>,
+    ) -> Result<(), ReadError> {
+        let is_beyond = |address: &str| match direction {
+            Direction::Ascending => beyond.is_none_or(|beyond| address > beyond),
+            Direction::Descending => beyond.is_none_or(|beyond| address < beyond),
+        };
+        if let Some(addresses) = &plan.addresses {
+            let mut known = Vec::with_capacity(addresses.len());
+            for address in addresses.iter().filter(|address| is_beyond(address.as_str())) {
+                self.meter.row()?;
+                if let Some(number) = self.reader.account_number(address.as_str())? {
+                    known.push((address.clone(), number));
+                }
+            }
+            return visit_in_order(known, direction, visit);
+        }
+        let members = plan.term.map(|term| self.accounts_with(term)).transpose()?;
+        if let Some(members) = &members
+            && members.len() <= SORTED_MAX
+        {
+            let mut known = Vec::with_capacity(members.len());
+            for number in members {
+                self.meter.row()?;
+                let address = self.reader.address(*number)?;
+                if address.as_str().starts_with(&plan.prefix) && is_beyond(address.as_str()) {
+                    known.push((address, *number));
+                }
+            }
+            return visit_in_order(known, direction, visit);
+        }
+        let mut walk = AddressWalk::new(self, &plan.prefix, direction, beyond)?;
+        while let Some((address, number)) = walk.next_account()? {
+            self.meter.row()?;
+            if members.as_ref().is_some_and(|members| members.binary_search(&number).is_err()) {
+                continue;
+            }
+            let address =
+                AccountAddress::parse(&address).map_err(|_| Corrupt { what: "address in the directory" })?;
+            if !visit(number, address)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers of the accounts that have a term of metadata now, ascending; some may have another that looks
+    /// the same.
+    fn accounts_with(&self, term: u64) -> Result<Vec<u32>, ReadError> {
+        let space = subject_space(self.ledger(), Subject::Account);
+        let (from, to) = ((space, term, 0, 0), (space, term, u64::MAX, u64::MAX));
+        let mut members = Vec::new();
+        for row in self.terms().cursor(from, to, Way::Ascending).current() {
+            self.meter.row()?;
+            members.push(u32::try_from(row?.id).map_err(|_| Corrupt { what: "number of an account" })?);
+            self.meter.held(members.len())?;
+        }
+        Ok(members)
+    }
+
+    /// A list of accounts.
+    pub(crate) fn accounts(&self, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
+        let moment = self.moment(query.at)?;
+        let expansion = self.expansion(query.expand, &moment)?;
+        let until = self.until(query.at, Clock::Insertion)?;
+        let plan = self.account_plan(&query.filter, &moment);
+        let (direction, beyond) = query.page.walk();
+        let mut page = PageBuilder::new(&query.page);
+        self.walk_accounts(&plan, direction, beyond.map(AccountAddress::as_str), &mut |number, address| {
+            let subject = AccountSubject::new(self, &moment, &until, number, address);
+            if !subject.is_visible()? || !query.filter.matches(&subject)? {
+                return Ok(true);
+            }
+            if page.is_full() {
+                page.has_more();
+                return Ok(false);
+            }
+            page.push(subject.into_account(&expansion)?);
+            Ok(true)
+        })?;
+        Ok(page.finish(&query.page))
+    }
+
+    /// How many accounts a filter selects.
+    pub(crate) fn count_accounts(&self, filter: &Filter, at: Option<Timestamp>) -> Result<u64, ReadError> {
+        match (filter.is_all(), at) {
+            (true, None) => return Ok(u64::from(self.head.counters.accounts)),
+            (true, Some(at)) => return self.count_used_by(at),
+            (false, _) => {}
+        }
+        let moment = self.moment(at)?;
+        let until = self.until(at, Clock::Insertion)?;
+        let plan = self.account_plan(filter, &moment);
+        let mut count = 0;
+        self.walk_accounts(&plan, Direction::Ascending, None, &mut |number, address| {
+            let subject = AccountSubject::new(self, &moment, &until, number, address);
+            if subject.is_visible()? && filter.matches(&subject)? {
+                count += 1;
+            }
+            Ok(true)
+        })?;
+        Ok(count)
+    }
+
+    /// How many accounts were used by a date: one pass over the versions of their documents.
+    fn count_used_by(&self, at: Timestamp) -> Result<u64, ReadError> {
+        let space = subject_space(self.ledger(), Subject::Account);
+        let (from, to) = ((space, 0, 0), (space, u64::MAX, u64::MAX));
+        let mut last: Option<(u64, Timestamp)> = None;
+        let mut count = 0;
+        for row in self.versions().cursor(from, to, Way::Ascending) {
+            self.meter.row()?;
+            let row = row?;
+            // The first usage stands first in the document.
+            let first_usage = Reader::new(&row.bytes).array().map(i64::from_be_bytes)?;
+            if let Some((id, used)) = last
+                && id != row.id
+            {
+                count += u64::from(used <= at);
+            }
+            last = Some((row.id, Timestamp::from_micros(first_usage)));
+        }
+        Ok(count + last.map_or(0, |(_, used)| u64::from(used <= at)))
+    }
+}
+
+fn visit_in_order(
+    mut accounts: Vec<(AccountAddress, u32)>,
+    direction: Direction,
+    visit: &mut dyn FnMut(u32, AccountAddress) -> Result<bool, ReadError>,
+) -> Result<(), ReadError> {
+    accounts.sort_unstable();
+    accounts.dedup();
+    if direction == Direction::Descending {
+        accounts.reverse();
+    }
+    for (address, number) in accounts {
+        if !visit(number, address)? {
+            break;
+        }
+    }
+    Ok(())
+}

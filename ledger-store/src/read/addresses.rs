@@ -1,0 +1,132 @@
+//! The accounts of a ledger in the order of their addresses, from the index and from memory.
+
+use std::ops::Bound;
+
+use compact_str::CompactString;
+
+use super::session::Session;
+use crate::codec::Corrupt;
+use crate::error::ReadError;
+use crate::index::PlainRange;
+use crate::lookup::tables;
+use crate::projection::NewAccount;
+use crate::query::Direction;
+
+/// Walks the accounts whose addresses begin with a text.
+pub(crate) struct AddressWalk<'s> {
+    direction: Direction,
+    stored: Option<PlainRange<'static>>,
+    next_stored: Option<(CompactString, u32)>,
+    /// What is left of each piece.
+    made: Vec<&'s [NewAccount]>,
+}
+
+/// The least text that is greater than every text that begins with `key`; `None` if there is none.
+fn after_all(key: &[u8]) -> Option<Vec<u8>> {
+    let mut end = key.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return Some(end);
+        }
+    }
+    None
+}
+
+impl<'s> AddressWalk<'s> {
+    /// Accounts whose addresses begin with `prefix`, in one direction, from right behind `beyond` on.
+    pub(crate) fn new(
+        session: &'s Session,
+        prefix: &str,
+        direction: Direction,
+        beyond: Option<&str>,
+    ) -> Result<Self, ReadError> {
+        let ledger = session.ledger();
+        let key_of = |text: &str| [&ledger.to_be_bytes(), text.as_bytes()].concat();
+        let first = key_of(prefix);
+        let end = after_all(&first);
+        let beyond_key = beyond.map(key_of);
+        let mut from = Bound::Included(first.as_slice());
+        let mut to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut is_empty = false;
+        if let Some(key) = &beyond_key {
+            match direction {
+                Direction::Ascending if *key >= first => from = Bound::Excluded(key),
+                Direction::Descending if end.as_ref().is_none_or(|end| key < end) => {
+                    to = Bound::Excluded(key);
+                }
+                Direction::Ascending | Direction::Descending => {}
+            }
+            is_empty = match direction {
+                Direction::Ascending => end.as_ref().is_some_and(|end| key >= end),
+                Direction::Descending => *key <= first,
+            };
+        }
+        if is_empty {
+            return Ok(Self { direction, stored: None, next_stored: None, made: Vec::new() });
+        }
+        let stored = session.reader.view.index.range(tables::ADDRESSES, from, to)?;
+        let order = |account: &NewAccount, bound: &[u8]| {
+            account.ledger.to_be_bytes().iter().chain(account.address.as_bytes()).cmp(bound)
+        };
+        let mut made = Vec::new();
+        for piece in &session.reader.view.pieces {
+            let all = &piece.piece.accounts;
+            let start = match from {
+                Bound::Included(bound) => all.partition_point(|account| order(account, bound).is_lt()),
+                Bound::Excluded(bound) => all.partition_point(|account| order(account, bound).is_le()),
+                Bound::Unbounded => 0,
+            };
+            let end = match to {
+                Bound::Excluded(bound) => all.partition_point(|account| order(account, bound).is_lt()),
+                Bound::Included(_) | Bound::Unbounded => all.len(),
+            };
+            if start < end {
+                made.push(&all[start..end]);
+            }
+        }
+        let mut walk = Self { direction, stored, next_stored: None, made };
+        walk.load_stored()?;
+        Ok(walk)
+    }
+
+    fn load_stored(&mut self) -> Result<(), ReadError> {
+        self.next_stored = None;
+        let Some(range) = &mut self.stored else { return Ok(()) };
+        let entry = match self.direction {
+            Direction::Ascending => range.next(),
+            Direction::Descending => range.next_back(),
+        };
+        let Some((key, number)) = entry.transpose()? else { return Ok(()) };
+        let address = key.get(4..).and_then(|text| CompactString::from_utf8(text).ok());
+        let address = address.ok_or(Corrupt { what: "address in the directory" })?;
+        let number = number.try_into().map_err(|_| Corrupt { what: "number of an account" })?;
+        self.next_stored = Some((address, u32::from_be_bytes(number)));
+        Ok(())
+    }
+
+    /// The next account: its address and number.
+    pub(crate) fn next_account(&mut self) -> Result<Option<(CompactString, u32)>, ReadError> {
+        let ascending = self.direction == Direction::Ascending;
+        let mut best: Option<(usize, &'s NewAccount)> = None;
+        for (place, rest) in self.made.iter().enumerate() {
+            let rest: &'s [NewAccount] = rest;
+            let Some(next) = (if ascending { rest.first() } else { rest.last() }) else { continue };
+            if best.is_none_or(|(_, best)| (next.address < best.address) == ascending) {
+                best = Some((place, next));
+            }
+        }
+        if let Some((place, made)) = best
+            && self.next_stored.as_ref().is_none_or(|(stored, _)| (made.address < *stored) == ascending)
+        {
+            let rest = self.made[place];
+            self.made[place] = if ascending { &rest[1..] } else { &rest[..rest.len() - 1] };
+            return Ok(Some((made.address.clone(), made.account)));
+        }
+        let found = self.next_stored.take();
+        if found.is_some() {
+            self.load_stored()?;
+        }
+        Ok(found)
+    }
+}

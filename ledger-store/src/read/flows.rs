@@ -1,0 +1,210 @@
+//! What went in and out of a holding: in all, up to a date on either clock, or in a window.
+
+use ledger_core::{Balance, Timestamp, Volumes};
+
+use super::session::Session;
+use crate::codec::Corrupt;
+use crate::error::ReadError;
+use crate::index::{HistoryRow, Quantity, TransactionRow};
+use crate::lookup::{self, missing};
+use crate::query::Clock;
+
+/// Everything that went in and out of a holding by some moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flows {
+    /// What came in.
+    pub(crate) input: Quantity,
+    /// What went out.
+    pub(crate) output: Quantity,
+    /// How many transactions moved it.
+    pub(crate) moves: u64,
+}
+
+impl Flows {
+    /// None.
+    pub(crate) const NONE: Self = Self { input: Quantity::ZERO, output: Quantity::ZERO, moves: 0 };
+
+    fn of(row: HistoryRow) -> Self {
+        Self { input: row.input, output: row.output, moves: u64::from(row.ordinal) }
+    }
+
+    /// Adds others.
+    pub(crate) fn add(&mut self, input: &Quantity, output: &Quantity, moves: u64) {
+        self.input = self.input.plus(input);
+        self.output = self.output.plus(output);
+        self.moves += moves;
+    }
+
+    /// Takes others away, which are among these.
+    pub(crate) fn take(&mut self, input: &Quantity, output: &Quantity, moves: u64) -> Result<(), Corrupt> {
+        let shrunk = Corrupt { what: "sums of a holding that shrink" };
+        self.input = self.input.minus(input).ok_or(shrunk)?;
+        self.output = self.output.minus(output).ok_or(shrunk)?;
+        self.moves = self.moves.checked_sub(moves).ok_or(shrunk)?;
+        Ok(())
+    }
+
+    /// As volumes.
+    pub(crate) fn volumes(&self) -> Volumes {
+        Volumes { input: self.input.to_amount(), output: self.output.to_amount() }
+    }
+
+    /// Input minus output.
+    pub(crate) fn balance(&self) -> Balance {
+        Balance::of(&self.input.to_amount(), &self.output.to_amount())
+    }
+}
+
+/// Up to when moves count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// None counts.
+    Never,
+    /// All count.
+    Now,
+    /// Those of transactions up to this id.
+    Transaction(u64),
+    /// Those dated up to this date.
+    Date {
+        /// Effective dates up to this one count, in microseconds since 1970.
+        timestamp: i64,
+        /// At this date, displaced transactions with a larger id do not count.
+        transaction: u64,
+        /// Of the others those up to this id count; `None` is none.
+        recorded: Option<u64>,
+    },
+}
+
+/// Which moves count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// Those up to here do not count.
+    before: Until,
+    /// Those up to here count.
+    until: Until,
+}
+
+impl Session {
+    /// Moves up to a date, that date included.
+    pub(crate) fn until(&self, at: Option<Timestamp>, clock: Clock) -> Result<Until, ReadError> {
+        let Some(at) = at else { return Ok(Until::Now) };
+        let recorded = self.transaction_at(at)?.map(|row| row.transaction);
+        Ok(match (clock, recorded) {
+            (Clock::Insertion, None) => Until::Never,
+            (Clock::Insertion, Some(last)) => Until::Transaction(last),
+            (Clock::Effective, recorded) => {
+                Until::Date { timestamp: at.as_micros(), transaction: u64::MAX, recorded }
+            }
+        })
+    }
+
+    /// Moves between two dates, both included.
+    pub(crate) fn window(
+        &self,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+        clock: Clock,
+    ) -> Result<Window, ReadError> {
+        let before = match from.map(|from| from.as_micros().checked_sub(1)) {
+            None | Some(None) => Until::Never,
+            Some(Some(before)) => self.until(Some(Timestamp::from_micros(before)), clock)?,
+        };
+        Ok(Window { before, until: self.until(to, clock)? })
+    }
+
+    /// What moved in a window; `None` if nothing did.
+    pub(crate) fn flows_in(&self, holding: u32, window: &Window) -> Result<Option<Flows>, ReadError> {
+        let mut flows = self.flows(holding, &window.until)?;
+        if window.before != Until::Never && flows.moves > 0 {
+            let before = self.flows(holding, &window.before)?;
+            if before.moves >= flows.moves {
+                return Ok(None);
+            }
+            flows.take(&before.input, &before.output, before.moves)?;
+        }
+        Ok((flows.moves > 0).then_some(flows))
+    }
+
+    /// What moved until then.
+    pub(crate) fn flows(&self, holding: u32, until: &Until) -> Result<Flows, ReadError> {
+        match until {
+            Until::Never => Ok(Flows::NONE),
+            Until::Now => self.flows_now(holding),
+            Until::Transaction(last) => {
+                let key = self.holding_key(holding);
+                let row = self.history().last_in((key, 0), (key, *last))?;
+                Ok(row.map_or(Flows::NONE, Flows::of))
+            }
+            Until::Date { timestamp, transaction, recorded } => {
+                self.flows_dated(holding, (*timestamp, *transaction), *recorded)
+            }
+        }
+    }
+
+    /// Moves by insertion up to `recorded`, less the displaced ones among them, and the displaced ones up to
+    /// an effective date.
+    fn flows_dated(
+        &self,
+        holding: u32,
+        (timestamp, transaction): (i64, u64),
+        recorded: Option<u64>,
+    ) -> Result<Flows, ReadError> {
+        let key = self.holding_key(holding);
+        let row = match recorded {
+            Some(last) => self.history().last_in((key, 0), (key, last))?,
+            None => None,
+        };
+        let mut flows = Flows::NONE;
+        if let Some(mut row) = row {
+            let displaced = row.displaced.take();
+            flows = Flows::of(row);
+            if let Some(sums) = displaced {
+                flows.take(&sums.input, &sums.output, u64::from(sums.count))?;
+            }
+        }
+        for row in self.displaced().last_of_each((key, i64::MIN, 0), (key, timestamp, transaction))? {
+            flows.add(&row.run_input, &row.run_output, u64::from(row.run_count));
+        }
+        Ok(flows)
+    }
+
+    /// Everything that moved: the newest row in memory, or else what the index says.
+    pub(crate) fn flows_now(&self, holding: u32) -> Result<Flows, ReadError> {
+        let key = self.holding_key(holding);
+        for piece in self.reader.view.pieces.iter().rev() {
+            let rows = &piece.piece.history;
+            let end = rows.partition_point(|row| row.holding <= key);
+            if let Some(row) = end.checked_sub(1).map(|last| &rows[last]).filter(|row| row.holding == key) {
+                return Ok(Flows {
+                    input: row.input.clone(),
+                    output: row.output.clone(),
+                    moves: u64::from(row.ordinal),
+                });
+            }
+        }
+        let stored = lookup::stored_holding(&self.reader.view.index, self.ledger(), holding)?;
+        let stored = stored.ok_or_else(|| missing("a holding"))?;
+        Ok(Flows {
+            input: Quantity::from(&stored.volumes.input),
+            output: Quantity::from(&stored.volumes.output),
+            moves: u64::from(stored.ordinal),
+        })
+    }
+
+    /// Moves up to and with a transaction in effective order, where equal dates are ordered by id.
+    pub(crate) fn until_effective(&self, row: &TransactionRow) -> Result<Until, ReadError> {
+        let recorded = if row.timestamp == row.date {
+            // Whatever is dated up to it and not displaced was recorded before it.
+            Some(row.transaction)
+        } else {
+            // What is not displaced and has the same date was recorded after it if that lies ahead of its own.
+            let date =
+                if row.timestamp < row.date { Some(row.timestamp) } else { row.timestamp.checked_sub(1) };
+            match date {
+                Some(date) => self.transaction_at(Timestamp::from_micros(date))?.map(|row| row.transaction),
+                None => None,
+            }
+        };
+        Ok(Until::Date { timestamp: row.timestamp, transaction: row.transaction, recorded })
+    }
+}

@@ -1,0 +1,52 @@
+//! The wire hashes of log entries.
+
+use ledger_core::{HashChain, LogEntry, WireHash};
+
+use super::session::Session;
+use crate::error::ReadError;
+use crate::index::Way;
+use crate::journal::Position;
+
+/// So many entries that are not hashed yet a read hashes itself; beyond that it waits.
+const HASH_AHEAD: u64 = 4_096;
+
+impl Session {
+    /// The chain right before a log id.
+    fn chain_before(&self, log: u64) -> Result<HashChain, ReadError> {
+        let ledger = self.ledger();
+        if let Some(last) = log.checked_sub(1)
+            && let Some(row) = self.logs().last_in((ledger, 0), (ledger, last))?
+            && let Some(needed) = Position::new(row.position.saturating_sub(HASH_AHEAD))
+        {
+            // Behind a burst of writes the checkpoints may lag.
+            self.hashes.wait(needed, || self.meter.is_late());
+            self.meter.in_time()?;
+        }
+        self.hashes.chain_before(&self.reader, log)
+    }
+
+    /// Adds the entries from one log id up to but without another.
+    fn extend_chain(&self, chain: &mut HashChain, from: u64, to: u64) -> Result<(), ReadError> {
+        let Some(last) = to.checked_sub(1).filter(|last| *last >= from) else { return Ok(()) };
+        let ledger = self.ledger();
+        for row in self.logs().cursor((ledger, from), (ledger, last), Way::Ascending) {
+            self.meter.row()?;
+            chain.append(&self.log_entry(&row?)?);
+        }
+        Ok(())
+    }
+
+    /// The hashes of entries that ascend by id.
+    pub(crate) fn hashes_of(&self, entries: &[&LogEntry]) -> Result<Vec<WireHash>, ReadError> {
+        let Some(first) = entries.first() else { return Ok(Vec::new()) };
+        let mut next = first.id.get();
+        let mut chain = self.chain_before(next)?;
+        let mut hashes = Vec::with_capacity(entries.len());
+        for entry in entries {
+            self.extend_chain(&mut chain, next, entry.id.get())?;
+            hashes.push(chain.append(entry));
+            next = entry.id.get() + 1;
+        }
+        Ok(hashes)
+    }
+}

@@ -1,0 +1,166 @@
+//! Logs by id.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use ledger_core::{
+    Condition, DateField, FilterSubject, HashLogs, LogEntry, LogPayload, TextField, Timestamp, Transaction,
+};
+
+use super::accounts::conjuncts;
+use super::effective::Later;
+use super::page::PageBuilder;
+use super::plan::{dates_where, narrow_ids};
+use super::session::{Moment, Session};
+use super::streams::Span;
+use super::transaction::TransactionSubject;
+use crate::codec::Corrupt;
+use crate::error::ReadError;
+use crate::index::LogRow;
+use crate::journal::Position;
+use crate::lookup::missing;
+use crate::query::{Direction, LogQuery, LogView, Page};
+
+/// A log. Its entry is read when it is asked for.
+struct LogSubject<'s> {
+    session: &'s Session,
+    row: LogRow,
+    entry: OnceCell<LogEntry>,
+}
+
+impl LogSubject<'_> {
+    fn entry(&self) -> Result<&LogEntry, ReadError> {
+        if let Some(entry) = self.entry.get() {
+            return Ok(entry);
+        }
+        let entry = self.session.log_entry(&self.row)?;
+        Ok(self.entry.get_or_init(|| entry))
+    }
+
+    fn into_entry(self) -> Result<LogEntry, ReadError> {
+        match self.entry.into_inner() {
+            Some(entry) => Ok(entry),
+            None => self.session.log_entry(&self.row),
+        }
+    }
+}
+
+impl FilterSubject for LogSubject<'_> {
+    type Error = ReadError;
+
+    fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, ReadError> {
+        if field != TextField::Type {
+            return Ok(None);
+        }
+        Ok(Some(Cow::Borrowed(self.entry()?.payload.type_name())))
+    }
+
+    fn date(&self, field: DateField) -> Result<Option<Timestamp>, ReadError> {
+        Ok((field == DateField::Date).then_some(Timestamp::from_micros(self.row.date)))
+    }
+
+    fn id(&self) -> Result<Option<u64>, ReadError> {
+        Ok(Some(self.row.log))
+    }
+}
+
+impl Session {
+    /// The entry of a log.
+    pub(crate) fn log_entry(&self, row: &LogRow) -> Result<LogEntry, ReadError> {
+        let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
+        self.reader.entry(position)
+    }
+
+    /// A list of logs.
+    pub(crate) fn list_logs(&self, query: &LogQuery) -> Result<Page<LogView>, ReadError> {
+        let mut span = self.log_span(query)?;
+        let (direction, beyond) = query.page.walk();
+        let beyond = beyond.map(|id| id.get());
+        match (direction, beyond) {
+            (_, None) => {}
+            (Direction::Ascending, Some(beyond)) => match beyond.checked_add(1) {
+                Some(from) => span.raise_from(from),
+                None => span = Span { from: 1, to: 0 },
+            },
+            (Direction::Descending, Some(beyond)) => match beyond.checked_sub(1) {
+                Some(to) => span.lower_to(to),
+                None => span = Span { from: 1, to: 0 },
+            },
+        }
+        let mut page = PageBuilder::new(&query.page);
+        if !span.is_empty() {
+            let (from, to) = ((self.ledger(), span.from), (self.ledger(), span.to));
+            for row in self.logs().cursor(from, to, direction.way()) {
+                self.meter.row()?;
+                let subject = LogSubject { session: self, row: row?, entry: OnceCell::new() };
+                if !query.filter.matches(&subject)? {
+                    continue;
+                }
+                if page.is_full() {
+                    page.has_more();
+                    break;
+                }
+                let position = subject.row.position;
+                let entry = subject.into_entry()?;
+                let reverted = self.reverted_by(&entry, position)?;
+                let mut entry = entry;
+                self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
+                page.push(LogView { entry, hash: None, reverted });
+            }
+        }
+        let mut page = page.finish(&query.page);
+        if self.head.info.features.hash_logs == HashLogs::Sync {
+            self.put_hashes(&mut page.items)?;
+        }
+        Ok(page)
+    }
+
+    /// The ids that a filter can select.
+    fn log_span(&self, query: &LogQuery) -> Result<Span<u64>, ReadError> {
+        let mut ids = Span { from: 0, to: u64::MAX };
+        let mut dates = Span { from: i64::MIN, to: i64::MAX };
+        conjuncts(query.filter.root(), &mut |condition| match condition {
+            Condition::Id { comparison, value } => narrow_ids(&mut ids, *comparison, value),
+            Condition::Date { field: DateField::Date, comparison, value } => {
+                let allowed = dates_where(*comparison, *value);
+                dates.raise_from(allowed.from);
+                dates.lower_to(allowed.to);
+            }
+            _ => {}
+        });
+        if dates.is_empty() {
+            return Ok(Span { from: 1, to: 0 });
+        }
+        if let Some(before) = dates.from.checked_sub(1) {
+            ids.raise_from(self.first_log_after(Timestamp::from_micros(before))?);
+        }
+        if dates.to < i64::MAX {
+            match self.log_at(Timestamp::from_micros(dates.to))? {
+                Some(last) => ids.lower_to(last.log),
+                None => return Ok(Span { from: 1, to: 0 }),
+            }
+        }
+        Ok(ids)
+    }
+
+    /// For a revert, the original as it was right after it.
+    fn reverted_by(&self, entry: &LogEntry, position: u64) -> Result<Option<Box<Transaction>>, ReadError> {
+        let LogPayload::RevertedTransaction { reverted, .. } = &entry.payload else { return Ok(None) };
+        let row = self.transaction_row(reverted.get())?.ok_or_else(|| missing("a reverted transaction"))?;
+        let moment =
+            Moment { at: None, position, account_metadata: position, transaction_metadata: position };
+        let subject = TransactionSubject::new(self, &moment, row);
+        subject.into_transaction().map(|transaction| Some(Box::new(transaction)))
+    }
+
+    fn put_hashes(&self, logs: &mut [LogView]) -> Result<(), ReadError> {
+        let mut order: Vec<usize> = (0..logs.len()).collect();
+        order.sort_unstable_by_key(|place| logs[*place].entry.id);
+        let entries: Vec<&LogEntry> = order.iter().map(|place| &logs[*place].entry).collect();
+        let hashes = self.hashes_of(&entries)?;
+        for (place, hash) in order.into_iter().zip(hashes) {
+            logs[place].hash = Some(*hash.as_bytes());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,470 @@
+//! How the transactions that a filter selects are found: which index leads to them, and between which keys.
+
+use ledger_core::{
+    AccountAddress, AddressRole, AddressTest, Balance, Comparison, Condition, DateField, Filter, FilterNode,
+    TextField, TextTest, Timestamp,
+};
+
+use super::accounts::conjuncts;
+use super::session::{Moment, Session};
+use super::streams::{Candidate, Span, Stream, sorted, union};
+use crate::error::ReadError;
+use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
+use crate::index::{HistoryRow, TransactionRow};
+use crate::lookup::missing;
+use crate::query::Direction;
+
+/// What leads to the transactions that satisfy a part of a filter, and perhaps to others.
+#[derive(Debug)]
+pub(crate) enum Driver {
+    /// All there are.
+    All,
+    /// These.
+    Ids(Vec<u64>),
+    /// The histories of holdings, and on which side of a transaction they stand.
+    Holdings {
+        /// The holdings.
+        holdings: Vec<u32>,
+        /// On which side.
+        role: AddressRole,
+        /// How many rows they have.
+        rows: u64,
+    },
+    /// Those that have a term of metadata now.
+    Term(u64),
+    /// What any of these leads to.
+    Union(Vec<Driver>),
+}
+
+/// Most holdings whose histories are merged.
+const HOLDINGS_MAX: usize = 1_024;
+/// How many transactions a term of metadata is taken to lead to; it is not known before they are read.
+const TERM_ROWS: u64 = 20_000;
+
+impl Driver {
+    /// About how many transactions it leads to.
+    fn cost(&self) -> u64 {
+        match self {
+            Self::All => u64::MAX,
+            Self::Ids(ids) => ids.len() as u64,
+            Self::Holdings { rows, .. } => *rows,
+            Self::Term(_) => TERM_ROWS,
+            Self::Union(drivers) => drivers.iter().map(Self::cost).fold(0, u64::saturating_add),
+        }
+    }
+}
+
+/// A driver, and the keys between which it is followed.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// What leads.
+    pub(crate) driver: Driver,
+    /// Whether all that it leads to is selected, so that nothing is left to test.
+    pub(crate) is_exact: bool,
+    /// The ids that can be selected.
+    pub(crate) ids: Span<u64>,
+    /// The effective dates that can be selected, in microseconds since 1970.
+    pub(crate) dates: Span<i64>,
+}
+
+/// Narrows ids by a comparison with a number of any size.
+pub(crate) fn narrow_ids(span: &mut Span<u64>, comparison: Comparison, value: &Balance) {
+    let number = value.to_u64();
+    let (from, to) = match (comparison, number) {
+        (Comparison::Equal, Some(number)) => (number, number),
+        (Comparison::Less, Some(number)) if number > 0 => (0, number - 1),
+        (Comparison::LessOrEqual, Some(number)) => (0, number),
+        (Comparison::Greater, Some(number)) if number < u64::MAX => (number + 1, u64::MAX),
+        (Comparison::GreaterOrEqual, Some(number)) => (number, u64::MAX),
+        // A number that is no id is below or above them all.
+        (Comparison::Less | Comparison::LessOrEqual, None) if !value.is_negative() => (0, u64::MAX),
+        (Comparison::Greater | Comparison::GreaterOrEqual, None) if value.is_negative() => (0, u64::MAX),
+        _ => (1, 0),
+    };
+    span.raise_from(from);
+    span.lower_to(to);
+}
+
+/// The dates that compare so with one.
+pub(crate) fn dates_where(comparison: Comparison, value: Timestamp) -> Span<i64> {
+    let value = value.as_micros();
+    match comparison {
+        Comparison::Equal => Span { from: value, to: value },
+        Comparison::Less => match value.checked_sub(1) {
+            Some(to) => Span { from: i64::MIN, to },
+            None => Span { from: 1, to: 0 },
+        },
+        Comparison::LessOrEqual => Span { from: i64::MIN, to: value },
+        Comparison::Greater => match value.checked_add(1) {
+            Some(from) => Span { from, to: i64::MAX },
+            None => Span { from: 1, to: 0 },
+        },
+        Comparison::GreaterOrEqual => Span { from: value, to: i64::MAX },
+    }
+}
+
+impl Session {
+    /// How to find the transactions that a filter selects at a moment.
+    pub(crate) fn plan(&self, filter: &Filter, moment: &Moment) -> Result<Plan, ReadError> {
+        let mut ids = Span { from: 0, to: u64::MAX };
+        let mut dates = Span { from: i64::MIN, to: moment.at.map_or(i64::MAX, Timestamp::as_micros) };
+        let mut recorded = Span { from: i64::MIN, to: i64::MAX };
+        conjuncts(filter.root(), &mut |condition| match condition {
+            Condition::Id { comparison, value } => narrow_ids(&mut ids, *comparison, value),
+            Condition::Date { field: DateField::Timestamp, comparison, value } => {
+                let allowed = dates_where(*comparison, *value);
+                dates.raise_from(allowed.from);
+                dates.lower_to(allowed.to);
+            }
+            Condition::Date { field: DateField::InsertedAt, comparison, value } => {
+                let allowed = dates_where(*comparison, *value);
+                recorded.raise_from(allowed.from);
+                recorded.lower_to(allowed.to);
+            }
+            _ => {}
+        });
+        if recorded.is_empty() {
+            ids = Span { from: 1, to: 0 };
+        } else {
+            if let Some(before) = recorded.from.checked_sub(1) {
+                ids.raise_from(self.first_transaction_after(Timestamp::from_micros(before))?);
+            }
+            if recorded.to < i64::MAX {
+                let last =
+                    self.transaction_at(Timestamp::from_micros(recorded.to))?.map(|row| row.transaction);
+                match last {
+                    Some(last) => ids.lower_to(last),
+                    None => ids = Span { from: 1, to: 0 },
+                }
+            }
+        }
+        let (driver, is_exact) = self.driver(filter.root(), moment)?;
+        Ok(Plan { driver, is_exact, ids, dates })
+    }
+
+    /// What leads to the transactions that a node selects, and whether to no others.
+    fn driver(&self, node: &FilterNode, moment: &Moment) -> Result<(Driver, bool), ReadError> {
+        match node {
+            FilterNode::And(children) => {
+                let mut best = (Driver::All, children.is_empty());
+                for child in children {
+                    let (driver, is_exact) = self.driver(child, moment)?;
+                    if driver.cost() < best.0.cost() {
+                        best = (driver, is_exact && children.len() == 1);
+                    }
+                }
+                Ok(best)
+            }
+            FilterNode::Or(children) if children.is_empty() => Ok((Driver::All, true)),
+            FilterNode::Or(children) => {
+                let mut drivers = Vec::with_capacity(children.len());
+                let mut all_exact = true;
+                for child in children {
+                    let (driver, is_exact) = self.driver(child, moment)?;
+                    if matches!(driver, Driver::All) {
+                        return Ok((Driver::All, false));
+                    }
+                    all_exact &= is_exact;
+                    drivers.push(driver);
+                }
+                Ok((Driver::Union(drivers), all_exact))
+            }
+            FilterNode::Not(_) => Ok((Driver::All, false)),
+            FilterNode::Is(condition) => self.condition_driver(condition, moment),
+        }
+    }
+
+    fn condition_driver(&self, condition: &Condition, moment: &Moment) -> Result<(Driver, bool), ReadError> {
+        let driver = match condition {
+            Condition::Id { comparison: Comparison::Equal, value } => {
+                Driver::Ids(value.to_u64().into_iter().collect())
+            }
+            Condition::Text { field: TextField::Reference, test } => match test {
+                TextTest::Equal(reference) => Driver::Ids(self.transactions_of(reference)?),
+                TextTest::In(references) => {
+                    let mut ids = Vec::new();
+                    for reference in references {
+                        self.meter.row()?;
+                        ids.extend(self.transactions_of(reference)?);
+                    }
+                    Driver::Ids(ids)
+                }
+                TextTest::Like(_) => Driver::All,
+            },
+            Condition::Metadata { key, test } if moment.transaction_metadata == u64::MAX => {
+                let space = subject_space(self.ledger(), Subject::Transaction);
+                let term = |value: &str| Driver::Term(self.fingerprints.term(space, key, value));
+                match test {
+                    TextTest::Equal(value) => term(value),
+                    TextTest::In(values) => Driver::Union(values.iter().map(|value| term(value)).collect()),
+                    TextTest::Like(_) => Driver::All,
+                }
+            }
+            Condition::Address { role, test } => {
+                let addresses = match test {
+                    AddressTest::In(all) => all.clone(),
+                    AddressTest::Fits(pattern) => match pattern.exact() {
+                        Some(address) => vec![address],
+                        None if pattern.can_match() => return Ok((Driver::All, false)),
+                        None => Vec::new(),
+                    },
+                };
+                return self.holdings_driver(&addresses, *role);
+            }
+            _ => Driver::All,
+        };
+        Ok((driver, false))
+    }
+
+    fn holdings_driver(
+        &self,
+        addresses: &[AccountAddress],
+        role: AddressRole,
+    ) -> Result<(Driver, bool), ReadError> {
+        let mut all = Vec::new();
+        let mut rows: u64 = 0;
+        for address in addresses {
+            self.meter.row()?;
+            let Some(number) = self.reader.account_number(address.as_str())? else { continue };
+            for (_, holding) in self.reader.holdings(number)? {
+                if all.len() == HOLDINGS_MAX {
+                    return Ok((Driver::All, false));
+                }
+                rows += self.flows_now(holding)?.moves;
+                all.push(holding);
+            }
+        }
+        Ok((Driver::Holdings { holdings: all, role, rows }, true))
+    }
+
+    /// Transactions that may have a reference.
+    fn transactions_of(&self, reference: &str) -> Result<Vec<u64>, ReadError> {
+        let space = key_space(self.ledger(), KeyKind::Reference);
+        Ok(self.keys().probe(space, self.fingerprints.of(space, reference))?)
+    }
+
+    /// What a driver leads to, by id.
+    pub(crate) fn by_id(&self, driver: &Driver, span: Span<u64>, direction: Direction) -> Stream<u64> {
+        if span.is_empty() {
+            return Box::new(std::iter::empty());
+        }
+        match driver {
+            Driver::All => {
+                let (from, to) = ((self.ledger(), span.from), (self.ledger(), span.to));
+                let rows = self.transactions().cursor(from, to, direction.way());
+                Box::new(rows.map(|row| {
+                    let row = row?;
+                    Ok(Candidate { key: row.transaction, id: row.transaction, row: Some(row) })
+                }))
+            }
+            Driver::Ids(ids) => {
+                let candidates = ids.iter().map(|id| Candidate { key: *id, id: *id, row: None }).collect();
+                sorted(candidates, span, direction)
+            }
+            Driver::Holdings { holdings, role, .. } => {
+                let sources = holdings.iter().map(|holding| -> Stream<u64> {
+                    Box::new(self.history_of(*holding, *role, span, direction).map(|row| {
+                        let id = row?.transaction;
+                        Ok(Candidate { key: id, id, row: None })
+                    }))
+                });
+                union(sources.collect(), direction)
+            }
+            Driver::Term(term) => {
+                let space = subject_space(self.ledger(), Subject::Transaction);
+                let (from, to) = ((space, *term, span.from, 0), (space, *term, span.to, u64::MAX));
+                let rows = self.terms().cursor(from, to, direction.way()).current();
+                Box::new(rows.map(|row| {
+                    let id = row?.id;
+                    Ok(Candidate { key: id, id, row: None })
+                }))
+            }
+            Driver::Union(drivers) => {
+                union(drivers.iter().map(|driver| self.by_id(driver, span, direction)).collect(), direction)
+            }
+        }
+    }
+
+    /// Rows of a holding that stands on a side of a transaction.
+    fn history_of(
+        &self,
+        holding: u32,
+        role: AddressRole,
+        span: Span<u64>,
+        direction: Direction,
+    ) -> impl Iterator<Item = Result<HistoryRow, ReadError>> + 'static {
+        let key = self.holding_key(holding);
+        let rows = self.history().cursor((key, span.from), (key, span.to), direction.way());
+        let stands = move |row: &HistoryRow| match role {
+            AddressRole::Source => row.is_source,
+            AddressRole::Destination => row.is_destination,
+            AddressRole::Any => true,
+            // Transactions have no address of their own.
+            AddressRole::Own => false,
+        };
+        let meter = self.meter.clone();
+        rows.filter_map(move |row| match row {
+            Ok(row) if stands(&row) => Some(Ok(row)),
+            Ok(_) => meter.row().err().map(Err),
+            Err(error) => Some(Err(error.into())),
+        })
+    }
+
+    /// What a driver leads to, by effective date and then by id. The side on which an account stands is left
+    /// to the filter.
+    ///
+    /// What is not displaced is in this order by its id; what is displaced has an index in this order.
+    pub(crate) fn by_date(
+        &self,
+        driver: &Driver,
+        ids: Span<u64>,
+        span: Span<(i64, u64)>,
+        direction: Direction,
+    ) -> Result<Stream<(i64, u64)>, ReadError> {
+        if span.is_empty() || ids.is_empty() {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        let sources = match driver {
+            // How many these are shows only when they are read.
+            Driver::Ids(_) | Driver::Term(_) => return self.sorted_by_date(driver, ids, span, direction),
+            Driver::Union(drivers) => {
+                let sources = drivers.iter().map(|driver| self.by_date(driver, ids, span, direction));
+                sources.collect::<Result<Vec<_>, _>>()?
+            }
+            Driver::All => self.all_by_date(ids, span, direction)?,
+            Driver::Holdings { holdings, role, .. } => {
+                let recorded = self.recorded_as_dated(ids, span)?;
+                let mut sources = Vec::with_capacity(2 * holdings.len());
+                for holding in holdings {
+                    sources.push(self.undisplaced_of(*holding, *role, recorded, span, direction));
+                    sources.push(self.displaced_of(*holding, ids, span, direction));
+                }
+                sources
+            }
+        };
+        Ok(union(sources, direction))
+    }
+
+    /// The ids of transactions that are dated in a span unless they are displaced.
+    fn recorded_as_dated(&self, mut ids: Span<u64>, span: Span<(i64, u64)>) -> Result<Span<u64>, ReadError> {
+        if let Some(before) = span.from.0.checked_sub(1) {
+            ids.raise_from(self.first_transaction_after(Timestamp::from_micros(before))?);
+        }
+        match self.transaction_at(Timestamp::from_micros(span.to.0))? {
+            Some(last) => ids.lower_to(last.transaction),
+            None => ids = Span { from: 1, to: 0 },
+        }
+        Ok(ids)
+    }
+
+    fn all_by_date(
+        &self,
+        ids: Span<u64>,
+        span: Span<(i64, u64)>,
+        direction: Direction,
+    ) -> Result<Vec<Stream<(i64, u64)>>, ReadError> {
+        let recorded = self.recorded_as_dated(ids, span)?;
+        let meter = self.meter.clone();
+        let undisplaced =
+            self.by_id(&Driver::All, recorded, direction).filter_map(move |candidate| match candidate {
+                Ok(Candidate { row: Some(row), .. }) => match undisplaced(row, span) {
+                    None => meter.row().err().map(Err),
+                    found => found.map(Ok),
+                },
+                Ok(Candidate { row: None, .. }) => None,
+                Err(error) => Some(Err(error)),
+            });
+        let ledger = self.ledger();
+        let (from, to) = ((ledger, span.from.0, span.from.1), (ledger, span.to.0, span.to.1));
+        let meter = self.meter.clone();
+        let displaced = self.effective().cursor(from, to, direction.way()).filter_map(move |row| match row {
+            Ok(row) if ids.holds(row.transaction) => Some(Ok(dated(row.timestamp, row.transaction))),
+            Ok(_) => meter.row().err().map(Err),
+            Err(error) => Some(Err(error.into())),
+        });
+        Ok(vec![Box::new(undisplaced), Box::new(displaced)])
+    }
+
+    fn undisplaced_of(
+        &self,
+        holding: u32,
+        role: AddressRole,
+        recorded: Span<u64>,
+        span: Span<(i64, u64)>,
+        direction: Direction,
+    ) -> Stream<(i64, u64)> {
+        if recorded.is_empty() {
+            return Box::new(std::iter::empty());
+        }
+        let (table, ledger, meter) = (self.transactions().clone(), self.ledger(), self.meter.clone());
+        let rows = self
+            .history_of(holding, role, recorded, direction)
+            .filter(|row| !row.as_ref().is_ok_and(|row| row.is_displaced));
+        let dated =
+            move |row: Result<HistoryRow, ReadError>| -> Result<Option<Candidate<(i64, u64)>>, ReadError> {
+                meter.row()?;
+                let row = table.get((ledger, row?.transaction))?.ok_or_else(|| missing("a transaction"))?;
+                Ok(undisplaced(row, span))
+            };
+        Box::new(rows.filter_map(move |row| dated(row).transpose()))
+    }
+
+    fn displaced_of(
+        &self,
+        holding: u32,
+        ids: Span<u64>,
+        span: Span<(i64, u64)>,
+        direction: Direction,
+    ) -> Stream<(i64, u64)> {
+        let key = self.holding_key(holding);
+        let (from, to) = ((key, span.from.0, span.from.1), (key, span.to.0, span.to.1));
+        let meter = self.meter.clone();
+        Box::new(self.displaced().cursor(from, to, direction.way()).filter_map(move |row| match row {
+            Ok(row) if ids.holds(row.transaction) => Some(Ok(dated(row.timestamp, row.transaction))),
+            Ok(_) => meter.row().err().map(Err),
+            Err(error) => Some(Err(error.into())),
+        }))
+    }
+
+    fn sorted_by_date(
+        &self,
+        driver: &Driver,
+        ids: Span<u64>,
+        span: Span<(i64, u64)>,
+        direction: Direction,
+    ) -> Result<Stream<(i64, u64)>, ReadError> {
+        let mut candidates = Vec::new();
+        for candidate in self.by_id(driver, ids, direction) {
+            self.meter.row()?;
+            let candidate = candidate?;
+            if let Some(row) = self.row_of(candidate)? {
+                candidates.push(Candidate {
+                    key: (row.timestamp, row.transaction),
+                    id: row.transaction,
+                    row: Some(row),
+                });
+                self.meter.held(candidates.len())?;
+            }
+        }
+        Ok(sorted(candidates, span, direction))
+    }
+
+    /// The row of a candidate; one that a fingerprint led to may be none.
+    pub(crate) fn row_of<K>(&self, candidate: Candidate<K>) -> Result<Option<TransactionRow>, ReadError> {
+        match candidate.row {
+            Some(row) => Ok(Some(row)),
+            None => self.transaction_row(candidate.id),
+        }
+    }
+}
+
+/// A place in the order of effective dates.
+fn dated(timestamp: i64, id: u64) -> Candidate<(i64, u64)> {
+    Candidate { key: (timestamp, id), id, row: None }
+}
+
+/// The place of a transaction in the order of effective dates, unless it is displaced or not in the span.
+fn undisplaced(row: TransactionRow, span: Span<(i64, u64)>) -> Option<Candidate<(i64, u64)>> {
+    let (key, id) = ((row.timestamp, row.transaction), row.transaction);
+    (row.timestamp == row.date && span.holds(key)).then_some(Candidate { key, id, row: Some(row) })
+}

@@ -1,0 +1,174 @@
+//! What one question needs: the reader of a ledger, its tables, and a meter of the work.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ledger_core::{Switch, Timestamp};
+
+use super::limits::{Meter, ReadLimits};
+use super::reader::LedgerReader;
+use crate::error::ReadError;
+use crate::fingerprint::Fingerprints;
+use crate::hashes::Hashes;
+use crate::index::{
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TableView, TermRow, TransactionRow,
+    VersionRow,
+};
+use crate::projection::Piece;
+use crate::view::LedgerHead;
+use crate::writer::holding_key;
+
+/// Answers one question from one moment of one ledger. Not shared between threads.
+pub(crate) struct Session {
+    pub(crate) reader: LedgerReader,
+    pub(crate) head: LedgerHead,
+    pub(crate) fingerprints: Fingerprints,
+    pub(crate) hashes: Arc<Hashes>,
+    pub(crate) meter: Rc<Meter>,
+    history: OnceCell<TableView<HistoryRow>>,
+    displaced: OnceCell<TableView<DisplacedRow>>,
+    keys: OnceCell<TableView<KeyRow>>,
+    terms: OnceCell<TableView<TermRow>>,
+    logs: OnceCell<TableView<LogRow>>,
+    transactions: OnceCell<TableView<TransactionRow>>,
+    versions: OnceCell<TableView<VersionRow>>,
+    effective: OnceCell<TableView<EffectiveRow>>,
+}
+
+impl Session {
+    /// A session of a reader whose ledger has this head.
+    pub(crate) fn new(
+        reader: LedgerReader,
+        head: LedgerHead,
+        fingerprints: Fingerprints,
+        hashes: Arc<Hashes>,
+    ) -> Self {
+        Self {
+            reader,
+            head,
+            fingerprints,
+            hashes,
+            meter: Rc::new(Meter::start(ReadLimits::DEFAULT)),
+            history: OnceCell::new(),
+            displaced: OnceCell::new(),
+            keys: OnceCell::new(),
+            terms: OnceCell::new(),
+            logs: OnceCell::new(),
+            transactions: OnceCell::new(),
+            versions: OnceCell::new(),
+            effective: OnceCell::new(),
+        }
+    }
+
+    /// The ledger's number.
+    pub(crate) fn ledger(&self) -> u32 {
+        self.reader.ledger
+    }
+
+    /// The key of a holding in the history tables.
+    pub(crate) fn holding_key(&self, holding: u32) -> u64 {
+        holding_key(self.ledger(), holding)
+    }
+
+    fn table<'s, R: Row>(
+        &self,
+        cell: &'s OnceCell<TableView<R>>,
+        rows: impl Fn(&Piece) -> &Arc<[R]>,
+    ) -> &'s TableView<R> {
+        cell.get_or_init(|| self.reader.view.table(rows))
+    }
+
+    /// What transactions did to holdings, by insertion.
+    pub(crate) fn history(&self) -> &TableView<HistoryRow> {
+        self.table(&self.history, |piece| &piece.history)
+    }
+
+    /// What displaced transactions did to holdings, by effective date.
+    pub(crate) fn displaced(&self) -> &TableView<DisplacedRow> {
+        self.table(&self.displaced, |piece| &piece.displaced)
+    }
+
+    /// References and the like.
+    pub(crate) fn keys(&self) -> &TableView<KeyRow> {
+        self.table(&self.keys, |piece| &piece.keys)
+    }
+
+    /// Terms of metadata as they are now.
+    pub(crate) fn terms(&self) -> &TableView<TermRow> {
+        self.table(&self.terms, |piece| &piece.terms)
+    }
+
+    /// The timeline of logs.
+    pub(crate) fn logs(&self) -> &TableView<LogRow> {
+        self.table(&self.logs, |piece| &piece.logs)
+    }
+
+    /// The timeline of transactions.
+    pub(crate) fn transactions(&self) -> &TableView<TransactionRow> {
+        self.table(&self.transactions, |piece| &piece.transactions)
+    }
+
+    /// Versions of documents.
+    pub(crate) fn versions(&self) -> &TableView<VersionRow> {
+        self.table(&self.versions, |piece| &piece.versions)
+    }
+
+    /// Displaced transactions by effective date.
+    pub(crate) fn effective(&self) -> &TableView<EffectiveRow> {
+        self.table(&self.effective, |piece| &piece.effective)
+    }
+
+    /// Refuses a question about volumes in the past where their history is not kept.
+    pub(crate) fn need_moves_history(&self) -> Result<(), ReadError> {
+        need(self.head.info.features.moves_history, "MOVES_HISTORY")
+    }
+
+    /// Refuses a question about effective volumes where they are not kept.
+    pub(crate) fn need_effective_volumes(&self) -> Result<(), ReadError> {
+        need(self.head.info.features.effective_volumes, "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES")
+    }
+
+    /// The moment that a question is about.
+    pub(crate) fn moment(&self, at: Option<Timestamp>) -> Result<Moment, ReadError> {
+        let position = match at {
+            None => u64::MAX,
+            Some(at) => self.log_at(at)?.map_or(0, |log| log.position),
+        };
+        let features = &self.head.info.features;
+        let kept = |history: Switch| if history == Switch::On { position } else { u64::MAX };
+        Ok(Moment {
+            at,
+            position,
+            account_metadata: kept(features.account_metadata_history),
+            transaction_metadata: kept(features.transaction_metadata_history),
+        })
+    }
+}
+
+fn need(switch: Switch, feature: &'static str) -> Result<(), ReadError> {
+    match switch {
+        Switch::On => Ok(()),
+        Switch::Off => Err(ReadError::MissingFeature { feature }),
+    }
+}
+
+/// The moment that a question is about: now, or a date with the positions that it stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// The date; `None` is now.
+    pub(crate) at: Option<Timestamp>,
+    /// Entries up to this position were recorded by then.
+    pub(crate) position: u64,
+    /// The same for metadata of accounts; without its history the present one shows.
+    pub(crate) account_metadata: u64,
+    /// The same for metadata of transactions.
+    pub(crate) transaction_metadata: u64,
+}
+
+impl Moment {
+    /// Whether something of this effective date is there yet.
+    pub(crate) fn shows(&self, date: Timestamp) -> bool {
+        self.at.is_none_or(|at| date <= at)
+    }
+}

@@ -1,0 +1,271 @@
+//! The public face of reads: a snapshot of the store, and a ledger in it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ledger_core::{
+    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashLogs, LedgerName, Switch, TextField,
+    Timestamp, TransactionId,
+};
+
+use super::page::PageBuilder;
+use super::reader::LedgerReader;
+use super::session::Session;
+use crate::error::ReadError;
+use crate::fingerprint::Fingerprints;
+use crate::hashes::Hashes;
+use crate::journal::Journal;
+use crate::query::{
+    Account, AccountQuery, Balances, BalancesQuery, Direction, Expand, LedgerInfo, LogQuery, LogView, Page,
+    PageRequest, Stats, TransactionQuery, TransactionView, VolumesQuery, VolumesRow,
+};
+use crate::view::{Directory, LedgerHead, View};
+
+/// A store at one moment: everything that was acknowledged by then, and nothing later. It never changes, and
+/// holds up no writer.
+///
+/// As long as it lives, memory and space in the index are not reused that it can still read; a long-lived one
+/// should be taken anew now and then.
+#[derive(Clone)]
+pub struct Snapshot {
+    journal: Arc<dyn Journal>,
+    view: Arc<View>,
+    directory: Directory,
+    fingerprints: Fingerprints,
+    hashes: Arc<Hashes>,
+}
+
+impl Snapshot {
+    /// A view of the store with what is needed to read it.
+    pub(crate) fn new(
+        journal: Arc<dyn Journal>,
+        view: Arc<View>,
+        directory: Directory,
+        fingerprints: Fingerprints,
+        hashes: Arc<Hashes>,
+    ) -> Self {
+        Self { journal, view, directory, fingerprints, hashes }
+    }
+
+    /// A part of the list of ledgers that a filter selects, by number.
+    ///
+    /// # Errors
+    ///
+    /// None as yet; kept so that the list may come from storage.
+    pub fn ledgers(&self, page: &PageRequest<u32>, filter: &Filter) -> Result<Page<LedgerInfo>, ReadError> {
+        let (direction, beyond) = page.walk();
+        let mut builder = PageBuilder::new(page);
+        let count = self.view.heads.len() as u32;
+        let mut next = match (direction, beyond) {
+            (Direction::Ascending, None) => Some(1),
+            (Direction::Ascending, Some(beyond)) => beyond.checked_add(1),
+            (Direction::Descending, None) => Some(count),
+            (Direction::Descending, Some(beyond)) => Some(beyond.saturating_sub(1).min(count)),
+        };
+        while let Some(head) = next.and_then(|number| self.view.heads.get(number)) {
+            let number = head.info.id;
+            next = match direction {
+                Direction::Ascending => number.checked_add(1),
+                Direction::Descending => number.checked_sub(1),
+            };
+            if !filter.matches(&*head.info)? {
+                continue;
+            }
+            if builder.is_full() {
+                builder.has_more();
+                break;
+            }
+            builder.push(LedgerInfo::clone(&head.info));
+        }
+        Ok(builder.finish(page))
+    }
+
+    /// The ledger with a name, if it was there at this moment.
+    pub fn ledger(&self, name: &LedgerName) -> Option<LedgerView> {
+        let number = self.directory.get(name)?;
+        let head = self.view.heads.get(number)?.clone();
+        Some(LedgerView {
+            journal: self.journal.clone(),
+            view: self.view.clone(),
+            head,
+            fingerprints: self.fingerprints.clone(),
+            hashes: self.hashes.clone(),
+        })
+    }
+}
+
+/// One ledger at the moment of its [`Snapshot`]. All questions are answered from that moment.
+///
+/// Every question has bounds of work; beyond them it ends with [`ReadError::TooExpensive`]. Stored bytes that
+/// are not what was written end it with [`ReadError::Damaged`]: no answer is ever short of something.
+#[derive(Clone)]
+pub struct LedgerView {
+    journal: Arc<dyn Journal>,
+    view: Arc<View>,
+    head: LedgerHead,
+    fingerprints: Fingerprints,
+    hashes: Arc<Hashes>,
+}
+
+impl LedgerView {
+    fn session(&self) -> Session {
+        let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), self.head.info.id);
+        Session::new(reader, self.head.clone(), self.fingerprints.clone(), self.hashes.clone())
+    }
+
+    /// The ledger.
+    pub fn info(&self) -> &LedgerInfo {
+        &self.head.info
+    }
+
+    /// How much there is in it.
+    ///
+    /// # Errors
+    ///
+    /// None as yet.
+    pub fn stats(&self) -> Result<Stats, ReadError> {
+        let counters = &self.head.counters;
+        Ok(Stats { transactions: counters.transactions, accounts: u64::from(counters.accounts) })
+    }
+
+    /// The balance of an asset in an account now; zero if the account never held it or does not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Damaged`], [`ReadError::Io`].
+    pub fn balance(&self, address: &AccountAddress, asset: &Asset) -> Result<Balance, ReadError> {
+        self.session().balance(address, asset)
+    }
+
+    /// An account, if it was used by `at`.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::MissingFeature`] for volumes that the ledger does not keep, else as any read.
+    pub fn account(
+        &self,
+        address: &AccountAddress,
+        at: Option<Timestamp>,
+        expand: Expand,
+    ) -> Result<Option<Account>, ReadError> {
+        self.session().account(address, at, expand)
+    }
+
+    /// A list of accounts.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::account`], and [`ReadError::TooExpensive`].
+    pub fn accounts(&self, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
+        self.session().accounts(query)
+    }
+
+    /// How many accounts a filter selects. Without filter and date it costs nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::accounts`].
+    pub fn count_accounts(&self, filter: &Filter, at: Option<Timestamp>) -> Result<u64, ReadError> {
+        self.session().count_accounts(filter, at)
+    }
+
+    /// A transaction, if its effective date is not after `at`.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::MissingFeature`] for effective volumes that the ledger does not keep, else as any read.
+    pub fn transaction(
+        &self,
+        id: TransactionId,
+        at: Option<Timestamp>,
+        effective_volumes: bool,
+    ) -> Result<Option<TransactionView>, ReadError> {
+        self.session().transaction(id, at, effective_volumes)
+    }
+
+    /// A list of transactions.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::transaction`], and [`ReadError::TooExpensive`].
+    pub fn transactions(&self, query: &TransactionQuery) -> Result<Page<TransactionView>, ReadError> {
+        self.session().list_transactions(query)
+    }
+
+    /// How many transactions a filter selects. Without filter and date it costs nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::transactions`].
+    pub fn count_transactions(&self, filter: &Filter, at: Option<Timestamp>) -> Result<u64, ReadError> {
+        self.session().count_transactions(filter, at)
+    }
+
+    /// A list of log entries.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::TooExpensive`], else as any read.
+    pub fn logs(&self, query: &LogQuery) -> Result<Page<LogView>, ReadError> {
+        self.session().list_logs(query)
+    }
+
+    /// Balances per asset, summed over the accounts that a filter selects; an asset is listed if at least one
+    /// of them held it.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::MissingFeature`] for a date in a ledger that keeps no history of moves,
+    /// [`ReadError::TooExpensive`], else as any read.
+    pub fn aggregated_balances(&self, query: &BalancesQuery) -> Result<Balances, ReadError> {
+        self.session().aggregated_balances(query)
+    }
+
+    /// What moved in a window of time, by account and asset.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::aggregated_balances`].
+    pub fn volumes(&self, query: &VolumesQuery) -> Result<Page<VolumesRow>, ReadError> {
+        self.session().list_volumes(query)
+    }
+}
+
+impl FilterSubject for LedgerInfo {
+    type Error = ReadError;
+
+    fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
+        Ok(self.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+    }
+
+    fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, ReadError> {
+        Ok(match field {
+            TextField::Name => Some(Cow::Borrowed(self.name.as_str())),
+            TextField::Bucket => Some(Cow::Borrowed(self.bucket.as_str())),
+            TextField::Reference | TextField::Type | TextField::Version => None,
+        })
+    }
+
+    fn feature(&self, name: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
+        Ok(feature(self.features, name).map(Cow::Borrowed))
+    }
+}
+
+/// The value of a feature, both as the API spells them.
+fn feature(features: Features, name: &str) -> Option<&'static str> {
+    let switch = |switch, on, off| Some(if switch == Switch::On { on } else { off });
+    match name {
+        "HASH_LOGS" => Some(match features.hash_logs {
+            HashLogs::Sync => "SYNC",
+            HashLogs::Async => "ASYNC",
+            HashLogs::Disabled => "DISABLED",
+        }),
+        "MOVES_HISTORY" => switch(features.moves_history, "ON", "OFF"),
+        "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" => {
+            switch(features.effective_volumes, "SYNC", "DISABLED")
+        }
+        "ACCOUNT_METADATA_HISTORY" => switch(features.account_metadata_history, "SYNC", "DISABLED"),
+        "TRANSACTION_METADATA_HISTORY" => switch(features.transaction_metadata_history, "SYNC", "DISABLED"),
+        _ => None,
+    }
+}

@@ -1,0 +1,150 @@
+//! From dates to ids: the last log or transaction that was recorded by a date.
+
+use ledger_core::Timestamp;
+
+use super::session::Session;
+use crate::error::ReadError;
+use crate::index::{IndexError, LogRow, Row, TableView, TransactionRow, Way};
+
+/// A row of a ledger's timeline: dates do not decrease with the id.
+pub(crate) trait Dated: Row<Key = (u32, u64)> {
+    /// When it was recorded, in microseconds since 1970.
+    fn date(&self) -> i64;
+}
+
+impl Dated for LogRow {
+    fn date(&self) -> i64 {
+        self.date
+    }
+}
+
+impl Dated for TransactionRow {
+    fn date(&self) -> i64 {
+        self.date
+    }
+}
+
+/// When so few ids are left they are read in a row: they share a block or two.
+const IDS_IN_A_ROW: u64 = 512;
+
+/// The last row of a ledger with an id from `first` up to but without `next` and a date of at most `at`.
+///
+/// Costs a number of searches that grows with the logarithm of the ids; few where dates grow evenly.
+fn last_by<R: Dated>(
+    table: &TableView<R>,
+    ledger: u32,
+    (first, next): (u64, u64),
+    at: i64,
+) -> Result<Option<R>, IndexError> {
+    let Some(mut to) = next.checked_sub(1).filter(|to| *to >= first) else { return Ok(None) };
+    let Some(last) = table.last_in((ledger, first), (ledger, to))? else { return Ok(None) };
+    if last.date() <= at {
+        return Ok(Some(last));
+    }
+    let Some(mut best) = table.first_in((ledger, first), (ledger, to))?.filter(|row| row.date() <= at) else {
+        return Ok(None);
+    };
+    // All ids up to that of `best` are early enough, all from that of `late` on are too late.
+    let mut late = last;
+    let mut guess = true;
+    loop {
+        let from = best.key().1 + 1;
+        to = late.key().1 - 1;
+        if from > to {
+            return Ok(Some(best));
+        }
+        if to - from < IDS_IN_A_ROW {
+            break;
+        }
+        let middle = if guess { between(&best, &late, at).clamp(from, to) } else { from + (to - from) / 2 };
+        guess = !guess;
+        match table.last_in((ledger, from), (ledger, middle))? {
+            Some(row) if row.date() <= at => best = row,
+            Some(row) => late = row,
+            // No ids stand there: the next row after the gap tells the side.
+            None => match table.first_in((ledger, middle), (ledger, to))? {
+                Some(row) if row.date() <= at => best = row,
+                Some(row) if row.key().1 < late.key().1 => late = row,
+                _ => return Ok(Some(best)),
+            },
+        }
+    }
+    for row in table.cursor((ledger, best.key().1 + 1), (ledger, to), Way::Ascending) {
+        let row = row?;
+        if row.date() > at {
+            break;
+        }
+        best = row;
+    }
+    Ok(Some(best))
+}
+
+/// The id at which the date would be reached if dates grew evenly.
+fn between<R: Dated>(early: &R, late: &R, at: i64) -> u64 {
+    let dates = i128::from(late.date()) - i128::from(early.date());
+    let ids = i128::from(late.key().1) - i128::from(early.key().1);
+    let way = i128::from(at) - i128::from(early.date());
+    // Both are below 2^64, and the way is a part of the dates: the product fits, or the guess is left out.
+    let step = ids.checked_mul(way).and_then(|product| product.checked_div(dates)).unwrap_or(ids / 2);
+    early.key().1.saturating_add(step as u64)
+}
+
+impl Session {
+    /// The last transaction that was recorded by a date.
+    pub(crate) fn transaction_at(&self, at: Timestamp) -> Result<Option<TransactionRow>, ReadError> {
+        let ids = (self.head.info.first_id.get(), self.head.counters.next_transaction);
+        Ok(last_by(self.transactions(), self.ledger(), ids, at.as_micros())?)
+    }
+
+    /// The last log that was recorded by a date.
+    pub(crate) fn log_at(&self, at: Timestamp) -> Result<Option<LogRow>, ReadError> {
+        let ids = (self.head.info.first_id.get(), self.head.counters.next_log);
+        Ok(last_by(self.logs(), self.ledger(), ids, at.as_micros())?)
+    }
+
+    /// The first transaction id that was recorded after a date.
+    pub(crate) fn first_transaction_after(&self, at: Timestamp) -> Result<u64, ReadError> {
+        let first = self.head.info.first_id.get();
+        Ok(self.transaction_at(at)?.map_or(first, |row| row.transaction + 1))
+    }
+
+    /// The first log id that was recorded after a date.
+    pub(crate) fn first_log_after(&self, at: Timestamp) -> Result<u64, ReadError> {
+        let first = self.head.info.first_id.get();
+        Ok(self.log_at(at)?.map_or(first, |row| row.log + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{IndexFile, IndexOptions, seal_piece};
+
+    #[test]
+    fn a_date_finds_the_last_row_by_then() {
+        let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
+        let index = IndexFile::create(redb::backends::InMemoryBackend::new(), options).unwrap();
+        // Gaps in the ids, steps and plateaus in the dates, another ledger on either side.
+        let mut rows = Vec::new();
+        for ledger in 1..=3_u32 {
+            let mut date = 0_i64;
+            for number in 0..5_000_u64 {
+                let id = if number < 2_500 { number } else { number * 7 + 100_000 };
+                date += [0, 0, 5, 1, 9_000][(number % 5) as usize] * i64::from(ledger);
+                rows.push(LogRow { ledger, log: id, position: number + 1, date });
+            }
+        }
+        let all: Vec<&LogRow> = rows.iter().filter(|row| row.ledger == 2).collect();
+        let next = all.last().unwrap().log + 1;
+        let pieces = rows.chunks(4_000).map(|chunk| seal_piece(chunk.to_vec())).collect();
+        let table = TableView::new(pieces, index.snapshot().unwrap());
+        let last = all.last().unwrap().date;
+        let dates = (0..400).map(|step| step * last / 390 - 10);
+        for at in dates.chain(all.iter().step_by(97).flat_map(|row| [row.date - 1, row.date, row.date + 1])) {
+            let expected = all.iter().rev().find(|row| row.date <= at).map(|row| row.log);
+            let found = last_by(&table, 2, (0, next), at).unwrap().map(|row| row.log);
+            assert_eq!(found, expected, "{at}");
+        }
+        assert_eq!(last_by(&table, 2, (5, 5), i64::MAX).unwrap(), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! One transaction: what it is at a moment, and what a filter asks of it.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use ledger_core::{
+    AddressRole, DateField, FilterSubject, HoldingVolumes, Metadata, TextField, Timestamp, Transaction,
+    TransactionId,
+};
+
+use super::session::{Moment, Session};
+use crate::codec::Corrupt;
+use crate::documents::TransactionDocument;
+use crate::entry::{Body, Event, LogRecord, Record, TransactionRecord};
+use crate::error::ReadError;
+use crate::index::TransactionRow;
+use crate::journal::Position;
+use crate::lookup;
+use crate::query::TransactionView;
+
+/// What happened to a transaction after it was recorded, by a moment.
+#[derive(Debug, Default)]
+struct Overlay {
+    updated_at: Option<Timestamp>,
+    reverted_at: Option<Timestamp>,
+    metadata: Option<Metadata>,
+}
+
+/// A transaction at a moment. What is not asked for is not read.
+pub(crate) struct TransactionSubject<'s> {
+    session: &'s Session,
+    moment: &'s Moment,
+    pub(crate) row: TransactionRow,
+    recorded: OnceCell<Transaction>,
+    overlay: OnceCell<Overlay>,
+}
+
+impl<'s> TransactionSubject<'s> {
+    /// The transaction of this row.
+    pub(crate) fn new(session: &'s Session, moment: &'s Moment, row: TransactionRow) -> Self {
+        Self { session, moment, row, recorded: OnceCell::new(), overlay: OnceCell::new() }
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        Timestamp::from_micros(self.row.timestamp)
+    }
+
+    /// Whether it is there at the moment.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.moment.shows(self.timestamp())
+    }
+
+    fn recorded(&self) -> Result<&Transaction, ReadError> {
+        if let Some(transaction) = self.recorded.get() {
+            return Ok(transaction);
+        }
+        let transaction = self
+            .session
+            .with_transaction(&self.row, |log, record| self.session.reader.transaction(log, record))?;
+        Ok(self.recorded.get_or_init(|| transaction))
+    }
+
+    fn overlay(&self) -> Result<&Overlay, ReadError> {
+        if let Some(overlay) = self.overlay.get() {
+            return Ok(overlay);
+        }
+        let document = |until: u64| -> Result<Option<TransactionDocument>, ReadError> {
+            lookup::transaction_document(
+                self.session.versions(),
+                self.session.ledger(),
+                self.row.transaction,
+                until,
+            )
+        };
+        let Moment { position, transaction_metadata, .. } = *self.moment;
+        let mut overlay = Overlay::default();
+        if let Some(document) = document(transaction_metadata)? {
+            overlay.updated_at = Some(document.updated_at);
+            overlay.reverted_at = document.reverted.map(|(_, at)| at);
+            overlay.metadata = Some(document.metadata);
+        }
+        if transaction_metadata != position {
+            // Only metadata lacks a history: whether it was reverted then is known.
+            overlay.reverted_at =
+                document(position)?.and_then(|document| document.reverted).map(|(_, at)| at);
+        }
+        Ok(self.overlay.get_or_init(|| overlay))
+    }
+
+    /// The transaction as it is shown.
+    pub(crate) fn into_transaction(self) -> Result<Transaction, ReadError> {
+        self.recorded()?;
+        self.overlay()?;
+        let (Some(mut transaction), Some(overlay)) = (self.recorded.into_inner(), self.overlay.into_inner())
+        else {
+            unreachable!("both were just read");
+        };
+        if let Some(metadata) = overlay.metadata {
+            transaction.metadata = metadata;
+        }
+        if let Some(updated_at) = overlay.updated_at {
+            transaction.updated_at = updated_at;
+        }
+        transaction.reverted_at = overlay.reverted_at;
+        Ok(transaction)
+    }
+
+    /// The transaction with what was asked for beside it.
+    pub(crate) fn into_view(self, effective_volumes: bool) -> Result<TransactionView, ReadError> {
+        let effective_volumes =
+            if effective_volumes { Some(self.session.effective_after(&self.row)?) } else { None };
+        Ok(TransactionView { transaction: self.into_transaction()?, effective_volumes })
+    }
+}
+
+impl FilterSubject for TransactionSubject<'_> {
+    type Error = ReadError;
+
+    fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, ReadError> {
+        let Ok(passes) = self.recorded()?.any_address(role, test);
+        Ok(passes)
+    }
+
+    fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
+        let metadata = match &self.overlay()?.metadata {
+            Some(metadata) => metadata,
+            None => &self.recorded()?.metadata,
+        };
+        Ok(metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+    }
+
+    fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, ReadError> {
+        if field != TextField::Reference {
+            return Ok(None);
+        }
+        Ok(self.recorded()?.reference.as_ref().map(|reference| Cow::Borrowed(reference.as_str())))
+    }
+
+    fn date(&self, field: DateField) -> Result<Option<Timestamp>, ReadError> {
+        Ok(match field {
+            DateField::Timestamp => Some(self.timestamp()),
+            DateField::InsertedAt => Some(Timestamp::from_micros(self.row.date)),
+            DateField::UpdatedAt => match self.overlay()?.updated_at {
+                Some(updated_at) => Some(updated_at),
+                None => Some(Timestamp::from_micros(self.row.date)),
+            },
+            DateField::RevertedAt => self.overlay()?.reverted_at,
+            _ => None,
+        })
+    }
+
+    fn id(&self) -> Result<Option<u64>, ReadError> {
+        Ok(Some(self.row.transaction))
+    }
+
+    fn reverted(&self) -> Result<Option<bool>, ReadError> {
+        Ok(Some(self.overlay()?.reverted_at.is_some()))
+    }
+}
+
+impl Session {
+    /// Hands the entry of a transaction to `then`.
+    fn with_transaction<T>(
+        &self,
+        row: &TransactionRow,
+        then: impl FnOnce(&LogRecord<'_>, &TransactionRecord<'_>) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let position = Position::new(row.position).ok_or(Corrupt { what: "position of a transaction" })?;
+        self.reader.with_record(position, |record: &Record<'_>| match &record.body {
+            Body::Log(log @ LogRecord { event: Event::Transaction(transaction), .. })
+                if (log.ledger, transaction.id) == (row.ledger, row.transaction) =>
+            {
+                then(log, transaction)
+            }
+            Body::Log(_) | Body::Document(_) => {
+                Err(Corrupt { what: "entry that is not its transaction" }.into())
+            }
+        })
+    }
+
+    /// The row of a transaction, if there is one of this id.
+    pub(crate) fn transaction_row(&self, id: u64) -> Result<Option<TransactionRow>, ReadError> {
+        if id >= self.head.counters.next_transaction {
+            return Ok(None);
+        }
+        Ok(self.transactions().get((self.ledger(), id))?)
+    }
+
+    /// A transaction by its id, if it is there at the moment.
+    pub(crate) fn transaction(
+        &self,
+        id: TransactionId,
+        at: Option<Timestamp>,
+        effective_volumes: bool,
+    ) -> Result<Option<TransactionView>, ReadError> {
+        if effective_volumes {
+            self.need_effective_volumes()?;
+        }
+        let Some(row) = self.transaction_row(id.get())? else { return Ok(None) };
+        let moment = self.moment(at)?;
+        let subject = TransactionSubject::new(self, &moment, row);
+        if subject.is_visible() { subject.into_view(effective_volumes).map(Some) } else { Ok(None) }
+    }
+
+    /// Totals of the holdings of a transaction right after it in effective order, as they are now.
+    fn effective_after(&self, row: &TransactionRow) -> Result<Vec<HoldingVolumes>, ReadError> {
+        let touched = self.with_transaction(row, |_, record| self.reader.touched(record))?;
+        if self.displaced().row_count() == 0 {
+            return Ok(touched.into_iter().map(|(_, after)| after).collect());
+        }
+        let until = self.until_effective(row)?;
+        let mut volumes = Vec::with_capacity(touched.len());
+        for (holding, mut after) in touched {
+            after.volumes = self.flows(holding, &until)?.volumes();
+            volumes.push(after);
+        }
+        Ok(volumes)
+    }
+}

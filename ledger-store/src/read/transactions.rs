@@ -1,0 +1,179 @@
+//! Transactions by id or by effective date: lists and counts.
+
+use ledger_core::{Filter, Timestamp};
+
+use super::page::PageBuilder;
+use super::plan::Plan;
+use super::session::{Moment, Session};
+use super::streams::{Span, Stream};
+use super::transaction::TransactionSubject;
+use crate::error::ReadError;
+use crate::index::Way;
+use crate::query::{Direction, Page, TransactionKey, TransactionOrder, TransactionQuery, TransactionView};
+
+impl Session {
+    /// A list of transactions.
+    pub(crate) fn list_transactions(
+        &self,
+        query: &TransactionQuery,
+    ) -> Result<Page<TransactionView>, ReadError> {
+        if query.effective_volumes {
+            self.need_effective_volumes()?;
+        }
+        let moment = self.moment(query.at)?;
+        let plan = self.plan(&query.filter, &moment)?;
+        let (direction, beyond) = query.page.walk();
+        let mut page = PageBuilder::new(&query.page);
+        let mut visit = |subject: TransactionSubject<'_>| {
+            if page.is_full() {
+                page.has_more();
+                return Ok(false);
+            }
+            page.push(subject.into_view(query.effective_volumes)?);
+            Ok(true)
+        };
+        match query.order {
+            TransactionOrder::Id => {
+                let mut ids = plan.ids;
+                let neighbours =
+                    |key: &TransactionKey| (key.id.get().checked_sub(1), key.id.get().checked_add(1));
+                if narrow_beyond(&mut ids, direction, beyond, neighbours) {
+                    let stream = self.by_id(&plan.driver, ids, direction);
+                    self.select(stream, &plan, &query.filter, &moment, &mut visit)?;
+                }
+            }
+            TransactionOrder::Timestamp => {
+                let mut span = Span { from: (plan.dates.from, 0), to: (plan.dates.to, u64::MAX) };
+                if narrow_beyond(&mut span, direction, beyond, neighbours) {
+                    let stream = self.by_date(&plan.driver, plan.ids, span, direction)?;
+                    let plan = Plan { is_exact: query.filter.is_all(), ..plan };
+                    self.select(stream, &plan, &query.filter, &moment, &mut visit)?;
+                }
+            }
+        }
+        Ok(page.finish(&query.page))
+    }
+
+    /// Calls `visit` on each candidate that a filter selects until it returns false.
+    fn select<K>(
+        &self,
+        stream: Stream<K>,
+        plan: &Plan,
+        filter: &Filter,
+        moment: &Moment,
+        visit: &mut dyn FnMut(TransactionSubject<'_>) -> Result<bool, ReadError>,
+    ) -> Result<(), ReadError> {
+        for candidate in stream {
+            self.meter.row()?;
+            let Some(row) = self.row_of(candidate?)? else { continue };
+            if !plan.ids.holds(row.transaction) || !plan.dates.holds(row.timestamp) {
+                continue;
+            }
+            let subject = TransactionSubject::new(self, moment, row);
+            if (plan.is_exact || filter.matches(&subject)?) && !visit(subject)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many transactions a filter selects.
+    pub(crate) fn count_transactions(
+        &self,
+        filter: &Filter,
+        at: Option<Timestamp>,
+    ) -> Result<u64, ReadError> {
+        match (filter.is_all(), at) {
+            (true, None) => return Ok(self.head.counters.transactions),
+            (true, Some(at)) if self.has_no_gaps() => return self.count_dated_by(at),
+            (true | false, _) => {}
+        }
+        let moment = self.moment(at)?;
+        let plan = self.plan(filter, &moment)?;
+        let stream = self.by_id(&plan.driver, plan.ids, Direction::Ascending);
+        let mut count = 0;
+        self.select(stream, &plan, filter, &moment, &mut |_| {
+            count += 1;
+            Ok(true)
+        })?;
+        Ok(count)
+    }
+
+    /// Whether ids count the transactions.
+    fn has_no_gaps(&self) -> bool {
+        let counters = &self.head.counters;
+        counters.next_transaction - self.head.info.first_id.get() == counters.transactions
+    }
+
+    /// How many transactions are dated up to a date: those recorded by then, less the displaced ones among
+    /// them, and the displaced ones that are dated so.
+    fn count_dated_by(&self, at: Timestamp) -> Result<u64, ReadError> {
+        let next = self.first_transaction_after(at)?;
+        let (mut with, mut without) = (next - self.head.info.first_id.get(), 0);
+        let ledger = self.ledger();
+        let (from, to) = ((ledger, i64::MIN, 0), (ledger, i64::MAX, u64::MAX));
+        for row in self.effective().cursor(from, to, Way::Ascending) {
+            self.meter.row()?;
+            let row = row?;
+            with += u64::from(row.timestamp <= at.as_micros());
+            without += u64::from(row.transaction < next);
+        }
+        Ok(with - without)
+    }
+}
+
+/// A date and an id.
+type Place = (i64, u64);
+
+/// The places right before and right after a transaction in the order of effective dates.
+fn neighbours(key: &TransactionKey) -> (Option<Place>, Option<Place>) {
+    let (date, id) = (key.timestamp.as_micros(), key.id.get());
+    let before = match id.checked_sub(1) {
+        Some(id) => Some((date, id)),
+        None => date.checked_sub(1).map(|date| (date, u64::MAX)),
+    };
+    let after = match id.checked_add(1) {
+        Some(id) => Some((date, id)),
+        None => date.checked_add(1).map(|date| (date, 0)),
+    };
+    (before, after)
+}
+
+/// Leaves what lies beyond a key in the direction of the walk; whether there is anything.
+fn narrow_beyond<K: Ord + Copy>(
+    span: &mut Span<K>,
+    direction: Direction,
+    beyond: Option<&TransactionKey>,
+    neighbours: impl FnOnce(&TransactionKey) -> (Option<K>, Option<K>),
+) -> bool {
+    let Some(beyond) = beyond else { return true };
+    match (direction, neighbours(beyond)) {
+        (Direction::Ascending, (_, Some(after))) => span.raise_from(after),
+        (Direction::Descending, (Some(before), _)) => span.lower_to(before),
+        (Direction::Ascending, (_, None)) | (Direction::Descending, (None, _)) => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger_core::TransactionId;
+
+    use super::*;
+
+    #[test]
+    fn beyond_the_ends_of_an_order_is_nothing() {
+        let key =
+            |date, id| TransactionKey { timestamp: Timestamp::from_micros(date), id: TransactionId::new(id) };
+        let narrowed = |key: TransactionKey, direction| {
+            let mut span = Span { from: (i64::MIN, 0), to: (i64::MAX, u64::MAX) };
+            narrow_beyond(&mut span, direction, Some(&key), neighbours).then_some((span.from, span.to))
+        };
+        let (first, last) = ((i64::MIN, 0), (i64::MAX, u64::MAX));
+        assert_eq!(narrowed(key(i64::MAX, u64::MAX), Direction::Ascending), None);
+        assert_eq!(narrowed(key(i64::MIN, 0), Direction::Descending), None);
+        assert_eq!(narrowed(key(7, 0), Direction::Descending), Some((first, (6, u64::MAX))));
+        assert_eq!(narrowed(key(7, u64::MAX), Direction::Ascending), Some(((8, 0), last)));
+        assert_eq!(narrowed(key(7, 3), Direction::Ascending), Some(((7, 4), last)));
+    }
+}

@@ -1,0 +1,209 @@
+//! Volumes of many accounts: rows in a window of time, grouped rows, and sums per asset.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use ledger_core::{AccountAddress, AddressRole, Asset, Balance, DateField, Filter, FilterSubject, Timestamp};
+
+use super::account::AccountSubject;
+use super::flows::{Flows, Until, Window};
+use super::page::PageBuilder;
+use super::session::Session;
+use crate::error::ReadError;
+use crate::query::{Balances, BalancesQuery, Clock, Direction, Page, VolumesQuery, VolumesRow};
+
+/// A row of volumes with the account that it is of.
+struct RowSubject<'a> {
+    account: &'a AccountSubject<'a>,
+    asset: &'a Asset,
+    flows: &'a Flows,
+}
+
+impl FilterSubject for RowSubject<'_> {
+    type Error = ReadError;
+
+    fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, ReadError> {
+        self.account.any_address(role, test)
+    }
+
+    fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
+        self.account.metadata(key)
+    }
+
+    fn balance(&self, asset: &str) -> Result<Option<Balance>, ReadError> {
+        Ok((self.asset.as_str() == asset).then(|| self.flows.balance()))
+    }
+
+    fn date(&self, field: DateField) -> Result<Option<Timestamp>, ReadError> {
+        self.account.date(field)
+    }
+}
+
+/// What a walk over the rows of volumes asks for.
+struct RowWalk<'q> {
+    filter: &'q Filter,
+    window: Window,
+    /// As of when metadata counts.
+    at: Option<Timestamp>,
+    direction: Direction,
+    /// The account whose rows come first, if not the first of all.
+    start: Option<&'q str>,
+}
+
+type Rows<'v> = &'v mut dyn FnMut(&AccountAddress, Asset, Flows) -> Result<bool, ReadError>;
+
+impl Session {
+    /// Calls `visit` with every row that a filter selects, in the order of addresses and assets, until it
+    /// returns false.
+    fn walk_rows(&self, walk: &RowWalk<'_>, visit: Rows<'_>) -> Result<(), ReadError> {
+        let moment = self.moment(walk.at)?;
+        let plan = self.account_plan(walk.filter, &moment);
+        let until = Until::Now;
+        let mut rows: Vec<(Asset, Flows)> = Vec::new();
+        let mut visit_account = |number: u32, address: AccountAddress| {
+            rows.clear();
+            for (asset, holding) in self.reader.holdings(number)? {
+                self.meter.row()?;
+                if let Some(flows) = self.flows_in(holding, &walk.window)? {
+                    rows.push((self.reader.asset(asset)?, flows));
+                }
+            }
+            if rows.is_empty() {
+                return Ok(true);
+            }
+            rows.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            if walk.direction == Direction::Descending {
+                rows.reverse();
+            }
+            let account = AccountSubject::new(self, &moment, &until, number, address);
+            for (asset, flows) in rows.drain(..) {
+                let selected =
+                    walk.filter.matches(&RowSubject { account: &account, asset: &asset, flows: &flows })?;
+                if selected && !visit(&account.address, asset, flows)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        // The account of the page's border may have rows on this side of it.
+        if let Some(start) = walk.start
+            && let Ok(address) = AccountAddress::parse(start)
+            && let Some(number) = self.reader.account_number(start)?
+            && !visit_account(number, address)?
+        {
+            return Ok(());
+        }
+        self.walk_accounts(&plan, walk.direction, walk.start, &mut visit_account)
+    }
+
+    /// A list of volumes.
+    pub(crate) fn list_volumes(&self, query: &VolumesQuery) -> Result<Page<VolumesRow>, ReadError> {
+        if query.from.is_some() || query.to.is_some() {
+            self.need_moves_history()?;
+        }
+        let (direction, beyond) = query.page.walk();
+        let mut walk = RowWalk {
+            filter: &query.filter,
+            window: self.window(query.from, query.to, query.clock)?,
+            at: query.to,
+            direction,
+            start: None,
+        };
+        let is_beyond = |account: &str, asset: &Asset| match beyond {
+            None => true,
+            Some((border, border_asset)) => {
+                let order = (account, asset).cmp(&(border.as_str(), border_asset));
+                if direction == Direction::Ascending { order.is_gt() } else { order.is_lt() }
+            }
+        };
+        let mut page = PageBuilder::new(&query.page);
+        let mut put = |account: &str, asset: Asset, flows: Flows| {
+            if !is_beyond(account, &asset) {
+                return true;
+            }
+            if page.is_full() {
+                page.has_more();
+                return false;
+            }
+            page.push(VolumesRow { account: account.to_owned(), asset, volumes: flows.volumes() });
+            true
+        };
+        if query.group_by == 0 {
+            walk.start = beyond.map(|(account, _)| account.as_str());
+            self.walk_rows(&walk, &mut |address, asset, flows| Ok(put(address.as_str(), asset, flows)))?;
+        } else {
+            // Addresses of a group do not stand together: `users-x` is between `users` and `users:1`.
+            let mut groups: BTreeMap<(String, Asset), Flows> = BTreeMap::new();
+            self.walk_rows(&walk, &mut |address, asset, flows| {
+                let group = first_segments(address.as_str(), query.group_by).to_owned();
+                let sum = groups.entry((group, asset)).or_insert(Flows::NONE);
+                sum.add(&flows.input, &flows.output, flows.moves);
+                self.meter.held(groups.len())?;
+                Ok(true)
+            })?;
+            let mut put_group =
+                |((account, asset), flows): ((String, Asset), Flows)| put(&account, asset, flows);
+            let _all = match direction {
+                Direction::Ascending => groups.into_iter().all(&mut put_group),
+                Direction::Descending => groups.into_iter().rev().all(&mut put_group),
+            };
+        }
+        Ok(page.finish(&query.page))
+    }
+
+    /// Sums of balances per asset.
+    pub(crate) fn aggregated_balances(&self, query: &BalancesQuery) -> Result<Balances, ReadError> {
+        if query.at.is_some() {
+            self.need_moves_history()?;
+            if query.clock == Clock::Effective {
+                self.need_effective_volumes()?;
+            }
+        } else if query.filter.is_all() {
+            return self.balances_of_all();
+        }
+        let walk = RowWalk {
+            filter: &query.filter,
+            window: self.window(None, query.at, query.clock)?,
+            at: query.at,
+            direction: Direction::Ascending,
+            start: None,
+        };
+        let mut sums: BTreeMap<Asset, Balance> = BTreeMap::new();
+        self.walk_rows(&walk, &mut |_, asset, flows| {
+            *sums.entry(asset).or_insert(Balance::ZERO) += &flows.balance();
+            Ok(true)
+        })?;
+        Ok(sums.into_iter().collect())
+    }
+
+    /// Over all accounts every asset's balances cancel: what one account sends another receives, in one entry.
+    fn balances_of_all(&self) -> Result<Balances, ReadError> {
+        let mut balances = Vec::new();
+        for asset in 0..self.head.counters.assets {
+            self.meter.row()?;
+            balances.push((self.reader.asset(asset)?, Balance::ZERO));
+        }
+        balances.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(balances)
+    }
+}
+
+/// The first segments of an address; all of them if it has no more.
+fn first_segments(address: &str, segments: usize) -> &str {
+    match address.match_indices(':').nth(segments - 1) {
+        Some((end, _)) => &address[..end],
+        None => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_the_first_segments() {
+        for (segments, group) in [(1, "a"), (2, "a:b"), (3, "a:b:c"), (4, "a:b:c"), (usize::MAX, "a:b:c")] {
+            assert_eq!(first_segments("a:b:c", segments), group);
+        }
+    }
+}

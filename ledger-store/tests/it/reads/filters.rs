@@ -1,0 +1,140 @@
+//! Random filters.
+
+use ledger_core::{
+    Balance, Condition, Field, Filter, FilterNode, FilterValue, LedgerName, Operator, Resource,
+};
+
+use super::world::{ADDRESSES, ASSETS, Dice, KEYS, VALUES, World};
+
+const PATTERNS: [&str; 14] = [
+    "users:",
+    "users::main",
+    ":main",
+    "",
+    "users:...",
+    "...",
+    "users:1:...",
+    "::...",
+    "users:9",
+    "no such:",
+    "bank",
+    "users",
+    ":1:...",
+    "world",
+];
+const COMPARISONS: [Operator; 5] =
+    [Operator::Match, Operator::Lt, Operator::Lte, Operator::Gt, Operator::Gte];
+
+fn text(text: &str) -> FilterValue {
+    FilterValue::Text(text.into())
+}
+
+fn texts(dice: &mut Dice, all: &[&str]) -> FilterValue {
+    FilterValue::Texts((0..dice.below(4)).map(|_| dice.pick(all).into()).collect())
+}
+
+fn on_address(dice: &mut Dice, key: &str) -> (String, Operator, FilterValue) {
+    let (operator, value) = match dice.below(4) {
+        0 => (Operator::In, texts(dice, &ADDRESSES)),
+        1 => (Operator::Match, text(dice.pick(&ADDRESSES))),
+        _ => (Operator::Match, text(dice.pick(&PATTERNS))),
+    };
+    (key.to_owned(), operator, value)
+}
+
+fn on_metadata(dice: &mut Dice) -> (String, Operator, FilterValue) {
+    let key = dice.pick(&KEYS);
+    let of_key = format!("metadata[{key}]");
+    match dice.below(6) {
+        0 => ("metadata".to_owned(), Operator::Exists, text(key)),
+        1 => (of_key, Operator::Like, text(dice.pick(&["%o%", "a", "_", "%"]))),
+        2 => (of_key, Operator::In, texts(dice, &VALUES)),
+        _ => (of_key, Operator::Match, text(dice.pick(&["a", "b", "", "true", "none"]))),
+    }
+}
+
+fn number(dice: &mut Dice, below: u64) -> FilterValue {
+    let number = match dice.below(12) {
+        0 => Balance::from(-1),
+        1 => Balance::parse("99999999999999999999999").expect("digits"),
+        _ => Balance::from(dice.below(below) as i64),
+    };
+    FilterValue::Integer(number)
+}
+
+fn on_balance(dice: &mut Dice) -> (String, Operator, FilterValue) {
+    let key = format!("balance[{}]", dice.pick(&ASSETS));
+    (key, dice.pick(&COMPARISONS), FilterValue::Integer(Balance::from(dice.below(300) as i64 - 150)))
+}
+
+impl World {
+    fn leaf(&mut self, resource: Resource, ledger: &LedgerName) -> (String, Operator, FilterValue) {
+        let date = self.date(ledger).to_string();
+        let dice = &mut self.dice;
+        let mut on_date = |dice: &mut Dice, all: &[&str]| {
+            (dice.pick(all).to_owned(), dice.pick(&COMPARISONS), FilterValue::Text(date.as_str().into()))
+        };
+        match (resource, dice.below(8)) {
+            (Resource::Accounts, 0..3) | (Resource::Volumes, 0..3) | (Resource::AggregatedBalances, 0..5) => {
+                on_address(dice, "address")
+            }
+            (Resource::Accounts, 3) => on_date(dice, &["first_usage", "insertion_date", "updated_at"]),
+            (Resource::Accounts | Resource::Volumes, 4) => on_balance(dice),
+            (Resource::Accounts, 5) => match dice.below(2) {
+                0 => ("balance".to_owned(), Operator::Exists, text(dice.pick(&ASSETS))),
+                _ => ("balance".to_owned(), dice.pick(&COMPARISONS), FilterValue::Integer(Balance::from(0))),
+            },
+            (Resource::Volumes, 3) => on_date(dice, &["first_usage"]),
+            (Resource::Transactions, 0..3) => {
+                let key = dice.pick(&["account", "source", "destination"]);
+                on_address(dice, key)
+            }
+            (Resource::Transactions, 3) => {
+                on_date(dice, &["timestamp", "inserted_at", "updated_at", "reverted_at", "timestamp"])
+            }
+            (Resource::Transactions, 4) => match dice.below(3) {
+                0 => ("reverted".to_owned(), Operator::Match, FilterValue::Boolean(dice.one_in(2))),
+                _ => ("id".to_owned(), dice.pick(&COMPARISONS), number(dice, 80)),
+            },
+            (Resource::Transactions, 5) => match dice.below(3) {
+                0 => ("reference".to_owned(), Operator::Like, text("ref-1%")),
+                1 => {
+                    ("reference".to_owned(), Operator::In, texts(dice, &["ref-1", "ref-7", "ref-30", "none"]))
+                }
+                _ => ("reference".to_owned(), Operator::Match, text(&format!("ref-{}", dice.below(60)))),
+            },
+            (Resource::Logs, 0..3) => on_date(dice, &["date"]),
+            (Resource::Logs, 3..5) => ("id".to_owned(), dice.pick(&COMPARISONS), number(dice, 150)),
+            (Resource::Logs, _) => {
+                let types = ["NEW_TRANSACTION", "REVERTED_TRANSACTION", "SET_METADATA", "DELETE_METADATA"];
+                ("type".to_owned(), Operator::Match, text(dice.pick(&types)))
+            }
+            _ => on_metadata(dice),
+        }
+    }
+
+    fn node(&mut self, resource: Resource, ledger: &LedgerName, depth: usize) -> FilterNode {
+        let several = |world: &mut Self| {
+            (0..world.dice.below(4)).map(|_| world.node(resource, ledger, depth - 1)).collect()
+        };
+        match self.dice.below(10) {
+            0..3 if depth > 0 => FilterNode::And(several(self)),
+            3..5 if depth > 0 => FilterNode::Or(several(self)),
+            5 if depth > 0 => FilterNode::Not(Box::new(self.node(resource, ledger, depth - 1))),
+            _ => {
+                let (key, operator, value) = self.leaf(resource, ledger);
+                let field = Field::parse(resource, &key).expect("a field");
+                FilterNode::Is(Condition::new(&field, operator, value).expect("a condition"))
+            }
+        }
+    }
+
+    /// A random filter; one in six asks nothing.
+    pub fn filter(&mut self, resource: Resource, ledger: &LedgerName) -> Filter {
+        if self.dice.one_in(6) {
+            return Filter::all(resource);
+        }
+        let root = self.node(resource, ledger, 3);
+        Filter::new(resource, root).expect("a small filter")
+    }
+}

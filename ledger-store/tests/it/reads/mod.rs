@@ -1,0 +1,177 @@
+//! Reads, judged by the model: the same commands go to both, then every kind of question with random filters,
+//! dates and pages, in whatever state the store's files and memory are.
+
+mod filters;
+mod questions;
+mod world;
+
+use ledger_core::{Features, Filter, LedgerName, LedgerOptions, Resource, Switch, Timestamp};
+use ledger_store::{
+    AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, PageRequest, ReadError, Snapshot,
+    Start, Store, VolumesQuery,
+};
+
+use world::{Place, World, address};
+
+#[test]
+fn what_is_in_memory_alone_is_read() {
+    for seed in 0..6 {
+        let mut world = World::new(seed, Place::Memory, None);
+        world.judge(2);
+        for _ in 0..4 {
+            world.run(20);
+            world.judge(6);
+        }
+    }
+}
+
+#[test]
+fn what_is_flushed_is_read() {
+    for seed in 10..14 {
+        let mut world = World::new(seed, Place::Memory, None);
+        for _ in 0..4 {
+            world.run(20);
+            world.store.flush();
+            world.judge(6);
+        }
+    }
+}
+
+#[test]
+fn what_is_half_flushed_is_read() {
+    for seed in 20..24 {
+        let mut world = World::new(seed, Place::Memory, None);
+        for _ in 0..4 {
+            world.run(12);
+            world.store.flush();
+            world.run(12);
+            world.judge(6);
+        }
+    }
+}
+
+#[test]
+fn many_runs_and_their_merges_are_read() {
+    for seed in 30..33 {
+        let mut world = World::new(seed, Place::Memory, Some(64 << 10));
+        for _ in 0..25 {
+            world.run(3);
+            world.store.flush();
+        }
+        world.judge(12);
+        world.run(10);
+        world.judge(12);
+    }
+}
+
+#[test]
+fn a_reopened_store_is_read() {
+    for seed in 40..43 {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut world = World::new(seed, Place::Directory(directory), None);
+        for _ in 0..3 {
+            world.run(20);
+            world.reopen();
+            world.judge(6);
+            world.run(5);
+            world.judge(4);
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_does_not_change() {
+    let mut world = World::new(50, Place::Memory, Some(64 << 10));
+    world.run(25);
+    let (snapshot, model) = (world.store.snapshot(), world.model.clone());
+    for _ in 0..10 {
+        world.run(5);
+        world.store.flush();
+    }
+    world.judge_snapshot(&snapshot, &model, 8);
+}
+
+fn page<K>(size: usize) -> PageRequest<K> {
+    PageRequest { size, direction: Direction::Ascending, start: Start::First }
+}
+
+#[test]
+fn ledgers_are_listed_by_number() {
+    let store = Store::in_memory();
+    for name in ["c", "a", "b"] {
+        let name = LedgerName::parse(name).expect("a name");
+        store.create_ledger(name, LedgerOptions::default()).expect("a new ledger");
+    }
+    let snapshot = store.snapshot();
+    let d = LedgerName::parse("d").expect("a name");
+    store.create_ledger(d.clone(), LedgerOptions::default()).expect("a new ledger");
+    assert!(snapshot.ledger(&d).is_none(), "it was created after the snapshot");
+    assert!(store.snapshot().ledger(&d).is_some());
+    let all = Filter::all(Resource::Ledgers);
+    let names = |request: PageRequest<u32>| {
+        let page = snapshot.ledgers(&request, &all).expect("an answer");
+        let names: Vec<String> = page.items.iter().map(|info| info.name.to_string()).collect();
+        (names.join(""), page.has_previous, page.has_next)
+    };
+    assert_eq!(names(page(2)), ("ca".to_owned(), false, true));
+    assert_eq!(names(PageRequest { start: Start::After(2), ..page(2) }), ("b".to_owned(), true, false));
+    assert_eq!(names(PageRequest { start: Start::Before(3), ..page(1) }), ("a".to_owned(), true, true));
+    let down = Direction::Descending;
+    assert_eq!(names(PageRequest { direction: down, ..page(9) }), ("bac".to_owned(), false, false));
+    assert_eq!(
+        names(PageRequest { direction: down, start: Start::Before(1), size: 9 }),
+        ("ba".to_owned(), false, true)
+    );
+}
+
+#[test]
+fn what_a_ledger_does_not_keep_is_refused() {
+    let store = Store::in_memory();
+    let name = LedgerName::parse("main").expect("a name");
+    let features =
+        Features { moves_history: Switch::Off, effective_volumes: Switch::Off, ..Features::default() };
+    store
+        .create_ledger(name.clone(), LedgerOptions { features, ..LedgerOptions::default() })
+        .expect("a new ledger");
+    let view = store.snapshot().ledger(&name).expect("it exists");
+    let moves = ReadError::MissingFeature { feature: "MOVES_HISTORY" };
+    let effective = ReadError::MissingFeature { feature: "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" };
+    let at = Some(Timestamp::from_micros(0));
+    let expand = Expand { volumes: true, effective_volumes: false };
+    assert_eq!(view.account(&address("a"), None, expand), Err(moves.clone()));
+    assert_eq!(view.account(&address("a"), at, Expand::default()), Ok(None));
+    let accounts = |at| AccountQuery { filter: Filter::all(Resource::Accounts), at, expand, page: page(5) };
+    assert_eq!(view.accounts(&accounts(None)), Err(moves.clone()));
+    let balances =
+        |at| BalancesQuery { filter: Filter::all(Resource::AggregatedBalances), at, clock: Clock::Insertion };
+    assert_eq!(view.aggregated_balances(&balances(at)), Err(moves.clone()));
+    assert_eq!(view.aggregated_balances(&balances(None)), Ok(Vec::new()));
+    let volumes = VolumesQuery {
+        filter: Filter::all(Resource::Volumes),
+        from: at,
+        to: None,
+        clock: Clock::Effective,
+        group_by: 0,
+        page: page(5),
+    };
+    assert_eq!(view.volumes(&volumes), Err(moves));
+    let id = ledger_core::TransactionId::new(1);
+    assert_eq!(view.transaction(id, None, true), Err(effective));
+    assert_eq!(view.transaction(id, None, false), Ok(None));
+}
+
+#[test]
+fn the_cursor_key_is_the_stores_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let key = Store::open(directory.path().join("data")).expect("it opens").cursor_key();
+    assert_eq!(Store::open(directory.path().join("data")).expect("it opens").cursor_key(), key);
+    assert_ne!(Store::in_memory().cursor_key(), key);
+    assert_ne!(key[..16], key[16..]);
+}
+
+#[test]
+fn snapshots_go_to_other_threads() {
+    fn is_send<T: Send + Sync + 'static>() {}
+    is_send::<Snapshot>();
+    is_send::<LedgerView>();
+}
