@@ -222,6 +222,9 @@ fn rows<R: Compared>(
     }
 }
 
+/// A key of a plain table, and what stands under it.
+type Entry = (Vec<u8>, Vec<u8>);
+
 /// What stands under one key of a plain table, as parts that are compared one by one.
 type Parts = Vec<(u32, String)>;
 
@@ -233,13 +236,10 @@ fn plain(
     live: &IndexSnapshot,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
-    /// A key and its value.
-    type Pair = (Vec<u8>, Vec<u8>);
-
     fn all<'a>(
         snapshot: &'a IndexSnapshot,
         table: &'static str,
-    ) -> Result<impl Iterator<Item = Result<Pair, IndexError>> + use<'a>, IndexError> {
+    ) -> Result<impl Iterator<Item = Result<Entry, IndexError>> + use<'a>, IndexError> {
         Ok(snapshot.range(table, Bound::Unbounded, Bound::Unbounded)?.into_iter().flatten())
     }
     let (expected, found) = match (all(fresh, table), all(live, table)) {
@@ -297,11 +297,10 @@ fn ledger_of(table: &str, key: &[u8]) -> Option<u32> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         text.push_str(&format!("{byte:02x}"));
-    }
-    text
+        text
+    })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one of several readers of parts, and the others can fail")]
