@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use ledger_core::model::Model;
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CompactString, CreateTransaction, Features, FirstId, LedgerName,
+    AccountAddress, Amount, Asset, Command, CompactString, CreateTransaction, FirstId, LedgerName,
     LedgerOptions, Metadata, MetadataValue, Overdraft, Posting, Postings, Reference, RevertDate,
-    RevertTransaction, Switch, Target, Timestamp, TransactionId,
+    RevertTransaction, Target, Timestamp, TransactionId,
 };
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, TimeSource};
 
@@ -112,9 +112,7 @@ impl World {
             let name = LedgerName::parse(name).expect("a name");
             let options = LedgerOptions { first_id, ..LedgerOptions::default() };
             store.create_ledger(name.clone(), options.clone()).expect("a new ledger");
-            // Entries do not carry effective volumes yet; reads compute them.
-            let features = Features { effective_volumes: Switch::Off, ..options.features };
-            assert!(model.create(&name, LedgerOptions { features, ..options }));
+            assert!(model.create(&name, options));
             ledgers.push(name);
         }
         Self { store, model, ledgers, dice: Dice::new(seed), now, clock, options, place }
