@@ -1,1 +1,29 @@
-//! Shared code of the benches.
+//! What the load program and the benchmarks share: a workload, a histogram, calibrations and a naive engine to
+//! compare with.
+
+#![forbid(unsafe_code)]
+
+pub mod arguments;
+pub mod bare;
+pub mod bench_store;
+pub mod calibration;
+pub mod child;
+pub mod compare;
+pub mod embedded;
+pub mod flight;
+pub mod histogram;
+pub mod hot_account;
+pub mod http_client;
+pub mod http_load;
+pub mod mixed;
+pub mod naive;
+pub mod place;
+pub mod process;
+pub mod reads;
+pub mod reopen;
+pub mod report;
+pub mod wire;
+pub mod workload;
+
+/// Why a run has no figures. It is printed and ends the program.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;

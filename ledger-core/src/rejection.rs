@@ -10,7 +10,6 @@ use crate::transaction::TransactionId;
 /// Why the core refuses a command. The variants stand in the order in which they are tested: a command with
 /// several faults is refused with the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Rejection {
     /// The idempotency key was used before by a different request.
     IdempotencyMismatch {
@@ -30,6 +29,11 @@ pub enum Rejection {
     MetadataTooLarge {
         /// How many there were.
         bytes: usize,
+    },
+    /// The transaction, its names, amounts and metadata together, exceeds what one entry may hold.
+    TransactionTooLarge {
+        /// The bytes that one entry may hold.
+        bytes_max: usize,
     },
     /// The ledger has as many different assets as it may.
     TooManyAssets,
@@ -79,6 +83,9 @@ impl fmt::Display for Rejection {
             }
             Self::MetadataTooLarge { bytes } => {
                 write!(f, "metadata too large: {bytes} bytes, at most {}", crate::limits::METADATA_BYTES_MAX)
+            }
+            Self::TransactionTooLarge { bytes_max } => {
+                write!(f, "the transaction is too large: an entry holds at most {bytes_max} bytes")
             }
             Self::TooManyAssets => f.write_str("too many different assets in this ledger"),
             Self::ScriptUnsupported => {

@@ -30,7 +30,6 @@ const SECRET: &str = "SECRET";
 const LOCK: &str = "LOCK";
 const JOURNAL: &str = "journal";
 const INDEX: &str = "index";
-const STATE: &str = "state.redb";
 
 /// Why a data directory cannot be opened.
 #[derive(Debug)]
@@ -174,19 +173,9 @@ impl DataDirectory {
         &self.identity
     }
 
-    /// The directory itself.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The directory of the projections. It exists.
     pub(crate) fn index_dir(&self) -> PathBuf {
         self.path.join(INDEX)
-    }
-
-    /// Where the operational state is; there may be none yet.
-    pub(crate) fn state_path(&self) -> PathBuf {
-        self.path.join(STATE)
     }
 
     /// Opens the journal.

@@ -19,14 +19,15 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use crate::documents::{LEDGERS, encode_ledger};
 use crate::entry::{Body, DocumentRecord, LedgerBase, Record, find_in_chunk, read_chunk};
 use crate::error::{ReadError, WriteError};
+use crate::fingerprint::Fingerprints;
 use crate::flush::{self, Watermark};
 use crate::hashes::{Chains, Hashes};
-use crate::index::{IndexFile, Row};
+use crate::index::IndexFile;
 use crate::journal::{Identity, Journal, Position, SectionId};
 use crate::options::{Options, Shares, TimeSource};
 use crate::projection::Piece;
 use crate::query::LedgerInfo;
-use crate::read::LedgerReader;
+use crate::read::{Later, LedgerReader, Session};
 use crate::recovery::Recovered;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Submission};
 use crate::view::{Directory, LedgerHead, View};
@@ -108,7 +109,7 @@ pub(crate) struct Engine {
     pub(crate) clock: Arc<dyn TimeSource>,
     /// The numbers of ledgers by name, which the writer fills.
     pub(crate) directory: Directory,
-    shares: Shares,
+    pub(crate) shares: Shares,
     flush_interval: Duration,
     view: RwLock<Arc<View>>,
     decider: Mutex<State>,
@@ -326,8 +327,10 @@ impl Engine {
             let until = Position::new(view.next.get() - HASH_LAG_MAX).unwrap_or(Position::FIRST);
             self.hashes.wait(until, || self.stopped().is_some());
         }
-        if view.flushed > state.flushed() {
-            state.adopt(&view.index, view.flushed);
+        if view.flushed > state.flushed()
+            && let Err(error) = state.adopt(&view.index, view.flushed)
+        {
+            self.stop_writing(&error.to_string());
         }
         state.evict();
     }
@@ -459,7 +462,7 @@ impl Engine {
                 continue;
             }
             let outcome = match state.execute(ledger, request, now, detail, batch, written) {
-                Ok(Decided::Done(receipt)) => PendingOutcome::Done(receipt),
+                Ok(Decided::Done(receipt)) => PendingOutcome::Done { ledger, receipt },
                 Ok(Decided::Replay(position)) => PendingOutcome::Replay { ledger, position, detail },
                 Ok(Decided::Refused(rejection)) => {
                     refused = true;
@@ -728,9 +731,11 @@ impl Engine {
         self.merge_wanted.notify_all();
     }
 
-    /// The rows of a table at this moment, for tests of what is where.
-    pub(crate) fn rows<R: Row>(&self, table: impl Fn(&Piece) -> &Arc<[R]>) -> u64 {
-        self.view().table(table).row_count()
+    /// What answers questions about a ledger at a moment.
+    fn session(&self, ledger: u32, view: &Arc<View>) -> Result<Session, ReadError> {
+        let reader = LedgerReader::new(self.journal.clone(), view.clone(), ledger);
+        let head = reader.head()?.clone();
+        Ok(Session::new(reader, head, Fingerprints::new(&self.identity.secret), self.hashes.clone()))
     }
 }
 
@@ -762,7 +767,7 @@ enum Pending {
 }
 
 enum PendingOutcome {
-    Done(Receipt),
+    Done { ledger: u32, receipt: Receipt },
     Replay { ledger: u32, position: Position, detail: Detail },
     Refused(ledger_core::Rejection),
     Cancelled,
@@ -784,12 +789,21 @@ impl Pending {
 impl PendingOutcome {
     fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Outcome, WriteError> {
         Ok(match self {
-            Self::Done(receipt) => Outcome::Done(receipt),
+            Self::Done { ledger, mut receipt } => {
+                // Computed here, behind the commit: the writer has the totals by insertion only.
+                if let Some(entry) = &mut receipt.entry {
+                    engine
+                        .session(ledger, view)?
+                        .add_effective_volumes(&mut entry.payload, Later::InMemory)?;
+                }
+                Outcome::Done(receipt)
+            }
             Self::Refused(rejection) => Outcome::Refused(rejection),
             Self::Cancelled => Outcome::Cancelled,
             Self::Replay { ledger, position, detail } => {
-                let reader = LedgerReader::new(engine.journal.clone(), view.clone(), ledger);
-                let entry = reader.entry(position)?;
+                let session = engine.session(ledger, view)?;
+                let mut entry = session.reader.entry(position)?;
+                session.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
                 let transaction = match &entry.payload {
                     ledger_core::LogPayload::NewTransaction { transaction, .. }
                     | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => {

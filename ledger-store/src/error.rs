@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 /// Why a store does not open.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum OpenError {
     /// Another process, or another `Store` of this one, has the directory.
     Locked {
@@ -58,7 +57,6 @@ impl std::error::Error for OpenError {}
 
 /// Why a write has no outcome. A refusal by the rules is no such error: see [`ledger_core::Rejection`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum WriteError {
     /// No such ledger. Nothing happened.
     LedgerNotFound,
@@ -104,7 +102,6 @@ impl From<ReadError> for WriteError {
 
 /// Why a read has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ReadError {
     /// Stored bytes are not what was written.
     Damaged {

@@ -29,8 +29,6 @@ pub(crate) enum Subject {
     Account = 1,
     /// A transaction.
     Transaction = 2,
-    /// The wire hash of a ledger's logs, by log id.
-    WireHash = 3,
 }
 
 /// A ledger's part of a table: the ledger, then the kind.

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, Balance, Command, CreateTransaction, Idempotency, IdempotencyKey, LedgerName,
-    LedgerOptions, Metadata, Movement, NameError, Overdraft, Posting, Postings, Reference, Rejection, RevertDate,
-    RevertTransaction, Target, Timestamp, Transaction, TransactionId,
+    AccountAddress, Amount, Asset, Balance, Command, CreateTransaction, Idempotency, IdempotencyKey,
+    LedgerName, LedgerOptions, Metadata, Movement, NameError, Overdraft, Posting, Postings, Reference,
+    Rejection, RevertDate, RevertTransaction, Target, Timestamp, Transaction, TransactionId,
 };
 
 use crate::error::{ReadError, WriteError};

@@ -49,6 +49,7 @@ mod read;
 mod recovery;
 mod store;
 mod submission;
+mod verify;
 mod view;
 mod writer;
 
@@ -59,6 +60,7 @@ pub use query::*;
 pub use read::{LedgerView, Snapshot};
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
+pub use verify::{VerifyError, VerifyReport, Violation, ViolationCode};
 
 /// A disk that tests control: feature `testing` only, and no part of the
 /// stable interface.

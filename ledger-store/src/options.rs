@@ -84,6 +84,20 @@ pub(crate) struct Shares {
     pub(crate) queue: usize,
 }
 
+impl Shares {
+    /// The shares of a budget that is so many times smaller.
+    pub(crate) fn divided(self, by: usize) -> Self {
+        Self {
+            accounts: self.accounts / by,
+            memtable: self.memtable / by,
+            index_cache: self.index_cache / by,
+            filters: self.filters / by,
+            journal_cache: self.journal_cache,
+            queue: self.queue / by,
+        }
+    }
+}
+
 impl Options {
     /// The shares of the budget.
     pub(crate) fn shares(&self) -> Shares {

@@ -16,6 +16,7 @@ use crate::lookup::tables;
 use crate::options::Shares;
 use crate::projection::{Piece, PieceBuilder};
 use crate::query::LedgerInfo;
+use crate::verify::{Violation, ViolationCode};
 use crate::view::{Counters, Heads, LedgerHead, View};
 use crate::writer::{Hints, State};
 
@@ -94,7 +95,7 @@ pub(crate) struct Recovered {
     pub(crate) replayed: u64,
 }
 
-/// Replays what the index lacks.
+/// Replays what the index lacks. An entry that breaks a rule is damage.
 pub(crate) fn recover(
     journal: &Arc<dyn Journal>,
     index: &IndexFile,
@@ -102,9 +103,24 @@ pub(crate) fn recover(
     shares: Shares,
     next: Position,
 ) -> Result<Recovered, OpenError> {
+    replay(journal, index, identity, shares, next, &mut |violation| {
+        Err(OpenError::Damaged { reason: format!("journal: {violation}") })
+    })
+}
+
+/// Replays what the index lacks, and hands what is wrong with the entries to `found`; unless that fails, the
+/// entry counts all the same.
+pub(crate) fn replay(
+    journal: &Arc<dyn Journal>,
+    index: &IndexFile,
+    identity: &Identity,
+    shares: Shares,
+    next: Position,
+    found: &mut dyn FnMut(Violation) -> Result<(), OpenError>,
+) -> Result<Recovered, OpenError> {
     let snapshot = index.snapshot()?;
     let fingerprints = Fingerprints::new(&identity.secret);
-    let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares.accounts);
+    let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
     load_ledgers(&snapshot, &mut state)?;
     let mut view = View { next, index: snapshot, flushed: 0, pieces: Vec::new(), heads: Heads::default() };
     let hashed = Watermark::read(&view.index)?.map_or(Position::FIRST, |watermark| watermark.hashed);
@@ -123,14 +139,18 @@ pub(crate) fn recover(
                     return Ok(());
                 }
                 replayed += 1;
-                let applied =
-                    original_of(&record, &state, &view, &rows, &**journal, chunk).and_then(|original| {
+                let applied = check_is_new(&record, &state, &view, &rows)
+                    .and_then(|()| original_of(&record, &mut state, &view, &rows, &**journal, chunk))
+                    .and_then(|original| {
                         state.apply(&record, &Hints { original, ..Hints::default() }, &mut rows)
                     });
                 failed = applied.err();
                 Ok(())
             })
             .map_err(ReadError::from)?;
+            for violation in state.audit.iter_mut().flat_map(std::mem::take) {
+                found(violation)?;
+            }
             if let Some(error) = failed {
                 return Err(error.into());
             }
@@ -156,7 +176,7 @@ fn set_heads(state: &mut State, view: &mut View) {
     }
 }
 
-fn flush_now(
+pub(crate) fn flush_now(
     state: &mut State,
     view: &mut View,
     index: &IndexFile,
@@ -178,15 +198,39 @@ fn flush_now(
     view.index = index.snapshot()?;
     view.flushed = flushed;
     view.pieces.clear();
-    state.adopt(&view.index, flushed);
+    state.adopt(&view.index, flushed)?;
     state.evict_replayed();
     Ok(())
 }
 
-/// The metadata with which the transaction was recorded that an entry changes or reverts.
-fn original_of(
+/// Refuses a transaction with an id that another has. Only ids below the next take a look.
+fn check_is_new(
     record: &Record<'_>,
     state: &State,
+    view: &View,
+    rows: &PieceBuilder,
+) -> Result<(), ReadError> {
+    let Body::Log(LogRecord { ledger, event: Event::Transaction(transaction), .. }) = &record.body else {
+        return Ok(());
+    };
+    let Some(head) = state.ledgers.get((*ledger as usize).wrapping_sub(1)) else { return Ok(()) };
+    if transaction.id >= head.head.counters.next_transaction {
+        return Ok(());
+    }
+    let place = (*ledger, transaction.id);
+    let here = rows.transactions.iter().any(|row| (row.ledger, row.transaction) == place);
+    if here || view.table(|piece| &piece.transactions).get(place)?.is_some() {
+        return Err(Corrupt { what: "transaction id that another has" }.into());
+    }
+    Ok(())
+}
+
+/// The metadata with which the transaction was recorded that an entry changes or reverts.
+///
+/// Where there is no such transaction, that is reported, and it counts as one without metadata.
+fn original_of(
+    record: &Record<'_>,
+    state: &mut State,
     view: &View,
     rows: &PieceBuilder,
     journal: &dyn Journal,
@@ -206,10 +250,21 @@ fn original_of(
     let here = rows.transactions.iter().rev().find(|row| (row.ledger, row.transaction) == (log.ledger, id));
     let position = match here {
         Some(row) => row.position,
-        None => match view.table(|piece| &piece.transactions).get((log.ledger, id))? {
-            Some(row) => row.position,
-            None => return Err(Corrupt { what: "change of a transaction that is not there" }.into()),
-        },
+        None => {
+            if let Some(row) = view.table(|piece| &piece.transactions).get((log.ledger, id))? {
+                row.position
+            } else {
+                let code = match &log.event {
+                    Event::Transaction(_) => ViolationCode::RevertRule,
+                    Event::SetMetadata { .. }
+                    | Event::DeleteMetadata { .. }
+                    | Event::InsertedSchema { .. } => ViolationCode::MetadataMismatch,
+                };
+                let detail = format!("transaction {id}, which it is about, is not before it");
+                state.report(code, log.ledger, record.position.get(), detail);
+                return Ok(Some(Metadata::EMPTY));
+            }
+        }
     };
     let position = Position::new(position).ok_or(Corrupt { what: "position" })?;
     let within = chunk.first() <= position && position < chunk.next();

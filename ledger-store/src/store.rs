@@ -20,6 +20,7 @@ use crate::query::LedgerInfo;
 use crate::read::Snapshot;
 use crate::recovery::{self, Standing};
 use crate::submission::{Outcome, Submission};
+use crate::verify;
 
 /// An open store. Cheap to clone; all clones are the same store.
 ///
@@ -32,8 +33,10 @@ pub struct Store {
 struct Inner {
     engine: Arc<Engine>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// One verification at a time: each needs the place for its index.
+    verifying: Mutex<()>,
     /// Releases the lock of the directory after everything else.
-    _directory: Option<DataDirectory>,
+    directory: Option<DataDirectory>,
     opening: Opening,
 }
 
@@ -78,7 +81,8 @@ impl Store {
     ///
     /// As [`Store::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
-        Self::open_on(Arc::new(RealDisk), path.as_ref(), options)
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        Self::open_on(&disk, path.as_ref(), options)
     }
 
     /// Opens a store on a disk of the caller's, for tests.
@@ -87,11 +91,12 @@ impl Store {
     ///
     /// As [`Store::open`].
     #[cfg(feature = "testing")]
+    #[expect(clippy::needless_pass_by_value, reason = "the store keeps the disk")]
     pub fn open_on_disk(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
-        Self::open_on(disk, path, options)
+        Self::open_on(&disk, path, options)
     }
 
-    fn open_on(disk: Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
+    fn open_on(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
         let shares = options.shares();
         let directory = DataDirectory::open(disk.clone(), path)?;
         let segments = SegmentOptions {
@@ -103,7 +108,7 @@ impl Store {
         let index_path = directory.index_dir().join("index.redb");
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let open = |new: bool| -> Result<IndexFile, String> {
-            let backend = backend(&*disk, &index_path, new).map_err(|error| error.to_string())?;
+            let backend = backend(&**disk, &index_path, new).map_err(|error| error.to_string())?;
             let opened = if new {
                 IndexFile::create(backend, index_options)
             } else {
@@ -111,6 +116,7 @@ impl Store {
             };
             opened.map_err(|error| error.to_string())
         };
+        verify::clear_workspace(&directory).map_err(|reason| OpenError::Io { reason })?;
         let io =
             |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
         let mut rebuilt = None;
@@ -205,7 +211,8 @@ impl Store {
         spawn("ledger-flusher", Engine::flush_loop);
         spawn("ledger-merger", Engine::merge_loop);
         spawn("ledger-hasher", Engine::hash_loop);
-        let inner = Inner { engine, threads: Mutex::new(threads), _directory: directory, opening };
+        let inner =
+            Inner { engine, threads: Mutex::new(threads), verifying: Mutex::new(()), directory, opening };
         Self { inner: Arc::new(inner) }
     }
 
@@ -231,7 +238,13 @@ impl Store {
     pub fn snapshot(&self) -> Snapshot {
         let engine = &self.inner.engine;
         let fingerprints = Fingerprints::new(&engine.identity.secret);
-        Snapshot::new(engine.journal.clone(), engine.view(), engine.directory.clone(), fingerprints, engine.hashes.clone())
+        Snapshot::new(
+            engine.journal.clone(),
+            engine.view(),
+            engine.directory.clone(),
+            fingerprints,
+            engine.hashes.clone(),
+        )
     }
 
     /// A secret of this store with which a server authenticates cursors. It is the same each time the store is
@@ -329,6 +342,16 @@ impl Store {
     /// The engine, for reads.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
+    }
+
+    /// The directory, unless the store is in memory.
+    pub(crate) fn directory(&self) -> Option<&DataDirectory> {
+        self.inner.directory.as_ref()
+    }
+
+    /// Held by the one verification at work.
+    pub(crate) fn verifying(&self) -> &Mutex<()> {
+        &self.inner.verifying
     }
 
     /// Writes everything that gathered in memory into the index, so that the next opening has nothing to

@@ -105,11 +105,6 @@ impl Directory {
     pub(crate) fn insert(&self, name: LedgerName, ledger: u32) {
         self.0.write().insert(name, ledger);
     }
-
-    /// Takes a ledger out again whose creation did not come to be.
-    pub(crate) fn remove(&self, name: &LedgerName) {
-        self.0.write().remove(name);
-    }
 }
 
 /// A piece with the number of the flush that will hold it.

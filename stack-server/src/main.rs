@@ -1,3 +1,132 @@
 //! The server binary.
 
-fn main() {}
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ledger_store::{Options, Store};
+use stack_server::Server;
+use stack_server::config::{self, Config, Invocation};
+use stack_server::log::{self, Level};
+
+// Requests allocate on HTTP threads and free on the writer's, which the system's allocator does slowly.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match config::parse(std::env::args_os().skip(1), |name| std::env::var(name).ok()) {
+        Ok(Invocation::Serve(config)) => serve(&config),
+        Ok(Invocation::Verify(directory)) => verify(&directory),
+        Ok(Invocation::Version) => {
+            println!("stack-server {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        Ok(Invocation::Help) => {
+            print!("{}", config::help());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("stack-server: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn serve(config: &Config) -> ExitCode {
+    match run(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            log::event(Level::Error, "fault", &[("reason", &reason)]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves until a signal, then lets requests in flight finish and closes the store.
+fn run(config: &Config) -> Result<(), String> {
+    // Signals are taken before anything is opened: one that comes early still ends in an orderly stop.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("starting: {error}"))?;
+    let signal = runtime.block_on(async { Signals::new() }).map_err(|error| format!("signals: {error}"))?;
+    // The address is taken before the store is opened, so that a second server fails before it waits.
+    let listener = TcpListener::bind(config.listen)
+        .map_err(|error| format!("listening on {}: {error}", config.listen))?;
+    let opening = Instant::now();
+    let mut options = Options::default();
+    options.memory_budget = config.memory_budget;
+    let store = Store::open_with(&config.data, &options)
+        .map_err(|error| format!("opening {}: {error}", config.data.display()))?;
+    log::event(
+        Level::Info,
+        "recovery",
+        &[
+            ("data", &config.data.display()),
+            ("milliseconds", &opening.elapsed().as_millis()),
+            ("replayed", &store.opening().replayed),
+            ("rebuilt", &store.opening().rebuilt.as_deref().unwrap_or("no")),
+        ],
+    );
+    let server = Server::start(&store, config.settings, listener)
+        .map_err(|error| format!("starting to serve: {error}"))?;
+    println!("listening on http://{}", server.address());
+    log::event(
+        Level::Info,
+        "start",
+        &[("version", &env!("CARGO_PKG_VERSION")), ("address", &server.address())],
+    );
+    let name = runtime.block_on(signal.received());
+    server.stop();
+    store.close().map_err(|error| format!("closing the store: {error}"))?;
+    log::event(Level::Info, "stop", &[("signal", &name)]);
+    Ok(())
+}
+
+/// The signals that end the server.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn received(mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// Prints a JSON line for each finding and one that sums up. Exit status: 0 all is well, 1 something is not, 2
+/// not everything could be looked at, 3 the store cannot be opened.
+fn verify(directory: &Path) -> ExitCode {
+    if !directory.join("MANIFEST").exists() {
+        // Opening would make a store of it.
+        eprintln!("stack-server: {} is not a store", directory.display());
+        return ExitCode::from(3);
+    }
+    let verified = Store::open(directory)
+        .map_err(|error| error.to_string())
+        .and_then(|store| store.verify().map_err(|error| error.to_string()));
+    match verified {
+        Ok(report) => {
+            print!("{}", report.to_json_lines());
+            match (report.violations.is_empty(), report.complete) {
+                (true, true) => ExitCode::SUCCESS,
+                (false, _) => ExitCode::from(1),
+                (true, false) => ExitCode::from(2),
+            }
+        }
+        Err(reason) => {
+            eprintln!("stack-server: {}: {reason}", directory.display());
+            ExitCode::from(3)
+        }
+    }
+}

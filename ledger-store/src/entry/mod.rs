@@ -11,6 +11,6 @@ mod section;
 pub(crate) use amounts::{put_amount, read_amount};
 pub(crate) use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
-    Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
+    Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
 };
 pub(crate) use section::{ChunkBuilder, LedgerBase, Mark, find_in_chunk, read_chunk};

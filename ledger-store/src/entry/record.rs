@@ -16,6 +16,7 @@ pub(crate) struct Record<'a> {
 
 /// The kinds of entries.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly every entry is of the large kind, and none is kept")]
 pub(crate) enum Body<'a> {
     /// An entry of a ledger's log.
     Log(LogRecord<'a>),
@@ -42,6 +43,7 @@ pub(crate) struct LogRecord<'a> {
 
 /// What a log entry records.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly every entry is a transaction, and none is kept")]
 pub(crate) enum Event<'a> {
     /// A transaction, new or reverting.
     Transaction(TransactionRecord<'a>),
@@ -84,16 +86,6 @@ pub(crate) enum NameRef<'a> {
     New(u32, &'a str),
     /// Never numbered: the ledger has as many numbered names of this kind as it may.
     Inline(&'a str),
-}
-
-impl NameRef<'_> {
-    /// The number, if it has one.
-    pub(crate) fn id(&self) -> Option<u32> {
-        match self {
-            Self::Known(id) | Self::New(id, _) => Some(*id),
-            Self::Inline(_) => None,
-        }
-    }
 }
 
 /// An account, numbered always.

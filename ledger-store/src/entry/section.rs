@@ -25,11 +25,11 @@ use super::record::{
     Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
 use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
-use crate::journal::{Chunk, ChunkDraft, Position, Section, SectionId};
+use crate::journal::{CHUNK_BYTES, Chunk, ChunkDraft, Position, Section, SectionId};
 
-/// A chunk is closed when it holds this many bytes: 16 KiB less what the pages of the file and the head of
-/// the chunk take, so that its pages are full.
-const CHUNK_BYTES_TARGET: usize = 15 * 1_024;
+/// A chunk is closed when its entries take this many bytes: what fills pages, less the chunk's head, the
+/// section table and the bases of some ledgers.
+const CHUNK_BYTES_TARGET: usize = CHUNK_BYTES - 512;
 
 /// The section of documents.
 const DOCUMENTS: SectionId = SectionId(0);
@@ -99,7 +99,6 @@ struct OpenChunk {
 #[derive(Default, Debug)]
 pub(crate) struct ChunkBuilder {
     closed: Vec<ChunkDraft>,
-    closed_bytes: usize,
     open: Option<OpenChunk>,
     content: Vec<u8>,
 }
@@ -108,7 +107,6 @@ pub(crate) struct ChunkBuilder {
 #[derive(Debug)]
 pub(crate) struct Mark {
     closed: usize,
-    closed_bytes: usize,
     open: Option<OpenChunk>,
 }
 
@@ -118,20 +116,14 @@ impl ChunkBuilder {
         self.closed.is_empty() && self.open.is_none()
     }
 
-    /// Bytes of entries so far.
-    pub(crate) fn bytes(&self) -> usize {
-        self.closed_bytes + self.open.as_ref().map_or(0, |open| open.bytes)
-    }
-
     /// Remembers this state, to return to with [`ChunkBuilder::reset`].
     pub(crate) fn mark(&self) -> Mark {
-        Mark { closed: self.closed.len(), closed_bytes: self.closed_bytes, open: self.open.clone() }
+        Mark { closed: self.closed.len(), open: self.open.clone() }
     }
 
     /// Drops what was pushed since the mark.
     pub(crate) fn reset(&mut self, mark: Mark) {
         self.closed.truncate(mark.closed);
-        self.closed_bytes = mark.closed_bytes;
         self.open = mark.open;
     }
 
@@ -255,7 +247,6 @@ impl ChunkBuilder {
 
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
-        self.closed_bytes += open.bytes;
         let sections = open.sections.into_iter().map(|section| (section.id, section.finish())).collect();
         self.closed.push(ChunkDraft { first: open.first, entries: open.entries, sections });
     }
@@ -491,7 +482,7 @@ pub(crate) fn read_chunk<'a>(
     // Nearly always there is one.
     if let [(reader, entry)] = sections.as_mut_slice() {
         loop {
-            each(reader.decode(entry)?)?;
+            each(SectionReader::decode(entry)?)?;
             match reader.advance()? {
                 Some(next) => *entry = next,
                 None => return Ok(()),
@@ -500,7 +491,7 @@ pub(crate) fn read_chunk<'a>(
     }
     while let Some(least) = (0..sections.len()).min_by_key(|at| sections[*at].1.position) {
         let (reader, entry) = &mut sections[least];
-        each(reader.decode(entry)?)?;
+        each(SectionReader::decode(entry)?)?;
         match reader.advance()? {
             Some(next) => *entry = next,
             None => {
@@ -527,7 +518,7 @@ fn find_in_section(first: Position, bytes: &[u8], position: Position) -> Result<
     let mut reader = SectionReader::new(first, bytes)?;
     while let Some(entry) = reader.advance()? {
         if entry.position == position.get() {
-            return reader.decode(&entry).map(Some);
+            return SectionReader::decode(&entry).map(Some);
         }
         if entry.position > position.get() {
             break;
@@ -604,7 +595,7 @@ impl<'a> SectionReader<'a> {
         Ok(Some(Entry { position, kind, flags, ledger, log, transaction, date, content: entry }))
     }
 
-    fn decode(&self, entry: &Entry<'a>) -> Result<Record<'a>, Corrupt> {
+    fn decode(entry: &Entry<'a>) -> Result<Record<'a>, Corrupt> {
         let mut content = entry.content.clone();
         let body = if entry.kind == kind::DOCUMENT {
             Body::Document(read_document(&mut content, entry.flags)?)

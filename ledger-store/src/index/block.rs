@@ -1,14 +1,18 @@
 //! Blocks: what a run is stored in, a few kilobytes of rows behind one key.
 //!
 //! ```text
-//! rows         each as a difference to the one before, the first one whole
+//! rows         each as a difference to the one before; every 64th one whole
 //! [next key    KEY_BYTES, the first key of the run's next block]
+//! restarts     u16 little-endian each: where the whole rows begin, but for the first
+//! count        u8, how many restarts
 //! has next     u8, 1 if there is a next block, else 0
 //! checksum     8 bytes, put and checked by the file
 //! ```
 //!
 //! The next block's key makes the blocks of a run a chain: a block that is
 //! missing, or that a damaged tree hides, is noticed by whoever crosses it.
+//! The whole rows are searched by halving, so that finding one row decodes
+//! some 64 and not all.
 
 use std::marker::PhantomData;
 
@@ -22,22 +26,76 @@ use super::row::{KeyBytes, Row};
 /// The storage engine rounds a page up to a power of two and needs some of it for itself.
 const STORED_BYTES_MAX: usize = 8 * 1024 - 64;
 
-/// The greatest length of the encoded rows of a block, unless it has but one row.
-pub(crate) const fn row_bytes_max<R: Row>() -> usize {
-    STORED_BYTES_MAX - CHECKSUM_BYTES - 1 - R::KEY_BYTES
+/// How many rows lie between two whole ones.
+const SEGMENT_ROWS: usize = 64;
+
+/// A block that grows at the end of a buffer.
+#[derive(Debug)]
+pub(crate) struct BlockBuilder {
+    /// Where it starts in the buffer.
+    start: usize,
+    rows: usize,
+    restarts: Vec<u16>,
 }
 
-/// Completes a block whose rows were encoded.
-pub(crate) fn close(out: &mut Vec<u8>, next: Option<&KeyBytes>) {
-    if let Some(next) = next {
-        out.extend_from_slice(next.as_slice());
+impl BlockBuilder {
+    /// An empty block that starts at `start`.
+    pub(crate) fn new(start: usize) -> Self {
+        Self { start, rows: 0, restarts: Vec::new() }
     }
-    out.push(u8::from(next.is_some()));
+
+    /// Where the block starts in the buffer.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Notes that what stood before the block is gone from the buffer.
+    pub(crate) fn move_to_front(&mut self) {
+        self.start = 0;
+    }
+
+    /// Appends a row; false, and without effect, if the block is too full for it.
+    ///
+    /// `previous` is the row appended before, if there was one.
+    #[inline]
+    pub(crate) fn push<R: Row>(&mut self, row: &R, previous: Option<&R>, out: &mut Vec<u8>) -> bool {
+        let mark = out.len();
+        let is_restart = self.rows.is_multiple_of(SEGMENT_ROWS);
+        row.encode(if is_restart { None } else { previous }, out);
+        let restarts = self.restarts.len() + usize::from(is_restart);
+        let trailer = R::KEY_BYTES + 2 * restarts + 2 + CHECKSUM_BYTES;
+        // A row that is greater than a block gets one of its own.
+        if self.rows > 0 && out.len() - self.start + trailer > STORED_BYTES_MAX {
+            out.truncate(mark);
+            return false;
+        }
+        if is_restart && self.rows > 0 {
+            self.restarts.push((mark - self.start) as u16);
+        }
+        self.rows += 1;
+        true
+    }
+
+    /// Completes the block, but for its checksum, and starts an empty one behind that.
+    pub(crate) fn close(&mut self, next: Option<&KeyBytes>, out: &mut Vec<u8>) {
+        if let Some(next) = next {
+            out.extend_from_slice(next.as_slice());
+        }
+        for restart in &self.restarts {
+            out.extend_from_slice(&restart.to_le_bytes());
+        }
+        out.push(self.restarts.len() as u8);
+        out.push(u8::from(next.is_some()));
+        self.start = out.len() + CHECKSUM_BYTES;
+        self.rows = 0;
+        self.restarts.clear();
+    }
 }
 
 /// A stored block, its checksum verified and removed.
 pub(crate) struct Block<'a, R> {
-    rows: Reader<'a>,
+    rows: &'a [u8],
+    restarts: &'a [[u8; 2]],
     next: Option<KeyBytes>,
     kind: PhantomData<R>,
 }
@@ -50,7 +108,9 @@ impl<'a, R: Row> Block<'a, R> {
     /// [`Corrupt`] if the bytes are not a block.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Corrupt> {
         const SHORT: Corrupt = Corrupt { what: "a block is too short" };
-        let (has_next, bytes) = bytes.split_last().ok_or(SHORT)?;
+        let (bytes, [restarts, has_next]) = bytes.split_last_chunk::<2>().ok_or(SHORT)?;
+        let length = bytes.len().checked_sub(2 * usize::from(*restarts)).ok_or(SHORT)?;
+        let (bytes, restarts) = bytes.split_at(length);
         let (rows, next) = match has_next {
             0 => (bytes, None),
             1 => {
@@ -60,10 +120,7 @@ impl<'a, R: Row> Block<'a, R> {
             }
             _ => return Err(Corrupt { what: "a block ends in no known way" }),
         };
-        if rows.is_empty() {
-            return Err(Corrupt { what: "a block has no rows" });
-        }
-        Ok(Self { rows: Reader::new(rows), next, kind: PhantomData })
+        Ok(Self { rows, restarts: restarts.as_chunks().0, next, kind: PhantomData })
     }
 
     /// The first key of the run's next block; none if this is the last.
@@ -71,30 +128,72 @@ impl<'a, R: Row> Block<'a, R> {
         self.next
     }
 
-    /// All rows, in order.
+    /// The rows from one whole row up to the next.
+    fn segment(&self, number: usize) -> Result<Reader<'a>, Corrupt> {
+        let place =
+            |number: usize| self.restarts.get(number).map(|place| usize::from(u16::from_le_bytes(*place)));
+        let start = if number == 0 { 0 } else { place(number - 1).unwrap_or(self.rows.len()) };
+        let end = place(number).unwrap_or(self.rows.len());
+        let rows = self.rows.get(start..end).filter(|rows| !rows.is_empty());
+        rows.map(Reader::new).ok_or(Corrupt { what: "a part of a block has no rows" })
+    }
+
+    /// The rows from `from` to `to`, both included, in order.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if they do not decode.
-    pub(crate) fn rows(mut self) -> Result<Vec<R>, Corrupt> {
-        // Most rows take four bytes or more.
-        let mut rows = Vec::with_capacity(STORED_BYTES_MAX / 6);
-        while !self.rows.is_empty() {
-            let row = R::decode(rows.last(), &mut self.rows)?;
-            rows.push(row);
+    /// [`Corrupt`] if the rows on the way there do not decode.
+    pub(crate) fn rows_in(&self, from: &R::Key, to: &R::Key) -> Result<Vec<R>, Corrupt> {
+        let mut rows = Vec::new();
+        for number in self.segment_of(from)?..=self.restarts.len() {
+            let mut reader = self.segment(number)?;
+            if number == self.restarts.len() || rows.len() == SEGMENT_ROWS {
+                // What was more than one segment is likely to be the rest of the block.
+                rows.reserve((self.restarts.len() + 1 - number) * SEGMENT_ROWS);
+            }
+            let mut row = R::decode(None, &mut reader)?;
+            loop {
+                let key = row.key();
+                if key > *to {
+                    return Ok(rows);
+                }
+                let next = if reader.is_empty() { None } else { Some(R::decode(Some(&row), &mut reader)?) };
+                if key >= *from {
+                    rows.push(row);
+                }
+                match next {
+                    Some(next) => row = next,
+                    None => break,
+                }
+            }
         }
         Ok(rows)
+    }
+
+    /// The number of the last segment that begins at or before `key`; the first one if none does.
+    fn segment_of(&self, key: &R::Key) -> Result<usize, Corrupt> {
+        let (mut found, mut end) = (0, self.restarts.len() + 1);
+        while end - found > 1 {
+            let middle = usize::midpoint(found, end);
+            if R::decode(None, &mut self.segment(middle)?)?.key() <= *key {
+                found = middle;
+            } else {
+                end = middle;
+            }
+        }
+        Ok(found)
     }
 
     /// The last row at or before `key`, if the block has one.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the rows up to there do not decode.
-    pub(crate) fn last_at_or_before(mut self, key: &R::Key) -> Result<Option<R>, Corrupt> {
+    /// [`Corrupt`] if the rows on the way there do not decode.
+    pub(crate) fn last_at_or_before(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
+        let mut reader = self.segment(self.segment_of(key)?)?;
         let mut found = None;
-        while !self.rows.is_empty() {
-            let row = R::decode(found.as_ref(), &mut self.rows)?;
+        while !reader.is_empty() {
+            let row = R::decode(found.as_ref(), &mut reader)?;
             if row.key() > *key {
                 break;
             }
@@ -107,15 +206,19 @@ impl<'a, R: Row> Block<'a, R> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the rows up to there do not decode.
-    pub(crate) fn first_at_or_after(mut self, key: &R::Key) -> Result<Option<R>, Corrupt> {
-        let mut previous = None;
-        while !self.rows.is_empty() {
-            let row = R::decode(previous.as_ref(), &mut self.rows)?;
-            if row.key() >= *key {
-                return Ok(Some(row));
+    /// [`Corrupt`] if the rows on the way there do not decode.
+    pub(crate) fn first_at_or_after(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
+        let start = self.segment_of(key)?;
+        for number in start..=self.restarts.len() {
+            let mut reader = self.segment(number)?;
+            let mut previous = None;
+            while !reader.is_empty() {
+                let row = R::decode(previous.as_ref(), &mut reader)?;
+                if row.key() >= *key {
+                    return Ok(Some(row));
+                }
+                previous = Some(row);
             }
-            previous = Some(row);
         }
         Ok(None)
     }

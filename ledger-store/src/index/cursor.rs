@@ -1,6 +1,9 @@
 //! Reading several sorted sources as one, forward and back.
 
+use std::ops::Bound;
 use std::sync::Arc;
+
+use redb::ReadableTable;
 
 use super::block::Block;
 use super::file::{IndexError, IndexSnapshot, RawRange, shield, storage, verified};
@@ -105,20 +108,27 @@ pub(crate) fn merge_pieces<R: Row>(pieces: &[Arc<[R]>]) -> Arc<[R]> {
             heap.push(row.key(), source);
         }
     }
-    let mut merged: Vec<R> = Vec::with_capacity(rests.iter().map(|rest| rest.len()).sum());
-    while let Some(source) = heap.first() {
-        let Some((row, rest)) = rests[source].split_first() else {
-            break;
-        };
-        match merged.last_mut() {
-            Some(last) if row.supersedes(last) => *last = row.clone(),
-            _ => merged.push(row.clone()),
-        }
+    let count = rests.iter().map(|rest| rest.len()).sum();
+    let mut next = || {
+        let source = heap.first()?;
+        let (row, rest) = rests[source].split_first()?;
         rests[source] = rest;
         heap.replace_first(rest.first().map(Row::key));
+        Some(row)
+    };
+    if R::SUPERSEDES || R::LINKED {
+        let mut merged: Vec<R> = Vec::with_capacity(count);
+        while let Some(row) = next() {
+            match merged.last_mut() {
+                Some(last) if row.supersedes(last) => *last = row.clone(),
+                _ => merged.push(row.clone()),
+            }
+        }
+        link_all(&mut merged);
+        return merged.into();
     }
-    link_all(&mut merged);
-    merged.into()
+    // The number of rows is known, so they are written where they stay.
+    (0..count).map(|_| next().expect("the heap has as many rows as the pieces").clone()).collect()
 }
 
 /// A source that was not looked at yet.
@@ -130,7 +140,7 @@ pub(super) enum Unopened<R> {
 /// The rows between two keys in one source.
 enum Source<R: Row> {
     Piece { rows: Arc<[R]>, start: usize, end: usize },
-    Run(RunCursor<R>),
+    Run(Box<RunCursor<R>>),
 }
 
 impl<R: Row> Source<R> {
@@ -218,10 +228,12 @@ pub(super) fn block_at<R: Row, T>(
     use_block: impl FnOnce(Block<'_, R>) -> Result<T, crate::codec::Corrupt>,
 ) -> Result<(T, Option<KeyBytes>), IndexError> {
     shield("reading a block", || {
-        let (from, to) = (BlockKey::new(run.id, &run.first), BlockKey::new(run.id, key));
-        let mut range =
-            snapshot.blocks(R::TABLE).range::<&[u8]>(from.as_slice()..=to.as_slice()).map_err(storage)?;
-        let Some((stored_key, stored)) = range.next_back().transpose().map_err(storage)? else {
+        let place = BlockKey::new(run.id, key);
+        let mut cursor =
+            snapshot.blocks(R::TABLE).upper_bound(Bound::Included(place.as_slice())).map_err(storage)?;
+        let entry = cursor.prev().map_err(storage)?;
+        let entry = entry.filter(|(stored_key, _)| stored_key.value().starts_with(&run.id.to_be_bytes()));
+        let Some((stored_key, stored)) = entry else {
             return Err(damaged::<R>("a block is missing"));
         };
         let (next, result) = load::<R, _>(stored_key.value(), stored.value(), |block| {
@@ -261,8 +273,9 @@ impl<R: Row> RunCursor<R> {
             Direction::Descending => cursor.blocks = range(&run.first)?,
             // The block in which `from` would stand begins before it, so it is found by itself.
             Direction::Ascending => {
-                let (rows, next) = block_at::<R, _>(snapshot, run, &from_bytes, |block| block.rows())?;
-                cursor.keep(rows);
+                let (rows, next) =
+                    block_at::<R, _>(snapshot, run, &from_bytes, |block| block.rows_in(&from, &to))?;
+                cursor.rows = rows.into_iter();
                 if let Some(next) = next.filter(|next| *next <= to_bytes) {
                     cursor.blocks = range(&next)?;
                     cursor.link = Link::Begins(next);
@@ -270,17 +283,6 @@ impl<R: Row> RunCursor<R> {
             }
         }
         Ok(Some(cursor))
-    }
-
-    /// Keeps the rows within the bounds.
-    fn keep(&mut self, mut rows: Vec<R>) {
-        let end = rows.partition_point(|row| row.key() <= self.to);
-        rows.truncate(end);
-        let start = rows.partition_point(|row| row.key() < self.from);
-        self.rows = rows.into_iter();
-        if start > 0 {
-            self.rows.nth(start - 1);
-        }
     }
 
     #[inline]
@@ -313,7 +315,7 @@ impl<R: Row> RunCursor<R> {
             };
             load::<R, _>(key.value(), stored.value(), |block| {
                 let first = KeyBytes::from_slice(BlockKey::first_of(key.value()))?;
-                Ok((first, block.next_key(), block.rows()?))
+                Ok((first, block.next_key(), block.rows_in(&self.from, &self.to)?))
             })
         })?;
         let to = KeyBytes::of::<R>(&self.to);
@@ -341,7 +343,7 @@ impl<R: Row> RunCursor<R> {
         if is_last {
             self.blocks = None;
         }
-        self.keep(rows);
+        self.rows = rows.into_iter();
         Ok(())
     }
 }
@@ -423,7 +425,7 @@ impl<R: Row> Cursor<R> {
                     return Ok(());
                 }
                 match RunCursor::open(&self.snapshot, &run, self.from, self.to, self.direction)? {
-                    Some(cursor) => Source::Run(cursor),
+                    Some(cursor) => Source::Run(Box::new(cursor)),
                     None => return Ok(()),
                 }
             }

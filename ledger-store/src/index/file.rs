@@ -511,6 +511,7 @@ impl PlainTable<'_> {
     /// # Errors
     ///
     /// As the storage engine fails.
+    #[cfg(test)]
     pub(crate) fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<PlainRange<'_>, IndexError> {
         let range = attempt(self.broken, "reading a range", || {
             self.table.range::<&[u8]>((from, to)).map_err(storage)
@@ -519,14 +520,17 @@ impl PlainTable<'_> {
     }
 }
 
-/// Entries of a plain table in key order, as (key, value), from either end.
+/// A key and its value.
+pub(crate) type Entry = (Vec<u8>, Vec<u8>);
+
+/// Entries of a plain table in key order, from either end.
 pub(crate) struct PlainRange<'a> {
     name: &'a str,
     range: RawRange<'a>,
 }
 
 impl PlainRange<'_> {
-    fn step(&mut self, back: bool) -> Option<Result<(Vec<u8>, Vec<u8>), IndexError>> {
+    fn step(&mut self, back: bool) -> Option<Result<Entry, IndexError>> {
         let entry = shield("reading a range", || {
             let entry = if back { self.range.next_back() } else { self.range.next() };
             let Some((key, stored)) = entry.transpose().map_err(storage)? else {
@@ -540,7 +544,7 @@ impl PlainRange<'_> {
 }
 
 impl Iterator for PlainRange<'_> {
-    type Item = Result<(Vec<u8>, Vec<u8>), IndexError>;
+    type Item = Result<Entry, IndexError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.step(false)
@@ -637,6 +641,11 @@ impl IndexSnapshot {
         };
         let range = shield("reading a range", || raw.range::<&[u8]>((from, to)).map_err(storage))?;
         Ok(Some(PlainRange { name: table, range }))
+    }
+
+    /// The names of the plain tables that were ever written.
+    pub(crate) fn plain_tables(&self) -> impl Iterator<Item = &str> {
+        self.inner.plain.keys().map(String::as_str)
     }
 
     /// The ids of the runs that have blocks, listed or not.

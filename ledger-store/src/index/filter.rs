@@ -158,18 +158,82 @@ pub(super) fn may_contain(
     Ok(lines[line].iter().zip(mask).all(|(word, bit)| word & bit != 0))
 }
 
+/// Filters of a table's runs that are held whole: for who asks so often that looking pages up would cost more
+/// than the question.
+#[derive(Debug, Default)]
+pub(crate) struct ResidentFilters {
+    runs: Vec<(u64, Vec<Arc<Cached>>)>,
+    complete: bool,
+}
+
+impl ResidentFilters {
+    /// The filters of these runs. Those that `before` holds are taken over, the others are read, as long as all
+    /// together stay within `bytes_max`.
+    ///
+    /// # Errors
+    ///
+    /// As [`may_contain`].
+    pub(crate) fn load(
+        before: Self,
+        snapshot: &IndexSnapshot,
+        table: u8,
+        bytes_max: usize,
+    ) -> Result<Self, IndexError> {
+        let mut old = before.runs;
+        let mut filters = Self { runs: Vec::new(), complete: true };
+        let mut bytes = 0;
+        for run in snapshot.runs(table).iter() {
+            bytes += run.filter_pages as usize * PAGE_KEYS.div_ceil(LINE_KEYS) * LINE_BYTES;
+            if bytes > bytes_max || run.filter_pages == 0 {
+                filters.complete = false;
+                continue;
+            }
+            let pages = match old.iter().position(|(id, _)| *id == run.id) {
+                Some(at) => old.swap_remove(at).1,
+                None => std::iter::once(FENCES)
+                    .chain(0..run.filter_pages)
+                    .map(|page| stored(snapshot, run, page).map(Arc::new))
+                    .collect::<Result<_, _>>()?,
+            };
+            filters.runs.push((run.id, pages));
+        }
+        Ok(filters)
+    }
+
+    /// Whether no run of the table has a row with `key`; false proves nothing.
+    pub(crate) fn prove_absent(&self, key: ProbeKey) -> bool {
+        self.complete && self.runs.iter().all(|(_, pages)| !held(pages, key))
+    }
+}
+
+fn held(pages: &[Arc<Cached>], key: ProbeKey) -> bool {
+    let Some(Cached::Fences(fences)) = pages.first().map(|page| &**page) else { return true };
+    let at = fences.partition_point(|fence| *fence <= key);
+    if at == 0 {
+        return false;
+    }
+    // The fences are the first page, so the page of fence `at - 1` stands at `at`.
+    let Some(Cached::Page(lines)) = pages.get(at).map(|page| &**page) else { return true };
+    let (line, mask) = place(key, lines.len());
+    lines[line].iter().zip(mask).all(|(word, bit)| word & bit != 0)
+}
+
 fn cached(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Arc<Cached>, IndexError> {
     if let Some(found) = snapshot.filters().get((run.id, page)) {
         return Ok(found);
     }
+    let found = Arc::new(stored(snapshot, run, page)?);
+    snapshot.filters().insert((run.id, page), found.clone());
+    Ok(found)
+}
+
+fn stored(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Cached, IndexError> {
     let found = read(snapshot.filter_pages(), FILTERS, &page_key(run.id, page), |bytes| {
         let decoded =
             if page == FENCES { decode_fences(bytes, run.filter_pages) } else { decode_page(bytes) };
         decoded.map_err(|corrupt| IndexError::corrupt(FILTERS, corrupt))
     })?;
-    let found = Arc::new(found.ok_or_else(|| IndexError::damaged(FILTERS, "a page is missing"))?);
-    snapshot.filters().insert((run.id, page), found.clone());
-    Ok(found)
+    found.ok_or_else(|| IndexError::damaged(FILTERS, "a page is missing"))
 }
 
 fn decode_fences(bytes: &[u8], pages: u32) -> Result<Cached, Corrupt> {
@@ -294,7 +358,9 @@ mod tests {
 
     fn build(keys: &[ProbeKey]) -> (Vec<ProbeKey>, Vec<Box<[Line]>>) {
         let mut builder = FilterBuilder::default();
-        keys.iter().for_each(|key| builder.add(*key));
+        for key in keys {
+            builder.add(*key);
+        }
         builder.finish();
         let pages = builder.take_pages().into_iter().filter(|page| page.0 != FENCES);
         let pages = pages.map(|(_, bytes)| match decode_page(&bytes) {
@@ -326,7 +392,7 @@ mod tests {
 
     #[test]
     fn dense_keys_are_as_good_as_random_ones() {
-        let keys: Vec<ProbeKey> = (0..50_000).map(|number| (7 << 32 | number * 2, 0)).collect();
+        let keys: Vec<ProbeKey> = (0..50_000).map(|number| ((7 << 32) + number * 2, 0)).collect();
         let filter = build(&keys);
         assert!(keys.iter().all(|key| contains(&filter, *key)));
         let wrong = keys.iter().filter(|key| contains(&filter, (key.0 + 1, 0))).count();

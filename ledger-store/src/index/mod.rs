@@ -25,8 +25,9 @@ pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cursor::{Cursor, Direction as Way, merge_pieces, merged};
+pub(crate) use cursor::{Direction as Way, merge_pieces, merged};
 pub(crate) use file::{Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange};
+pub(crate) use filter::ResidentFilters;
 pub(crate) use merge::maintain;
 pub(crate) use row::{Row, piece_bytes, seal_piece};
 pub(crate) use rows::{

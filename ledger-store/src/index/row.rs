@@ -20,6 +20,10 @@ pub(crate) trait Row: Clone + Debug + Send + Sync + 'static {
     const TABLE: u8;
     /// The length of a key in bytes, at most [`KEY_BYTES_MAX`].
     const KEY_BYTES: usize;
+    /// Whether rows may make others void; see [`supersedes`](Self::supersedes).
+    const SUPERSEDES: bool = false;
+    /// Whether rows depend on those before them; see [`link`](Self::link).
+    const LINKED: bool = false;
     /// No key is less.
     const FIRST: Self::Key;
     /// No key is greater.
@@ -44,7 +48,8 @@ pub(crate) trait Row: Clone + Debug + Send + Sync + 'static {
 
     /// Computes what depends on the rows before it in the same source.
     ///
-    /// Called in order when a piece is sealed or merged and when a run is written.
+    /// Called in order when a piece is sealed or merged and when a run is
+    /// written, if the table is [`LINKED`](Self::LINKED).
     fn link(&mut self, _previous: Option<&Self>) {}
 
     /// The part of the key that the table's filters know; none: the table has no filters.
@@ -61,6 +66,8 @@ pub(crate) trait Row: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Whether this row, which follows `older` in key order, makes it void.
+    ///
+    /// Asked only of tables with [`SUPERSEDES`](Self::SUPERSEDES).
     fn supersedes(&self, _older: &Self) -> bool {
         false
     }
@@ -169,6 +176,9 @@ pub(crate) fn seal_piece<R: Row>(mut rows: Vec<R>) -> Arc<[R]> {
 
 /// Calls [`Row::link`] on each row, in order.
 pub(crate) fn link_all<R: Row>(rows: &mut [R]) {
+    if !R::LINKED {
+        return;
+    }
     for index in 0..rows.len() {
         let (before, rest) = rows.split_at_mut(index);
         if let Some(row) = rest.first_mut() {

@@ -13,7 +13,7 @@ use std::ops::{Bound, Range};
 
 use crate::codec::{Corrupt, Reader, put_varint};
 
-use super::block;
+use super::block::BlockBuilder;
 use super::file::{CHECKSUM_BYTES, FILTERS, IndexError, IndexWrite, checksum, storage};
 use super::filter::{FilterBuilder, page_key};
 use super::row::{KEY_BYTES_MAX, KeyBytes, Row, varint_u32};
@@ -126,8 +126,8 @@ pub(super) struct RunBuilder<R> {
     /// Closed blocks, and behind them the one that grows.
     buffer: Vec<u8>,
     closed: Vec<(BlockKey, Range<usize>)>,
-    /// Where the growing block starts, and its first key once it has a row.
-    start: usize,
+    block: BlockBuilder,
+    /// The growing block's first key, once it has a row.
     block_first: Option<KeyBytes>,
 }
 
@@ -145,7 +145,7 @@ impl<R: Row> RunBuilder<R> {
             filter: FilterBuilder::default(),
             buffer: Vec::with_capacity(FLUSH_BYTES + FLUSH_BYTES / 8),
             closed: Vec::new(),
-            start: 0,
+            block: BlockBuilder::new(0),
             block_first: None,
         }
     }
@@ -157,21 +157,24 @@ impl<R: Row> RunBuilder<R> {
     /// If it does not follow the row before: a defect of whoever sorted them.
     #[inline]
     pub(super) fn push(&mut self, row: R) {
-        match self.held.take() {
-            Some(held) => {
-                assert!(held.key() < row.key(), "rows of a run ascend by key");
-                if !row.supersedes(&held) {
-                    self.encode(held);
-                }
+        if !R::SUPERSEDES {
+            let last = self.previous.as_ref();
+            assert!(last.is_none_or(|last| last.key() < row.key()), "rows of a run ascend by key");
+            self.encode(row);
+            return;
+        }
+        if let Some(held) = self.held.take() {
+            assert!(held.key() < row.key(), "rows of a run ascend by key");
+            if !row.supersedes(&held) {
+                self.encode(held);
             }
-            None => assert!(self.rows == 0, "a run that is finished takes no rows"),
         }
         self.held = Some(row);
     }
 
     /// Bytes that wait to be written.
     pub(super) fn pending_bytes(&self) -> usize {
-        self.start + self.filter.pending_bytes()
+        self.block.start() + self.filter.pending_bytes()
     }
 
     #[inline]
@@ -184,42 +187,34 @@ impl<R: Row> RunBuilder<R> {
         if let Some(probe_key) = R::probe_key(&key) {
             self.filter.add(probe_key);
         }
-        let mark = self.buffer.len();
-        let block_first = match self.block_first {
-            Some(block_first) => {
-                row.encode(self.previous.as_ref(), &mut self.buffer);
-                if self.buffer.len() - self.start <= block::row_bytes_max::<R>() {
-                    block_first
-                } else {
-                    self.buffer.truncate(mark);
-                    let next = KeyBytes::of::<R>(&key);
-                    self.close_block(block_first, Some(&next));
-                    row.encode(None, &mut self.buffer);
-                    next
-                }
-            }
-            None => {
-                row.encode(None, &mut self.buffer);
-                KeyBytes::of::<R>(&key)
-            }
-        };
-        self.block_first = Some(block_first);
-        self.first.get_or_insert(block_first);
+        if !self.block.push(&row, self.previous.as_ref(), &mut self.buffer) {
+            let next = KeyBytes::of::<R>(&key);
+            self.close_block(Some(&next));
+            self.block.push(&row, None, &mut self.buffer);
+        }
+        if self.block_first.is_none() {
+            let first = KeyBytes::of::<R>(&key);
+            self.block_first = Some(first);
+            self.first.get_or_insert(first);
+        }
         self.rows += 1;
         self.previous = Some(row);
     }
 
-    fn close_block(&mut self, first: KeyBytes, next: Option<&KeyBytes>) {
-        block::close(&mut self.buffer, next);
+    /// Closes the growing block, if it has rows.
+    fn close_block(&mut self, next: Option<&KeyBytes>) {
+        let Some(first) = self.block_first.take() else {
+            return;
+        };
+        let start = self.block.start();
+        self.block.close(next, &mut self.buffer);
         let key = BlockKey::new(self.run, &first);
         let name = TABLES[usize::from(R::TABLE)];
-        let sum = checksum(name, key.as_slice(), &self.buffer[self.start..]);
+        let sum = checksum(name, key.as_slice(), &self.buffer[start..]);
         self.buffer.extend_from_slice(&sum);
-        let range = self.start..self.buffer.len();
-        self.bytes += range.len() as u64;
+        self.bytes += (self.buffer.len() - start) as u64;
         self.blocks += 1;
-        self.start = range.end;
-        self.closed.push((key, range));
+        self.closed.push((key, start..self.buffer.len()));
     }
 
     /// Ends the run. What is pending still has to be written. None if it has no rows.
@@ -227,9 +222,7 @@ impl<R: Row> RunBuilder<R> {
         if let Some(held) = self.held.take() {
             self.encode(held);
         }
-        if let Some(first) = self.block_first.take() {
-            self.close_block(first, None);
-        }
+        self.close_block(None);
         let filter_pages = self.filter.finish();
         let last = KeyBytes::of::<R>(&self.previous.as_ref()?.key());
         let (rows, bytes, blocks) = (self.rows, self.bytes, self.blocks);
@@ -250,8 +243,8 @@ impl<R: Row> RunBuilder<R> {
                 cursor.close().map_err(storage)
             })?;
             self.closed.clear();
-            self.buffer.drain(..self.start);
-            self.start = 0;
+            self.buffer.drain(..self.block.start());
+            self.block.move_to_front();
         }
         let pages = self.filter.take_pages();
         if !pages.is_empty() {

@@ -106,6 +106,7 @@ impl<R: Row> TableView<R> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
+    #[cfg(test)]
     pub(crate) fn last_at_or_before(&self, key: R::Key) -> Result<Option<R>, IndexError> {
         self.last_in(R::FIRST, key)
     }
@@ -115,6 +116,7 @@ impl<R: Row> TableView<R> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
+    #[cfg(test)]
     pub(crate) fn first_at_or_after(&self, key: R::Key) -> Result<Option<R>, IndexError> {
         self.first_in(key, R::LAST)
     }

@@ -34,9 +34,7 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
-pub(crate) use self::chunk::{
-    CHUNK_BYTES, Chunk, ChunkDraft, MAX_CHUNK_PAYLOAD_BYTES, Section, SectionBytes,
-};
+pub(crate) use self::chunk::{CHUNK_BYTES, Chunk, ChunkDraft, MAX_CHUNK_PAYLOAD_BYTES, Section};
 pub(crate) use self::error::JournalError;
 pub(crate) use self::identity::{Identity, Secret, StoreId};
 pub(crate) use self::memory::MemoryJournal;

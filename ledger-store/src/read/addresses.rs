@@ -53,7 +53,7 @@ impl<'s> AddressWalk<'s> {
             match direction {
                 Direction::Ascending if *key >= first => from = Bound::Excluded(key),
                 Direction::Descending if end.as_ref().is_none_or(|end| key < end) => {
-                    to = Bound::Excluded(key)
+                    to = Bound::Excluded(key);
                 }
                 Direction::Ascending | Direction::Descending => {}
             }

@@ -36,7 +36,7 @@ impl Flows {
     }
 
     /// Takes others away, which are among these.
-    fn take(&mut self, input: &Quantity, output: &Quantity, moves: u64) -> Result<(), Corrupt> {
+    pub(crate) fn take(&mut self, input: &Quantity, output: &Quantity, moves: u64) -> Result<(), Corrupt> {
         let shrunk = Corrupt { what: "sums of a holding that shrink" };
         self.input = self.input.minus(input).ok_or(shrunk)?;
         self.output = self.output.minus(output).ok_or(shrunk)?;

@@ -7,6 +7,7 @@ use crate::error::ReadError;
 
 /// Bounds of one read, so that no question can hold a thread for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "unit and qualifier stand last")]
 pub(crate) struct ReadLimits {
     /// Most rows that are looked at.
     pub(crate) rows_max: u64,

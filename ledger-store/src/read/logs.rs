@@ -8,6 +8,7 @@ use ledger_core::{
 };
 
 use super::accounts::conjuncts;
+use super::effective::Later;
 use super::page::PageBuilder;
 use super::plan::{dates_where, narrow_ids};
 use super::session::{Moment, Session};
@@ -78,11 +79,11 @@ impl Session {
         match (direction, beyond) {
             (_, None) => {}
             (Direction::Ascending, Some(beyond)) => match beyond.checked_add(1) {
-                Some(from) => span.from_at_least(from),
+                Some(from) => span.raise_from(from),
                 None => span = Span { from: 1, to: 0 },
             },
             (Direction::Descending, Some(beyond)) => match beyond.checked_sub(1) {
-                Some(to) => span.to_at_most(to),
+                Some(to) => span.lower_to(to),
                 None => span = Span { from: 1, to: 0 },
             },
         }
@@ -102,6 +103,8 @@ impl Session {
                 let position = subject.row.position;
                 let entry = subject.into_entry()?;
                 let reverted = self.reverted_by(&entry, position)?;
+                let mut entry = entry;
+                self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
                 page.push(LogView { entry, hash: None, reverted });
             }
         }
@@ -120,8 +123,8 @@ impl Session {
             Condition::Id { comparison, value } => narrow_ids(&mut ids, *comparison, value),
             Condition::Date { field: DateField::Date, comparison, value } => {
                 let allowed = dates_where(*comparison, *value);
-                dates.from_at_least(allowed.from);
-                dates.to_at_most(allowed.to);
+                dates.raise_from(allowed.from);
+                dates.lower_to(allowed.to);
             }
             _ => {}
         });
@@ -129,11 +132,11 @@ impl Session {
             return Ok(Span { from: 1, to: 0 });
         }
         if let Some(before) = dates.from.checked_sub(1) {
-            ids.from_at_least(self.first_log_after(Timestamp::from_micros(before))?);
+            ids.raise_from(self.first_log_after(Timestamp::from_micros(before))?);
         }
         if dates.to < i64::MAX {
             match self.log_at(Timestamp::from_micros(dates.to))? {
-                Some(last) => ids.to_at_most(last.log),
+                Some(last) => ids.lower_to(last.log),
                 None => return Ok(Span { from: 1, to: 0 }),
             }
         }

@@ -12,6 +12,7 @@
 mod account;
 mod accounts;
 mod addresses;
+mod effective;
 mod flows;
 mod hash;
 mod limits;
@@ -27,5 +28,7 @@ mod transaction;
 mod transactions;
 mod volumes;
 
+pub(crate) use effective::Later;
 pub(crate) use reader::{LedgerReader, idempotency_of, reference_of};
+pub(crate) use session::Session;
 pub use snapshot::{LedgerView, Snapshot};

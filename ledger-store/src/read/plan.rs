@@ -81,8 +81,8 @@ pub(crate) fn narrow_ids(span: &mut Span<u64>, comparison: Comparison, value: &B
         (Comparison::Greater | Comparison::GreaterOrEqual, None) if value.is_negative() => (0, u64::MAX),
         _ => (1, 0),
     };
-    span.from_at_least(from);
-    span.to_at_most(to);
+    span.raise_from(from);
+    span.lower_to(to);
 }
 
 /// The dates that compare so with one.
@@ -113,13 +113,13 @@ impl Session {
             Condition::Id { comparison, value } => narrow_ids(&mut ids, *comparison, value),
             Condition::Date { field: DateField::Timestamp, comparison, value } => {
                 let allowed = dates_where(*comparison, *value);
-                dates.from_at_least(allowed.from);
-                dates.to_at_most(allowed.to);
+                dates.raise_from(allowed.from);
+                dates.lower_to(allowed.to);
             }
             Condition::Date { field: DateField::InsertedAt, comparison, value } => {
                 let allowed = dates_where(*comparison, *value);
-                recorded.from_at_least(allowed.from);
-                recorded.to_at_most(allowed.to);
+                recorded.raise_from(allowed.from);
+                recorded.lower_to(allowed.to);
             }
             _ => {}
         });
@@ -127,13 +127,13 @@ impl Session {
             ids = Span { from: 1, to: 0 };
         } else {
             if let Some(before) = recorded.from.checked_sub(1) {
-                ids.from_at_least(self.first_transaction_after(Timestamp::from_micros(before))?);
+                ids.raise_from(self.first_transaction_after(Timestamp::from_micros(before))?);
             }
             if recorded.to < i64::MAX {
                 let last =
                     self.transaction_at(Timestamp::from_micros(recorded.to))?.map(|row| row.transaction);
                 match last {
-                    Some(last) => ids.to_at_most(last),
+                    Some(last) => ids.lower_to(last),
                     None => ids = Span { from: 1, to: 0 },
                 }
             }
@@ -348,10 +348,10 @@ impl Session {
     /// The ids of transactions that are dated in a span unless they are displaced.
     fn recorded_as_dated(&self, mut ids: Span<u64>, span: Span<(i64, u64)>) -> Result<Span<u64>, ReadError> {
         if let Some(before) = span.from.0.checked_sub(1) {
-            ids.from_at_least(self.first_transaction_after(Timestamp::from_micros(before))?);
+            ids.raise_from(self.first_transaction_after(Timestamp::from_micros(before))?);
         }
         match self.transaction_at(Timestamp::from_micros(span.to.0))? {
-            Some(last) => ids.to_at_most(last.transaction),
+            Some(last) => ids.lower_to(last.transaction),
             None => ids = Span { from: 1, to: 0 },
         }
         Ok(ids)

@@ -77,16 +77,15 @@ impl LedgerReader {
             return Ok(address.clone());
         }
         let made = self.view.pieces.iter().rev().find_map(|piece| piece.piece.account(self.ledger, account));
-        let text = match made {
-            Some(made) => Some(made.address.clone()),
-            None => {
-                let key = page_key(self.ledger, account);
-                let found = self
-                    .view
-                    .index
-                    .read(tables::ACCOUNTS, &key, |page| Ok(AccountPage::find_address(page, account)))?;
-                found.transpose()?.flatten()
-            }
+        let text = if let Some(made) = made {
+            Some(made.address.clone())
+        } else {
+            let key = page_key(self.ledger, account);
+            let found = self
+                .view
+                .index
+                .read(tables::ACCOUNTS, &key, |page| Ok(AccountPage::find_address(page, account)))?;
+            found.transpose()?.flatten()
         };
         let address = parse_address(&text.ok_or_else(|| missing("an account"))?)?;
         let mut addresses = self.addresses.borrow_mut();
@@ -112,13 +111,12 @@ impl LedgerReader {
     ) -> Result<T, ReadError> {
         let holds = |chunk: &Chunk| chunk.first() <= position && position < chunk.next();
         let kept = self.chunk.borrow().as_ref().filter(|chunk| holds(chunk)).cloned();
-        let chunk = match kept {
-            Some(chunk) => chunk,
-            None => {
-                let chunk = self.journal.read(position)?.ok_or_else(|| missing("an entry"))?;
-                *self.chunk.borrow_mut() = Some(chunk.clone());
-                chunk
-            }
+        let chunk = if let Some(chunk) = kept {
+            chunk
+        } else {
+            let chunk = self.journal.read(position)?.ok_or_else(|| missing("an entry"))?;
+            *self.chunk.borrow_mut() = Some(chunk.clone());
+            chunk
         };
         let record = find_in_chunk(&chunk, position)?.ok_or_else(|| missing("an entry"))?;
         then(&record)
@@ -157,20 +155,16 @@ impl LedgerReader {
                     Some(volumes) => Some(self.holding_volumes(record, volumes.iter())?),
                     None => None,
                 };
-                match record.reverts {
-                    Some(reverted) => LogPayload::RevertedTransaction {
-                        reverted: TransactionId::new(reverted),
-                        transaction,
-                        effective_volumes,
-                    },
-                    None => {
-                        let mut account_metadata = Vec::with_capacity(record.account_metadata.len());
-                        for (account, metadata) in &record.account_metadata {
-                            account_metadata
-                                .push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
-                        }
-                        LogPayload::NewTransaction { transaction, account_metadata, effective_volumes }
+                if let Some(reverted) = record.reverts {
+                    let reverted = TransactionId::new(reverted);
+                    LogPayload::RevertedTransaction { reverted, transaction, effective_volumes }
+                } else {
+                    let mut account_metadata = Vec::with_capacity(record.account_metadata.len());
+                    for (account, metadata) in &record.account_metadata {
+                        account_metadata
+                            .push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
                     }
+                    LogPayload::NewTransaction { transaction, account_metadata, effective_volumes }
                 }
             }
             Event::SetMetadata { target, metadata } => {

@@ -247,12 +247,12 @@ impl FilterSubject for LedgerInfo {
     }
 
     fn feature(&self, name: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
-        Ok(feature(&self.features, name).map(Cow::Borrowed))
+        Ok(feature(self.features, name).map(Cow::Borrowed))
     }
 }
 
 /// The value of a feature, both as the API spells them.
-fn feature(features: &Features, name: &str) -> Option<&'static str> {
+fn feature(features: Features, name: &str) -> Option<&'static str> {
     let switch = |switch, on, off| Some(if switch == Switch::On { on } else { off });
     match name {
         "HASH_LOGS" => Some(match features.hash_logs {

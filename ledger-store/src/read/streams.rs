@@ -30,12 +30,12 @@ pub(crate) struct Span<K> {
 
 impl<K: Ord + Copy> Span<K> {
     /// Narrows it from below.
-    pub(crate) fn from_at_least(&mut self, from: K) {
+    pub(crate) fn raise_from(&mut self, from: K) {
         self.from = self.from.max(from);
     }
 
     /// Narrows it from above.
-    pub(crate) fn to_at_most(&mut self, to: K) {
+    pub(crate) fn lower_to(&mut self, to: K) {
         self.to = self.to.min(to);
     }
 

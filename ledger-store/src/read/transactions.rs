@@ -122,8 +122,11 @@ impl Session {
     }
 }
 
+/// A date and an id.
+type Place = (i64, u64);
+
 /// The places right before and right after a transaction in the order of effective dates.
-fn neighbours(key: &TransactionKey) -> (Option<(i64, u64)>, Option<(i64, u64)>) {
+fn neighbours(key: &TransactionKey) -> (Option<Place>, Option<Place>) {
     let (date, id) = (key.timestamp.as_micros(), key.id.get());
     let before = match id.checked_sub(1) {
         Some(id) => Some((date, id)),
@@ -145,8 +148,8 @@ fn narrow_beyond<K: Ord + Copy>(
 ) -> bool {
     let Some(beyond) = beyond else { return true };
     match (direction, neighbours(beyond)) {
-        (Direction::Ascending, (_, Some(after))) => span.from_at_least(after),
-        (Direction::Descending, (Some(before), _)) => span.to_at_most(before),
+        (Direction::Ascending, (_, Some(after))) => span.raise_from(after),
+        (Direction::Descending, (Some(before), _)) => span.lower_to(before),
         (Direction::Ascending, (_, None)) | (Direction::Descending, (None, _)) => return false,
     }
     true

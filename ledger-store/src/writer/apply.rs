@@ -23,6 +23,7 @@ use crate::index::{
     VersionRow,
 };
 use crate::projection::{NewAccount, NewHolding, PieceBuilder, StoredDocument};
+use crate::verify::ViolationCode;
 use crate::view::Counters;
 
 /// What is known of what an entry names.
@@ -53,7 +54,9 @@ impl State {
         hints: &Hints,
         rows: &mut PieceBuilder,
     ) -> Result<(), ReadError> {
-        assert_eq!(record.position, self.next, "entries are applied in order");
+        if record.position != self.next {
+            return Err(Corrupt { what: "entries are not in order" }.into());
+        }
         self.next = self.next.next();
         match &record.body {
             Body::Log(log) => self.apply_log(record.position.get(), log, hints, rows),
@@ -68,6 +71,9 @@ impl State {
     ) -> Result<(), ReadError> {
         if let (LEDGERS, Some(value)) = (document.collection, document.value) {
             let (info, section) = decode_ledger(document.key, value)?;
+            if info.id == 0 || info.id as usize > self.ledgers.len() + 1 {
+                return Err(Corrupt { what: "number of a ledger" }.into());
+            }
             let first = info.first_id.get();
             self.put_ledger(info, section, || Counters {
                 next_log: first,
@@ -96,10 +102,13 @@ impl State {
         rows: &mut PieceBuilder,
     ) -> Result<(), ReadError> {
         let ledger = log.ledger;
-        if self.ledgers.len() < ledger as usize {
+        if ledger == 0 || self.ledgers.len() < ledger as usize {
             return Err(Corrupt { what: "entry of a ledger that was not created" }.into());
         }
         let counters = self.ledger(ledger).counters();
+        if log.log < counters.next_log || log.log == u64::MAX {
+            return Err(Corrupt { what: "log id that does not ascend" }.into());
+        }
         counters.next_log = log.log + 1;
         counters.last_date = counters.last_date.max(log.date);
         let date = counters.last_date;
@@ -127,8 +136,7 @@ impl State {
             Event::DeleteMetadata { target: TargetRecord::Account(account), key } => {
                 let key = self.take_key(ledger, key)?;
                 // A removal is no use of the account: an account whose first use lies ahead keeps that date.
-                let place =
-                    self.touch(log, account, hints.located.first(), AFTER_ALL, &mut touched, rows)?;
+                let place = self.touch(log, account, hints.located.first(), AFTER_ALL, &mut touched, rows)?;
                 self.delete_account_key(place, log.date, &key, &mut touched, (position, rows))?;
             }
             Event::SetMetadata { target: TargetRecord::Transaction(id), metadata } => {
@@ -168,6 +176,9 @@ impl State {
         rows: &mut PieceBuilder,
     ) -> Result<(), ReadError> {
         let (ledger, id) = (log.ledger, transaction.id);
+        if id == u64::MAX {
+            return Err(Corrupt { what: "transaction id" }.into());
+        }
         let counters = self.ledger(ledger).counters();
         counters.next_transaction = counters.next_transaction.max(id + 1);
         counters.transactions += 1;
@@ -195,7 +206,10 @@ impl State {
             let flush = self.flush;
             if holding.is_new {
                 let counters = self.ledger(ledger).counters();
-                counters.holdings = counters.holdings.max(holding.holding + 1);
+                if holding.holding != counters.holdings {
+                    return Err(Corrupt { what: "number of a new holding" }.into());
+                }
+                counters.holdings += 1;
                 rows.holdings.push(NewHolding {
                     ledger,
                     holding: holding.holding,
@@ -210,13 +224,19 @@ impl State {
                     displaced: None,
                 };
                 let account = self.accounts.change(place, flush);
-                let at = account.holdings.partition_point(|have| have.asset < asset);
-                account.holdings.insert(at, new);
+                match account.holdings.binary_search_by_key(&asset, |have| have.asset) {
+                    Err(at) => account.holdings.insert(at, new),
+                    Ok(_) => return Err(Corrupt { what: "holding that was made before" }.into()),
+                }
             }
             let account = self.accounts.change(place, flush);
             let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
             let state =
                 &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
+            if state.holding != holding.holding {
+                return Err(Corrupt { what: "number of a holding" }.into());
+            }
+            let before = self.audit.is_some().then(|| state.volumes.clone());
             let (mut is_source, mut is_destination) = (false, false);
             for posting in &transaction.moves {
                 is_source |= posting.source as usize == at;
@@ -252,6 +272,11 @@ impl State {
                 is_source,
                 is_destination,
             });
+            if let Some(before) = before
+                && let Some(wrong) = wrong_volumes(before, transaction, at)
+            {
+                self.report(ViolationCode::VolumeMismatch, ledger, position, wrong);
+            }
         }
         if !transaction.metadata.is_empty() {
             let space = subject_space(ledger, Subject::Transaction);
@@ -269,9 +294,14 @@ impl State {
             self.merge_account_metadata(place, log.date, &metadata, touched, (position, rows))?;
         }
         if let Some(reverted) = transaction.reverts {
+            let mut before = None;
             self.change_transaction((ledger, reverted), (position, log.date), hints, rows, |document| {
-                document.reverted = Some((id, log.date));
+                before = document.reverted.replace((id, log.date));
             })?;
+            if let Some((by, _)) = before {
+                let detail = format!("transaction {reverted} was reverted by {by} already");
+                self.report(ViolationCode::RevertRule, ledger, position, detail);
+            }
         }
         Ok(())
     }
@@ -310,7 +340,10 @@ impl State {
             return Ok(place);
         };
         let counters = self.ledger(ledger).counters();
-        counters.accounts = counters.accounts.max(account.account + 1);
+        if account.account != counters.accounts {
+            return Err(Corrupt { what: "number of a new account" }.into());
+        }
+        counters.accounts += 1;
         let hash = hint.map_or_else(|| self.accounts.hash(ledger, address), |hint| hint.hash);
         let space = key_space(ledger, KeyKind::Address);
         let fingerprint = self.fingerprints.of(space, address);
@@ -539,6 +572,26 @@ impl State {
         }
         Ok(metadata)
     }
+}
+
+/// What is wrong with the volumes that a transaction gives its holding at this place.
+fn wrong_volumes(before: Volumes, transaction: &TransactionRecord<'_>, at: usize) -> Option<String> {
+    let mut expected = before;
+    for posting in &transaction.moves {
+        if posting.source as usize == at {
+            expected.output += &posting.amount;
+        }
+        if posting.destination as usize == at {
+            expected.input += &posting.amount;
+        }
+    }
+    let found = &transaction.holdings[at].after;
+    (expected != *found).then(|| {
+        format!(
+            "transaction {} leaves a holding at input {} output {}, not {} {}",
+            transaction.id, expected.input, expected.output, found.input, found.output
+        )
+    })
 }
 
 fn mark(touched: &mut SmallVec<[Touched; 4]>, place: Place) {

@@ -2,9 +2,9 @@
 
 use compact_str::CompactString;
 use ledger_core::{
-    AccountAddress, Asset, Command, Decision, Facts, HoldingVolumes, KnownTransaction, LogEntry, LogId,
-    LogPayload, Metadata, MetadataValue, NewTransaction, Postings, Rejection, Slots, Target, Timestamp,
-    Transaction, TransactionId, Volumes, decide, needs,
+    AccountAddress, Amount, Asset, Command, Decision, Facts, HoldingVolumes, KnownTransaction, LogEntry,
+    LogId, LogPayload, Metadata, MetadataValue, Movement, NewTransaction, Posting, Postings, Rejection,
+    SlotList, Slots, Target, Timestamp, Transaction, TransactionId, Volumes, decide, needs,
 };
 use smallvec::SmallVec;
 
@@ -17,8 +17,11 @@ use crate::entry::{
 };
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
-use crate::journal::{Position, SectionId};
+use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 use crate::submission::{Detail, Receipt, Request};
+
+/// The numbers of the assets of a command's holdings; `None` for one that is new to the ledger.
+type AssetNumbers = SmallVec<[Option<u32>; 4]>;
 
 /// What became of a command before its batch is on disk.
 #[derive(Debug)]
@@ -93,6 +96,9 @@ impl State {
         let new_assets = assets.iter().filter(|asset| asset.is_none()).count();
         if new_assets > 0 && self.ledger(ledger).head.assets.len() + new_assets > crate::names::NAMES_MAX {
             return Ok(Decided::Refused(Rejection::TooManyAssets));
+        }
+        if is_too_large(&command, &facts) {
+            return Ok(Decided::Refused(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }));
         }
         if let Command::CreateTransaction(create) = &command {
             if let Some(reference) = &create.reference {
@@ -234,7 +240,7 @@ impl State {
         command: &Command,
         facts: &mut Facts,
         hints: &mut Hints,
-    ) -> Result<(ledger_core::SlotList, SmallVec<[Option<u32>; 4]>), ReadError> {
+    ) -> Result<(SlotList, AssetNumbers), ReadError> {
         let needs = needs(command, facts.transaction.as_ref());
         let mut assets = SmallVec::with_capacity(needs.holdings.len());
         let mut volumes = SmallVec::with_capacity(needs.holdings.len());
@@ -441,6 +447,47 @@ impl<'a> Numbers<'a> {
             effective: None,
         }
     }
+}
+
+/// What an entry may take: a chunk, less its head and the entry's own.
+const ENTRY_BYTES_MAX: usize = MAX_CHUNK_PAYLOAD_BYTES - 64 * 1_024;
+
+/// Whether a command's entry might not fit a chunk, by a bound from above.
+fn is_too_large(command: &Command, facts: &Facts) -> bool {
+    /// More than every number of a posting or a holding takes, but for amounts.
+    const NUMBERS: usize = 64;
+    let held =
+        facts.volumes.iter().map(|held| amount_bytes(&held.input) + amount_bytes(&held.output) + NUMBERS);
+    let posted = |posting: &Posting| {
+        let names = posting.source.as_str().len() + posting.destination.as_str().len();
+        // An amount stands in the posting and can make each of its ends' totals as long.
+        names + posting.asset.as_str().len() + 3 * amount_bytes(&posting.amount) + NUMBERS
+    };
+    let bytes = match command {
+        Command::CreateTransaction(create) => {
+            let postings: usize = match &create.movement {
+                Movement::Postings(postings) => postings.iter().map(posted).sum(),
+                Movement::Script(_) => 0,
+            };
+            let metadata = create.account_metadata.iter().map(|(account, metadata)| {
+                account.as_str().len() + metadata.text_bytes() + metadata.len() * NUMBERS + NUMBERS
+            });
+            postings
+                + metadata.sum::<usize>()
+                + create.metadata.text_bytes()
+                + create.metadata.len() * NUMBERS
+        }
+        Command::RevertTransaction(_) => {
+            facts.transaction.iter().flat_map(|original| &original.postings).map(posted).sum()
+        }
+        Command::SetMetadata { .. } | Command::DeleteMetadata { .. } => 0,
+    };
+    bytes + held.sum::<usize>() > ENTRY_BYTES_MAX
+}
+
+fn amount_bytes(amount: &Amount) -> usize {
+    // 19 digits take 10 bytes; larger ones are rare enough to be measured.
+    if amount.to_u64().is_some() { 10 } else { amount.to_le_bytes().len() * 8 / 7 + 1 }
 }
 
 /// The account and asset of each slot of a transaction.

@@ -17,11 +17,13 @@ use super::recent::{Recent, RecentKeys};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
-use crate::index::{IndexSnapshot, KeyRow, TableView, VersionRow};
+use crate::index::{IndexSnapshot, KeyRow, ResidentFilters, Row, TableView, VersionRow};
 use crate::journal::Position;
 use crate::lookup::{self, missing};
+use crate::options::Shares;
 use crate::projection::StoredAccount;
 use crate::query::LedgerInfo;
+use crate::verify::{Violation, ViolationCode};
 use crate::view::{Counters, Directory, LedgerHead};
 
 /// A ledger as the writer knows it.
@@ -87,8 +89,12 @@ pub(crate) struct State {
     /// The flush that will hold what is written now.
     pub(crate) flush: u64,
     index: StoredState,
+    filter_bytes_max: usize,
     /// Where accounts are by number; only while entries are replayed.
     by_number: Option<HashMap<(u32, u32), Place, RandomState>>,
+    /// What is wrong with the entries applied so far; only while entries are replayed, since what was just
+    /// decided is right by construction.
+    pub(crate) audit: Option<Vec<Violation>>,
     pub(crate) undo: Option<Undo>,
 }
 
@@ -98,13 +104,21 @@ struct StoredState {
     flushed: u64,
     keys: TableView<KeyRow>,
     versions: TableView<VersionRow>,
+    /// Of the runs of keys: nearly every reference, key and new address is proved new by them.
+    filters: ResidentFilters,
 }
 
 impl StoredState {
-    fn new(snapshot: IndexSnapshot, flushed: u64) -> Self {
+    fn new(
+        snapshot: IndexSnapshot,
+        flushed: u64,
+        filters: ResidentFilters,
+        filter_bytes_max: usize,
+    ) -> Result<Self, ReadError> {
         let keys = TableView::new(Vec::new(), snapshot.clone());
         let versions = TableView::new(Vec::new(), snapshot.clone());
-        Self { snapshot, flushed, keys, versions }
+        let filters = ResidentFilters::load(filters, &snapshot, KeyRow::TABLE, filter_bytes_max)?;
+        Ok(Self { snapshot, flushed, keys, versions, filters })
     }
 }
 
@@ -121,32 +135,39 @@ impl State {
         flushed: u64,
         fingerprints: Fingerprints,
         next: Position,
-        account_bytes_max: usize,
-    ) -> Self {
+        shares: Shares,
+    ) -> Result<Self, ReadError> {
         let flush = flushed + 1;
-        Self {
+        let index = StoredState::new(index, flushed, ResidentFilters::default(), shares.filters)?;
+        Ok(Self {
             ledgers: Vec::new(),
             directory: Directory::default(),
             buckets: BTreeMap::new(),
-            accounts: AccountTable::new(account_bytes_max),
+            accounts: AccountTable::new(shares.accounts),
             keys: Recent::new(flush),
             documents: Recent::new(flush),
             fingerprints,
             next,
             flush,
-            index: StoredState::new(index, flushed),
+            index,
+            filter_bytes_max: shares.filters,
             by_number: None,
+            audit: None,
             undo: None,
-        }
+        })
     }
 
     /// Reads from an index that holds everything up to flush `flushed`, and may forget what that holds.
-    pub(crate) fn adopt(&mut self, index: &IndexSnapshot, flushed: u64) {
-        if flushed > self.index.flushed {
-            self.keys.release(flushed);
-            self.documents.release(flushed);
-        }
-        self.index = StoredState::new(index.clone(), flushed);
+    ///
+    /// # Errors
+    ///
+    /// If its filters cannot be read; then everything is as it was.
+    pub(crate) fn adopt(&mut self, index: &IndexSnapshot, flushed: u64) -> Result<(), ReadError> {
+        let filters = std::mem::take(&mut self.index.filters);
+        self.index = StoredState::new(index.clone(), flushed, filters, self.filter_bytes_max)?;
+        self.keys.release(flushed);
+        self.documents.release(flushed);
+        Ok(())
     }
 
     /// The last flush that the index read here holds.
@@ -166,11 +187,22 @@ impl State {
     /// Entries are replayed from now on: accounts are found by number.
     pub(crate) fn begin_replay(&mut self) {
         self.by_number = Some(HashMap::with_hasher(RandomState::default()));
+        self.audit.get_or_insert_default();
     }
 
     /// Replaying is over.
     pub(crate) fn end_replay(&mut self) {
         self.by_number = None;
+        self.audit = None;
+    }
+
+    /// Notes that a replayed entry breaks a rule.
+    pub(crate) fn report(&mut self, code: ViolationCode, ledger: u32, position: u64, detail: String) {
+        let name =
+            self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| ledger.head.info.name.clone());
+        if let Some(audit) = &mut self.audit {
+            audit.push(Violation { code, ledger: name, position: Some(position), detail });
+        }
     }
 
     /// Makes room, between submissions.
@@ -265,6 +297,10 @@ impl State {
             return Ok(Located { hash, place: Some(place) });
         }
         let index = &self.index;
+        let space = key_space(ledger, KeyKind::Address);
+        if index.filters.prove_absent((space, self.fingerprints.of(space, address))) {
+            return Ok(Located { hash, place: None });
+        }
         let found = lookup::find_account(&index.snapshot, &index.keys, &self.fingerprints, ledger, address)?;
         let place = match found {
             Some((account, stored)) => Some(self.load(hash, ledger, account, stored)?),
@@ -349,7 +385,11 @@ impl State {
     /// Values of the key table under a text that the index holds, by fingerprint only.
     pub(crate) fn stored_keys(&self, ledger: u32, kind: KeyKind, text: &str) -> Result<Vec<u64>, ReadError> {
         let space = key_space(ledger, kind);
-        Ok(self.index.keys.probe(space, self.fingerprints.of(space, text))?)
+        let fingerprint = self.fingerprints.of(space, text);
+        if self.index.filters.prove_absent((space, fingerprint)) {
+            return Ok(Vec::new());
+        }
+        Ok(self.index.keys.probe(space, fingerprint)?)
     }
 
     /// What happened to a transaction after it was recorded.

@@ -75,6 +75,7 @@ impl Row for DisplacedRow {
     type Key = (u64, i64, u64);
     const TABLE: u8 = 1;
     const KEY_BYTES: usize = 24;
+    const LINKED: bool = true;
     const FIRST: Self::Key = (0, i64::MIN, 0);
     const LAST: Self::Key = (u64::MAX, i64::MAX, u64::MAX);
 

@@ -75,9 +75,43 @@ fn after_move(before: Option<&DisplacedSums>, input: &Quantity, output: &Quantit
 
 impl HistoryRow {
     fn side_flags(&self) -> u8 {
-        u8::from(self.is_source) * SOURCE
-            | u8::from(self.is_destination) * DESTINATION
-            | u8::from(self.is_displaced) * DISPLACED
+        (u8::from(self.is_source) * SOURCE)
+            | (u8::from(self.is_destination) * DESTINATION)
+            | (u8::from(self.is_displaced) * DISPLACED)
+    }
+
+    /// Appends the row in the usual case, of a holding's next row with sums
+    /// of up to 64 bits and nothing displaced; false, and without effect, in any other.
+    #[inline]
+    fn encode_plain(&self, before: &Self, out: &mut Vec<u8>) -> bool {
+        let sums = (self.input.as_u64(), before.input.as_u64(), self.output.as_u64(), before.output.as_u64());
+        let (Some(input), Some(input_before), Some(output), Some(output_before)) = sums else {
+            return false;
+        };
+        let follows = before.holding == self.holding
+            && before.transaction <= self.transaction
+            && before.ordinal.checked_add(1) == Some(self.ordinal)
+            && input_before <= input
+            && output_before <= output
+            && self.displaced.is_none();
+        if !follows {
+            return false;
+        }
+        let (input, output) = (input - input_before, output - output_before);
+        let moves = (u8::from(input != 0) * INPUT) | (u8::from(output != 0) * OUTPUT);
+        out.push(FOLLOWS | self.side_flags() | moves | SUMS_NONE << SUMS_SHIFT);
+        put_varint(out, self.transaction - before.transaction);
+        // Nearly always one of the two is zero; which one is not to be predicted.
+        if input == 0 || output == 0 {
+            let moved = input | output;
+            if moved != 0 {
+                Quantity::from(moved).put(out);
+            }
+        } else {
+            Quantity::from(input).put(out);
+            Quantity::from(output).put(out);
+        }
+        true
     }
 
     /// The move since `before`, if this row can be written as a difference to it.
@@ -108,7 +142,13 @@ impl Row for HistoryRow {
         put_key_parts(out, &[key.0, key.1]);
     }
 
+    #[inline]
     fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+        if let Some(before) = previous
+            && self.encode_plain(before, out)
+        {
+            return;
+        }
         let place = out.len();
         out.push(0);
         let mut flags = self.side_flags();
@@ -177,8 +217,13 @@ impl Row for HistoryRow {
             let holding = reader.varint()?.wrapping_add(previous.map_or(0, |before| before.holding));
             (holding, reader.varint()?, varint_u32(reader)?)
         };
-        let moved_input = if flags & INPUT == 0 { Quantity::ZERO } else { Quantity::read(reader)? };
-        let moved_output = if flags & OUTPUT == 0 { Quantity::ZERO } else { Quantity::read(reader)? };
+        let one = if flags & (INPUT | OUTPUT) == 0 { Quantity::ZERO } else { Quantity::read(reader)? };
+        let (moved_input, moved_output) = match flags & (INPUT | OUTPUT) {
+            OUTPUT => (Quantity::ZERO, one),
+            INPUT => (one, Quantity::ZERO),
+            0 => (Quantity::ZERO, Quantity::ZERO),
+            _ => (one, Quantity::read(reader)?),
+        };
         let displaced = match flags >> SUMS_SHIFT & 3 {
             SUMS_NONE => None,
             SUMS_SAME => {

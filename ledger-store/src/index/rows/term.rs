@@ -35,6 +35,7 @@ impl Row for TermRow {
     type Key = (u64, u64, u64, u64);
     const TABLE: u8 = 3;
     const KEY_BYTES: usize = 32;
+    const SUPERSEDES: bool = true;
     const FIRST: Self::Key = (0, 0, 0, 0);
     const LAST: Self::Key = (u64::MAX, u64::MAX, u64::MAX, u64::MAX);
 

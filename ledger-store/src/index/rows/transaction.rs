@@ -94,6 +94,7 @@ mod tests {
                     position: dice.below(1 << 40),
                     log: dice.any(),
                     timestamp: dice.any().cast_signed(),
+                    date: dice.any().cast_signed(),
                 })
                 .collect();
             rows.sort_by_key(Row::key);

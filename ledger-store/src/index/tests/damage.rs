@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use crate::index::cursor::Direction;
 use crate::index::file::{Commit, IndexError, IndexFile, checksum, verified};
-use crate::index::row::Row;
+use crate::index::row::{KeyBytes, Row};
 use crate::index::rows::tests::Dice;
 use crate::index::rows::{HistoryRow, KeyRow, TABLES};
 use crate::index::runs::write_run;
@@ -54,6 +54,56 @@ fn bytes_cannot_move_between_table_key_and_value() {
     assert_ne!(checksum("ab", b"c", b"d"), checksum("a", b"bc", b"d"));
     assert_ne!(checksum("a", b"bc", b"d"), checksum("a", b"c", b"bd"));
     assert_ne!(checksum("a", b"c", b"db"), checksum("a", b"bc", b"d"));
+}
+
+#[test]
+fn a_block_that_is_missing_is_noticed_wherever_it_was() {
+    let all = rows::<HistoryRow>(6_000);
+    let stored_keys = |file: &IndexFile| -> Vec<Vec<u8>> {
+        let snapshot = file.snapshot().unwrap();
+        let entries = redb::ReadableTable::iter(snapshot.blocks(HistoryRow::TABLE)).unwrap();
+        entries.map(|entry| entry.unwrap().0.value().to_vec()).collect()
+    };
+    let mut missing = 0;
+    loop {
+        let file = Disk::default().create();
+        let mut write = file.begin_write(Commit::Visible).unwrap();
+        write_run(&mut write, all.clone()).unwrap().unwrap();
+        write.commit().unwrap();
+        let keys = stored_keys(&file);
+        assert!(keys.len() > 3);
+        let Some(key) = keys.get(missing) else {
+            break;
+        };
+        let write = file.begin_write(Commit::Visible).unwrap();
+        write.raw_table(TABLES[0]).unwrap().remove(key.as_slice()).unwrap().unwrap();
+        write.commit().unwrap();
+        // The places of the first row that is missing, and of the first one that is not.
+        let place = |key: &Vec<u8>| {
+            let begins = |row: &HistoryRow| KeyBytes::of::<HistoryRow>(&row.key()).as_slice() == &key[8..];
+            all.iter().position(begins).unwrap()
+        };
+        let (start, end) = (place(key), keys.get(missing + 1).map_or(all.len(), place));
+        let view = TableView::<HistoryRow>::new(Vec::new(), file.snapshot().unwrap());
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let cursor = view.cursor(HistoryRow::FIRST, HistoryRow::LAST, direction);
+            let told: Vec<_> = cursor.collect();
+            let before_gap = if direction == Direction::Ascending { start } else { all.len() - end };
+            let (error, rows) = told.split_last().unwrap();
+            assert!(error.is_err(), "block {missing} {direction:?}: no error");
+            assert!(
+                rows.len() <= before_gap && rows.iter().all(Result::is_ok),
+                "block {missing} {direction:?}"
+            );
+        }
+        for (place, row) in all.iter().enumerate().step_by(17) {
+            let is_missing = (start..end).contains(&place);
+            assert_eq!(view.get(row.key()).is_err(), is_missing, "block {missing}, row {place}");
+            assert_eq!(view.last_at_or_before(row.key()).is_err(), is_missing);
+            assert_eq!(view.first_at_or_after(row.key()).is_err(), is_missing);
+        }
+        missing += 1;
+    }
 }
 
 /// Everything in the index, read in every way.

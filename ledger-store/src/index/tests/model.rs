@@ -76,10 +76,7 @@ impl<R: Sample> Bench<R> {
         let mut write = self.file().begin_write(commit).unwrap();
         let rows = merge_pieces(&frozen);
         let run = write_run(&mut write, rows.iter().cloned()).unwrap();
-        assert_eq!(
-            run.is_some(),
-            !rows.is_empty() && rows.iter().any(|row| !row.is_removal()) || run.is_some()
-        );
+        assert!(run.is_some() || rows.iter().all(Row::is_removal));
         write.commit().unwrap();
     }
 
@@ -127,7 +124,7 @@ impl<R: Sample> Bench<R> {
             rows.filter(|row| !row.is_removal()).cloned().collect()
         };
         let mut ranges = vec![(R::FIRST, R::LAST)];
-        for _ in 0..30 {
+        for _ in 0..10 {
             let (one, other) =
                 (R::any_key(&mut self.dice, &self.state), R::any_key(&mut self.dice, &self.state));
             ranges.push(R::group(one));
@@ -169,8 +166,8 @@ impl<R: Sample> Bench<R> {
 }
 
 fn check<R: Sample>() {
-    for seed in 0..6 {
-        Bench::<R>::new(seed).run(120, if seed % 2 == 0 { 40 } else { 1500 });
+    for seed in 0..4 {
+        Bench::<R>::new(seed).run(100, if seed % 2 == 0 { 40 } else { 600 });
     }
 }
 

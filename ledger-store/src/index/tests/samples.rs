@@ -155,7 +155,14 @@ impl Sample for TransactionRow {
         let transaction = state.tick(dice);
         let timestamp = dice.any().cast_signed() >> 10;
         let ledger = dice.below(3) as u32;
-        Self { ledger, transaction, position: transaction * 2, log: transaction + 7, timestamp }
+        Self {
+            ledger,
+            transaction,
+            position: transaction * 2,
+            log: transaction + 7,
+            timestamp,
+            date: timestamp,
+        }
     }
 
     fn any_key(dice: &mut Dice, state: &State) -> Self::Key {

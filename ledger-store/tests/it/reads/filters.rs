@@ -7,10 +7,23 @@ use ledger_core::{
 use super::world::{ADDRESSES, ASSETS, Dice, KEYS, VALUES, World};
 
 const PATTERNS: [&str; 14] = [
-    "users:", "users::main", ":main", "", "users:...", "...", "users:1:...", "::...", "users:9", "no such:", "bank",
-    "users", ":1:...", "world",
+    "users:",
+    "users::main",
+    ":main",
+    "",
+    "users:...",
+    "...",
+    "users:1:...",
+    "::...",
+    "users:9",
+    "no such:",
+    "bank",
+    "users",
+    ":1:...",
+    "world",
 ];
-const COMPARISONS: [Operator; 5] = [Operator::Match, Operator::Lt, Operator::Lte, Operator::Gt, Operator::Gte];
+const COMPARISONS: [Operator; 5] =
+    [Operator::Match, Operator::Lt, Operator::Lte, Operator::Gt, Operator::Gte];
 
 fn text(text: &str) -> FilterValue {
     FilterValue::Text(text.into())
@@ -85,7 +98,9 @@ impl World {
             },
             (Resource::Transactions, 5) => match dice.below(3) {
                 0 => ("reference".to_owned(), Operator::Like, text("ref-1%")),
-                1 => ("reference".to_owned(), Operator::In, texts(dice, &["ref-1", "ref-7", "ref-30", "none"])),
+                1 => {
+                    ("reference".to_owned(), Operator::In, texts(dice, &["ref-1", "ref-7", "ref-30", "none"]))
+                }
                 _ => ("reference".to_owned(), Operator::Match, text(&format!("ref-{}", dice.below(60)))),
             },
             (Resource::Logs, 0..3) => on_date(dice, &["date"]),

@@ -7,8 +7,8 @@ mod world;
 
 use ledger_core::{Features, Filter, LedgerName, LedgerOptions, Resource, Switch, Timestamp};
 use ledger_store::{
-    AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, PageRequest, ReadError, Snapshot, Start, Store,
-    VolumesQuery,
+    AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, PageRequest, ReadError, Snapshot,
+    Start, Store, VolumesQuery,
 };
 
 use world::{Place, World, address};
@@ -128,8 +128,11 @@ fn ledgers_are_listed_by_number() {
 fn what_a_ledger_does_not_keep_is_refused() {
     let store = Store::in_memory();
     let name = LedgerName::parse("main").expect("a name");
-    let features = Features { moves_history: Switch::Off, effective_volumes: Switch::Off, ..Features::default() };
-    store.create_ledger(name.clone(), LedgerOptions { features, ..LedgerOptions::default() }).expect("a new ledger");
+    let features =
+        Features { moves_history: Switch::Off, effective_volumes: Switch::Off, ..Features::default() };
+    store
+        .create_ledger(name.clone(), LedgerOptions { features, ..LedgerOptions::default() })
+        .expect("a new ledger");
     let view = store.snapshot().ledger(&name).expect("it exists");
     let moves = ReadError::MissingFeature { feature: "MOVES_HISTORY" };
     let effective = ReadError::MissingFeature { feature: "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" };

@@ -7,8 +7,9 @@ use ledger_core::{
     AccountAddress, Asset, HashChain, LedgerName, LogPayload, Resource, Timestamp, TransactionId, Volumes,
 };
 use ledger_store::{
-    Account, AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, LogQuery, LogView, Page, PageRequest,
-    ReadError, Snapshot, Start, Stats, TransactionKey, TransactionOrder, TransactionQuery, VolumesQuery,
+    Account, AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, LogQuery, LogView, Page,
+    PageRequest, ReadError, Snapshot, Start, Stats, TransactionKey, TransactionOrder, TransactionQuery,
+    VolumesQuery,
 };
 
 use super::world::{ADDRESSES, ASSETS, World, address};
@@ -115,7 +116,8 @@ impl Round<'_> {
             let account = address(text);
             let at = self.at();
             for at in [None, at] {
-                let expected = self.model.account(&self.ledger, &account, at).map(|found| shown(found, expand));
+                let expected =
+                    self.model.account(&self.ledger, &account, at).map(|found| shown(found, expand));
                 assert_eq!(self.view.account(&account, at, expand), Ok(expected), "{text} at {at:?}");
             }
             let present = self.model.account(&self.ledger, &account, None);
@@ -144,7 +146,8 @@ impl Round<'_> {
     fn accounts(&mut self) {
         let filter = self.world.filter(Resource::Accounts, &self.ledger);
         let at = self.at();
-        let expand = Expand { volumes: self.world.dice.one_in(2), effective_volumes: self.world.dice.one_in(2) };
+        let expand =
+            Expand { volumes: self.world.dice.one_in(2), effective_volumes: self.world.dice.one_in(2) };
         let found = self.model.accounts(&self.ledger, &filter, at);
         let what = (&filter, at);
         assert_eq!(self.view.count_accounts(&filter, at), Ok(found.len() as u64), "{what:?}");
@@ -179,7 +182,13 @@ impl Round<'_> {
             .collect();
         let paging = self.paging();
         let fetch = |page: PageRequest<TransactionKey>| {
-            self.view.transactions(&TransactionQuery { filter: filter.clone(), at, effective_volumes, order, page })
+            self.view.transactions(&TransactionQuery {
+                filter: filter.clone(),
+                at,
+                effective_volumes,
+                order,
+                page,
+            })
         };
         let key = |found: &ledger_store::TransactionView| TransactionKey {
             timestamp: found.transaction.timestamp,
@@ -211,7 +220,9 @@ impl Round<'_> {
     }
 
     fn clock(&mut self) -> (Clock, MoveDate) {
-        self.world.dice.pick(&[(Clock::Effective, MoveDate::Effective), (Clock::Insertion, MoveDate::Insertion)])
+        self.world
+            .dice
+            .pick(&[(Clock::Effective, MoveDate::Effective), (Clock::Insertion, MoveDate::Insertion)])
     }
 
     fn balances(&mut self) {
@@ -245,6 +256,12 @@ impl Round<'_> {
             self.view.volumes(&VolumesQuery { filter: filter.clone(), from, to, clock, group_by, page })
         };
         let what = (&filter, from, to, clock, group_by);
-        walk(&what, paging, |row: &ledger_store::VolumesRow| (row.account.clone(), row.asset.clone()), fetch, expected);
+        walk(
+            &what,
+            paging,
+            |row: &ledger_store::VolumesRow| (row.account.clone(), row.asset.clone()),
+            fetch,
+            expected,
+        );
     }
 }

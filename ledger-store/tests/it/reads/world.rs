@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use ledger_core::model::Model;
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CompactString, CreateTransaction, Features, FirstId, LedgerName, LedgerOptions,
-    Metadata, MetadataValue, Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Switch, Target, Timestamp,
-    TransactionId,
+    AccountAddress, Amount, Asset, Command, CompactString, CreateTransaction, Features, FirstId, LedgerName,
+    LedgerOptions, Metadata, MetadataValue, Overdraft, Posting, Postings, Reference, RevertDate,
+    RevertTransaction, Switch, Target, Timestamp, TransactionId,
 };
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, TimeSource};
 
@@ -52,8 +52,23 @@ impl TimeSource for SetClock {
 
 /// The last ones are seldom used, so that some have only moves that lie ahead.
 pub const ADDRESSES: [&str; 17] = [
-    "world", "users", "users:1", "users:2", "users:10", "users:1:main", "users:2:main", "users-x", "bank", "bank:fees",
-    "Z", "rare:1", "rare:2", "rare:3", "rare:4", "rare:5", "rare:6",
+    "world",
+    "users",
+    "users:1",
+    "users:2",
+    "users:10",
+    "users:1:main",
+    "users:2:main",
+    "users-x",
+    "bank",
+    "bank:fees",
+    "Z",
+    "rare:1",
+    "rare:2",
+    "rare:3",
+    "rare:4",
+    "rare:5",
+    "rare:6",
 ];
 pub const ASSETS: [&str; 4] = ["USD/2", "EUR/2", "COIN", "BTC/8"];
 pub const KEYS: [&str; 3] = ["kind", "tier", "note"];
@@ -124,8 +139,9 @@ impl World {
             };
             self.clock.0.store(self.now, Ordering::Relaxed);
             let ledger = self.dice.pick(&self.ledgers);
-            let commands: Vec<Command> =
-                (0..=self.dice.below(3)).map(|_| random_command(&mut self.dice, self.now, &self.model, &ledger)).collect();
+            let commands: Vec<Command> = (0..=self.dice.below(3))
+                .map(|_| random_command(&mut self.dice, self.now, &self.model, &ledger))
+                .collect();
             let submission = Submission {
                 ledger: ledger.clone(),
                 requests: commands.iter().cloned().map(Request::from).collect(),
@@ -140,7 +156,9 @@ impl World {
                     (Outcome::Done(receipt), Ok(answer)) => {
                         assert_eq!(receipt.entry.as_deref(), Some(&answer.entry), "{command:?}");
                     }
-                    (Outcome::Refused(rejection), Err(expected)) => assert_eq!(rejection, expected, "{command:?}"),
+                    (Outcome::Refused(rejection), Err(expected)) => {
+                        assert_eq!(rejection, expected, "{command:?}")
+                    }
                     (outcome, expected) => panic!("{command:?}: {outcome:?}, expected {expected:?}"),
                 }
             }

@@ -1,0 +1,73 @@
+//! Values on the command line: counts, sizes and parts.
+
+use lexopt::{Parser, ValueExt};
+
+/// The value of an option as a count, such as `10000000`, `10_000_000`, `10M` or `100k`.
+///
+/// # Errors
+///
+/// If there is no value, or it is no count.
+pub fn count(parser: &mut Parser) -> Result<u64, lexopt::Error> {
+    parser.value()?.parse_with(|text| scaled(text, &[("k", 1_000), ("M", 1_000_000)]))
+}
+
+/// The value of an option as bytes, such as `1048576`, `64KiB`, `512MiB` or `1GiB`.
+///
+/// # Errors
+///
+/// If there is no value, or it is no size.
+pub fn bytes(parser: &mut Parser) -> Result<usize, lexopt::Error> {
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+    parser.value()?.parse_with(|text| scaled(text, &units)).map(|bytes| bytes as usize)
+}
+
+/// The value of an option as so many of a hundred, such as `10%` or `10`.
+///
+/// # Errors
+///
+/// If there is no value, or it is not from 0 to 100.
+pub fn percent(parser: &mut Parser) -> Result<u64, lexopt::Error> {
+    parser.value()?.parse_with(part)
+}
+
+fn part(text: &str) -> Result<u64, String> {
+    let number = scaled(text, &[("%", 1)])?;
+    if number <= 100 { Ok(number) } else { Err("more than 100 %".to_owned()) }
+}
+
+fn scaled(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
+    let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    let (digits, factor) = found.unwrap_or((text, 1));
+    let number: u64 = digits.replace('_', "").parse().map_err(|_| "not a number".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "too large".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parser(value: &str) -> Parser {
+        let mut parser = Parser::from_args(["--option", value]);
+        parser.next().expect("an option").expect("one");
+        parser
+    }
+
+    #[test]
+    fn counts_sizes_and_parts_are_read() {
+        assert_eq!(count(&mut parser("10_000")).expect("a count"), 10_000);
+        assert_eq!(count(&mut parser("10M")).expect("a count"), 10_000_000);
+        assert_eq!(count(&mut parser("100k")).expect("a count"), 100_000);
+        assert_eq!(bytes(&mut parser("512MiB")).expect("a size"), 512 << 20);
+        assert_eq!(percent(&mut parser("10%")).expect("a part"), 10);
+        assert_eq!(percent(&mut parser("10")).expect("a part"), 10);
+    }
+
+    #[test]
+    fn other_texts_are_errors() {
+        for text in ["", "M", "-1", "1.5M", "20000000000000M"] {
+            assert!(count(&mut parser(text)).is_err(), "{text}");
+        }
+        assert!(bytes(&mut parser("512MB")).is_err());
+        assert!(percent(&mut parser("101%")).is_err());
+    }
+}

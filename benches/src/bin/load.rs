@@ -1,0 +1,81 @@
+//! The load program: each sub-command measures one thing and prints its figures, as one JSON object in its
+//! last line.
+
+#![forbid(unsafe_code)]
+
+use std::net::TcpListener;
+use std::process::ExitCode;
+
+use benches::embedded::{self, Load};
+use benches::hot_account::{self, HotAccount};
+use benches::http_load::{self, HttpLoad};
+use benches::mixed::{self, Mixed};
+use benches::{Failure, bare, compare, reopen, report::Report};
+use lexopt::{Arg, Parser};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const USAGE: &str = "\
+load embedded   writes to a store in this process
+    --transactions N (10M) --accounts N (100k) --batch N (8192) --in-flight N (4; paced 32)
+    --plain | --rich, --backdated PERCENT (0), --hot PERCENT (0), --memory-budget SIZE (512MiB)
+    --paced TX_PER_S   at fixed times; latencies count from these
+    --single --clients N (1)   submissions of one; a single client blocks on each
+    --compare naive (2M)   in turn with a B-tree for everything
+    --data DIR (a fresh one that is removed), --verbose
+load mixed      writes at a steady rate beside readers, which are also measured alone
+    --paced TX_PER_S (100k), --batch N (1024), --readers N (1), --read-rate N (1000; 0: as fast as possible)
+    --seconds N (10), --transactions N (1M: what is there before), --accounts N (100k)
+    --plain | --rich, --backdated PERCENT (0), --memory-budget SIZE, --data DIR
+load reopen     opens what a writer left that was killed right after its last acknowledgement
+    as embedded, but for --compare
+load hot-account   reads an account that every transaction moves
+    --transactions N (10M), --accounts N (100k), --reads N of each kind (2000)
+    --plain | --rich, --backdated PERCENT (10), --memory-budget SIZE, --data DIR
+load http       writes to a server, after a bare one with the same client
+    --url http://HOST:PORT | --spawn SERVER (with a fresh data directory)
+    --connections N (64) --bulk N (1: POST transactions; the server's limit is 100) --seconds N (10)
+    --threads N (1) --accounts N (100k), --plain | --rich, --backdated PERCENT (0)
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(report) => {
+            report.print();
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("load: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<Report, Failure> {
+    let mut parser = Parser::from_env();
+    let command = match parser.next()? {
+        Some(Arg::Value(command)) => command,
+        Some(Arg::Long("help")) | None => return Err(USAGE.into()),
+        Some(other) => return Err(other.unexpected().into()),
+    };
+    match command.to_str() {
+        Some("embedded") => {
+            let load = Load::parse(&mut parser)?;
+            if load.compare { compare::run(&load) } else { embedded::run(&load) }
+        }
+        Some("mixed") => mixed::run(&Mixed::parse(&mut parser)?),
+        Some("hot-account") => hot_account::run(&HotAccount::parse(&mut parser)?),
+        Some("reopen") => reopen::run(parser.raw_args()?.collect()),
+        // What `reopen` starts and kills.
+        Some("reopen-writer") => match reopen::write(&mut parser)? {},
+        Some("http") => http_load::run(&HttpLoad::parse(&mut parser)?),
+        // What `http` starts to measure the machine; it ends by being killed.
+        Some("bare") => {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            println!("listening on http://{}", listener.local_addr()?);
+            match bare::serve(listener)? {}
+        }
+        _ => Err(format!("unknown sub-command {}\n{USAGE}", command.display()).into()),
+    }
+}

@@ -1,0 +1,322 @@
+//! Load over HTTP.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use ledger_store::{Request, SystemClock, TimeSource};
+use lexopt::{Arg, Parser, ValueExt};
+
+use crate::child::Spawned;
+use crate::histogram::Histogram;
+use crate::http_client::Connection;
+use crate::place::{Place, disk_bytes};
+use crate::process::{Memory, processor_time};
+use crate::report::{Report, rate};
+use crate::workload::{Profile, Shape, Workload};
+use crate::{Failure, arguments, calibration, wire};
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+pub struct HttpLoad {
+    /// What is generated.
+    pub profile: Profile,
+    /// Where the server is; or none, if one is started.
+    pub address: Option<String>,
+    /// The program of a server that is started for the run.
+    pub spawn: Option<PathBuf>,
+    /// How many connections there are, each with one request at a time.
+    pub connections: usize,
+    /// How many transactions are in each request; 1 is sent by itself, more as a bulk.
+    pub bulk: usize,
+    /// How long it runs.
+    pub time: Duration,
+    /// How many threads the client has.
+    pub threads: usize,
+}
+
+impl Default for HttpLoad {
+    fn default() -> Self {
+        Self {
+            profile: Profile::default(),
+            address: None,
+            spawn: None,
+            connections: 64,
+            bulk: 1,
+            time: Duration::from_secs(10),
+            threads: 1,
+        }
+    }
+}
+
+impl HttpLoad {
+    /// Reads the options of the sub-command.
+    ///
+    /// # Errors
+    ///
+    /// If an option is unknown or its value is none, or there is no server.
+    pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
+        let mut load = Self::default();
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("url") => {
+                    let url = parser.value()?.string()?;
+                    let address = url.strip_prefix("http://").ok_or("the URL must begin with http://")?;
+                    load.address = Some(address.trim_end_matches('/').to_owned());
+                }
+                Arg::Long("spawn") => load.spawn = Some(parser.value()?.into()),
+                Arg::Long("connections") => load.connections = arguments::count(parser)? as usize,
+                Arg::Long("bulk") => load.bulk = arguments::count(parser)? as usize,
+                Arg::Long("seconds") => load.time = Duration::from_secs(arguments::count(parser)?),
+                Arg::Long("threads") => load.threads = arguments::count(parser)? as usize,
+                Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
+                Arg::Long("plain") => load.profile.shape = Shape::Plain,
+                Arg::Long("rich") => load.profile.shape = Shape::Rich,
+                Arg::Long("backdated") => load.profile.backdated_percent = arguments::percent(parser)?,
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        if load.address.is_some() == load.spawn.is_some() {
+            return Err("give either the URL of a server or the program of one to spawn".into());
+        }
+        if load.profile.accounts < 2 || load.bulk == 0 || load.threads == 0 || load.connections < load.threads
+        {
+            return Err(
+                "there must be two accounts, a bulk, a thread and a connection for each thread".into()
+            );
+        }
+        Ok(load)
+    }
+}
+
+/// Measures a server that does nothing, then the ledger's, and notes the figures of both.
+///
+/// # Errors
+///
+/// If a server does not answer as it should.
+pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
+    let place = Place::new(None)?;
+    let mut report = Report::default();
+    calibration::note_machine(place.path(), &mut report)?;
+    let (bare, address) = Spawned::start_server(std::env::current_exe()?, ["bare"])?;
+    let seconds = load.time.min(Duration::from_secs(3));
+    let measured = drive(&HttpLoad { bulk: 1, time: seconds, ..load.clone() }, &address, "bare")?;
+    drop(bare);
+    let bare_rate = rate(measured.requests, measured.time);
+    report.number("bare_requests_per_s", bare_rate);
+    println!("bare hyper: {bare_rate:.0} requests/s, the same client");
+
+    let data = place.path().join("store");
+    let (server, address) = match (&load.spawn, &load.address) {
+        (Some(program), _) => {
+            let listen = ["--listen", "127.0.0.1:0", "--data"].map(Into::into);
+            let arguments = listen.into_iter().chain([data.clone().into_os_string()]);
+            let (server, address) = Spawned::start_server(program, arguments)?;
+            (Some(server), address)
+        }
+        (None, Some(address)) => (None, address.clone()),
+        (None, None) => return Err("there is no server to measure".into()),
+    };
+    // A server that runs already may have ledgers of earlier runs.
+    let ledger = format!("load-{:x}", SystemClock.now().as_micros());
+    prepare(load, &address, &ledger)?;
+    let server_time = || server.as_ref().and_then(|server| processor_time(server.id()));
+    let (before, client_before) = (server_time(), processor_time(std::process::id()));
+    let measured = drive(load, &address, &ledger)?;
+    let (after, client_after) = (server_time(), processor_time(std::process::id()));
+
+    let transactions = measured.requests * load.bulk as u64;
+    report.text("what", "http");
+    report.text("shape", load.profile.shape.name());
+    report.count("connections", load.connections as u64);
+    report.count("bulk", load.bulk as u64);
+    report.count("transactions", transactions);
+    report.number("requests_per_s", rate(measured.requests, measured.time));
+    report.number("tx_per_s", rate(transactions, measured.time));
+    println!(
+        "rate: {:.0} requests/s, {:.0} tx/s",
+        rate(measured.requests, measured.time),
+        rate(transactions, measured.time)
+    );
+    report.latency("", "latency of a request", &measured.latency);
+    let each = |from: Option<Duration>, to: Option<Duration>| {
+        Some((to? - from?).as_secs_f64() * 1e6 / transactions.max(1) as f64)
+    };
+    if let Some(micros) = each(before, after) {
+        report.number("cpu_us_per_tx", micros);
+        println!("processor of the server: {micros:.2} us/tx");
+    }
+    if let Some(micros) = each(client_before, client_after) {
+        report.number("client_cpu_us_per_tx", micros);
+        println!("processor of the client: {micros:.2} us/tx");
+    }
+    if let Some(server) = &server {
+        let memory = Memory::of_process(server.id());
+        report.count("rss_bytes", memory.resident);
+        report.count("rss_peak_bytes", memory.peak);
+        let bytes = disk_bytes(&data)?;
+        let all = transactions + load.profile.accounts;
+        report.number("bytes_per_tx", bytes as f64 / all as f64);
+        println!(
+            "memory of the server: {} MiB; disk {:.0} B/tx",
+            memory.resident >> 20,
+            bytes as f64 / all as f64
+        );
+    }
+    Ok(report)
+}
+
+/// Creates the ledger, with the features that it has by default, and gives money to its accounts.
+fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let mut connection = Connection::connect(address).await?;
+        let created = connection.exchange(&wire::create_ledger(ledger)).await?;
+        if created.status != 204 {
+            return Err(refused(created.status, created.body));
+        }
+        let begin = Instant::now();
+        let mut request = Vec::new();
+        for requests in Workload::new(load.profile.clone(), 0).funding(100) {
+            wire::record(ledger, &requests, &mut request)?;
+            let answer = connection.exchange(&request).await?;
+            if answer.status != 200 {
+                return Err(refused(answer.status, answer.body));
+            }
+        }
+        let time = begin.elapsed();
+        println!("funding: {:.2} s, {:.0} tx/s", time.as_secs_f64(), rate(load.profile.accounts, time));
+        Ok(())
+    })
+}
+
+fn refused(status: u16, body: &[u8]) -> Failure {
+    let start: String = String::from_utf8_lossy(body).chars().take(500).collect();
+    format!("the server answered {status}: {start}").into()
+}
+
+/// What the connections saw.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Requests that were answered with success; any other answer ends the run.
+    pub requests: u64,
+    /// From before the first request to after the last answer.
+    pub time: Duration,
+    /// From sending a request to its whole answer.
+    pub latency: Histogram,
+}
+
+/// Sends transactions on all connections until the time is up.
+///
+/// # Errors
+///
+/// If a connection fails, or a status is not 200.
+pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, Failure> {
+    let begin = Instant::now();
+    let threads: Vec<_> = (0..load.threads)
+        .map(|thread| {
+            let (load, address, ledger) = (load.clone(), address.to_owned(), ledger.to_owned());
+            let connections = load.connections / load.threads;
+            std::thread::spawn(move || drive_thread(&load, connections, thread as u64, &address, &ledger))
+        })
+        .collect();
+    let mut latency = Histogram::default();
+    for thread in threads {
+        latency.merge(&thread.join().map_err(|_| "a thread of the client panicked")??);
+    }
+    Ok(Measured { requests: latency.count(), time: begin.elapsed(), latency })
+}
+
+/// Makes the requests of all connections of a thread.
+struct Source {
+    workload: Workload,
+    ledger: String,
+    bulk: usize,
+}
+
+impl Source {
+    fn next(&mut self, request: &mut Vec<u8>) -> Result<(), Failure> {
+        let requests: Vec<Request> = self.workload.batch(self.bulk, SystemClock.now());
+        wire::record(&self.ledger, &requests, request)
+    }
+}
+
+fn drive_thread(
+    load: &HttpLoad,
+    connections: usize,
+    thread: u64,
+    address: &str,
+    ledger: &str,
+) -> Result<Histogram, Failure> {
+    let workload = Workload::new(load.profile.clone(), 1 + thread).part(thread);
+    let source = Source { workload, ledger: ledger.to_owned(), bulk: load.bulk };
+    let source = Rc::new(RefCell::new(source));
+    let latency = Rc::new(RefCell::new(Histogram::default()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        let mut tasks = Vec::new();
+        let end = Instant::now() + load.time;
+        for _ in 0..connections {
+            let mut connection = Connection::connect(address).await?;
+            let (source, latency) = (source.clone(), latency.clone());
+            tasks.push(tokio::task::spawn_local(async move {
+                let mut request = Vec::new();
+                while Instant::now() < end {
+                    source.borrow_mut().next(&mut request)?;
+                    let begin = Instant::now();
+                    let answer = connection.exchange(&request).await?;
+                    if answer.status != 200 {
+                        return Err(refused(answer.status, answer.body));
+                    }
+                    latency.borrow_mut().record(begin.elapsed());
+                }
+                Ok::<(), Failure>(())
+            }));
+        }
+        for task in tasks {
+            task.await??;
+        }
+        Ok::<(), Failure>(())
+    })?;
+    Ok(latency.take())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::bare;
+
+    #[test]
+    fn options_are_read() {
+        let parse = |arguments: &[&str]| HttpLoad::parse(&mut Parser::from_args(arguments));
+        let load =
+            parse(&["--url", "http://localhost:80/", "--bulk", "100", "--seconds", "3"]).expect("options");
+        assert_eq!(load.address.as_deref(), Some("localhost:80"));
+        assert_eq!((load.bulk, load.time), (100, Duration::from_secs(3)));
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["--url", "localhost:80"]).is_err());
+        assert!(parse(&["--spawn", "server", "--threads", "65"]).is_err());
+    }
+
+    #[test]
+    fn every_connection_is_driven() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        // It ends with the test's process.
+        std::thread::spawn(|| bare::serve(listener));
+        for (threads, bulk) in [(1, 1), (2, 10)] {
+            let profile =
+                Profile { accounts: 10, shape: Shape::Rich, backdated_percent: 10, ..Profile::default() };
+            let time = Duration::from_millis(100);
+            let load = HttpLoad { profile, connections: 4, bulk, time, threads, ..HttpLoad::default() };
+            let measured = drive(&load, &address, "main").expect("answers");
+            assert!(measured.requests >= 4, "{} requests", measured.requests);
+            assert_eq!(measured.latency.count(), measured.requests);
+            assert!(measured.time >= time);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The reads that are measured.
+
+use std::time::{Duration, Instant};
+
+use ledger_core::{
+    AccountAddress, Asset, Condition, Field, Filter, FilterError, FilterNode, FilterValue, LedgerName,
+    Operator, Resource, Timestamp, TransactionId,
+};
+use ledger_store::{
+    Clock, Direction, LedgerView, PageRequest, Start, Store, TransactionKey, TransactionOrder,
+    TransactionQuery, VolumesQuery,
+};
+
+use crate::Failure;
+use crate::histogram::Histogram;
+use crate::report::Report;
+use crate::workload::{Random, asset, ledger_name};
+
+/// The size of a page, which is what a server of this API answers if nothing else is asked for.
+const PAGE: usize = 15;
+
+/// A question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReadKind {
+    /// The balance of an asset in an account.
+    Balance,
+    /// The newest 15 transactions of an account.
+    LastOfAccount,
+    /// 15 transactions from a random one on.
+    Page,
+    /// The volumes of an account, up to a date at which transactions took effect.
+    VolumesByEffect,
+    /// The volumes of an account, up to a date at which transactions were recorded.
+    VolumesByInsertion,
+}
+
+impl ReadKind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Balance, Self::LastOfAccount, Self::Page, Self::VolumesByEffect, Self::VolumesByInsertion];
+
+    /// Its name in figures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Balance => "balance",
+            Self::LastOfAccount => "last_15",
+            Self::Page => "page_of_15",
+            Self::VolumesByEffect => "volumes_by_effect",
+            Self::VolumesByInsertion => "volumes_by_insertion",
+        }
+    }
+}
+
+/// Asks random questions about some accounts.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    addresses: Vec<AccountAddress>,
+    asset: Asset,
+    ledger: LedgerName,
+    random: Random,
+    /// Dates are chosen between these, in microseconds.
+    dates: (i64, i64),
+}
+
+impl Reader {
+    /// Asks about these accounts, of which there must be one, and for dates in this span.
+    pub fn new(addresses: &[AccountAddress], from: Timestamp, to: Timestamp, seed: u64) -> Self {
+        let dates = (from.as_micros(), to.as_micros());
+        let random = Random::new(seed);
+        Self { addresses: addresses.to_vec(), asset: asset(), ledger: ledger_name(), random, dates }
+    }
+
+    /// Asks once, of what is acknowledged now, and says how many rows or entries were answered.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger does not exist, or the read fails.
+    pub fn ask(&mut self, store: &Store, kind: ReadKind) -> Result<usize, Failure> {
+        let view = store.snapshot().ledger(&self.ledger).ok_or("the ledger does not exist")?;
+        self.ask_view(&view, kind)
+    }
+
+    fn ask_view(&mut self, view: &LedgerView, kind: ReadKind) -> Result<usize, Failure> {
+        let at = self.random.below(self.addresses.len() as u64) as usize;
+        let address = &self.addresses[at];
+        match kind {
+            ReadKind::Balance => view.balance(address, &self.asset).map(|_| 1).map_err(Into::into),
+            ReadKind::LastOfAccount => {
+                let filter = only(Resource::Transactions, "account", address)?;
+                let page = PageRequest { size: PAGE, direction: Direction::Descending, start: Start::First };
+                transactions(view, filter, page)
+            }
+            ReadKind::Page => {
+                let id = TransactionId::new(1 + self.random.below(view.stats()?.transactions.max(1)));
+                let start = Start::After(TransactionKey { timestamp: Timestamp::default(), id });
+                let page = PageRequest { size: PAGE, direction: Direction::Descending, start };
+                transactions(view, Filter::all(Resource::Transactions), page)
+            }
+            ReadKind::VolumesByEffect => self.volumes(view, at, Clock::Effective),
+            ReadKind::VolumesByInsertion => self.volumes(view, at, Clock::Insertion),
+        }
+    }
+
+    fn volumes(&mut self, view: &LedgerView, account: usize, clock: Clock) -> Result<usize, Failure> {
+        let (from, to) = self.dates;
+        let date = from + self.random.below(to.abs_diff(from).max(1)) as i64;
+        let query = VolumesQuery {
+            filter: only(Resource::Volumes, "address", &self.addresses[account])?,
+            from: None,
+            to: Some(Timestamp::from_micros(date)),
+            clock,
+            group_by: 0,
+            page: PageRequest { size: PAGE, direction: Direction::Ascending, start: Start::First },
+        };
+        Ok(view.volumes(&query)?.items.len())
+    }
+
+    /// Asks each kind in turn until the time is up, so many times a second at most, and measures them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::ask`].
+    pub fn run(
+        &mut self,
+        store: &Store,
+        kinds: &[ReadKind],
+        rate: u64,
+        until: impl Fn(u64) -> bool,
+    ) -> Result<Vec<(ReadKind, Histogram)>, Failure> {
+        let mut measured: Vec<_> = kinds.iter().map(|kind| (*kind, Histogram::default())).collect();
+        let begin = Instant::now();
+        let mut asked = 0;
+        while !until(asked) {
+            for (kind, latency) in &mut measured {
+                if rate > 0 {
+                    let scheduled = begin + Duration::from_secs_f64(asked as f64 / rate as f64);
+                    std::thread::sleep(scheduled.saturating_duration_since(Instant::now()));
+                }
+                let begin = Instant::now();
+                self.ask(store, *kind)?;
+                latency.record(begin.elapsed());
+                asked += 1;
+            }
+        }
+        Ok(measured)
+    }
+}
+
+/// Notes and prints what a reader measured.
+pub fn note(report: &mut Report, prefix: &str, measured: &[(ReadKind, Histogram)]) {
+    for (kind, latency) in measured {
+        let name = kind.name();
+        report.latency(
+            &format!("{prefix}{name}_"),
+            &format!("{prefix}{name} ({})", latency.count()),
+            latency,
+        );
+    }
+}
+
+fn only(resource: Resource, field: &str, address: &AccountAddress) -> Result<Filter, FilterError> {
+    let field = Field::parse(resource, field)?;
+    let condition = Condition::new(&field, Operator::Match, FilterValue::Text(address.as_str().into()))?;
+    Filter::new(resource, FilterNode::Is(condition))
+}
+
+fn transactions(
+    view: &LedgerView,
+    filter: Filter,
+    page: PageRequest<TransactionKey>,
+) -> Result<usize, Failure> {
+    let order = TransactionOrder::Id;
+    let query = TransactionQuery { filter, at: None, effective_volumes: false, order, page };
+    Ok(view.transactions(&query)?.items.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger_store::{SystemClock, TimeSource};
+
+    use super::*;
+    use crate::flight::Flight;
+    use crate::workload::{Profile, Shape, Workload, submission};
+
+    #[test]
+    fn every_kind_has_an_answer() {
+        let store = Store::in_memory();
+        let profile =
+            Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 10, ..Profile::default() };
+        store.create_ledger(ledger_name(), profile.ledger_options()).expect("a new ledger");
+        let mut workload = Workload::new(profile, 1);
+        let flight = Flight::new(1);
+        let from = SystemClock.now();
+        for requests in workload.funding(3).collect::<Vec<_>>().into_iter().chain([workload.batch(97, from)])
+        {
+            flight.apply(&store, submission(requests));
+        }
+        flight.finish().expect("all are recorded");
+        let to = Timestamp::from_micros(SystemClock.now().as_micros() + 1_000_000);
+        let mut reader = Reader::new(workload.addresses(), to, to, 1);
+        let rows: Vec<_> =
+            ReadKind::ALL.into_iter().map(|kind| reader.ask(&store, kind).expect("an answer")).collect();
+        assert_eq!((rows[0], rows[1], rows[3], rows[4]), (1, 15, 1, 1), "{rows:?}");
+        let measured = reader.run(&store, &ReadKind::ALL, 0, |asked| asked >= 10).expect("answers");
+        assert!(measured.iter().all(|(_, latency)| latency.count() == 2));
+    }
+}

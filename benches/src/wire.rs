@@ -1,0 +1,136 @@
+//! Requests as bytes: HTTP/1.1 with a JSON body.
+
+use ledger_core::{Command, MetadataValue, Movement};
+use ledger_store::Request;
+
+use crate::Failure;
+
+/// A request that creates a ledger with the features that it has by default.
+pub fn create_ledger(ledger: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    post(&format!("/v2/{ledger}"), b"{}", &mut out);
+    out
+}
+
+/// A request that records one transaction by itself or several as a bulk, written over what is in `out`.
+///
+/// # Errors
+///
+/// If a command is no transaction of postings.
+pub fn record(ledger: &str, requests: &[Request], out: &mut Vec<u8>) -> Result<(), Failure> {
+    let mut body = Vec::with_capacity(requests.len() * 256);
+    let path = if let [request] = requests {
+        write_transaction(request, &mut body)?;
+        format!("/v2/{ledger}/transactions")
+    } else {
+        body.push(b'[');
+        for (n, request) in requests.iter().enumerate() {
+            if n > 0 {
+                body.push(b',');
+            }
+            body.extend_from_slice(br#"{"action":"CREATE_TRANSACTION","data":"#);
+            write_transaction(request, &mut body)?;
+            body.push(b'}');
+        }
+        body.push(b']');
+        format!("/v2/{ledger}/_bulk")
+    };
+    out.clear();
+    post(&path, &body, out);
+    Ok(())
+}
+
+fn post(path: &str, body: &[u8], out: &mut Vec<u8>) {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    out.extend_from_slice(head.as_bytes());
+    out.extend_from_slice(body);
+}
+
+fn write_transaction(request: &Request, out: &mut Vec<u8>) -> Result<(), Failure> {
+    let Command::CreateTransaction(create) = &request.command else {
+        return Err("only transactions are sent".into());
+    };
+    let Movement::Postings(postings) = &create.movement else {
+        return Err("only postings are sent".into());
+    };
+    out.extend_from_slice(br#"{"postings":["#);
+    for (n, posting) in postings.iter().enumerate() {
+        out.extend_from_slice(if n > 0 { br#",{"source":""# } else { br#"{"source":""# });
+        // Addresses, assets and the workload's other texts have no character that JSON escapes.
+        out.extend_from_slice(posting.source.as_str().as_bytes());
+        out.extend_from_slice(br#"","destination":""#);
+        out.extend_from_slice(posting.destination.as_str().as_bytes());
+        out.extend_from_slice(br#"","amount":"#);
+        posting.amount.write_to(out);
+        out.extend_from_slice(br#","asset":""#);
+        out.extend_from_slice(posting.asset.as_str().as_bytes());
+        out.extend_from_slice(br#""}"#);
+    }
+    out.extend_from_slice(br#"],"metadata":{"#);
+    for (n, (key, value)) in create.metadata.iter().enumerate() {
+        let MetadataValue::Text(value) = value else { return Err("only texts are sent as metadata".into()) };
+        out.extend_from_slice(if n > 0 { b",\"" } else { b"\"" });
+        out.extend_from_slice(key.as_bytes());
+        out.extend_from_slice(br#"":""#);
+        out.extend_from_slice(value.as_bytes());
+        out.push(b'"');
+    }
+    out.push(b'}');
+    if let Some(reference) = &create.reference {
+        out.extend_from_slice(br#","reference":""#);
+        out.extend_from_slice(reference.as_str().as_bytes());
+        out.push(b'"');
+    }
+    if let Some(timestamp) = create.timestamp {
+        out.extend_from_slice(br#","timestamp":""#);
+        timestamp.write_to(out);
+        out.push(b'"');
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger_core::Timestamp;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::workload::{Profile, Shape, Workload};
+
+    fn recorded(count: usize) -> (String, Value) {
+        let profile =
+            Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 100, ..Profile::default() };
+        let requests = Workload::new(profile, 1).batch(count, Timestamp::from_micros(1_700_000_000_000_000));
+        let mut out = b"what was sent before".to_vec();
+        record("main", &requests, &mut out).expect("transactions");
+        let text = String::from_utf8(out).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+        assert!(head.ends_with(&format!("content-length: {}", body.len())));
+        (head.to_owned(), serde_json::from_str(body).expect("JSON"))
+    }
+
+    #[test]
+    fn one_is_sent_by_itself() {
+        let (head, body) = recorded(1);
+        assert!(head.starts_with("POST /v2/main/transactions HTTP/1.1\r\n"));
+        assert_eq!(body["postings"][0]["asset"], "USD/2");
+        assert!(body["postings"][0]["amount"].is_u64());
+        assert!(body["reference"].as_str().is_some_and(|text| text.starts_with("ref-")));
+        assert!(body["timestamp"].as_str().is_some_and(|text| text.starts_with("2023-")));
+        assert_eq!(body["metadata"].as_object().map(serde_json::Map::len), Some(2));
+    }
+
+    #[test]
+    fn several_are_a_bulk() {
+        let (head, body) = recorded(3);
+        assert!(head.starts_with("POST /v2/main/_bulk HTTP/1.1\r\n"));
+        let elements = body.as_array().expect("elements");
+        assert_eq!(elements.len(), 3);
+        assert!(elements.iter().all(|element| element["action"] == "CREATE_TRANSACTION"));
+        assert!(elements[2]["data"]["postings"][0]["source"].is_string());
+    }
+}

@@ -1,0 +1,69 @@
+//! The load program as it is called: every sub-command ends with its figures.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use ledger_store::Store;
+use serde_json::Value;
+use stack_server::{Server, Settings};
+
+fn load(arguments: &str) -> Result<Value, String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_load"))
+        .args(arguments.split_whitespace())
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .expect("the program runs");
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let printed = String::from_utf8(output.stdout).expect("text");
+    let last = printed.lines().last().expect("a last line");
+    Ok(serde_json::from_str(last).expect("one JSON object"))
+}
+
+fn number(figures: &Value, name: &str) -> f64 {
+    figures[name].as_f64().unwrap_or_else(|| panic!("no {name} in {figures}"))
+}
+
+#[test]
+fn embedded_prints_its_figures() {
+    let figures = load("embedded --transactions 1000 --accounts 100 --batch 64 --rich").expect("figures");
+    for name in
+        ["tx_per_s", "tx_per_s_projected", "p50_ms", "p99_ms", "max_ms", "bytes_per_tx", "fdatasync_p50_ms"]
+    {
+        assert!(number(&figures, name) > 0.0, "{name}");
+    }
+    let compared = load("embedded --compare naive --transactions 1000 --accounts 100").expect("figures");
+    assert!(number(&compared, "ratio") > 0.0);
+}
+
+#[test]
+fn a_killed_writer_leaves_what_it_acknowledged() {
+    let figures = load("reopen --transactions 1000 --accounts 100 --batch 64 --rich").expect("figures");
+    assert!(number(&figures, "open_killed_ms") > 0.0 && number(&figures, "open_closed_ms") > 0.0);
+    assert!(number(&figures, "replayed_killed") >= 1000.0, "the last transactions were in the journal alone");
+    assert!(number(&figures, "replayed_closed") < 0.5);
+}
+
+#[test]
+fn http_is_measured_beside_a_bare_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let server = Server::start(&Store::in_memory(), Settings::default(), listener).expect("threads");
+    for bulk in [1, 10] {
+        let address = server.address();
+        let arguments =
+            format!("http --url http://{address} --bulk {bulk} --connections 4 --seconds 1 --accounts 50");
+        let figures = load(&arguments).expect("figures");
+        assert!(number(&figures, "bare_requests_per_s") > 0.0);
+        assert!(number(&figures, "tx_per_s") >= number(&figures, "requests_per_s"));
+        assert!(number(&figures, "transactions") >= f64::from(bulk));
+    }
+    server.stop();
+}
+
+#[test]
+fn mistakes_are_told() {
+    for arguments in ["", "nothing", "embedded --unknown", "http", "embedded --transactions many"] {
+        assert!(load(arguments).is_err_and(|told| told.starts_with("load: ")), "{arguments}");
+    }
+}

@@ -1,0 +1,331 @@
+//! Two indexes of one journal, by contents.
+
+use std::fmt::Debug;
+use std::ops::Bound;
+
+use super::{Findings, Stop, ViolationCode};
+use crate::codec::Corrupt;
+use crate::flush::Watermark;
+use crate::index::rows::TABLES;
+use crate::index::{
+    DisplacedRow, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row, TableView,
+    TermRow, TransactionRow, VersionRow, Way,
+};
+use crate::lookup::tables;
+use crate::projection::{AccountPage, HoldingPage, PAGE_PLACES};
+
+/// Plain tables that [`compare`] or [`super::rules`] looks at. A table that is not here is reported.
+pub(super) const PLAIN: [&str; 8] = [
+    tables::ACCOUNTS,
+    tables::HOLDINGS,
+    tables::ADDRESSES,
+    tables::NAMES,
+    tables::DOCUMENTS,
+    tables::HEADS,
+    tables::HASHES,
+    tables::ABOUT,
+];
+
+/// Compares the tables of these rows. A table that is not among them does not compile.
+macro_rules! compare_rows {
+    ($($row:ty),*) => {
+        fn all_rows(fresh: &IndexSnapshot, live: &IndexSnapshot, findings: &mut Findings) -> Result<(), Stop> {
+            const COMPARED: &[u8] = &[$(<$row>::TABLE),*];
+            const {
+                assert!(COMPARED.len() == TABLES.len());
+                let mut table = 0;
+                while table < TABLES.len() {
+                    assert!(COMPARED[table] as usize == table);
+                    table += 1;
+                }
+            }
+            $(rows::<$row>(fresh, live, findings)?;)*
+            Ok(())
+        }
+    };
+}
+
+compare_rows!(HistoryRow, DisplacedRow, KeyRow, TermRow, LogRow, TransactionRow, VersionRow, EffectiveRow);
+
+/// Reports what `live` has other than `fresh`.
+pub(super) fn compare(
+    fresh: &IndexSnapshot,
+    live: &IndexSnapshot,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    for name in live.plain_tables() {
+        if !PLAIN.contains(&name) {
+            let detail = format!("table {name}, which nobody knows");
+            findings.add(ViolationCode::IndexExtra, None, None, detail)?;
+        }
+    }
+    all_rows(fresh, live, findings)?;
+    plain(tables::ACCOUNTS, ViolationCode::AccountMismatch, account_page, fresh, live, findings)?;
+    plain(tables::HOLDINGS, ViolationCode::VolumeMismatch, holding_page, fresh, live, findings)?;
+    plain(tables::ADDRESSES, ViolationCode::AccountMismatch, whole, fresh, live, findings)?;
+    plain(tables::NAMES, ViolationCode::MetadataMismatch, whole, fresh, live, findings)?;
+    plain(tables::DOCUMENTS, ViolationCode::MetadataMismatch, whole, fresh, live, findings)?;
+    plain(tables::HEADS, ViolationCode::HeadMismatch, whole, fresh, live, findings)?;
+    about(fresh, live, findings)
+}
+
+/// The difference between two sorted sequences.
+enum Difference<K, T> {
+    Missing(K, T),
+    Extra(K, T),
+    Other(K, T, T),
+}
+
+/// Hands every difference to `each`. An error in what was expected counts as one in what was found.
+fn differences<K: Ord, T>(
+    mut expected: impl Iterator<Item = Result<(K, T), IndexError>>,
+    mut found: impl Iterator<Item = Result<(K, T), IndexError>>,
+    same: impl Fn(&T, &T) -> bool,
+    mut each: impl FnMut(Difference<K, T>) -> Result<(), Stop>,
+) -> Result<Result<(), IndexError>, Stop> {
+    let mut left = None;
+    let mut right = None;
+    loop {
+        if left.is_none() {
+            match expected.next().transpose() {
+                Ok(next) => left = next,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        if right.is_none() {
+            match found.next().transpose() {
+                Ok(next) => right = next,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        match (left.take(), right.take()) {
+            (None, None) => return Ok(Ok(())),
+            (Some((key, value)), None) => each(Difference::Missing(key, value))?,
+            (None, Some((key, value))) => each(Difference::Extra(key, value))?,
+            (Some(one), Some(other)) => match one.0.cmp(&other.0) {
+                std::cmp::Ordering::Less => {
+                    right = Some(other);
+                    each(Difference::Missing(one.0, one.1))?;
+                }
+                std::cmp::Ordering::Greater => {
+                    left = Some(one);
+                    each(Difference::Extra(other.0, other.1))?;
+                }
+                std::cmp::Ordering::Equal => {
+                    if !same(&one.1, &other.1) {
+                        each(Difference::Other(one.0, one.1, other.1))?;
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// A row as far as it is contents.
+trait Compared: Row + PartialEq {
+    /// What it is when two rows of one key differ.
+    const CODE: ViolationCode;
+    /// What it is called in a report.
+    const NAME: &'static str;
+
+    /// The ledger it is of.
+    fn ledger(&self) -> u32;
+
+    /// The entry it comes from, where the row says so.
+    fn position(&self) -> Option<u64>;
+
+    /// The row without what depends on the run that it is in.
+    fn contents(self) -> Self {
+        self
+    }
+}
+
+macro_rules! compared {
+    ($row:ty, $name:literal, $code:ident, |$it:ident| $ledger:expr, $position:expr) => {
+        impl Compared for $row {
+            const CODE: ViolationCode = ViolationCode::$code;
+            const NAME: &'static str = $name;
+
+            fn ledger(&self) -> u32 {
+                let $it = self;
+                $ledger
+            }
+
+            fn position(&self) -> Option<u64> {
+                let position: fn(&Self) -> Option<u64> = $position;
+                position(self)
+            }
+        }
+    };
+}
+
+compared!(HistoryRow, "history", VolumeMismatch, |row| (row.holding >> 32) as u32, |_| None);
+compared!(KeyRow, "keys", MetadataMismatch, |row| (row.space >> 8) as u32, |_| None);
+compared!(TermRow, "terms", MetadataMismatch, |row| (row.space >> 8) as u32, |row| Some(row.position));
+compared!(LogRow, "logs", TransactionMismatch, |row| row.ledger, |row| Some(row.position));
+compared!(TransactionRow, "transactions", TransactionMismatch, |row| row.ledger, |row| Some(row.position));
+compared!(VersionRow, "versions", MetadataMismatch, |row| (row.space >> 8) as u32, |row| Some(row.position));
+compared!(EffectiveRow, "effective", EffectiveVolumeMismatch, |row| row.ledger, |_| None);
+
+impl Compared for DisplacedRow {
+    const CODE: ViolationCode = ViolationCode::EffectiveVolumeMismatch;
+    const NAME: &'static str = "displaced";
+
+    fn ledger(&self) -> u32 {
+        (self.holding >> 32) as u32
+    }
+
+    fn position(&self) -> Option<u64> {
+        None
+    }
+
+    fn contents(self) -> Self {
+        Self::new(self.holding, self.timestamp, self.transaction, self.input, self.output)
+    }
+}
+
+fn rows<R: Compared>(
+    fresh: &IndexSnapshot,
+    live: &IndexSnapshot,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    let all = |snapshot: &IndexSnapshot| {
+        let view = TableView::<R>::new(Vec::new(), snapshot.clone());
+        let rows = view.cursor(R::FIRST, R::LAST, Way::Ascending).current();
+        rows.map(|row| row.map(|row| (row.key(), row.contents())))
+    };
+    let read = differences(
+        all(fresh),
+        all(live),
+        |one, other| one == other,
+        |difference| {
+            let (code, row, detail) = match difference {
+                Difference::Missing(_, row) => {
+                    let detail = format!("{}: {row:?} is missing", R::NAME);
+                    (ViolationCode::IndexMissing, row, detail)
+                }
+                Difference::Extra(_, row) => {
+                    let detail = format!("{}: {row:?} is not of the journal", R::NAME);
+                    (ViolationCode::IndexExtra, row, detail)
+                }
+                Difference::Other(_, expected, found) => {
+                    let detail = format!("{}: {found:?}, expected {expected:?}", R::NAME);
+                    (R::CODE, expected, detail)
+                }
+            };
+            findings.add(code, Some(row.ledger()), row.position(), detail)
+        },
+    )?;
+    match read {
+        Ok(()) => Ok(()),
+        Err(error) => findings.index_error(&error),
+    }
+}
+
+/// What stands under one key of a plain table, as parts that are compared one by one.
+type Parts = Vec<(u32, String)>;
+
+fn plain(
+    table: &'static str,
+    code: ViolationCode,
+    parts: impl Fn(&[u8]) -> Result<Parts, Corrupt>,
+    fresh: &IndexSnapshot,
+    live: &IndexSnapshot,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    fn all<'a>(
+        snapshot: &'a IndexSnapshot,
+        table: &'static str,
+    ) -> Result<impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), IndexError>> + use<'a>, IndexError> {
+        Ok(snapshot.range(table, Bound::Unbounded, Bound::Unbounded)?.into_iter().flatten())
+    }
+    let (expected, found) = match (all(fresh, table), all(live, table)) {
+        (Ok(expected), Ok(found)) => (expected, found),
+        (Err(error), _) | (_, Err(error)) => return findings.index_error(&error),
+    };
+    let read = differences(
+        expected,
+        found,
+        |one, other| one == other,
+        |difference| {
+            let nothing = Vec::new();
+            let (key, expected, found) = match difference {
+                Difference::Missing(key, value) => (key, parts(&value), Ok(nothing)),
+                Difference::Extra(key, value) => (key, Ok(nothing), parts(&value)),
+                Difference::Other(key, expected, found) => (key, parts(&expected), parts(&found)),
+            };
+            let (expected, found) = match (expected, found) {
+                (Ok(expected), Ok(found)) => (expected, found),
+                (Err(corrupt), _) | (_, Err(corrupt)) => {
+                    return findings.index_error(&IndexError::corrupt(table, corrupt));
+                }
+            };
+            let ledger = ledger_of(table, &key);
+            let place = |part: u32| format!("{table} {}/{part}", hex(&key));
+            let each = |difference: Difference<u32, String>| match difference {
+                Difference::Missing(part, value) => findings.add(
+                    ViolationCode::IndexMissing,
+                    ledger,
+                    None,
+                    format!("{}: {value} is missing", place(part)),
+                ),
+                Difference::Extra(part, value) => {
+                    let detail = format!("{}: {value} is not of the journal", place(part));
+                    findings.add(ViolationCode::IndexExtra, ledger, None, detail)
+                }
+                Difference::Other(part, expected, found) => {
+                    findings.add(code, ledger, None, format!("{}: {found}, expected {expected}", place(part)))
+                }
+            };
+            let (expected, found) = (expected.into_iter().map(Ok), found.into_iter().map(Ok));
+            differences(expected, found, |one, other| one == other, each).map(drop)
+        },
+    )?;
+    match read {
+        Ok(()) => Ok(()),
+        Err(error) => findings.index_error(&error),
+    }
+}
+
+/// The ledger that a key of a plain table begins with, if it does.
+fn ledger_of(table: &str, key: &[u8]) -> Option<u32> {
+    let (ledger, _) = key.split_first_chunk::<4>()?;
+    (table != tables::DOCUMENTS).then(|| u32::from_be_bytes(*ledger))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "one of several readers of parts, and the others can fail")]
+fn whole(value: &[u8]) -> Result<Parts, Corrupt> {
+    Ok(vec![(0, hex(value))])
+}
+
+fn describe(place: u32, item: &impl Debug) -> (u32, String) {
+    debug_assert!(place < PAGE_PLACES, "a page has so many places");
+    (place, format!("{item:?}"))
+}
+
+fn account_page(value: &[u8]) -> Result<Parts, Corrupt> {
+    Ok(AccountPage::decode(value)?.iter().map(|(place, account)| describe(place, account)).collect())
+}
+
+fn holding_page(value: &[u8]) -> Result<Parts, Corrupt> {
+    Ok(HoldingPage::all(value)?.iter().map(|(place, holding)| describe(*place, holding)).collect())
+}
+
+/// What the indexes say of themselves, but for how far their wire hashes go.
+fn about(fresh: &IndexSnapshot, live: &IndexSnapshot, findings: &mut Findings) -> Result<(), Stop> {
+    match (Watermark::read(fresh), Watermark::read(live)) {
+        (Ok(expected), Ok(found)) => {
+            let part = |mark: Watermark| (mark.store, mark.next, mark.chain);
+            if expected.map(part) == found.map(part) {
+                return Ok(());
+            }
+            let detail = format!("the index is about {found:?}, expected {expected:?}");
+            findings.add(ViolationCode::HeadMismatch, None, None, detail)
+        }
+        (Err(error), _) | (_, Err(error)) => findings.index_error(&error),
+    }
+}

@@ -1,0 +1,225 @@
+//! Verification: is the journal sound, and is the index what the journal says?
+//!
+//! 1. The journal is read from its first entry to its last: digests, the chain, positions, ids and dates, and
+//!    that every entry decodes ([`journal`]).
+//! 2. It is replayed into a second index, while the volumes of each entry are compared with those before plus
+//!    what was moved, and reverts with what they revert.
+//! 3. The two indexes are compared by contents, both ways ([`compare`]). How rows are spread over runs, sums
+//!    that are local to a run, and rows that others have superseded are not contents.
+//! 4. What must be unique is, inputs equal outputs, and the wire hashes are computed again ([`rules`]).
+//!
+//! What cannot be told afterwards is whether an overdraft was allowed: the journal does not say what the
+//! request permitted.
+
+mod compare;
+mod journal;
+mod report;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ledger_core::LedgerName;
+
+use crate::directory::DataDirectory;
+use crate::disk::engine::backend;
+use crate::error::OpenError;
+use crate::flush::Watermark;
+use crate::index::{IndexError, IndexFile, IndexOptions, IndexSnapshot};
+use crate::journal::{Identity, Journal};
+use crate::options::Shares;
+use crate::recovery;
+use crate::store::Store;
+
+pub use self::report::{VerifyError, VerifyReport, Violation, ViolationCode};
+
+/// No more violations than these are gathered.
+const VIOLATIONS_MAX: usize = 1_000;
+/// What the replay may use of a memory budget that the store itself nearly fills.
+const BUDGET_PART: usize = 10;
+/// The file of the second index, beside the real one.
+const WORKSPACE: &str = "verify.redb";
+
+/// What was found so far.
+struct Findings {
+    violations: Vec<Violation>,
+    complete: bool,
+    names: BTreeMap<u32, LedgerName>,
+}
+
+/// That it makes no sense to go on.
+struct Stop;
+
+impl Findings {
+    fn new() -> Self {
+        Self { violations: Vec::new(), complete: true, names: BTreeMap::new() }
+    }
+
+    fn push(&mut self, violation: Violation) -> Result<(), Stop> {
+        self.violations.push(violation);
+        if self.violations.len() < VIOLATIONS_MAX {
+            return Ok(());
+        }
+        self.complete = false;
+        Err(Stop)
+    }
+
+    fn add(
+        &mut self,
+        code: ViolationCode,
+        ledger: Option<u32>,
+        position: Option<u64>,
+        detail: String,
+    ) -> Result<(), Stop> {
+        let ledger = ledger.and_then(|ledger| self.names.get(&ledger).cloned());
+        self.push(Violation { code, ledger, position, detail })
+    }
+
+    /// Reports what stands in the way of looking at the rest of something.
+    fn obstacle(&mut self, code: ViolationCode, detail: String) -> Result<(), Stop> {
+        self.complete = false;
+        self.add(code, None, None, detail)
+    }
+
+    fn index_error(&mut self, error: &IndexError) -> Result<(), Stop> {
+        self.obstacle(ViolationCode::RecordChecksum, error.to_string())
+    }
+}
+
+impl Store {
+    /// Reads the whole journal and compares it with the index.
+    ///
+    /// It flushes first, and verifies what is acknowledged when it begins; reads and writes go on meanwhile.
+    /// It takes about as long as building the index from nothing, some tenth of the memory budget, and on disk
+    /// a second index, which is removed afterwards. Concurrent calls wait for each other.
+    ///
+    /// # Errors
+    ///
+    /// [`VerifyError`] if there is no room for the second index. Damage is in the report.
+    pub fn verify(&self) -> Result<VerifyReport, VerifyError> {
+        let _verifying = self.verifying().lock();
+        self.flush();
+        let engine = self.engine();
+        let live = engine.view().index.clone();
+        let shares = engine.shares.divided(BUDGET_PART);
+        let options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
+        let workspace = |reason: String| VerifyError::Workspace { reason };
+        let second = match self.directory() {
+            None => IndexFile::create(redb::backends::InMemoryBackend::new(), options)?,
+            Some(directory) => {
+                clear_workspace(directory).map_err(workspace)?;
+                let path = directory.index_dir().join(WORKSPACE);
+                let file = backend(&**directory.disk(), &path, true)
+                    .map_err(|error| workspace(error.to_string()))?;
+                IndexFile::create(file, options)?
+            }
+        };
+        let report = check(&engine.journal, &live, &engine.identity, shares, &second);
+        // Nobody needs what is in it: closing it writes nothing.
+        second.abandon();
+        drop(second);
+        if let Some(directory) = self.directory() {
+            clear_workspace(directory).map_err(workspace)?;
+        }
+        report
+    }
+}
+
+/// Removes the second index, which an interrupted verification has left.
+pub(crate) fn clear_workspace(directory: &DataDirectory) -> Result<(), String> {
+    let path = directory.index_dir().join(WORKSPACE);
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    if directory.disk().exists(&path).map_err(failed)? {
+        directory.disk().remove(&path).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Verifies a journal and, as far as it says it goes, an index of it. `second` is empty.
+fn check(
+    journal: &Arc<dyn Journal>,
+    live: &IndexSnapshot,
+    identity: &Identity,
+    shares: Shares,
+    second: &IndexFile,
+) -> Result<VerifyReport, VerifyError> {
+    let begun = Instant::now();
+    let mut findings = Findings::new();
+    let mut walked = journal::Walked::nothing(identity);
+    // Whatever stops it is among the findings.
+    let _ = check_all(journal, live, identity, shares, second, &mut findings, &mut walked)?;
+    Ok(VerifyReport {
+        violations: findings.violations,
+        entries: walked.entries(),
+        ledgers: walked.ledgers(),
+        head: walked.chain().to_string(),
+        complete: findings.complete,
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}
+
+fn check_all(
+    journal: &Arc<dyn Journal>,
+    live: &IndexSnapshot,
+    identity: &Identity,
+    shares: Shares,
+    second: &IndexFile,
+    findings: &mut Findings,
+    walked: &mut journal::Walked,
+) -> Result<Result<(), Stop>, VerifyError> {
+    let head = journal.head();
+    if walked.walk(&**journal, head, findings).is_err() {
+        return Ok(Err(Stop));
+    }
+    let watermark = match Watermark::read(live) {
+        Ok(watermark) => watermark,
+        Err(error) => return Ok(findings.index_error(&error).and(Err(Stop))),
+    };
+    let through = match watermark {
+        Some(watermark) if watermark.next > head.next => {
+            let detail =
+                format!("it holds entries before {}, the journal ends before {}", watermark.next, head.next);
+            return Ok(findings.obstacle(ViolationCode::IndexAhead, detail).and(Err(Stop)));
+        }
+        Some(watermark) => watermark.next,
+        // An index that was never flushed into holds nothing.
+        None => crate::journal::Position::FIRST,
+    };
+    let bounded: Arc<dyn Journal> = Arc::new(journal::Bounded::new(journal.clone(), through, walked));
+    let mut stopped = false;
+    let replayed = recovery::replay(
+        &bounded,
+        second,
+        identity,
+        shares,
+        crate::journal::Position::FIRST,
+        &mut |violation| {
+            stopped |= findings.push(violation).is_err();
+            if stopped { Err(OpenError::Damaged { reason: String::new() }) } else { Ok(()) }
+        },
+    );
+    let mut replayed = match replayed {
+        Ok(replayed) => replayed,
+        Err(_) if stopped => return Ok(Err(Stop)),
+        Err(OpenError::Damaged { reason }) => {
+            return Ok(findings.obstacle(ViolationCode::FileFormat, reason).and(Err(Stop)));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if !replayed.view.pieces.is_empty() {
+        let hashed = replayed.hashed;
+        recovery::flush_now(&mut replayed.state, &mut replayed.view, second, identity, &*bounded, hashed)?;
+    }
+    for head in replayed.view.heads.iter() {
+        findings.names.insert(head.info.id, head.info.name.clone());
+    }
+    let fresh = replayed.view.index.clone();
+    let done = compare::compare(&fresh, live, findings)
+        .and_then(|()| rules::unique(&fresh, &bounded, findings))
+        .and_then(|()| rules::balanced(&fresh, findings))
+        .and_then(|()| rules::wire_hashes(&Arc::new(replayed.view), live, &bounded, findings));
+    Ok(done)
+}

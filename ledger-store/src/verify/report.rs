@@ -1,0 +1,264 @@
+//! What a verification found.
+
+use std::fmt;
+
+use ledger_core::{LedgerName, write_json_text};
+
+use crate::error::OpenError;
+use crate::index::IndexError;
+
+/// Which rule a stored byte, entry or row breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ViolationCode {
+    /// An entry does not decode, or names what does not exist.
+    FileFormat,
+    /// Stored bytes do not match their digest or checksum, or cannot be read.
+    RecordChecksum,
+    /// A chunk of the journal does not follow the one before it.
+    ChainBreak,
+    /// Positions, or the ids of a ledger's logs, have a gap or do not ascend.
+    SequenceGap,
+    /// A wire hash in the index is not that of the log.
+    WireHash,
+    /// The dates of a ledger's log decrease.
+    DateOrder,
+    /// Over all accounts of a ledger an asset's inputs and outputs differ.
+    Unbalanced,
+    /// Two transactions of a ledger have one reference.
+    ReferenceDuplicate,
+    /// Two entries of a ledger have one idempotency key.
+    IdempotencyDuplicate,
+    /// A transaction was reverted twice, or one that does not exist, or not an earlier one.
+    RevertRule,
+    /// Volumes are not those before plus what was moved.
+    VolumeMismatch,
+    /// Volumes in effective order are not those of the journal.
+    EffectiveVolumeMismatch,
+    /// Metadata, a name or a document is not that of the journal.
+    MetadataMismatch,
+    /// A transaction or a log does not stand where, or when, the journal has it.
+    TransactionMismatch,
+    /// An account is not that of the journal, or two have one address.
+    AccountMismatch,
+    /// The index lacks what the journal says.
+    IndexMissing,
+    /// The index has what the journal does not say.
+    IndexExtra,
+    /// The index holds entries that the journal does not have.
+    IndexAhead,
+    /// The head of the journal, or of a ledger, is not that of the entries.
+    HeadMismatch,
+}
+
+impl ViolationCode {
+    /// All of them.
+    pub const ALL: [Self; 19] = [
+        Self::FileFormat,
+        Self::RecordChecksum,
+        Self::ChainBreak,
+        Self::SequenceGap,
+        Self::WireHash,
+        Self::DateOrder,
+        Self::Unbalanced,
+        Self::ReferenceDuplicate,
+        Self::IdempotencyDuplicate,
+        Self::RevertRule,
+        Self::VolumeMismatch,
+        Self::EffectiveVolumeMismatch,
+        Self::MetadataMismatch,
+        Self::TransactionMismatch,
+        Self::AccountMismatch,
+        Self::IndexMissing,
+        Self::IndexExtra,
+        Self::IndexAhead,
+        Self::HeadMismatch,
+    ];
+
+    /// Its name in reports, such as `VOLUME_MISMATCH`. Names do not change.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FileFormat => "FILE_FORMAT",
+            Self::RecordChecksum => "RECORD_CHECKSUM",
+            Self::ChainBreak => "CHAIN_BREAK",
+            Self::SequenceGap => "SEQUENCE_GAP",
+            Self::WireHash => "WIRE_HASH",
+            Self::DateOrder => "DATE_ORDER",
+            Self::Unbalanced => "UNBALANCED",
+            Self::ReferenceDuplicate => "REFERENCE_DUPLICATE",
+            Self::IdempotencyDuplicate => "IDEMPOTENCY_DUPLICATE",
+            Self::RevertRule => "REVERT_RULE",
+            Self::VolumeMismatch => "VOLUME_MISMATCH",
+            Self::EffectiveVolumeMismatch => "EFFECTIVE_VOLUME_MISMATCH",
+            Self::MetadataMismatch => "METADATA_MISMATCH",
+            Self::TransactionMismatch => "TRANSACTION_MISMATCH",
+            Self::AccountMismatch => "ACCOUNT_MISMATCH",
+            Self::IndexMissing => "INDEX_MISSING",
+            Self::IndexExtra => "INDEX_EXTRA",
+            Self::IndexAhead => "INDEX_AHEAD",
+            Self::HeadMismatch => "HEAD_MISMATCH",
+        }
+    }
+}
+
+impl fmt::Display for ViolationCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule is broken.
+    pub code: ViolationCode,
+    /// In which ledger, where it is in one.
+    pub ledger: Option<LedgerName>,
+    /// At which position of the journal, where one is known.
+    pub position: Option<u64>,
+    /// What was expected and what was found, for a person.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        if let Some(ledger) = &self.ledger {
+            write!(f, " in ledger {ledger}")?;
+        }
+        if let Some(position) = self.position {
+            write!(f, " at entry {position}")?;
+        }
+        write!(f, ": {}", self.detail)
+    }
+}
+
+/// What [`Store::verify`](crate::Store::verify) found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerifyReport {
+    /// What is wrong, in the order in which it was found.
+    pub violations: Vec<Violation>,
+    /// How many entries of the journal were read.
+    pub entries: u64,
+    /// How many ledgers they are of.
+    pub ledgers: u32,
+    /// The hash of the journal up to the last entry that was read, in hex; compare it with one that was kept.
+    pub head: String,
+    /// Whether everything was looked at. After damage that stands in the way, or a thousand violations, the
+    /// rest is not.
+    pub complete: bool,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl VerifyReport {
+    /// Whether everything was looked at and nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.complete && self.violations.is_empty()
+    }
+
+    /// The report as JSON, one line for each violation and one that sums up.
+    pub fn to_json_lines(&self) -> String {
+        let mut out = Vec::new();
+        for violation in &self.violations {
+            out.extend_from_slice(br#"{"kind":"violation","code":"#);
+            write_json_text(violation.code.as_str(), &mut out);
+            if let Some(ledger) = &violation.ledger {
+                out.extend_from_slice(br#","ledger":"#);
+                write_json_text(ledger.as_str(), &mut out);
+            }
+            if let Some(position) = violation.position {
+                out.extend_from_slice(format!(r#","entry":{position}"#).as_bytes());
+            }
+            out.extend_from_slice(br#","detail":"#);
+            write_json_text(&violation.detail, &mut out);
+            out.extend_from_slice(b"}\n");
+        }
+        out.extend_from_slice(
+            format!(
+                "{{\"kind\":\"summary\",\"entries\":{},\"ledgers\":{},\"head\":\"{}\",\"violations\":{},\
+                 \"complete\":{},\"seconds\":{:.3}}}\n",
+                self.entries,
+                self.ledgers,
+                self.head,
+                self.violations.len(),
+                self.complete,
+                self.seconds
+            )
+            .as_bytes(),
+        );
+        String::from_utf8(out).expect("texts were written into it")
+    }
+}
+
+/// Why a verification could not be made. Damage is no such error: it is in the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// There is no place for the projection to compare with.
+    Workspace {
+        /// What was tried.
+        reason: String,
+    },
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workspace { reason } => {
+                write!(f, "a second index for the comparison cannot be made: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for VerifyError {}
+
+impl From<IndexError> for VerifyError {
+    fn from(error: IndexError) -> Self {
+        Self::Workspace { reason: error.to_string() }
+    }
+}
+
+impl From<OpenError> for VerifyError {
+    fn from(error: OpenError) -> Self {
+        Self::Workspace { reason: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_one_json_line_for_each_finding() {
+        let report = VerifyReport {
+            violations: vec![Violation {
+                code: ViolationCode::VolumeMismatch,
+                ledger: Some(LedgerName::parse("main").unwrap()),
+                position: Some(7),
+                detail: "a \"quoted\" text".to_owned(),
+            }],
+            entries: 9,
+            ledgers: 1,
+            head: "ab".to_owned(),
+            complete: true,
+            seconds: 1.5,
+        };
+        assert_eq!(
+            report.to_json_lines(),
+            "{\"kind\":\"violation\",\"code\":\"VOLUME_MISMATCH\",\"ledger\":\"main\",\"entry\":7,\
+             \"detail\":\"a \\\"quoted\\\" text\"}\n\
+             {\"kind\":\"summary\",\"entries\":9,\"ledgers\":1,\"head\":\"ab\",\"violations\":1,\
+             \"complete\":true,\"seconds\":1.500}\n"
+        );
+        assert!(!report.is_clean());
+    }
+
+    #[test]
+    fn codes_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<_> =
+            ViolationCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(names.len(), ViolationCode::ALL.len());
+    }
+}

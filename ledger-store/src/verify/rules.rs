@@ -1,0 +1,236 @@
+//! Rules over the whole of a store: what is unique, what sums up, and the wire hashes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use ledger_core::{HashChain, HashLogs, Volumes};
+
+use super::{Findings, Stop, ViolationCode};
+use crate::codec::Corrupt;
+use crate::entry::{Body, find_in_chunk, read_chunk};
+use crate::error::ReadError;
+use crate::fingerprint::{KeyKind, key_space};
+use crate::index::{IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way};
+use crate::journal::{Journal, Position};
+use crate::lookup::{self, missing, tables};
+use crate::projection::HoldingPage;
+use crate::read::{LedgerReader, idempotency_of, reference_of};
+use crate::view::View;
+
+/// How much of the journal is hashed at once.
+const HASH_BYTES: usize = 4 << 20;
+
+fn obstacle(findings: &mut Findings, error: &ReadError) -> Result<(), Stop> {
+    findings.obstacle(ViolationCode::RecordChecksum, error.to_string())
+}
+
+/// References, idempotency keys and addresses name one thing each.
+///
+/// Texts are compared only where fingerprints are equal, so it takes no memory.
+pub(super) fn unique(
+    index: &IndexSnapshot,
+    journal: &Arc<dyn Journal>,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    let keys = TableView::<KeyRow>::new(Vec::new(), index.clone());
+    let mut same: Vec<KeyRow> = Vec::new();
+    for row in keys.cursor(KeyRow::FIRST, KeyRow::LAST, Way::Ascending) {
+        let row = match row {
+            Ok(row) => row,
+            Err(error) => return findings.index_error(&error),
+        };
+        if same.last().is_some_and(|last| (last.space, last.fingerprint) != (row.space, row.fingerprint)) {
+            texts_differ(&same, index, journal, findings)?;
+            same.clear();
+        }
+        same.push(row);
+    }
+    texts_differ(&same, index, journal, findings)
+}
+
+fn texts_differ(
+    same: &[KeyRow],
+    index: &IndexSnapshot,
+    journal: &Arc<dyn Journal>,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    if same.len() < 2 {
+        return Ok(());
+    }
+    let mut seen: Vec<(String, u64)> = Vec::new();
+    for row in same {
+        let (ledger, code, text) = match text_of(row, index, journal) {
+            Ok(found) => found,
+            Err(error) => return obstacle(findings, &error),
+        };
+        match seen.iter().find(|(have, _)| *have == text) {
+            Some((_, first)) => {
+                let detail = format!("{text:?} names {first} and {}", row.value);
+                let position = (code == ViolationCode::IdempotencyDuplicate).then_some(row.value);
+                findings.add(code, Some(ledger), position, detail)?;
+            }
+            None => seen.push((text, row.value)),
+        }
+    }
+    Ok(())
+}
+
+/// The text that a row of the keys table stands for.
+fn text_of(
+    row: &KeyRow,
+    index: &IndexSnapshot,
+    journal: &Arc<dyn Journal>,
+) -> Result<(u32, ViolationCode, String), ReadError> {
+    let ledger = (row.space >> 8) as u32;
+    let entry = |position: u64| {
+        let position = Position::new(position).ok_or(Corrupt { what: "position" })?;
+        journal.read(position)?.ok_or_else(|| missing("an entry")).map(|chunk| (position, chunk))
+    };
+    if row.space == key_space(ledger, KeyKind::Address) {
+        let account = lookup::stored_account(index, ledger, row.value as u32)?;
+        let address = account.ok_or_else(|| missing("an account"))?.address.to_string();
+        return Ok((ledger, ViolationCode::AccountMismatch, address));
+    }
+    if row.space == key_space(ledger, KeyKind::Idempotency) {
+        let (position, chunk) = entry(row.value)?;
+        let record = find_in_chunk(&chunk, position)?.ok_or_else(|| missing("an entry"))?;
+        let (key, _) = idempotency_of(&record).ok_or_else(|| missing("an idempotency key"))?;
+        return Ok((ledger, ViolationCode::IdempotencyDuplicate, key.to_owned()));
+    }
+    let transactions = TableView::<TransactionRow>::new(Vec::new(), index.clone());
+    let transaction = transactions.get((ledger, row.value))?.ok_or_else(|| missing("a transaction"))?;
+    let (position, chunk) = entry(transaction.position)?;
+    let record = find_in_chunk(&chunk, position)?.ok_or_else(|| missing("an entry"))?;
+    let reference = reference_of(&record).ok_or_else(|| missing("a reference"))?;
+    Ok((ledger, ViolationCode::ReferenceDuplicate, reference.to_owned()))
+}
+
+/// In each ledger, of each asset, as much went in as went out.
+pub(super) fn balanced(index: &IndexSnapshot, findings: &mut Findings) -> Result<(), Stop> {
+    let mut sums: BTreeMap<(u32, u32), Volumes> = BTreeMap::new();
+    let pages = match index.range(tables::HOLDINGS, Bound::Unbounded, Bound::Unbounded) {
+        Ok(pages) => pages,
+        Err(error) => return findings.index_error(&error),
+    };
+    for page in pages.into_iter().flatten() {
+        let read = page.map_err(ReadError::from).and_then(|(key, page)| {
+            let (ledger, _) = key.split_first_chunk::<4>().ok_or(Corrupt { what: "key of a page" })?;
+            Ok((u32::from_be_bytes(*ledger), HoldingPage::all(&page)?))
+        });
+        let (ledger, holdings) = match read {
+            Ok(page) => page,
+            Err(error) => return obstacle(findings, &error),
+        };
+        for (_, holding) in holdings {
+            let sum = sums.entry((ledger, holding.asset)).or_default();
+            sum.input += &holding.volumes.input;
+            sum.output += &holding.volumes.output;
+        }
+    }
+    for ((ledger, asset), Volumes { input, output }) in sums {
+        if input != output {
+            let detail = format!("of asset {asset} {input} went into accounts and {output} out of them");
+            findings.add(ViolationCode::Unbalanced, Some(ledger), None, detail)?;
+        }
+    }
+    Ok(())
+}
+
+/// Computes the wire hashes of all logs and compares those of which the index keeps a checkpoint.
+///
+/// Checkpoints that are not there are no violation: they only save work. Those of entries that the index does
+/// not hold yet are passed over, since the thread that makes them may be ahead of the flush.
+pub(super) fn wire_hashes(
+    view: &Arc<View>,
+    live: &IndexSnapshot,
+    journal: &Arc<dyn Journal>,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    let mut checkpoints = match checkpoints(live) {
+        Ok(checkpoints) => checkpoints,
+        Err(error) => return obstacle(findings, &error),
+    };
+    if checkpoints.is_empty() {
+        return Ok(());
+    }
+    let mut chains: HashMap<u32, HashChain> = HashMap::new();
+    let mut wrong = Vec::new();
+    let mut next = Position::FIRST;
+    let mut hash = || -> Result<(), ReadError> {
+        loop {
+            let chunks = journal.scan(next, HASH_BYTES)?;
+            if chunks.is_empty() {
+                return Ok(());
+            }
+            // Readers remember what they have looked up: not for ever.
+            let mut readers: HashMap<u32, LedgerReader> = HashMap::new();
+            for chunk in chunks {
+                let mut failed = None;
+                read_chunk(&chunk, |record| {
+                    if let Body::Log(log) = &record.body
+                        && failed.is_none()
+                    {
+                        let reader = readers
+                            .entry(log.ledger)
+                            .or_insert_with(|| LedgerReader::new(journal.clone(), view.clone(), log.ledger));
+                        let hashed = reader.head().and_then(|head| {
+                            if head.info.features.hash_logs == HashLogs::Disabled {
+                                return Ok(None);
+                            }
+                            let chain = chains.entry(log.ledger).or_insert_with(|| HashChain::after(None));
+                            reader.log_entry(&record).map(|entry| Some(chain.append(&entry)))
+                        });
+                        match hashed {
+                            Ok(Some(hash)) => {
+                                if let Some(found) = checkpoints.remove(&(log.ledger, log.log))
+                                    && found != *hash.as_bytes()
+                                {
+                                    wrong.push((log.ledger, log.log, record.position.get()));
+                                }
+                            }
+                            Ok(None) => {}
+                            Err(error) => failed = Some(error),
+                        }
+                    }
+                    Ok(())
+                })?;
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                next = chunk.next();
+            }
+        }
+    };
+    if let Err(error) = hash() {
+        return obstacle(findings, &error);
+    }
+    for (ledger, log, position) in wrong {
+        let detail = format!("the wire hash after log {log} is not that of the log");
+        findings.add(ViolationCode::WireHash, Some(ledger), Some(position), detail)?;
+    }
+    for (ledger, log) in checkpoints.into_keys() {
+        let known = view.heads.get(ledger);
+        if known.is_none_or(|head| {
+            head.info.features.hash_logs == HashLogs::Disabled || log < head.counters.next_log
+        }) {
+            let detail = format!("a wire hash after log {log}, of which there is none");
+            findings.add(ViolationCode::IndexExtra, Some(ledger), None, detail)?;
+        }
+    }
+    Ok(())
+}
+
+/// The checkpoints of wire hashes: one for some hundreds of logs.
+fn checkpoints(live: &IndexSnapshot) -> Result<BTreeMap<(u32, u64), [u8; 32]>, ReadError> {
+    let mut all = BTreeMap::new();
+    for found in live.range(tables::HASHES, Bound::Unbounded, Bound::Unbounded)?.into_iter().flatten() {
+        let (key, value) = found?;
+        let corrupt = Corrupt { what: "checkpoint of a hash chain" };
+        let (ledger, log) = key.split_first_chunk::<4>().ok_or(corrupt)?;
+        let log = u64::from_be_bytes(log.try_into().map_err(|_| corrupt)?);
+        let hash: [u8; 32] = value.as_slice().try_into().map_err(|_| corrupt)?;
+        all.insert((u32::from_be_bytes(*ledger), log), hash);
+    }
+    Ok(all)
+}

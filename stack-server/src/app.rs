@@ -1,0 +1,95 @@
+//! What all requests share: the store, the settings, and the ways to wait for the store without holding up the
+//! HTTP threads.
+
+use std::sync::Arc;
+
+use ledger_store::{Outcome, Snapshot, Store, Submission};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::cursor::CursorKey;
+use crate::error::ApiError;
+use crate::limits::{LONG_READS_MAX, LONG_READS_WAITING_MAX};
+use crate::settings::Settings;
+
+/// The server's state; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+struct Shared {
+    store: Store,
+    settings: Settings,
+    cursor_key: CursorKey,
+    /// Slots of long reads.
+    running: Semaphore,
+    /// Slots of long reads, those that wait included.
+    waiting: Semaphore,
+}
+
+impl App {
+    pub(crate) fn new(store: Store, settings: Settings) -> Self {
+        let cursor_key = store.cursor_key();
+        Self(Arc::new(Shared {
+            store,
+            settings,
+            cursor_key,
+            running: Semaphore::new(LONG_READS_MAX),
+            waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
+        }))
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn cursor_key(&self) -> &CursorKey {
+        &self.0.cursor_key
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.0.store.snapshot()
+    }
+
+    /// Hands commands to the writer and waits until they are durable, without holding up the thread.
+    pub(crate) async fn submit(&self, submission: Submission) -> Result<Vec<Outcome>, ApiError> {
+        let (answer, answered) = oneshot::channel();
+        self.0.store.submit(submission, move |outcomes| {
+            // The caller may have hung up; its write stands all the same.
+            let _ = answer.send(outcomes);
+        });
+        match answered.await {
+            Ok(outcomes) => Ok(outcomes?),
+            Err(_) => Err(ApiError::fault("the writer gave no answer")),
+        }
+    }
+
+    /// Runs what may take long, or blocks, on a thread of its own, a few at a time.
+    pub(crate) async fn long<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let Ok(_waiting) = self.0.waiting.try_acquire() else {
+            return Err(ApiError::busy("too many queries are waiting"));
+        };
+        let _running = self.0.running.acquire().await.expect("the semaphore is never closed");
+        match tokio::task::spawn_blocking(work).await {
+            Ok(answer) => answer,
+            Err(panic) => Err(ApiError::fault(&panic.to_string())),
+        }
+    }
+
+    /// Runs a blocking write of the directory of ledgers. They are few and must not wait for queries.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let store = self.0.store.clone();
+        match tokio::task::spawn_blocking(move || work(&store)).await {
+            Ok(answer) => answer,
+            Err(panic) => Err(ApiError::fault(&panic.to_string())),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The command line and its environment variables.
+//!
+//! Every flag has a variable; the flag goes first. Flags of this server's own have variables that begin with
+//! `STACK_`, those that servers of this API already have keep their bare names.
+
+use std::ffi::OsString;
+use std::fmt::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ledger_core::FirstId;
+
+use crate::error::Profile;
+use crate::limits::HTTP_THREADS_MAX;
+use crate::settings::Settings;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Invocation {
+    /// Serve until a signal.
+    Serve(Box<Config>),
+    /// Check a closed data directory.
+    Verify(PathBuf),
+    /// Print the release.
+    Version,
+    /// Print [`help`].
+    Help,
+}
+
+/// The configuration of `serve`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where to listen; port 0 lets the operating system choose.
+    pub listen: SocketAddr,
+    /// The data directory.
+    pub data: PathBuf,
+    /// Memory for the store, in bytes.
+    pub memory_budget: usize,
+    /// Whether an address that others can reach may be listened on without authentication.
+    pub allow_unauthenticated: bool,
+    /// What there is to choose about answers.
+    pub settings: Settings,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            data: PathBuf::from("./data"),
+            memory_budget: 512 * 1_024 * 1_024,
+            allow_unauthenticated: false,
+            settings: Settings::default(),
+        }
+    }
+}
+
+/// Why a command line is refused; its text is for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A flag: its name, what its value is called (empty for a switch), its variable, what it does.
+struct Flag {
+    name: &'static str,
+    value: &'static str,
+    variable: &'static str,
+    help: &'static str,
+}
+
+#[rustfmt::skip]
+static FLAGS: &[Flag] = &[
+    Flag { name: "listen", value: "ADDRESS", variable: "STACK_LISTEN", help: "address to listen on (127.0.0.1:8080)" },
+    Flag { name: "data", value: "DIR", variable: "STACK_DATA", help: "data directory, made if absent (./data)" },
+    Flag { name: "memory-budget", value: "SIZE", variable: "STACK_MEMORY_BUDGET", help: "memory for the store, with suffix KiB, MiB or GiB (512MiB)" },
+    Flag { name: "http-threads", value: "COUNT", variable: "STACK_HTTP_THREADS", help: "threads that speak HTTP (1)" },
+    Flag { name: "profile", value: "mount|2.0|2.x", variable: "STACK_PROFILE", help: "generation of clients to speak to; mount: by path (mount)" },
+    Flag { name: "first-id", value: "0|1", variable: "STACK_FIRST_ID", help: "first id of new ledgers (by profile: 0 in 2.0, 1 in 2.x)" },
+    Flag { name: "bulk-max-size", value: "COUNT", variable: "BULK_MAX_SIZE", help: "most elements of a bulk (100)" },
+    Flag { name: "default-page-size", value: "COUNT", variable: "DEFAULT_PAGE_SIZE", help: "rows of a page unless asked (15)" },
+    Flag { name: "max-page-size", value: "COUNT", variable: "MAX_PAGE_SIZE", help: "most rows of a page (100)" },
+    Flag { name: "experimental-features", value: "", variable: "EXPERIMENTAL_FEATURES", help: "let callers choose the features of new ledgers" },
+    Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach" },
+];
+
+/// The text of `--help`.
+pub fn help() -> String {
+    let mut text = String::from(
+        "stack-server: the Payments Stack API from an embedded ledger\n\n\
+         Usage: stack-server [serve] [FLAGS]     serve until SIGTERM or SIGINT\n\
+         \x20      stack-server verify DIR         check a data directory that no server has open\n\
+         \x20      stack-server --version | --help\n\nFlags of serve, each with its environment variable:\n",
+    );
+    for flag in FLAGS {
+        let name = format!("--{} {}", flag.name, flag.value);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {name:<34} {:<28} {}", flag.variable, flag.help);
+    }
+    text
+}
+
+/// Reads a command line, without the name of the program, and the variables that `variable` looks up.
+///
+/// # Errors
+///
+/// If a flag is unknown or a value is not what its flag wants.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Invocation, ConfigError> {
+    use lexopt::Arg;
+    let mut config = Config::default();
+    for flag in FLAGS {
+        if let Some(value) = variable(flag.variable).filter(|value| !value.is_empty()) {
+            set(&mut config, flag.name, &value)
+                .map_err(|error| ConfigError(format!("{}: {error}", flag.variable)))?;
+        }
+    }
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let refused = |error: lexopt::Error| ConfigError(error.to_string());
+    let mut command: Option<String> = None;
+    let mut directory = None;
+    while let Some(argument) = parser.next().map_err(refused)? {
+        match argument {
+            Arg::Long("help") | Arg::Short('h') => return Ok(Invocation::Help),
+            Arg::Long("version") | Arg::Short('V') => return Ok(Invocation::Version),
+            Arg::Long(name) => {
+                let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) else {
+                    return Err(refused(argument.unexpected()));
+                };
+                let value = if flag.value.is_empty() {
+                    "true".to_owned()
+                } else {
+                    let value = parser.value().map_err(refused)?;
+                    value.into_string().map_err(|_| ConfigError(format!("--{}: not UTF-8", flag.name)))?
+                };
+                set(&mut config, flag.name, &value)
+                    .map_err(|error| ConfigError(format!("--{}: {error}", flag.name)))?;
+            }
+            Arg::Value(word) if command.is_none() => {
+                command = Some(word.to_string_lossy().into_owned());
+            }
+            Arg::Value(path) if command.as_deref() == Some("verify") && directory.is_none() => {
+                directory = Some(PathBuf::from(path));
+            }
+            other => return Err(refused(other.unexpected())),
+        }
+    }
+    match command.as_deref() {
+        None | Some("serve") => {
+            if !config.listen.ip().is_loopback() && !config.allow_unauthenticated {
+                return Err(ConfigError(format!(
+                    "{} can be reached by other machines and nothing asks them who they are: pass \
+                     --allow-unauthenticated if a proxy in front does",
+                    config.listen
+                )));
+            }
+            Ok(Invocation::Serve(Box::new(config)))
+        }
+        Some("verify") => match directory {
+            Some(directory) => Ok(Invocation::Verify(directory)),
+            None => Err(ConfigError("verify needs a data directory".to_owned())),
+        },
+        Some(other) => Err(ConfigError(format!("unknown command {other:?}; see --help"))),
+    }
+}
+
+fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
+    let settings = &mut config.settings;
+    match flag {
+        "listen" => config.listen = value.parse().map_err(|_| format!("{value:?} is no address"))?,
+        "data" => config.data = PathBuf::from(value),
+        "memory-budget" => config.memory_budget = size(value)?,
+        "http-threads" => settings.http_threads = count(value, HTTP_THREADS_MAX)?,
+        "profile" => {
+            settings.profile = match value {
+                "mount" => None,
+                "2.0" => Some(Profile::Stack),
+                "2.x" => Some(Profile::Ledger),
+                _ => return Err(format!("{value:?} is none of mount, 2.0, 2.x")),
+            }
+        }
+        "first-id" => {
+            settings.first_id = match value {
+                "0" => Some(FirstId::Zero),
+                "1" => Some(FirstId::One),
+                _ => return Err(format!("{value:?} is neither 0 nor 1")),
+            }
+        }
+        "bulk-max-size" => settings.bulk_max_size = count(value, 1_000_000)?,
+        "default-page-size" => settings.default_page_size = count(value, 100_000)? as u32,
+        "max-page-size" => settings.max_page_size = count(value, 100_000)? as u32,
+        "experimental-features" => settings.experimental_features = switch(value)?,
+        "allow-unauthenticated" => config.allow_unauthenticated = switch(value)?,
+        other => unreachable!("--{other} stands in the table and nowhere else"),
+    }
+    Ok(())
+}
+
+fn switch(value: &str) -> Result<bool, String> {
+    match value {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => Err(format!("{value:?} is neither true nor false")),
+    }
+}
+
+fn count(value: &str, max: usize) -> Result<usize, String> {
+    match value.parse() {
+        Ok(count) if (1..=max).contains(&count) => Ok(count),
+        _ => Err(format!("{value:?} is no number from 1 to {max}")),
+    }
+}
+
+fn size(value: &str) -> Result<usize, String> {
+    let digits = value.len() - value.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, suffix) = value.split_at(digits);
+    let unit: usize = match suffix {
+        "" | "B" => 1,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        _ => return Err(format!("{value:?} has none of the suffixes KiB, MiB, GiB")),
+    };
+    let bytes = number.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| format!("{value:?} is no size"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str, variables: &[(&str, &str)]) -> Result<Invocation, ConfigError> {
+        let variable = |name: &str| {
+            variables.iter().find(|(have, _)| *have == name).map(|(_, value)| (*value).to_owned())
+        };
+        parse(line.split_whitespace().map(OsString::from), variable)
+    }
+
+    fn served(line: &str, variables: &[(&str, &str)]) -> Config {
+        match read(line, variables) {
+            Ok(Invocation::Serve(config)) => *config,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_go_before_variables_and_variables_before_defaults() {
+        assert_eq!(served("", &[]), Config::default());
+        let variables = [("STACK_DATA", "/v"), ("MAX_PAGE_SIZE", "7"), ("EXPERIMENTAL_FEATURES", "true")];
+        let config = served(
+            "serve --data=/f --memory-budget 2GiB --profile 2.0 --first-id 1 --http-threads 2",
+            &variables,
+        );
+        assert_eq!(config.data, PathBuf::from("/f"));
+        assert_eq!(config.memory_budget, 2 << 30);
+        assert_eq!(config.settings.max_page_size, 7);
+        assert!(config.settings.experimental_features);
+        assert_eq!(config.settings.profile, Some(Profile::Stack));
+        assert_eq!(config.settings.first_id, Some(FirstId::One));
+        assert_eq!(config.settings.http_threads, 2);
+    }
+
+    #[test]
+    fn an_address_that_others_reach_must_be_allowed() {
+        assert!(read("--listen 0.0.0.0:1", &[]).is_err());
+        assert!(read("--listen [::1]:1", &[]).is_ok());
+        assert!(read("--listen 0.0.0.0:1 --allow-unauthenticated", &[]).is_ok());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in [
+            "--nosuch",
+            "nosuch",
+            "serve extra",
+            "verify",
+            "verify a b",
+            "--listen x",
+            "--first-id 2",
+            "--profile 3",
+            "--memory-budget 1XB",
+            "--memory-budget MiB",
+            "--max-page-size 0",
+            "--data",
+            "--bulk-max-size -1",
+            "--memory-budget 99999999999999999999GiB",
+        ] {
+            assert!(read(line, &[]).is_err(), "{line}");
+        }
+        let error = read("", &[("BULK_MAX_SIZE", "x")]).expect_err("no number");
+        assert_eq!(error.to_string(), "BULK_MAX_SIZE: \"x\" is no number from 1 to 1000000");
+        assert_eq!(read("verify d", &[]), Ok(Invocation::Verify(PathBuf::from("d"))));
+        assert_eq!(read("serve --help", &[]), Ok(Invocation::Help));
+    }
+
+    #[test]
+    fn help_names_every_flag_and_every_flag_can_be_set() {
+        let help = help();
+        for flag in FLAGS {
+            assert!(help.contains(&format!("--{}", flag.name)) && help.contains(flag.variable));
+            // A value that no flag takes: the point is that `set` knows the name.
+            let _ = set(&mut Config::default(), flag.name, "?");
+        }
+    }
+}

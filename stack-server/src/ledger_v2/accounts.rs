@@ -1,0 +1,93 @@
+//! Accounts: list, count, read, metadata.
+
+use hyper::StatusCode;
+use ledger_core::{AccountAddress, Asset, Command, Resource, Target, Volumes};
+use ledger_store::{Account, AccountQuery, Direction, TransactionOrder};
+
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::ledger_v2::list::{self, Kind, List};
+use crate::ledger_v2::transactions::write_volumes;
+use crate::ledger_v2::wire::address_of;
+use crate::ledger_v2::{query, write};
+use crate::response::{self, Json, Reply};
+
+static LIST: Kind = Kind {
+    name: "accounts",
+    resource: Resource::Accounts,
+    direction: Direction::Ascending,
+    sortable: &[("address", TransactionOrder::Id)],
+    until: &["pit"],
+    since: &["oot"],
+};
+
+pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let list = List::of(call, &LIST)?;
+    let question = AccountQuery {
+        filter: list.filter.clone(),
+        at: list.query.at,
+        expand: list.query.expand,
+        page: list.page(|text| AccountAddress::parse(text).ok())?,
+    };
+    let page = if list.is_long() {
+        call.app.long(move || Ok(ledger.accounts(&question)?)).await?
+    } else {
+        ledger.accounts(&question)?
+    };
+    Ok(list.reply(call, &page, |account| account.address.to_string(), write_account))
+}
+
+pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let at = list::point_in_time(call)?;
+    let filter = query::parse(Resource::Accounts, query::filter_text(call)?)?;
+    let number = call.app.long(move || Ok(ledger.count_accounts(&filter, at)?)).await?;
+    Ok(response::count(number))
+}
+
+pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let at = list::point_in_time(call)?;
+    let not_found = || ApiError::not_found("getting account: not found");
+    // What breaks the grammar was never used.
+    let address = AccountAddress::parse(call.variable(1)).map_err(|_| not_found())?;
+    let account = ledger.account(&address, at, list::expand(call))?.ok_or_else(not_found)?;
+    let mut json = call.json();
+    json.raw("{\"data\":");
+    write_account(&mut json, &account);
+    json.raw("}");
+    Ok(json.reply(StatusCode::OK))
+}
+
+pub(crate) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let address = address_of(call.variable(1)).map_err(|error| call.unless_no_ledger(error))?;
+    let metadata = write::metadata_body(call)?;
+    write::without_answer(call, Command::SetMetadata { target: Target::Account(address), metadata }).await
+}
+
+pub(crate) async fn delete_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let address = address_of(call.variable(1)).map_err(|error| call.unless_no_ledger(error))?;
+    let key = call.variable(2).into();
+    write::without_answer(call, Command::DeleteMetadata { target: Target::Account(address), key }).await
+}
+
+fn write_account(json: &mut Json, account: &Account) {
+    json.raw("{\"address\":").plain_string(account.address.as_str());
+    json.raw(",\"metadata\":").metadata(&account.metadata);
+    json.raw(",\"firstUsage\":").time(account.first_usage);
+    json.raw(",\"insertionDate\":").time(account.insertion_date);
+    json.raw(",\"updatedAt\":").time(account.updated_at);
+    let mut by_asset = |name: &str, volumes: &Option<Vec<(Asset, Volumes)>>| {
+        if let Some(volumes) = volumes.as_deref().filter(|volumes| !volumes.is_empty()) {
+            json.raw(name).list(volumes, |json, (asset, volumes)| {
+                json.plain_string(asset.as_str()).raw(":");
+                write_volumes(json, volumes);
+            });
+            json.raw("}");
+        }
+    };
+    by_asset(",\"volumes\":{", &account.volumes);
+    by_asset(",\"effectiveVolumes\":{", &account.effective_volumes);
+    json.raw("}");
+}

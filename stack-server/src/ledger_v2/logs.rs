@@ -1,0 +1,113 @@
+//! The log of a ledger.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ledger_core::{AccountAddress, LogId, LogPayload, Metadata, Resource, Target};
+use ledger_store::{Direction, LogQuery, LogView, TransactionOrder};
+
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::ledger_v2::list::{Kind, List};
+use crate::ledger_v2::transactions::{write_recorded, write_transaction};
+use crate::response::{Json, Reply};
+
+static LIST: Kind = Kind {
+    name: "logs",
+    resource: Resource::Logs,
+    direction: Direction::Descending,
+    // Dates do not decrease along the ids.
+    sortable: &[("id", TransactionOrder::Id), ("date", TransactionOrder::Id)],
+    until: &[],
+    since: &[],
+};
+
+pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let list = List::of(call, &LIST)?;
+    let question =
+        LogQuery { filter: list.filter.clone(), page: list.page(|text| text.parse().ok().map(LogId::new))? };
+    // Always long: the hashes of recent entries may still have to be computed.
+    let page = call.app.long(move || Ok(ledger.logs(&question)?)).await?;
+    let whole_reverts = call.reads_later_forms();
+    Ok(list.reply(
+        call,
+        &page,
+        |view| view.entry.id.get().to_string(),
+        |json, view| write_log(json, view, whole_reverts),
+    ))
+}
+
+fn write_log(json: &mut Json, view: &LogView, whole_reverts: bool) {
+    let entry = &view.entry;
+    json.raw("{\"type\":").plain_string(entry.payload.type_name());
+    json.raw(",\"data\":");
+    write_data(json, view, whole_reverts);
+    json.raw(",\"date\":").time(entry.date);
+    let (key, hash) = match &entry.idempotency {
+        Some(idempotency) => (idempotency.key.as_str(), idempotency.hash.as_str()),
+        None => ("", ""),
+    };
+    json.raw(",\"idempotencyKey\":").string(key);
+    json.raw(",\"idempotencyHash\":").string(hash);
+    json.raw(",\"id\":").integer(entry.id.get());
+    json.raw(",\"hash\":");
+    match &view.hash {
+        Some(hash) => json.plain_string(&STANDARD.encode(hash)),
+        None => json.raw("null"),
+    };
+    if let Some(version) = &entry.schema_version {
+        json.raw(",\"schemaVersion\":").string(version);
+    }
+    json.raw("}");
+}
+
+/// The members of `data` are exactly those that clients know: they refuse a list with others.
+fn write_data(json: &mut Json, view: &LogView, whole_reverts: bool) {
+    match &view.entry.payload {
+        LogPayload::NewTransaction { transaction, account_metadata, effective_volumes } => {
+            json.raw("{\"transaction\":");
+            write_recorded(json, transaction, effective_volumes.as_deref());
+            json.raw(",\"accountMetadata\":{");
+            json.list(account_metadata, |json, (address, metadata): &(AccountAddress, Metadata)| {
+                json.plain_string(address.as_str()).raw(":").metadata(metadata);
+            });
+            json.raw("}}");
+        }
+        LogPayload::RevertedTransaction { reverted, transaction, effective_volumes } => {
+            match &view.reverted {
+                Some(original) if whole_reverts => {
+                    json.raw("{\"revertedTransaction\":");
+                    write_transaction(json, original, Some(&original.post_commit_volumes), None);
+                }
+                _ => {
+                    json.raw("{\"revertedTransactionID\":").integer(reverted.get());
+                }
+            }
+            json.raw(",\"transaction\":");
+            write_recorded(json, transaction, effective_volumes.as_deref());
+            json.raw("}");
+        }
+        LogPayload::SetMetadata { target, metadata } => {
+            write_target(json, target);
+            json.raw(",\"metadata\":").metadata(metadata).raw("}");
+        }
+        LogPayload::DeleteMetadata { target, key } => {
+            write_target(json, target);
+            json.raw(",\"key\":").string(key).raw("}");
+        }
+        LogPayload::InsertedSchema { schema } => {
+            json.raw("{\"schema\":").raw(schema).raw("}");
+        }
+    }
+}
+
+fn write_target(json: &mut Json, target: &Target) {
+    match target {
+        Target::Account(address) => {
+            json.raw("{\"targetType\":\"ACCOUNT\",\"targetId\":").plain_string(address.as_str());
+        }
+        Target::Transaction(id) => {
+            json.raw("{\"targetType\":\"TRANSACTION\",\"targetId\":").integer(id.get());
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Filters from JSON into the core's tree.
+
+use std::fmt;
+
+use ledger_core::limits::FILTER_DEPTH_MAX;
+use ledger_core::{
+    Balance, CompactString, Condition, Field, Filter, FilterNode, FilterValue, Operator, Resource,
+};
+use serde::de::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::json::{self, Array, Entries, Text, is_integer};
+use crate::limits::FILTER_BYTES_MAX;
+
+/// The JSON text of a request's filter: the parameter `query` or else the body; empty where there is none.
+///
+/// # Errors
+///
+/// `VALIDATION` if it is no JSON or longer than a cursor can carry.
+pub(crate) fn filter_text<'a>(call: &'a Call<'_>) -> Result<&'a str, ApiError> {
+    let bytes = match call.query.get("query") {
+        Some(text) if !text.is_empty() => text.as_bytes(),
+        _ => &call.body[..],
+    };
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok("");
+    }
+    let text = json::first::<&RawValue>(bytes).map_err(|error| malformed(&error))?.get();
+    if text.len() > FILTER_BYTES_MAX {
+        return Err(ApiError::validation(format!("a filter has at most {FILTER_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+/// Builds the filter that a JSON text describes. Nothing, `null` and `{}` select everything.
+///
+/// # Errors
+///
+/// `VALIDATION` with what is wrong.
+pub(crate) fn parse(resource: Resource, text: &str) -> Result<Filter, ApiError> {
+    if text.is_empty() {
+        return Ok(Filter::all(resource));
+    }
+    let object = json::first::<&RawValue>(text.as_bytes()).map_err(|error| malformed(&error))?;
+    match node(resource, object, 1)? {
+        None => Ok(Filter::all(resource)),
+        Some(root) => Filter::new(resource, root).map_err(|error| ApiError::validation(error.to_string())),
+    }
+}
+
+fn malformed(error: &dyn fmt::Display) -> ApiError {
+    ApiError::validation(format!("invalid filter: {error}"))
+}
+
+/// Reads `{ op : arg }`; `{}` and `null` are no node.
+fn node(resource: Resource, object: &RawValue, depth: usize) -> Result<Option<FilterNode>, ApiError> {
+    // The core limits depth too, but only when the tree stands; this recursion has to end before.
+    if depth > FILTER_DEPTH_MAX {
+        return Err(ApiError::validation(format!("a filter is at most {FILTER_DEPTH_MAX} deep")));
+    }
+    let Entries(entries) =
+        json::first::<Entries<'_, &RawValue>>(object.get().as_bytes()).map_err(|error| malformed(&error))?;
+    let (operator, argument) = match entries.as_slice() {
+        [] => return Ok(None),
+        [(Text(operator), argument)] => (operator.as_ref(), *argument),
+        _ => return Err(ApiError::validation("expected single key, found more then one")),
+    };
+    let parsing = |error: &dyn fmt::Display| ApiError::validation(format!("parsing {operator}: {error}"));
+    match operator {
+        "$and" | "$or" => {
+            let Array(children) = json::first::<Array<&RawValue>>(argument.get().as_bytes())
+                .map_err(|error| parsing(&error))?;
+            let children = children
+                .into_iter()
+                .map(|child| Ok(node(resource, child, depth + 1)?.unwrap_or(FilterNode::And(Vec::new()))))
+                .collect::<Result<Vec<_>, ApiError>>()?;
+            Ok(Some(if operator == "$and" { FilterNode::And(children) } else { FilterNode::Or(children) }))
+        }
+        "$not" => match node(resource, argument, depth + 1)? {
+            Some(child) => Ok(Some(FilterNode::Not(Box::new(child)))),
+            None => Err(parsing(&"expected a filter")),
+        },
+        name => {
+            let Some(operator) = Operator::parse(name) else {
+                return Err(ApiError::validation(format!("unexpected operator {name}")));
+            };
+            let Entries(entries) = json::first::<Entries<'_, Value>>(argument.get().as_bytes())
+                .map_err(|error| parsing(&error))?;
+            let mut entries = entries.into_iter();
+            match (entries.next(), entries.next()) {
+                (Some((Text(key), Value(value))), None) => {
+                    let condition = Field::parse(resource, &key)
+                        .and_then(|field| Condition::new(&field, operator, value))
+                        .map_err(|error| ApiError::validation(error.to_string()))?;
+                    Ok(Some(FilterNode::Is(condition)))
+                }
+                (None, _) => Err(ApiError::validation("expected single key, found none")),
+                _ => Err(ApiError::validation("expected single key, found more then one")),
+            }
+        }
+    }
+}
+
+/// A value that something is compared with.
+struct Value(FilterValue);
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        let text = raw.get();
+        Ok(Self(match text.as_bytes() {
+            b"true" => FilterValue::Boolean(true),
+            b"false" => FilterValue::Boolean(false),
+            [b'"', ..] => FilterValue::Text(owned(text).map_err(serde::de::Error::custom)?),
+            [b'[', ..] => match json::first::<Array<Text<'_>>>(text.as_bytes()) {
+                Ok(Array(texts)) => {
+                    FilterValue::Texts(texts.iter().map(|Text(t)| t.as_ref().into()).collect())
+                }
+                // Not of texts alone: no property takes it, and the message names the property.
+                Err(_) => FilterValue::Other,
+            },
+            [b'-' | b'0'..=b'9', ..] if !is_integer(text) => {
+                return Err(serde::de::Error::custom("provided json number was not an integer"));
+            }
+            [b'-' | b'0'..=b'9', ..] => {
+                FilterValue::Integer(Balance::parse(text).map_err(serde::de::Error::custom)?)
+            }
+            _ => FilterValue::Other,
+        }))
+    }
+}
+
+fn owned(text: &str) -> Result<CompactString, serde_json::Error> {
+    json::first::<Text<'_>>(text.as_bytes()).map(|Text(text)| text.as_ref().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_selects_everything() {
+        for text in ["", "null", "{}", " {} "] {
+            let filter = parse(Resource::Accounts, text.trim()).expect(text);
+            assert!(filter.is_all(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_filter_keeps_its_shape() {
+        let text = r#"{"$and":[{"$match":{"address":"users:"}},{"$not":{"$lt":{"balance[USD/2]":-5}}},
+            {"$or":[]},{"$exists":{"metadata":"k"}},{"$in":{"metadata[k]":["a","b"]}}]}"#;
+        let filter = parse(Resource::Accounts, text).expect("a filter");
+        let FilterNode::And(children) = filter.root() else { panic!("{filter:?}") };
+        assert_eq!(children.len(), 5);
+        assert!(matches!(&children[1], FilterNode::Not(child)
+            if matches!(&**child, FilterNode::Is(Condition::Balance { value, .. }) if *value == Balance::from(-5))));
+        assert!(matches!(&children[2], FilterNode::Or(none) if none.is_empty()));
+    }
+
+    #[test]
+    fn faults_are_named() {
+        for (text, message) in [
+            ("[]", "invalid filter: "),
+            ("7", "invalid filter: "),
+            ("\"x\"", "invalid filter: "),
+            (r#"{"$match":{}}"#, "expected single key, found none"),
+            (r#"{"$match":{"address":"a","metadata[k]":"b"}}"#, "expected single key, found more then one"),
+            (r#"{"$match":{"address":"a"},"$not":{}}"#, "expected single key, found more then one"),
+            (r#"{"$foo":{"address":"a"}}"#, "unexpected operator $foo"),
+            (r#"{"address":"a"}"#, "unexpected operator address"),
+            (r#"{"$match":"a"}"#, "parsing $match: "),
+            (r#"{"$and":{"$match":{"address":"a"}}}"#, "parsing $and: "),
+            (r#"{"$not":[{"$match":{"address":"a"}}]}"#, "invalid filter: "),
+            (r#"{"$not":{}}"#, "parsing $not: "),
+            (r#"{"$match":{"nosuch":"a"}}"#, "unknown key 'nosuch' when building query"),
+            (r#"{"$gt":{"balance[USD]":1.5}}"#, "parsing $gt: provided json number was not an integer"),
+            (r#"{"$match":{"address":{"x":1}}}"#, "invalid value for property 'address'"),
+        ] {
+            let error = parse(Resource::Accounts, text).expect_err(text);
+            assert!(error.message.starts_with(message), "{text}: {}", error.message);
+        }
+    }
+
+    #[test]
+    fn depth_and_size_are_limited() {
+        let deep = format!("{}{{}}{}", r#"{"$not":"#.repeat(5_000), "}".repeat(5_000));
+        assert!(parse(Resource::Accounts, &deep).is_err());
+        let wide = format!(r#"{{"$or":[{}]}}"#, vec![r#"{"$match":{"address":"a"}}"#; 200].join(","));
+        assert!(parse(Resource::Accounts, &wide).is_err());
+    }
+}

@@ -1,0 +1,293 @@
+//! Transactions: create, list, count, read, revert, metadata.
+
+use hyper::StatusCode;
+use ledger_core::{
+    Command, HoldingVolumes, LogPayload, Overdraft, Posting, Resource, Target, Timestamp, Transaction,
+    TransactionId, Volumes,
+};
+use ledger_store::{
+    Detail, Direction, Receipt, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
+};
+
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::json::{self, Object};
+use crate::ledger_v2::list::{self, Kind, List};
+use crate::ledger_v2::wire::{CreateBody, RevertBody};
+use crate::ledger_v2::{query, wire, write};
+use crate::response::{self, Json, Reply};
+
+static LIST: Kind = Kind {
+    name: "transactions",
+    resource: Resource::Transactions,
+    direction: Direction::Descending,
+    // Insertion dates do not decrease along the ids.
+    sortable: &[
+        ("id", TransactionOrder::Id),
+        ("inserted_at", TransactionOrder::Id),
+        ("timestamp", TransactionOrder::Timestamp),
+    ],
+    until: &["pit"],
+    since: &["oot"],
+};
+
+pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let command = create_command(call).map_err(|error| call.unless_no_ledger(error))?;
+    let receipt = write::submit(call, command, Detail::Entry).await?;
+    recorded(call, &receipt, StatusCode::OK)
+}
+
+fn create_command(call: &Call<'_>) -> Result<Command, ApiError> {
+    let Object(body) = json::first::<Object<CreateBody<'_>>>(&call.body)
+        .map_err(|error| ApiError::validation(format!("invalid transaction format: {error}")))?;
+    body.into_command(if call.query.flag("force") { Overdraft::Allow } else { Overdraft::Refuse })
+}
+
+pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let command = revert_command(call).map_err(|error| call.unless_no_ledger(error))?;
+    let receipt = write::submit(call, command, Detail::Entry).await?;
+    recorded(call, &receipt, StatusCode::CREATED)
+}
+
+fn revert_command(call: &Call<'_>) -> Result<Command, ApiError> {
+    let id = transaction_id(call)?;
+    let metadata = if call.body.is_empty() {
+        RevertBody::default().metadata
+    } else {
+        let Object(body) = json::first::<Object<RevertBody>>(&call.body)
+            .map_err(|error| ApiError::validation(format!("expected JSON body with metadata: {error}")))?;
+        body.metadata
+    };
+    Ok(wire::revert(id, call.query.flag("force"), call.query.flag("atEffectiveDate"), metadata))
+}
+
+/// The answer with a transaction that was just recorded, or recorded before under the same idempotency key.
+fn recorded(call: &Call<'_>, receipt: &Receipt, status: StatusCode) -> Result<Reply, ApiError> {
+    let mut json = call.json();
+    json.raw("{\"data\":");
+    match &write::entry(receipt)?.payload {
+        LogPayload::NewTransaction { transaction, effective_volumes, .. }
+        | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } => {
+            write_recorded(&mut json, transaction, effective_volumes.as_deref());
+        }
+        _ => return Err(ApiError::fault("the entry of a transaction is of another type")),
+    }
+    let mut reply = {
+        json.raw("}");
+        json.reply(status)
+    };
+    if receipt.replayed {
+        response::mark_replayed(&mut reply);
+    }
+    Ok(reply)
+}
+
+pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let list = List::of(call, &LIST)?;
+    let expand = list.query.expand;
+    let question = TransactionQuery {
+        filter: list.filter.clone(),
+        at: list.query.at,
+        effective_volumes: expand.effective_volumes,
+        order: list.query.order,
+        page: list.page(|text| {
+            let (timestamp, id) = text.split_once(' ')?;
+            Some(TransactionKey {
+                timestamp: Timestamp::from_micros(timestamp.parse().ok()?),
+                id: TransactionId::new(id.parse().ok()?),
+            })
+        })?,
+    };
+    let page = if list.is_long() || expand.effective_volumes {
+        call.app.long(move || Ok(ledger.transactions(&question)?)).await?
+    } else {
+        ledger.transactions(&question)?
+    };
+    let key = |view: &TransactionView| {
+        format!("{} {}", view.transaction.timestamp.as_micros(), view.transaction.id.get())
+    };
+    Ok(list.reply(call, &page, key, |json, view| write_view(json, view, expand.volumes)))
+}
+
+pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let at = list::point_in_time(call)?;
+    let filter = query::parse(Resource::Transactions, query::filter_text(call)?)?;
+    let number = call.app.long(move || Ok(ledger.count_transactions(&filter, at)?)).await?;
+    Ok(response::count(number))
+}
+
+pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let text = call.variable(1);
+    // A whole number below zero is nobody's id, but it is a number.
+    if text.strip_prefix('-').is_some_and(|digits| digits.parse::<u64>().is_ok()) {
+        return Err(not_found());
+    }
+    let id = transaction_id(call)?;
+    let at = list::point_in_time(call)?;
+    let expand = list::expand(call);
+    let view = ledger.transaction(id, at, expand.effective_volumes)?.ok_or_else(not_found)?;
+    let mut json = call.json();
+    json.raw("{\"data\":");
+    write_view(&mut json, &view, expand.volumes);
+    json.raw("}");
+    Ok(json.reply(StatusCode::OK))
+}
+
+pub(crate) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = transaction_id(call).map_err(|error| call.unless_no_ledger(error))?;
+    let metadata = write::metadata_body(call)?;
+    write::without_answer(call, Command::SetMetadata { target: Target::Transaction(id), metadata }).await
+}
+
+pub(crate) async fn delete_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = transaction_id(call).map_err(|error| call.unless_no_ledger(error))?;
+    let key = call.variable(2).into();
+    write::without_answer(call, Command::DeleteMetadata { target: Target::Transaction(id), key }).await
+}
+
+fn not_found() -> ApiError {
+    ApiError::not_found("getting transaction: not found")
+}
+
+fn transaction_id(call: &Call<'_>) -> Result<TransactionId, ApiError> {
+    let text = call.variable(1);
+    match text.parse() {
+        Ok(id) if !text.starts_with('+') => Ok(TransactionId::new(id)),
+        _ => Err(ApiError::validation("invalid transaction id")),
+    }
+}
+
+fn write_view(json: &mut Json, view: &TransactionView, volumes: bool) {
+    let committed = volumes.then_some(view.transaction.post_commit_volumes.as_slice());
+    write_transaction(json, &view.transaction, committed, view.effective_volumes.as_deref());
+}
+
+/// A transaction as its create or revert is answered: with all volumes.
+pub(crate) fn write_recorded(
+    json: &mut Json,
+    transaction: &Transaction,
+    effective: Option<&[HoldingVolumes]>,
+) {
+    let committed = transaction.post_commit_volumes.as_slice();
+    write_transaction(json, transaction, Some(committed), Some(effective.unwrap_or(committed)));
+}
+
+/// A transaction with the volumes right after it by insertion and by effective date, where they are given; those
+/// before it are the same without its own postings.
+pub(crate) fn write_transaction(
+    json: &mut Json,
+    transaction: &Transaction,
+    committed: Option<&[HoldingVolumes]>,
+    effective: Option<&[HoldingVolumes]>,
+) {
+    let committed = committed.filter(|volumes| !volumes.is_empty());
+    let effective = effective.filter(|volumes| !volumes.is_empty());
+    json.raw("{\"postings\":[").list(&transaction.postings, write_posting);
+    json.raw("],\"metadata\":").metadata(&transaction.metadata);
+    json.raw(",\"timestamp\":").time(transaction.timestamp);
+    if let Some(reference) = &transaction.reference {
+        json.raw(",\"reference\":").string(reference.as_str());
+    }
+    json.raw(",\"id\":").integer(transaction.id.get());
+    json.raw(",\"insertedAt\":").time(transaction.inserted_at);
+    json.raw(",\"updatedAt\":").time(transaction.updated_at);
+    if let Some(at) = transaction.reverted_at {
+        json.raw(",\"revertedAt\":").time(at);
+    }
+    if let Some(template) = &transaction.template {
+        json.raw(",\"template\":").string(template);
+    }
+    write_both(json, "postCommit", committed, effective, |json, volumes| {
+        write_holdings(json, volumes.iter().map(|holding| (holding, &holding.volumes)));
+    });
+    json.raw(",\"reverted\":").boolean(transaction.reverted_at.is_some());
+    write_both(json, "preCommit", committed, effective, |json, volumes| {
+        write_holdings(json, volumes.iter().zip(&volumes_before(transaction, volumes)));
+    });
+    json.raw("}");
+}
+
+/// Writes volumes by insertion and by effective date. They are the same unless a date was chosen, and then the
+/// second map is a copy of the first.
+fn write_both(
+    json: &mut Json,
+    moment: &str,
+    committed: Option<&[HoldingVolumes]>,
+    effective: Option<&[HoldingVolumes]>,
+    write: impl Fn(&mut Json, &[HoldingVolumes]),
+) {
+    let mut written = None;
+    if let Some(volumes) = committed {
+        json.raw(",\"").raw(moment).raw("Volumes\":");
+        let from = json.len();
+        write(json, volumes);
+        written = Some((volumes, from..json.len()));
+    }
+    if let Some(volumes) = effective {
+        json.raw(",\"").raw(moment).raw("EffectiveVolumes\":");
+        match written {
+            Some((same, bytes)) if std::ptr::eq(same, volumes) => {
+                json.repeat(bytes);
+            }
+            _ => write(json, volumes),
+        }
+    }
+}
+
+fn write_posting(json: &mut Json, posting: &Posting) {
+    json.raw("{\"source\":").plain_string(posting.source.as_str());
+    json.raw(",\"destination\":").plain_string(posting.destination.as_str());
+    json.raw(",\"amount\":").amount(&posting.amount);
+    json.raw(",\"asset\":").plain_string(posting.asset.as_str()).raw("}");
+}
+
+/// Account to asset to volumes. Holdings come ascending by account and asset, which is the order of map keys.
+fn write_holdings<'a>(json: &mut Json, holdings: impl Iterator<Item = (&'a HoldingVolumes, &'a Volumes)>) {
+    json.raw("{");
+    let mut account = None;
+    for (holding, volumes) in holdings {
+        if account == Some(&holding.account) {
+            json.raw(",");
+        } else {
+            json.raw(if account.is_some() { "}," } else { "" });
+            json.plain_string(holding.account.as_str()).raw(":{");
+            account = Some(&holding.account);
+        }
+        json.plain_string(holding.asset.as_str()).raw(":");
+        write_volumes(json, volumes);
+    }
+    json.raw(if account.is_some() { "}}" } else { "}" });
+}
+
+/// `{"input":…,"output":…,"balance":…}`
+pub(crate) fn write_volumes(json: &mut Json, volumes: &Volumes) {
+    json.raw("{").raw("\"input\":").amount(&volumes.input);
+    json.raw(",\"output\":").amount(&volumes.output);
+    json.raw(",\"balance\":").balance(&volumes.balance()).raw("}");
+}
+
+/// The volumes without the transaction's own postings, in the order of `after`.
+fn volumes_before(transaction: &Transaction, after: &[HoldingVolumes]) -> Vec<Volumes> {
+    let mut before: Vec<Volumes> = after.iter().map(|holding| holding.volumes.clone()).collect();
+    for posting in &transaction.postings {
+        let find = |account| {
+            after.binary_search_by(|have| (&have.account, &have.asset).cmp(&(account, &posting.asset)))
+        };
+        // Totals contain the postings that made them; a holding that is missing or smaller was not what the store
+        // promises, and is shown as it is.
+        if let Ok(at) = find(&posting.source)
+            && let Some(output) = before[at].output.checked_sub(&posting.amount)
+        {
+            before[at].output = output;
+        }
+        if let Ok(at) = find(&posting.destination)
+            && let Some(input) = before[at].input.checked_sub(&posting.amount)
+        {
+            before[at].input = input;
+        }
+    }
+    before
+}

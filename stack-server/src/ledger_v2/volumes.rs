@@ -1,0 +1,66 @@
+//! Volumes of many accounts: the list of rows, and the sums of balances.
+
+use hyper::StatusCode;
+use ledger_core::{Asset, Resource};
+use ledger_store::{BalancesQuery, Direction, TransactionOrder, VolumesQuery};
+
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::ledger_v2::list::{self, Kind, List};
+use crate::ledger_v2::query;
+use crate::response::Reply;
+
+static LIST: Kind = Kind {
+    name: "volumes",
+    resource: Resource::Volumes,
+    direction: Direction::Ascending,
+    sortable: &[("account", TransactionOrder::Id), ("address", TransactionOrder::Id)],
+    until: &["endTime", "pit"],
+    since: &["startTime", "oot"],
+};
+
+pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let list = List::of(call, &LIST)?;
+    let question = VolumesQuery {
+        filter: list.filter.clone(),
+        from: list.query.from,
+        to: list.query.at,
+        clock: list.query.clock,
+        group_by: list.query.group_by as usize,
+        // An asset has no space.
+        page: list.page(|text| {
+            let (asset, account) = text.split_once(' ')?;
+            Some((account.to_owned(), Asset::parse(asset).ok()?))
+        })?,
+    };
+    let page = call.app.long(move || Ok(ledger.volumes(&question)?)).await?;
+    Ok(list.reply(
+        call,
+        &page,
+        |row| format!("{} {}", row.asset, row.account),
+        |json, row| {
+            json.raw("{\"account\":").string(&row.account);
+            json.raw(",\"asset\":").plain_string(row.asset.as_str());
+            json.raw(",\"input\":").amount(&row.volumes.input);
+            json.raw(",\"output\":").amount(&row.volumes.output);
+            json.raw(",\"balance\":").balance(&row.volumes.balance()).raw("}");
+        },
+    ))
+}
+
+pub(crate) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let question = BalancesQuery {
+        at: list::point_in_time(call)?,
+        filter: query::parse(Resource::AggregatedBalances, query::filter_text(call)?)?,
+        clock: list::clock(call),
+    };
+    let balances = call.app.long(move || Ok(ledger.aggregated_balances(&question)?)).await?;
+    let mut json = call.json();
+    json.raw("{\"data\":{").list(&balances, |json, (asset, balance)| {
+        json.plain_string(asset.as_str()).raw(":").balance(balance);
+    });
+    json.raw("}}");
+    Ok(json.reply(StatusCode::OK))
+}

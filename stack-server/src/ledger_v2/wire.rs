@@ -1,0 +1,433 @@
+//! The request bodies of this generation, and how they become commands.
+//!
+//! Reading settles syntax: a body of the wrong shape is refused as a whole. Converting settles meaning: a posting
+//! that breaks a rule is the fault of its command alone, also inside a bulk.
+
+use std::collections::BTreeMap;
+
+use ledger_core::{
+    AccountAddress, Amount, AmountError, Asset, Command, CreateTransaction, Metadata, Movement, Overdraft,
+    Posting, Postings, Reference, RevertDate, RevertTransaction, Script, Target, Timestamp, TransactionId,
+};
+use serde::de::{Error as _, MapAccess};
+use serde_json::value::RawValue;
+
+use crate::error::{ApiError, Code};
+use crate::json::{self, Array, Date, Digits, Entries, Fields, Flag, Object, Text, TextMap};
+
+/// A posting as it was sent.
+#[derive(Default)]
+pub(crate) struct PostingBody<'a> {
+    source: Text<'a>,
+    destination: Text<'a>,
+    amount: Option<&'a str>,
+    asset: Text<'a>,
+}
+
+impl<'de> Fields<'de> for PostingBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match field(name, &["source", "destination", "amount", "asset"]) {
+            Some("source") => self.source = map.next_value()?,
+            Some("destination") => self.destination = map.next_value()?,
+            Some("amount") => self.amount = map.next_value::<Digits<'de>>()?.0,
+            Some("asset") => self.asset = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The field that a name means: the same in any case.
+fn field(name: &str, fields: &[&'static str]) -> Option<&'static str> {
+    // Nearly every name is spelled as documented.
+    fields
+        .iter()
+        .find(|field| **field == name)
+        .or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(name)))
+        .copied()
+}
+
+impl PostingBody<'_> {
+    fn to_posting(&self) -> Result<Posting, ApiError> {
+        let amount = self.amount.ok_or_else(|| ApiError::validation("no amount defined"))?;
+        let amount: Amount =
+            amount.parse().map_err(|error: AmountError| ApiError::validation(error.to_string()))?;
+        let invalid = |what: &str, text: &Text<'_>| {
+            ApiError::validation(format!("invalid {what} '{}'", text.0.chars().take(100).collect::<String>()))
+        };
+        Ok(Posting {
+            source: AccountAddress::parse(&self.source.0)
+                .map_err(|_| invalid("source address", &self.source))?,
+            destination: AccountAddress::parse(&self.destination.0)
+                .map_err(|_| invalid("destination address", &self.destination))?,
+            amount,
+            asset: Asset::parse(&self.asset.0).map_err(|_| invalid("asset", &self.asset))?,
+        })
+    }
+}
+
+/// A script as it was sent.
+#[derive(Default)]
+struct ScriptBody<'a> {
+    plain: Text<'a>,
+    variables: Entries<'a, &'a RawValue>,
+    template: Text<'a>,
+}
+
+impl<'de> Fields<'de> for ScriptBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match field(name, &["plain", "vars", "template"]) {
+            Some("plain") => self.plain = map.next_value()?,
+            Some("vars") => self.variables = map.next_value()?,
+            Some("template") => self.template = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// `{"asset":…,"amount":…}` as the value of a variable.
+#[derive(Default)]
+struct MonetaryBody<'a> {
+    asset: Text<'a>,
+    amount: Option<&'a str>,
+}
+
+impl<'de> Fields<'de> for MonetaryBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match field(name, &["asset", "amount"]) {
+            Some("asset") => self.asset = map.next_value()?,
+            Some("amount") => self.amount = map.next_value::<Digits<'de>>()?.0,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The text of a variable: a string without its quotes, a monetary as asset and amount, the rest as written.
+fn variable(value: &RawValue) -> Result<String, serde_json::Error> {
+    let text = value.get();
+    Ok(match text.as_bytes().first() {
+        Some(b'"') => json::first::<Text<'_>>(text.as_bytes())?.0.into_owned(),
+        Some(b'{') => {
+            let Object(monetary) = json::first::<Object<MonetaryBody<'_>>>(text.as_bytes())?;
+            format!("{} {}", monetary.asset.0, monetary.amount.unwrap_or("0"))
+        }
+        _ => text.to_owned(),
+    })
+}
+
+/// The body of a create.
+#[derive(Default)]
+pub(crate) struct CreateBody<'a> {
+    postings: Vec<PostingBody<'a>>,
+    script: ScriptBody<'a>,
+    timestamp: Option<Timestamp>,
+    reference: Text<'a>,
+    metadata: Metadata,
+    account_metadata: Vec<(Text<'a>, TextMap)>,
+    force: bool,
+}
+
+impl<'de> Fields<'de> for CreateBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        let fields = ["postings", "script", "timestamp", "reference", "metadata", "accountMetadata", "force"];
+        match field(name, &fields) {
+            Some("postings") => {
+                let Array(postings) = map.next_value::<Array<Object<PostingBody<'de>>>>()?;
+                self.postings = postings.into_iter().map(|Object(posting)| posting).collect();
+            }
+            Some("script") => self.script = map.next_value::<Object<_>>()?.0,
+            Some("timestamp") => self.timestamp = map.next_value::<Date>()?.0,
+            Some("reference") => self.reference = map.next_value()?,
+            Some("metadata") => self.metadata = map.next_value::<TextMap>()?.0,
+            Some("accountMetadata") => self.account_metadata = map.next_value::<Entries<'de, _>>()?.0,
+            Some("force") => self.force = map.next_value::<Flag>()?.0,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl CreateBody<'_> {
+    /// The command of this body; `overdraft` is what the rest of the request says, to which `force` adds.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` or `NO_POSTINGS`, in the order of the checks of this API.
+    pub(crate) fn into_command(self, overdraft: Overdraft) -> Result<Command, ApiError> {
+        let has_script = !self.script.plain.0.is_empty();
+        let has_template = !self.script.template.0.is_empty();
+        let has_postings = !self.postings.is_empty();
+        if u8::from(has_script) + u8::from(has_template) + u8::from(has_postings) > 1 {
+            return Err(ApiError::validation("cannot pass postings and numscript in the same request"));
+        }
+        if has_template {
+            return Err(ApiError::validation("templates are not supported by this release: pass postings"));
+        }
+        let movement = if has_postings {
+            let postings = self.postings.iter().map(PostingBody::to_posting).collect::<Result<Postings, _>>();
+            Movement::Postings(postings?)
+        } else if has_script {
+            let variables = self.script.variables.0.into_iter().map(|(Text(name), value)| {
+                let text = variable(value).map_err(|error| {
+                    ApiError::new(
+                        Code::CompilationFailed,
+                        format!("invalid value of variable '{name}': {error}"),
+                    )
+                })?;
+                Ok((name.into_owned(), text))
+            });
+            Movement::Script(Script {
+                variables: variables.collect::<Result<_, ApiError>>()?,
+                plain: self.script.plain.0.into_owned(),
+            })
+        } else {
+            return Err(ApiError::new(
+                Code::NoPostings,
+                "you must pass either a posting array, a numscript script, or a template",
+            ));
+        };
+        let mut account_metadata = BTreeMap::new();
+        for (Text(address), TextMap(metadata)) in self.account_metadata {
+            account_metadata.insert(address_of(&address)?, metadata);
+        }
+        let reference = match self.reference.0.as_ref() {
+            "" => None,
+            text => Some(Reference::parse(text).map_err(|error| ApiError::validation(error.to_string()))?),
+        };
+        Ok(Command::CreateTransaction(CreateTransaction {
+            movement,
+            metadata: self.metadata,
+            account_metadata,
+            timestamp: self.timestamp,
+            reference,
+            overdraft: if self.force { Overdraft::Allow } else { overdraft },
+        }))
+    }
+}
+
+/// An account address that a request wants to write to.
+///
+/// # Errors
+///
+/// `VALIDATION`.
+pub(crate) fn address_of(text: &str) -> Result<AccountAddress, ApiError> {
+    AccountAddress::parse(text).map_err(|_| ApiError::validation("invalid account address format"))
+}
+
+/// The optional body of a revert.
+#[derive(Default)]
+pub(crate) struct RevertBody {
+    pub(crate) metadata: Metadata,
+}
+
+impl<'de> Fields<'de> for RevertBody {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match field(name, &["metadata"]) {
+            Some("metadata") => self.metadata = map.next_value::<TextMap>()?.0,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The data of `REVERT_TRANSACTION` in a bulk.
+#[derive(Default)]
+pub(crate) struct RevertElement<'a> {
+    id: Option<&'a str>,
+    force: bool,
+    at_effective_date: bool,
+    metadata: Metadata,
+}
+
+impl<'de> Fields<'de> for RevertElement<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match field(name, &["id", "force", "atEffectiveDate", "metadata"]) {
+            Some("id") => self.id = map.next_value::<Digits<'de>>()?.0,
+            Some("force") => self.force = map.next_value::<Flag>()?.0,
+            Some("atEffectiveDate") => self.at_effective_date = map.next_value::<Flag>()?.0,
+            Some("metadata") => self.metadata = map.next_value::<TextMap>()?.0,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl RevertElement<'_> {
+    /// The command.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` if the id is none.
+    pub(crate) fn into_command(self) -> Result<Command, ApiError> {
+        // A missing number is zero, as clients of other languages leave zeros out.
+        let id = TransactionId::new(match self.id {
+            None => 0,
+            Some(digits) => digits.parse().map_err(|_| ApiError::validation("invalid transaction id"))?,
+        });
+        Ok(revert(id, self.force, self.at_effective_date, self.metadata))
+    }
+}
+
+/// The command of a revert.
+pub(crate) fn revert(id: TransactionId, force: bool, at_effective_date: bool, metadata: Metadata) -> Command {
+    Command::RevertTransaction(RevertTransaction {
+        id,
+        overdraft: if force { Overdraft::Allow } else { Overdraft::Refuse },
+        dated: if at_effective_date { RevertDate::OfOriginal } else { RevertDate::Now },
+        metadata,
+    })
+}
+
+/// The data of `ADD_METADATA` and `DELETE_METADATA` in a bulk.
+#[derive(Default)]
+pub(crate) struct MetadataElement<'a> {
+    target_type: Text<'a>,
+    target_id: Option<&'a RawValue>,
+    metadata: Metadata,
+    key: Text<'a>,
+}
+
+impl<'de> Fields<'de> for MetadataElement<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match field(name, &["targetType", "targetId", "metadata", "key"]) {
+            Some("targetType") => self.target_type = map.next_value()?,
+            Some("targetId") => {
+                let id = map.next_value::<&'de RawValue>()?;
+                if matches!(id.get().as_bytes().first(), Some(b'{' | b'[' | b't' | b'f')) {
+                    return Err(A::Error::custom("targetId is a string or an integer"));
+                }
+                self.target_id = Some(id);
+            }
+            Some("metadata") => self.metadata = map.next_value::<TextMap>()?.0,
+            Some("key") => self.key = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl MetadataElement<'_> {
+    fn target(&self) -> Result<Target, ApiError> {
+        let text = self.target_id.map_or("", RawValue::get);
+        match self.target_type.0.as_ref() {
+            "ACCOUNT" => {
+                let Text(address) = json::first::<Text<'_>>(text.as_bytes())
+                    .map_err(|_| ApiError::validation("invalid account address format"))?;
+                Ok(Target::Account(address_of(&address)?))
+            }
+            "TRANSACTION" => {
+                let id = text.parse().map_err(|_| ApiError::validation("invalid transaction id"))?;
+                Ok(Target::Transaction(TransactionId::new(id)))
+            }
+            other => {
+                let other: String = other.chars().take(100).collect();
+                Err(ApiError::validation(format!("invalid target type '{other}'")))
+            }
+        }
+    }
+
+    /// The command that sets.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` if the target is none.
+    pub(crate) fn into_set(self) -> Result<Command, ApiError> {
+        Ok(Command::SetMetadata { target: self.target()?, metadata: self.metadata })
+    }
+
+    /// The command that removes.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` if the target is none.
+    pub(crate) fn into_delete(self) -> Result<Command, ApiError> {
+        Ok(Command::DeleteMetadata { target: self.target()?, key: self.key.0.into() })
+    }
+}
+
+/// The body of a ledger's creation.
+#[derive(Default)]
+pub(crate) struct LedgerBody<'a> {
+    pub(crate) bucket: Text<'a>,
+    pub(crate) metadata: Metadata,
+    pub(crate) features: Vec<(Text<'a>, Text<'a>)>,
+}
+
+impl<'de> Fields<'de> for LedgerBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match field(name, &["bucket", "metadata", "features"]) {
+            Some("bucket") => self.bucket = map.next_value()?,
+            Some("metadata") => self.metadata = map.next_value::<TextMap>()?.0,
+            Some("features") => self.features = map.next_value::<Entries<'de, _>>()?.0,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(body: &str) -> Result<Command, ApiError> {
+        let Object(body) = json::first::<Object<CreateBody<'_>>>(body.as_bytes()).expect("well-formed");
+        body.into_command(Overdraft::Refuse)
+    }
+
+    #[test]
+    fn a_create_is_converted_whole() {
+        let command = create(
+            r#"{"postings":[{"source":"world","destination":"users:1","amount":340282366920938463463374607431768211456,
+                "asset":"USD/2"}],"reference":"r","metadata":{"k":"v"},"accountMetadata":{"users:1":{"a":"b"}},
+                "timestamp":"2024-05-01T10:00:00Z","force":true}"#,
+        );
+        let Ok(Command::CreateTransaction(create)) = command else { panic!("{command:?}") };
+        let Movement::Postings(postings) = &create.movement else { panic!("{create:?}") };
+        assert_eq!(postings[0].amount.to_string(), "340282366920938463463374607431768211456");
+        assert_eq!(create.reference.as_ref().map(Reference::as_str), Some("r"));
+        assert_eq!(create.metadata.len(), 1);
+        assert_eq!(create.account_metadata.len(), 1);
+        assert_eq!(create.timestamp.map(|at| at.to_string()).as_deref(), Some("2024-05-01T10:00:00Z"));
+        assert_eq!(create.overdraft, Overdraft::Allow);
+    }
+
+    #[test]
+    fn variables_become_exact_text() {
+        let command = create(
+            r#"{"script":{"plain":"x","vars":{"n":100000000000000000001,"m":{"asset":"USD/2","amount":9007199254740993},
+                "s":"a\"b","p":"1/3"}}}"#,
+        );
+        let Ok(Command::CreateTransaction(CreateTransaction { movement: Movement::Script(script), .. })) =
+            command
+        else {
+            panic!("{command:?}")
+        };
+        let variables: Vec<_> = script.variables.values().map(String::as_str).collect();
+        assert_eq!(variables, ["USD/2 9007199254740993", "100000000000000000001", "1/3", "a\"b"]);
+    }
+
+    #[test]
+    fn faults_of_meaning_are_told_apart_from_faults_of_shape() {
+        let posting = |source: &str, amount: &str, asset: &str| {
+            let amount = if amount.is_empty() { String::new() } else { format!("\"amount\":{amount},") };
+            format!(r#"{{"postings":[{{"source":"{source}",{amount}"destination":"b","asset":"{asset}"}}]}}"#)
+        };
+        for (body, message) in [
+            (posting("a b", "1", "USD"), "invalid source address 'a b'"),
+            (posting("a", "-1", "USD"), "negative amount"),
+            (posting("a", "", "USD"), "no amount defined"),
+            (posting("a", "null", "USD"), "no amount defined"),
+            (posting("a", "1", "usd"), "invalid asset 'usd'"),
+            ("{}".into(), "you must pass either a posting array, a numscript script, or a template"),
+            (
+                posting("a", "1", "USD")
+                    .replace("{\"postings\"", "{\"script\":{\"plain\":\"x\"},\"postings\""),
+                "cannot pass postings and numscript in the same request",
+            ),
+        ] {
+            assert_eq!(create(&body).map_err(|error| error.message.into_owned()), Err(message.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The HTTP face of the ledger: requests in, answers out.
+//!
+//! [`Server::start`] answers the connections of a listener from a [`ledger_store::Store`]. One visible table says
+//! which paths there are ([`routes`]); everything a caller can choose is bounded (`limits.rs`); what is refused is
+//! refused with a status and a code of a closed set (`error.rs`). The server computes no balance and knows no
+//! file.
+
+pub mod config;
+pub mod log;
+
+mod app;
+mod call;
+mod connection;
+mod cursor;
+mod error;
+mod json;
+mod ledger_v2;
+mod limits;
+mod request;
+mod response;
+mod router;
+mod server;
+mod settings;
+
+pub use error::Profile;
+pub use router::{Mount, Route, Scope, routes};
+pub use server::Server;
+pub use settings::Settings;

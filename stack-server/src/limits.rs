@@ -1,0 +1,66 @@
+//! Every limit of the server, in one place, each with its reason. What a value may be stands in
+//! [`ledger_core::limits`].
+
+use std::time::Duration;
+
+/// Most bytes of all header lines of a request.
+pub(crate) const HEADER_BYTES_MAX: usize = 64 * 1_024;
+
+/// Longest request target: the usual limit of proxies doubled, since filters travel in it.
+pub(crate) const URI_BYTES_MAX: usize = 16 * 1_024;
+
+/// What the connection buffers while it reads a head: room for the largest target and headers that are
+/// answered with an error of ours instead of a closed connection.
+pub(crate) const HEAD_BUFFER_BYTES: usize = 160 * 1_024;
+
+/// Longest body of a request that writes: a hundred elements of bulk with scripts fit many times.
+pub(crate) const BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+
+/// Longest body of a request that reads: it is a filter.
+pub(crate) const FILTER_BODY_BYTES_MAX: usize = 64 * 1_024;
+
+/// Longest filter text. It travels in cursors, hence in targets, where base64 makes it a third longer.
+pub(crate) const FILTER_BYTES_MAX: usize = 8 * 1_024;
+
+/// Longest cursor that is looked at; one that we made is always shorter.
+pub(crate) const CURSOR_BYTES_MAX: usize = URI_BYTES_MAX;
+
+/// How long a client may take to send a head, from its first byte or from the end of the last answer.
+pub(crate) const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client may take to send a body.
+pub(crate) const BODY_READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long an answer may wait for a client that does not take it.
+pub(crate) const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Most bytes of a body too large that are read and forgotten, so that the client sees why it was refused.
+pub(crate) const DISCARD_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
+
+/// How long that may take.
+pub(crate) const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long requests in flight have to finish when the server stops.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause after the operating system refused a connection (usually for want of descriptors), so that the loop
+/// does not spin while it lasts.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Most open connections of one HTTP thread; more wait in the backlog.
+pub(crate) const CONNECTIONS_MAX: usize = 10_000;
+
+/// Most rows of a plain page that are read on the HTTP thread itself; a larger page would hold up the others.
+pub(crate) const INLINE_ROWS_MAX: u32 = 100;
+
+/// Most long reads at once, so that writes keep their processors.
+pub(crate) const LONG_READS_MAX: usize = 4;
+
+/// Most long reads that wait for their turn; more are told to come back.
+pub(crate) const LONG_READS_WAITING_MAX: usize = 256;
+
+/// Most HTTP threads that can be asked for.
+pub(crate) const HTTP_THREADS_MAX: usize = 64;
+
+/// Largest `pageSize` on the wire: an unsigned 32-bit number. Larger ones are no number of rows at all.
+pub(crate) const PAGE_SIZE_NUMBER_MAX: u64 = u32::MAX as u64;

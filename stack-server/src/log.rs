@@ -1,0 +1,70 @@
+//! Log lines of the process: one per start, stop, recovery and fault, none per request.
+
+use std::fmt::{Display, Write as _};
+use std::io::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ledger_core::Timestamp;
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The ordinary course.
+    Info,
+    /// Something failed; a person should look.
+    Error,
+}
+
+/// Most characters of one value: enough for a path or a reason.
+const VALUE_CHARS_MAX: usize = 500;
+
+/// Writes one line to standard error: `time=… level=… event=…`, then the fields as `key="value"`.
+///
+/// Values may come from anywhere: quotes and control characters are escaped, long values are cut.
+pub fn event(level: Level, name: &str, fields: &[(&str, &dyn Display)]) {
+    let line = line(now(), level, name, fields);
+    // Nobody to tell if standard error is gone.
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+fn now() -> Timestamp {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX))
+}
+
+fn line(at: Timestamp, level: Level, name: &str, fields: &[(&str, &dyn Display)]) -> String {
+    let level = match level {
+        Level::Info => "info",
+        Level::Error => "error",
+    };
+    let mut line = format!("time={at} level={level} event={name}");
+    for (key, value) in fields {
+        let text = value.to_string();
+        // Writing to a String cannot fail.
+        let _ = write!(line, " {key}=\"");
+        for c in text.chars().take(VALUE_CHARS_MAX) {
+            match c {
+                '"' | '\\' => line.extend(['\\', c]),
+                c if c.is_control() => line.extend(c.escape_unicode()),
+                c => line.push(c),
+            }
+        }
+        line.push('"');
+    }
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_leave_its_line_or_its_quotes() {
+        let text = line(Timestamp::default(), Level::Error, "fault", &[("reason", &"a\nb\" \u{1b}[31m\\")]);
+        assert_eq!(
+            text,
+            "time=1970-01-01T00:00:00Z level=error event=fault reason=\"a\\u{a}b\\\" \\u{1b}[31m\\\\\"\n"
+        );
+    }
+}

@@ -1,0 +1,310 @@
+//! The table of routes, and how a path finds its row.
+//!
+//! A path that matches several templates belongs to the first of them that has its method, so a fixed segment
+//! stands above a variable one. Variable segments match any text but the empty one; `{ledger}` also not `_`,
+//! under which the service itself has its routes.
+
+use std::borrow::Cow;
+
+use crate::error::Profile;
+use crate::limits::{BODY_BYTES_MAX, FILTER_BODY_BYTES_MAX};
+
+/// Below which prefixes a route is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mount {
+    /// `/v2`, and `/api/ledger/v2` as the stack's gateway has it.
+    LedgerV2,
+    /// The root, and `/api/ledger`.
+    Service,
+    /// The root alone: what the gateway answers itself.
+    Gateway,
+}
+
+/// What a caller must be allowed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Nothing.
+    Open,
+    /// Read or write.
+    Read,
+    /// Write.
+    Write,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// The HTTP method.
+    pub method: &'static str,
+    /// Where it is served.
+    pub mount: Mount,
+    /// The path below the mount, with `{…}` for variable segments.
+    pub template: &'static str,
+    /// What a caller must be allowed to.
+    pub scope: Scope,
+    /// Most bytes of a body.
+    pub body_limit: usize,
+    pub(crate) operation: Operation,
+}
+
+/// What a route does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    ListLedgers,
+    CreateLedger,
+    ReadLedger,
+    SetLedgerMetadata,
+    DeleteLedgerMetadata,
+    LedgerInfo,
+    LedgerStats,
+    Bulk,
+    ListAccounts,
+    CountAccounts,
+    ReadAccount,
+    SetAccountMetadata,
+    DeleteAccountMetadata,
+    ListTransactions,
+    CountTransactions,
+    CreateTransaction,
+    ReadTransaction,
+    RevertTransaction,
+    SetTransactionMetadata,
+    DeleteTransactionMetadata,
+    AggregatedBalances,
+    ListVolumes,
+    ListLogs,
+    Info(InfoForm),
+    Health(HealthForm),
+    Versions,
+}
+
+/// The forms in which the service tells its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InfoForm {
+    /// Bare and wrapped at once, so that every generation finds its own.
+    Hybrid,
+    /// Under `data`.
+    Wrapped,
+    /// Bare.
+    Bare,
+}
+
+/// The forms in which the service tells whether it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HealthForm {
+    /// That it answers at all.
+    Alive,
+    /// By check; 500 if one fails.
+    Checks,
+    /// As load balancers want it; 503 if a check fails.
+    Ready,
+}
+
+use Mount::{Gateway, LedgerV2, Service};
+use Operation as O;
+use Scope::{Open, Read, Write};
+
+const fn row(
+    method: &'static str,
+    mount: Mount,
+    template: &'static str,
+    scope: Scope,
+    body_limit: usize,
+    operation: Operation,
+) -> Route {
+    Route { method, mount, template, scope, body_limit, operation }
+}
+
+/// Bodies that are not looked at are read all the same, up to here, so that the connection can go on.
+const UNUSED: usize = FILTER_BODY_BYTES_MAX;
+const FILTER: usize = FILTER_BODY_BYTES_MAX;
+const BODY: usize = BODY_BYTES_MAX;
+
+#[rustfmt::skip]
+static ROUTES: &[Route] = &[
+    row("GET",    LedgerV2, "/_info",        Open, UNUSED, O::Info(InfoForm::Hybrid)),
+    row("GET",    LedgerV2, "/_healthcheck", Open, UNUSED, O::Health(HealthForm::Alive)),
+
+    row("GET",    LedgerV2, "/",                               Read,  FILTER, O::ListLedgers),
+    row("POST",   LedgerV2, "/{ledger}",                       Write, BODY,   O::CreateLedger),
+    row("GET",    LedgerV2, "/{ledger}",                       Read,  UNUSED, O::ReadLedger),
+    row("PUT",    LedgerV2, "/{ledger}/metadata",              Write, BODY,   O::SetLedgerMetadata),
+    row("DELETE", LedgerV2, "/{ledger}/metadata/{key}",        Write, UNUSED, O::DeleteLedgerMetadata),
+    row("GET",    LedgerV2, "/{ledger}/_info",                 Read,  UNUSED, O::LedgerInfo),
+    row("GET",    LedgerV2, "/{ledger}/stats",                 Read,  UNUSED, O::LedgerStats),
+    row("POST",   LedgerV2, "/{ledger}/_bulk",                 Write, BODY,   O::Bulk),
+
+    row("GET",    LedgerV2, "/{ledger}/accounts",              Read,  FILTER, O::ListAccounts),
+    row("HEAD",   LedgerV2, "/{ledger}/accounts",              Read,  FILTER, O::CountAccounts),
+    row("GET",    LedgerV2, "/{ledger}/accounts/{address}",    Read,  UNUSED, O::ReadAccount),
+    row("POST",   LedgerV2, "/{ledger}/accounts/{address}/metadata",       Write, BODY,   O::SetAccountMetadata),
+    row("DELETE", LedgerV2, "/{ledger}/accounts/{address}/metadata/{key}", Write, UNUSED, O::DeleteAccountMetadata),
+
+    row("GET",    LedgerV2, "/{ledger}/transactions",          Read,  FILTER, O::ListTransactions),
+    row("HEAD",   LedgerV2, "/{ledger}/transactions",          Read,  FILTER, O::CountTransactions),
+    row("POST",   LedgerV2, "/{ledger}/transactions",          Write, BODY,   O::CreateTransaction),
+    row("GET",    LedgerV2, "/{ledger}/transactions/{id}",     Read,  UNUSED, O::ReadTransaction),
+    row("POST",   LedgerV2, "/{ledger}/transactions/{id}/revert",          Write, BODY,   O::RevertTransaction),
+    row("POST",   LedgerV2, "/{ledger}/transactions/{id}/metadata",        Write, BODY,   O::SetTransactionMetadata),
+    row("DELETE", LedgerV2, "/{ledger}/transactions/{id}/metadata/{key}",  Write, UNUSED, O::DeleteTransactionMetadata),
+
+    row("GET",    LedgerV2, "/{ledger}/aggregate/balances",    Read,  FILTER, O::AggregatedBalances),
+    row("GET",    LedgerV2, "/{ledger}/volumes",               Read,  FILTER, O::ListVolumes),
+    row("GET",    LedgerV2, "/{ledger}/logs",                  Read,  FILTER, O::ListLogs),
+
+    row("GET",    Service,  "/_info",          Open, UNUSED, O::Info(InfoForm::Wrapped)),
+    row("GET",    Service,  "/_healthcheck",   Open, UNUSED, O::Health(HealthForm::Checks)),
+    row("GET",    Service,  "/_/info",         Open, UNUSED, O::Info(InfoForm::Bare)),
+    row("GET",    Service,  "/_/healthcheck",  Open, UNUSED, O::Health(HealthForm::Checks)),
+    row("GET",    Gateway,  "/versions",       Open, UNUSED, O::Versions),
+    row("GET",    Gateway,  "/healthz",        Open, UNUSED, O::Health(HealthForm::Ready)),
+];
+
+/// Every route, in the order in which they are tried.
+pub fn routes() -> &'static [Route] {
+    ROUTES
+}
+
+/// What a path and a method lead to.
+#[derive(Debug)]
+pub(crate) enum Match<'a> {
+    /// A route, the profile of its mount, and its variable segments in order.
+    Found { route: &'static Route, profile: Profile, variables: Vec<Cow<'a, str>> },
+    /// The path has routes, but none with this method: the value of `Allow`.
+    WrongMethod(String),
+    /// No route has this path: the text to answer.
+    NoSuchPath(&'static str),
+}
+
+/// Finds the route of a method and the decoded segments of a path.
+pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>]) -> Match<'a> {
+    let mut allowed: Vec<&str> = Vec::new();
+    for (mounts, profile, rest) in mounts_of(segments) {
+        for route in ROUTES.iter().filter(|route| mounts.contains(&route.mount)) {
+            if !fits(route.template, rest) {
+                continue;
+            }
+            if route.method == method {
+                return Match::Found { route, profile, variables: variables(route.template, rest) };
+            }
+            if !allowed.contains(&route.method) {
+                allowed.push(route.method);
+            }
+        }
+    }
+    if !allowed.is_empty() {
+        return Match::WrongMethod(allowed.join(", "));
+    }
+    Match::NoSuchPath(match segments {
+        // The gateway answers for paths that belong to no service.
+        [api, service, ..] if api == "api" && service != "ledger" => "Not Found",
+        [api] if api == "api" => "Not Found",
+        _ => "404 page not found",
+    })
+}
+
+/// The mounts that a path lies below, each with what is left of the path.
+fn mounts_of<'p, 'a>(
+    segments: &'p [Cow<'a, str>],
+) -> impl Iterator<Item = (&'static [Mount], Profile, &'p [Cow<'a, str>])> {
+    let below = |prefix: &[&str]| {
+        let (head, rest) = segments.split_at_checked(prefix.len())?;
+        head.iter().zip(prefix).all(|(have, want)| have == want).then_some(rest)
+    };
+    let candidates: [(Option<_>, &'static [Mount], Profile); 4] = [
+        (below(&["v2"]), &[LedgerV2], Profile::Ledger),
+        (below(&["api", "ledger", "v2"]), &[LedgerV2], Profile::Stack),
+        (below(&["api", "ledger"]), &[Service], Profile::Stack),
+        (Some(segments), &[Service, Gateway], Profile::Ledger),
+    ];
+    candidates.into_iter().filter_map(|(rest, mounts, profile)| Some((mounts, profile, rest?)))
+}
+
+fn template_segments(template: &'static str) -> impl Iterator<Item = &'static str> {
+    template.split('/').filter(|segment| !segment.is_empty())
+}
+
+fn fits(template: &'static str, segments: &[Cow<'_, str>]) -> bool {
+    let mut have = segments.iter();
+    let fits = template_segments(template).all(|want| {
+        have.next().is_some_and(|have| match want {
+            "{ledger}" => !have.is_empty() && have != "_",
+            want if want.starts_with('{') => !have.is_empty(),
+            want => have == want,
+        })
+    });
+    fits && have.next().is_none()
+}
+
+fn variables<'a>(template: &'static str, segments: &[Cow<'a, str>]) -> Vec<Cow<'a, str>> {
+    let pairs = template_segments(template).zip(segments);
+    pairs.filter(|(want, _)| want.starts_with('{')).map(|(_, have)| have.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::segments;
+
+    fn found(method: &str, path: &str) -> Result<(Operation, Profile, String), String> {
+        match find(method, &segments(path).expect("no bad escapes")) {
+            Match::Found { route, profile, variables } => Ok((route.operation, profile, variables.join("|"))),
+            Match::WrongMethod(allow) => Err(allow),
+            Match::NoSuchPath(text) => Err(text.to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_path_finds_its_route_and_profile() {
+        for (method, path, operation, profile, variables) in [
+            ("GET", "/v2", O::ListLedgers, Profile::Ledger, ""),
+            ("GET", "/v2/", O::ListLedgers, Profile::Ledger, ""),
+            ("GET", "/api/ledger/v2/main", O::ReadLedger, Profile::Stack, "main"),
+            ("GET", "/v2/_info", O::Info(InfoForm::Hybrid), Profile::Ledger, ""),
+            ("GET", "/v2/main/_info", O::LedgerInfo, Profile::Ledger, "main"),
+            ("POST", "/v2/_info", O::CreateLedger, Profile::Ledger, "_info"),
+            (
+                "DELETE",
+                "/v2/m/accounts/a%3Ab/metadata/x%2Fy/",
+                O::DeleteAccountMetadata,
+                Profile::Ledger,
+                "m|a:b|x/y",
+            ),
+            ("GET", "/_info", O::Info(InfoForm::Wrapped), Profile::Ledger, ""),
+            ("GET", "/api/ledger/_/info", O::Info(InfoForm::Bare), Profile::Stack, ""),
+            ("GET", "/versions", O::Versions, Profile::Ledger, ""),
+        ] {
+            assert_eq!(
+                found(method, path),
+                Ok((operation, profile, variables.to_owned())),
+                "{method} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_route_is_told_apart() {
+        for (method, path, answer) in [
+            ("GET", "/nosuch", "404 page not found"),
+            ("GET", "/", "404 page not found"),
+            ("POST", "/v2/_", "404 page not found"),
+            ("GET", "/v2//accounts", "404 page not found"),
+            ("GET", "/v2/main/accounts/a/b", "404 page not found"),
+            ("GET", "/api/ledger/v2/main/nosuch", "404 page not found"),
+            ("GET", "/api/nosuch/x", "Not Found"),
+            ("GET", "/api/versions", "Not Found"),
+            ("PATCH", "/v2/main/transactions", "GET, HEAD, POST"),
+            ("DELETE", "/v2/main", "POST, GET"),
+        ] {
+            assert_eq!(found(method, path), Err(answer.to_owned()), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn reads_need_no_more_than_read_and_writes_need_write() {
+        for route in ROUTES.iter().filter(|route| route.scope != Open) {
+            let expected = if matches!(route.method, "GET" | "HEAD") { Read } else { Write };
+            assert_eq!(route.scope, expected, "{} {}", route.method, route.template);
+        }
+    }
+}

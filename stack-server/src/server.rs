@@ -1,0 +1,174 @@
+//! The listener, its connections and how they end.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use hyper::body::Incoming;
+use hyper::header::ACCESS_CONTROL_REQUEST_METHOD;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use ledger_store::Store;
+use tokio::sync::{Semaphore, watch};
+
+use crate::app::App;
+use crate::call::Call;
+use crate::connection::Patient;
+use crate::error::{ApiError, Profile};
+use crate::ledger_v2;
+use crate::limits::{
+    ACCEPT_PAUSE, CONNECTIONS_MAX, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX,
+    WRITE_STALL_TIMEOUT,
+};
+use crate::request::{self, Query};
+use crate::response::{self, Reply};
+use crate::router::{self, Match};
+use crate::settings::Settings;
+
+/// A running server.
+///
+/// It serves until [`Server::stop`]; one that is dropped serves until the process ends.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Begins to answer the connections of `listener` from `store`.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system refuses threads, timers or the listener.
+    pub fn start(store: &Store, settings: Settings, listener: TcpListener) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
+        let app = App::new(store.clone(), settings);
+        let (stop, stopped) = watch::channel(false);
+        let mut threads = Vec::new();
+        for number in 0..settings.http_threads.clamp(1, HTTP_THREADS_MAX) {
+            // One current-thread runtime each: a connection stays on its thread, and nothing is stolen.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let listener = listener.try_clone()?;
+            let (app, stopped) = (app.clone(), stopped.clone());
+            let thread = std::thread::Builder::new().name(format!("http-{number}"));
+            threads.push(thread.spawn(move || runtime.block_on(accept(app, listener, stopped)))?);
+        }
+        // Each thread listens on a handle of its own; the last of them to end frees the port.
+        drop(listener);
+        Ok(Self { address, stop, threads })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Accepts no more connections, lets requests in flight finish for at most ten seconds, and returns. The
+    /// store is left open.
+    pub fn stop(self) {
+        // Without receivers every thread has ended already.
+        let _ = self.stop.send(true);
+        for thread in self.threads {
+            // A thread that panicked has told so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn accept(app: App, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
+    let listener = tokio::net::TcpListener::from_std(listener)
+        .expect("the listener is non-blocking and the runtime has its I/O driver");
+    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let graceful = GracefulShutdown::new();
+    // At most 100 header lines, which is the default; to say so would cost an allocation per request.
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
+    loop {
+        let next = async {
+            let slot = Arc::clone(&connections).acquire_owned().await.expect("never closed");
+            (slot, listener.accept().await)
+        };
+        let (slot, accepted) = tokio::select! {
+            biased;
+            // An error means that the server was dropped: it goes on.
+            Ok(()) = stopped.changed() => break,
+            next = next => next,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        // Answers are written whole, so waiting for more only adds delay. A peer that is gone is noticed later.
+        let _ = stream.set_nodelay(true);
+        let app = app.clone();
+        let service = service_fn(move |request| {
+            let app = app.clone();
+            async move { Ok::<_, Infallible>(answer(&app, request).await) }
+        });
+        let connection = graceful.watch(
+            builder.serve_connection(Patient::new(TokioIo::new(stream), WRITE_STALL_TIMEOUT), service),
+        );
+        tokio::spawn(async move {
+            // What a client did to its own connection is nobody else's concern.
+            let _ = connection.await;
+            drop(slot);
+        });
+    }
+    drop(listener);
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown()).await;
+}
+
+/// Answers one request.
+async fn answer(app: &App, request: Request<Incoming>) -> Reply {
+    let (parts, incoming) = request.into_parts();
+    if parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
+        let mut reply = response::preflight(&parts.headers);
+        response::allow_origin(&parts.headers, &mut reply);
+        return reply;
+    }
+    let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
+    let routed = async || -> Result<Reply, ApiError> {
+        request::check_head(&parts)?;
+        let segments = request::segments(parts.uri.path())?;
+        let (route, variables) = match router::find(parts.method.as_str(), &segments) {
+            Match::Found { route, profile: of_mount, variables } => {
+                profile = app.settings().profile.unwrap_or(of_mount);
+                (route, variables)
+            }
+            Match::WrongMethod(allow) => return Ok(response::method_not_allowed(&allow)),
+            Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
+        };
+        let body = request::body(incoming, &parts.headers, route.body_limit).await?;
+        let query = Query::of(&parts.uri);
+        let call = Call { app, profile, variables, query, headers: &parts.headers, body };
+        ledger_v2::answer(route.operation, &call).await
+    };
+    let mut reply = match routed().await {
+        Ok(reply) => reply,
+        Err(error) => response::refusal(&error, profile),
+    };
+    if breaks_framing(reply.status()) {
+        response::close_after(&mut reply);
+    }
+    response::allow_origin(&parts.headers, &mut reply);
+    reply
+}
+
+/// Whether the body of the request was left unread.
+fn breaks_framing(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            | StatusCode::UNSUPPORTED_MEDIA_TYPE
+    )
+}

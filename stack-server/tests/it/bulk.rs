@@ -1,0 +1,191 @@
+//! Bulks: order, failures, atomicity, the forms of the body.
+
+use serde_json::{Value, json};
+use stack_server::Settings;
+
+use crate::client::{Answer, TestServer};
+
+const JSON_STREAM: &str = "application/vnd.formance.ledger.api.v2.bulk+json-stream";
+const SCRIPT_STREAM: &str = "application/vnd.formance.ledger.api.v2.bulk+script-stream";
+
+fn create(source: &str, destination: &str, amount: u64) -> Value {
+    json!({"action":"CREATE_TRANSACTION","data":{
+        "postings":[{"source":source,"destination":destination,"amount":amount,"asset":"USD"}]}})
+}
+
+fn bulk(server: &TestServer, query: &str, elements: &Value) -> Answer {
+    server.post(&format!("/v2/main/_bulk{query}"), &elements.to_string())
+}
+
+/// What became of each element: its code or else its response type.
+#[track_caller]
+fn results(answer: &Answer) -> String {
+    let json = answer.json();
+    let rows = json["data"].as_array().expect("a list of results");
+    let words = rows.iter().map(|row| row["errorCode"].as_str().or(row["responseType"].as_str()));
+    words.map(|word| word.expect("a word")).collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn transactions(server: &TestServer) -> u64 {
+    server.get("/v2/main/stats").is(200).json()["data"]["transactions"].as_u64().expect("a count")
+}
+
+#[test]
+fn every_action_sees_what_those_before_it_did() {
+    let server = TestServer::with_main();
+    let answer = bulk(
+        &server,
+        "",
+        &json!([
+            create("world", "a", 10),
+            create("a", "b", 10),
+            {"action":"ADD_METADATA","data":{"targetType":"ACCOUNT","targetId":"a","metadata":{"k":"v"}}},
+            {"action":"ADD_METADATA","data":{"targetType":"TRANSACTION","targetId":1,"metadata":{"x":"y"}}},
+            {"action":"DELETE_METADATA","data":{"targetType":"TRANSACTION","targetId":1,"key":"x"}},
+            {"action":"REVERT_TRANSACTION","data":{"id":2}},
+        ]),
+    )
+    .is(200);
+    assert_eq!(
+        results(&answer),
+        "CREATE_TRANSACTION CREATE_TRANSACTION ADD_METADATA ADD_METADATA DELETE_METADATA REVERT_TRANSACTION"
+    );
+    let json = answer.json();
+    assert_eq!(json["data"][2], json!({"responseType":"ADD_METADATA","logID":3}));
+    assert_eq!(json["data"][5]["data"]["metadata"], json!({"com.formance.spec/state/reverts":"2"}));
+    assert_eq!(json["data"][5]["logID"], 6);
+    assert_eq!(bulk(&server, "", &json!([])).is(200).body, "{\"data\":[]}\n");
+}
+
+#[test]
+fn a_failure_stops_the_rest_or_not() {
+    let elements = json!([
+        create("world", "a", 1),
+        create("nobody", "a", 1),
+        create("a b", "a", 1),
+        {"action":"ADD_METADATA","data":{"targetType":"PLANET","targetId":"a","metadata":{}}},
+        create("world", "a", 1),
+    ]);
+    let server = TestServer::with_main();
+    let stopped = bulk(&server, "", &elements).is(400);
+    assert_eq!(results(&stopped), "CREATE_TRANSACTION INSUFFICIENT_FUND INTERNAL INTERNAL INTERNAL");
+    assert_eq!(stopped.json()["data"][4]["errorDescription"], "context canceled");
+    assert_eq!(stopped.json()["data"][1]["logID"], 0);
+    assert_eq!(transactions(&server), 1);
+    let went_on = bulk(&server, "?continueOnFailure=true", &elements).is(400);
+    assert_eq!(
+        results(&went_on),
+        "CREATE_TRANSACTION INSUFFICIENT_FUND VALIDATION VALIDATION CREATE_TRANSACTION"
+    );
+    assert_eq!(transactions(&server), 3);
+}
+
+#[test]
+fn an_element_that_makes_no_command_fails_at_its_place() {
+    let server = TestServer::with_main();
+    let elements = json!([create("world", "a", 1), create("a b", "a", 1), create("world", "a", 1)]);
+    let answer = bulk(&server, "", &elements).is(400);
+    assert_eq!(results(&answer), "CREATE_TRANSACTION VALIDATION INTERNAL");
+    assert_eq!(transactions(&server), 1);
+    let first = json!([create("a b", "a", 1), create("world", "a", 1)]);
+    assert_eq!(results(&bulk(&server, "", &first).is(400)), "VALIDATION INTERNAL");
+    assert_eq!(transactions(&server), 1);
+}
+
+#[test]
+fn an_atomic_bulk_happens_whole_or_not_at_all() {
+    let server = TestServer::with_main();
+    for failing in [create("nobody", "a", 1), create("a b", "a", 1)] {
+        let elements = json!([create("world", "a", 1), failing, create("world", "a", 1)]);
+        let answer = bulk(&server, "?atomic=true&continueOnFailure=true", &elements).is(400);
+        let words = results(&answer);
+        assert!(words.starts_with("CREATE_TRANSACTION ") && words.ends_with(" INTERNAL"), "{words}");
+        assert_eq!(transactions(&server), 0);
+    }
+    let elements = json!([create("world", "a", 1), create("a", "b", 1)]);
+    bulk(&server, "?atomic=true", &elements).is(200);
+    assert_eq!(transactions(&server), 2);
+    bulk(&server, "?atomic=true&parallel=true", &elements).refused(412, "VALIDATION");
+    bulk(&server, "?parallel=true", &elements).is(200);
+}
+
+#[test]
+fn the_first_generation_reads_only_what_it_knows() {
+    let server = TestServer::with_main();
+    let elements = json!([create("world", "a", 1), create("nobody", "a", 1), create("world", "a", 1)]);
+    let answer = server.post("/api/ledger/v2/main/_bulk", &elements.to_string()).is(400);
+    assert_eq!(results(&answer), "CREATE_TRANSACTION INSUFFICIENT_FUND");
+    for row in answer.json()["data"].as_array().expect("results") {
+        assert_eq!(row["logID"], json!(null));
+    }
+    let agent =
+        [("User-Agent", "speakeasy-sdk/go 3.8.1 2.866.2 v0.0.0 github.com/formancehq/formance-sdk-go/v3")];
+    let later = server.send("POST", "/api/ledger/v2/main/_bulk", &agent, &elements.to_string()).is(400);
+    assert_eq!(later.json()["data"][1]["logID"], 0);
+}
+
+#[test]
+fn a_malformed_body_does_nothing() {
+    let server = TestServer::with_main();
+    let good = create("world", "a", 1);
+    for body in [
+        String::new(),
+        "[".into(),
+        "{}".into(),
+        "\"x\"".into(),
+        "[1]".into(),
+        format!("[{good},{{\"action\":\"NOSUCH\",\"data\":{{}}}}]"),
+        format!("[{good},{{\"data\":{{}}}}]"),
+        format!("[{good},{{\"action\":\"CREATE_TRANSACTION\",\"data\":{{\"postings\":7}}}}]"),
+        format!("[{good},{}]", good.to_string().replace("\"amount\":1", "\"amount\":\"1\"")),
+    ] {
+        server.post("/v2/main/_bulk", &body).refused(400, "VALIDATION");
+        server.post("/api/ledger/v2/main/_bulk", &body).refused(400, "VALIDATION");
+    }
+    assert_eq!(transactions(&server), 0);
+}
+
+#[test]
+fn a_bulk_has_a_largest_size() {
+    let mut settings = Settings::default();
+    settings.bulk_max_size = 2;
+    let server = TestServer::with(settings);
+    server.post("/v2/main", "").is(204);
+    let three = json!([create("world", "a", 1), create("world", "a", 1), create("world", "a", 1)]);
+    bulk(&server, "", &three).refused(413, "BULK_SIZE_EXCEEDED");
+    server.post("/api/ledger/v2/main/_bulk", &three.to_string()).refused(413, "VALIDATION");
+    assert_eq!(transactions(&server), 0);
+    let stream = three.as_array().expect("three").iter().map(Value::to_string).collect::<String>();
+    server.send("POST", "/v2/main/_bulk", &[("Content-Type", JSON_STREAM)], &stream).is(200);
+    assert_eq!(transactions(&server), 3);
+}
+
+#[test]
+fn keys_of_elements_are_answered_once() {
+    let server = TestServer::with_main();
+    let mut element = create("world", "a", 1);
+    element["ik"] = json!("k");
+    let first = bulk(&server, "", &json!([element, element])).is(200).json();
+    assert_eq!(first["data"][0], first["data"][1]);
+    element["data"]["postings"][0]["amount"] = json!(2);
+    assert_eq!(results(&bulk(&server, "", &json!([element])).is(400)), "VALIDATION");
+    assert_eq!(transactions(&server), 1);
+}
+
+#[test]
+fn streams_are_executed_up_to_their_first_malformed_element() {
+    let server = TestServer::with_main();
+    let stream = format!("{}\n{} {{\"action\":\"NOSUCH\"}}", create("world", "a", 1), create("a", "b", 1));
+    let answer = server.send("POST", "/v2/main/_bulk", &[("Content-Type", JSON_STREAM)], &stream).is(400);
+    assert_eq!(results(&answer), "CREATE_TRANSACTION CREATE_TRANSACTION");
+    assert_eq!(answer.json()["errorCode"], "VALIDATION");
+    assert_eq!(transactions(&server), 2);
+    let scripts = "//script ik=a\nsend [USD 1] (source=@world destination=@a)\n//end\n";
+    let answer = server.send("POST", "/v2/main/_bulk", &[("Content-Type", SCRIPT_STREAM)], scripts).is(400);
+    assert_eq!(results(&answer), "COMPILATION_FAILED");
+    let typed = |content_type| server.send("POST", "/v2/main/_bulk", &[("Content-Type", content_type)], "[]");
+    typed("application/json; charset=utf-8").is(200);
+    typed("text/plain").refused(400, "VALIDATION");
+    server.send("POST", "/api/ledger/v2/main/_bulk", &[("Content-Type", "text/plain")], "[]").is(200);
+}

@@ -1,0 +1,210 @@
+//! The test kit: a server of one's own, and a client that checks what holds of every answer.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use ledger_store::Store;
+use serde_json::Value;
+use stack_server::{Server, Settings};
+
+/// The words that clients of the first generation can decode.
+const CODES_STACK: &[&str] = &[
+    "VALIDATION",
+    "INSUFFICIENT_FUND",
+    "CONFLICT",
+    "NO_POSTINGS",
+    "COMPILATION_FAILED",
+    "METADATA_OVERRIDE",
+    "ALREADY_REVERT",
+    "REVERT_OCCURRING",
+    "NOT_FOUND",
+    "LEDGER_NOT_FOUND",
+    "INTERNAL",
+];
+
+/// Those that came later.
+const CODES_LATER: &[&str] = &["LEDGER_ALREADY_EXISTS", "BULK_SIZE_EXCEEDED"];
+
+/// A server with an empty store.
+pub(crate) struct TestServer {
+    pub(crate) server: Option<Server>,
+    pub(crate) address: SocketAddr,
+}
+
+impl TestServer {
+    pub(crate) fn start() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let server = Server::start(&Store::in_memory(), settings, listener).expect("a server");
+        Self { address: server.address(), server: Some(server) }
+    }
+
+    /// With a ledger `main`, made through `/v2`.
+    pub(crate) fn with_main() -> Self {
+        let server = Self::start();
+        server.post("/v2/main", "").is(204);
+        server
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("the server listens");
+        // A hang is a failure, not a wait for ever.
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        stream
+    }
+
+    #[track_caller]
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.send_bytes(method, path, headers, body.as_bytes())
+    }
+
+    #[track_caller]
+    pub(crate) fn send_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let mut stream = self.connect();
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !body.is_empty() {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        let mut request = format!("{head}\r\n").into_bytes();
+        request.extend_from_slice(body);
+        stream.write_all(&request).expect("the request is sent");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("the answer arrives whole");
+        let answer = Answer::parse(&bytes);
+        answer.check(method, path);
+        answer
+    }
+
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], "")
+    }
+
+    #[track_caller]
+    pub(crate) fn post(&self, path: &str, body: &str) -> Answer {
+        self.send("POST", path, &[], body)
+    }
+
+    /// Records `source -> destination amount asset` and returns the answer's transaction.
+    #[track_caller]
+    pub(crate) fn transfer(&self, source: &str, destination: &str, amount: u64, asset: &str) -> Value {
+        let body = format!(
+            r#"{{"postings":[{{"source":"{source}","destination":"{destination}","amount":{amount},"asset":"{asset}"}}]}}"#
+        );
+        self.post("/v2/main/transactions", &body).is(200).json()["data"].clone()
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop();
+        }
+    }
+}
+
+/// An answer as it came.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let text = String::from_utf8(bytes.to_vec()).expect("answers are UTF-8");
+        let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
+        let mut lines = head.lines();
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+        let headers = lines.filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.to_ascii_lowercase(), value.trim().to_owned()))
+        });
+        Self {
+            status: status.expect("an answer has a status"),
+            headers: headers.collect(),
+            body: body.to_owned(),
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
+    }
+
+    /// What holds of every answer of a handler.
+    #[track_caller]
+    fn check(&self, method: &str, path: &str) {
+        assert!(self.status != 500, "{method} {path}: {self:?}");
+        if self.header("content-type") == Some("text/plain; charset=utf-8") {
+            assert_eq!(self.status, 404, "{method} {path}: {self:?}");
+            return;
+        }
+        assert_eq!(self.header("content-type"), Some("application/json"), "{method} {path}: {self:?}");
+        if matches!(self.status, 204 | 405) || method == "HEAD" || method == "OPTIONS" {
+            assert_eq!(self.body, "", "{method} {path}");
+            return;
+        }
+        assert!(
+            self.body.ends_with('\n') && !self.body.trim_end().contains('\n'),
+            "{method} {path}: {self:?}"
+        );
+        if let Some(code) = self.json()["errorCode"].as_str() {
+            let later = !path.starts_with("/api/") && CODES_LATER.contains(&code);
+            assert!(CODES_STACK.contains(&code) || later, "{method} {path}: {code}");
+            assert!(self.status >= 400, "{method} {path}: {self:?}");
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The answer, if it has this status.
+    #[track_caller]
+    pub(crate) fn is(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{self:?}");
+        self
+    }
+
+    /// The message of an error of this status and code.
+    #[track_caller]
+    pub(crate) fn refused(self, status: u16, code: &str) -> String {
+        assert_eq!(self.status, status, "{self:?}");
+        let json = self.json();
+        assert_eq!(json["errorCode"], code, "{self:?}");
+        json["errorMessage"].as_str().expect("errors have a message").to_owned()
+    }
+
+    /// The rows of a list, each as one of its fields.
+    #[track_caller]
+    pub(crate) fn column(&self, field: &str) -> Vec<String> {
+        let json = self.json();
+        let rows = json["cursor"]["data"].as_array().expect("a list").iter();
+        rows.map(|row| row[field].to_string().trim_matches('"').to_owned()).collect()
+    }
+}
+
+/// Escapes a query value.
+pub(crate) fn escape(text: &str) -> String {
+    let escaped = text.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    escaped.collect()
+}

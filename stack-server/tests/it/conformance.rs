@@ -1,0 +1,74 @@
+//! Conversations that were recorded on other servers of this API, played against the binary.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Conversations about what this release does not have. All others must hold.
+const NOT_YET: &[&str] = &[
+    // Scripts.
+    "bulk-continue",
+    "script-basics",
+    "script-errors",
+    "script-metadata-override",
+    "script-variables",
+    "story-marketplace",
+    "tx-account-metadata",
+    "tx-both-forms-or-none",
+    "tx-reference-conflict",
+    // Export and import.
+    "export",
+    "export-import",
+    "import-errors",
+    "import-vectors",
+    // Schemas.
+    "schemas",
+    "schema-queries",
+    "schema-templates",
+];
+
+fn conversations(folder: &str) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let beside_the_workspace = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
+    let root = std::env::var_os("CONFORMANCE_DIR").map_or_else(beside_the_workspace, PathBuf::from);
+    let http = root.join("http");
+    let entries = std::fs::read_dir(http.join(folder)).ok()?;
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
+    files.retain(|file| {
+        let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        !NOT_YET.contains(&name)
+    });
+    files.sort();
+    Some((http.join("replay.py"), files))
+}
+
+#[track_caller]
+fn play(folder: &str, flags: &str) {
+    let Some((player, files)) = conversations(folder) else {
+        println!("skipped: no conformance data");
+        return;
+    };
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let server = env!("CARGO_BIN_EXE_stack-server");
+    let spawn = format!("{server} serve {flags} --listen 127.0.0.1:{{port}} --data {{dir}}");
+    let output = Command::new("python3").arg(player).arg("--spawn").arg(spawn).args(&files).output();
+    let output = output.expect("the player runs");
+    assert!(
+        output.status.success() && files.len() > 50,
+        "{} files\n{}{}",
+        files.len(),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn the_stacks_profile_conforms() {
+    play("ledger-v2", "");
+}
+
+#[test]
+fn the_ledgers_profile_conforms() {
+    play("ledger-v2x", "--experimental-features");
+}

@@ -1,0 +1,65 @@
+//! What the service tells about itself, and what browsers want of it.
+
+use serde_json::json;
+
+use crate::client::TestServer;
+
+#[test]
+fn every_generation_finds_its_own_form() {
+    let server = TestServer::with_main();
+    let wrapped = json!({"server":"ledger","version":"v2.0.0",
+        "config":{"storage":{"driver":"redb","ledgers":["main"]}}});
+    for path in ["/v2/_info", "/api/ledger/v2/_info"] {
+        let info = server.get(path).is(200).json();
+        assert_eq!(info, json!({"server":"ledger","version":"v2.0.0","data":wrapped}), "{path}");
+    }
+    for path in ["/_info", "/api/ledger/_info"] {
+        assert_eq!(server.get(path).is(200).json(), json!({"data":wrapped}), "{path}");
+    }
+    for path in ["/_/info", "/api/ledger/_/info"] {
+        assert_eq!(
+            server.get(path).is(200).body,
+            "{\"server\":\"ledger\",\"version\":\"v2.0.0\"}\n",
+            "{path}"
+        );
+    }
+    let ledger = server.get("/v2/main/_info").is(200);
+    assert_eq!(ledger.body, "{\"data\":{\"name\":\"main\",\"storage\":{\"migrations\":[]}}}\n");
+}
+
+#[test]
+fn health_is_told_in_the_form_of_each_path() {
+    let server = TestServer::start();
+    for (path, body) in [
+        ("/v2/_healthcheck", "{}\n"),
+        ("/_healthcheck", "{\"storage\":\"OK\"}\n"),
+        ("/_/healthcheck", "{\"storage\":\"OK\"}\n"),
+        ("/healthz", "{\"storage\":\"OK\"}\n"),
+    ] {
+        assert_eq!(server.get(path).is(200).body, body, "{path}");
+    }
+    let versions = server.get("/versions").is(200).json();
+    assert_eq!(versions["versions"], json!([{"name":"ledger","version":"v2.0.0","health":true}]));
+}
+
+#[test]
+fn browsers_of_any_origin_may_ask() {
+    let server = TestServer::with_main();
+    let asked = [
+        ("Origin", "https://app.example"),
+        ("Access-Control-Request-Method", "DELETE"),
+        ("Access-Control-Request-Headers", "idempotency-key, x-anything"),
+    ];
+    let preflight = server.send("OPTIONS", "/v2/main/transactions", &asked, "").is(204);
+    assert_eq!(preflight.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(preflight.header("access-control-allow-headers"), Some("idempotency-key, x-anything"));
+    assert_eq!(preflight.header("access-control-allow-methods"), Some("GET, HEAD, POST, PUT, DELETE"));
+    for path in ["/v2/main/stats", "/v2/nosuch/stats"] {
+        let answer = server.send("GET", path, &asked[..1], "");
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+        assert_eq!(answer.header("access-control-expose-headers"), Some("Count, Idempotency-Hit"));
+    }
+    assert_eq!(server.get("/v2/main/stats").header("access-control-allow-origin"), None);
+    // Without the question of a preflight it is a method like any other.
+    assert_eq!(server.send("OPTIONS", "/v2/main/stats", &[], "").is(405).header("allow"), Some("GET"));
+}

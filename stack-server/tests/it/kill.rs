@@ -1,0 +1,163 @@
+//! SIGKILL under load: what clients were told is there afterwards, and nothing else.
+//!
+//! Three rounds in the ordinary run; `KILL_ROUNDS=50 cargo test -p stack-server kill` for more.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+const CLIENTS: usize = 8;
+
+struct Running {
+    child: Child,
+    address: String,
+}
+
+fn start(data: &Path) -> Running {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_stack-server"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--max-page-size", "1000", "--data"])
+        .arg(data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("it is piped");
+    BufReader::new(stdout).read_line(&mut line).expect("the server says where it listens");
+    let address = line.trim().rsplit("http://").next().expect("an address").to_owned();
+    assert!(!address.is_empty(), "the server did not come up");
+    Running { child, address }
+}
+
+/// One request on a connection of its own; `None` if there is no whole answer.
+fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let expected = head
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:").map(str::to_owned));
+    if expected.and_then(|length| length.trim().parse().ok()).unwrap_or(0) != body.len() {
+        return None;
+    }
+    Some((status, if body.is_empty() { Value::Null } else { serde_json::from_str(body).ok()? }))
+}
+
+/// References by what became of them.
+#[derive(Default)]
+struct Told {
+    done: BTreeSet<String>,
+    refused: BTreeSet<String>,
+    unknown: BTreeSet<String>,
+}
+
+fn round(data: &Path, number: usize, told: &Mutex<Told>) {
+    let mut running = start(data);
+    let address = running.address.clone();
+    ask(&address, "POST", "/v2/main", "");
+    let acknowledged = AtomicUsize::new(0);
+    let enough = 40 + number * 17 % 60;
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (address, acknowledged) = (&address, &acknowledged);
+            scope.spawn(move || {
+                for attempt in 0.. {
+                    let reference = format!("r-{number}-{client}-{attempt}");
+                    // Every fifth asks for what nobody has.
+                    let source = if attempt % 5 == 4 { "nobody" } else { "world" };
+                    let body = format!(
+                        r#"{{"postings":[{{"source":"{source}","destination":"users:{client}","amount":7,"asset":"USD/2"}}],"reference":"{reference}"}}"#
+                    );
+                    let answer = ask(address, "POST", "/v2/main/transactions", &body);
+                    let mut told = told.lock().expect("no client panics");
+                    match answer {
+                        Some((200, _)) => {
+                            told.done.insert(reference);
+                            acknowledged.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Some((400, _)) => {
+                            told.refused.insert(reference);
+                        }
+                        _ => {
+                            told.unknown.insert(reference);
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+        while acknowledged.load(Ordering::Relaxed) < enough {
+            std::thread::yield_now();
+        }
+        running.child.kill().expect("it can be killed");
+        running.child.wait().expect("it has ended");
+    });
+}
+
+fn recorded(address: &str) -> (BTreeSet<String>, Vec<u64>) {
+    let mut references = BTreeSet::new();
+    let mut ids = Vec::new();
+    let mut path = "/v2/main/transactions?pageSize=1000".to_owned();
+    loop {
+        let (status, answer) = ask(address, "GET", &path, "").expect("an answer");
+        assert_eq!(status, 200, "{answer}");
+        let cursor = &answer["cursor"];
+        for transaction in cursor["data"].as_array().expect("a list") {
+            let reference = transaction["reference"].as_str().expect("a reference").to_owned();
+            assert!(references.insert(reference), "recorded twice: {transaction}");
+            ids.push(transaction["id"].as_u64().expect("an id"));
+        }
+        match cursor["next"].as_str() {
+            Some(next) => path = format!("/v2/main/transactions?cursor={next}"),
+            None => return (references, ids),
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_sigkill() {
+    let rounds = std::env::var("KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    let told = Mutex::new(Told::default());
+    for number in 0..rounds {
+        round(&data, number, &told);
+        let mut running = start(&data);
+        let (references, ids) = recorded(&running.address);
+        {
+            let told = told.lock().expect("no client panics");
+            let lost: Vec<_> = told.done.difference(&references).collect();
+            assert!(lost.is_empty(), "acknowledged and lost in round {number}: {lost:?}");
+            let unwanted: Vec<_> = told.refused.intersection(&references).collect();
+            assert!(unwanted.is_empty(), "refused and recorded in round {number}: {unwanted:?}");
+            let invented: Vec<_> =
+                references.iter().filter(|r| !told.done.contains(*r) && !told.unknown.contains(*r)).collect();
+            assert!(invented.is_empty(), "recorded and never sent in round {number}: {invented:?}");
+        }
+        let expected: Vec<u64> = (1..=ids.len() as u64).rev().collect();
+        assert_eq!(ids, expected, "ids have no gap");
+        let (_, stats) = ask(&running.address, "GET", "/v2/main/stats", "").expect("an answer");
+        assert_eq!(stats["data"]["transactions"].as_u64(), Some(ids.len() as u64));
+        let (_, sums) = ask(&running.address, "GET", "/v2/main/aggregate/balances", "").expect("an answer");
+        assert_eq!(sums["data"]["USD/2"].as_i64(), Some(0), "money is conserved");
+        running.child.kill().expect("it can be killed");
+        running.child.wait().expect("it has ended");
+    }
+    let verified = Command::new(env!("CARGO_BIN_EXE_stack-server")).arg("verify").arg(&data).output();
+    let verified = verified.expect("the command runs");
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}

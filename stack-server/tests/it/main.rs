@@ -1,0 +1,18 @@
+//! The server over HTTP: a real listener on a free port, an in-memory store, one file per area.
+
+mod accounts;
+mod binary;
+mod bulk;
+mod client;
+mod conformance;
+mod cursors;
+mod errors;
+mod info;
+mod kill;
+mod ledgers;
+mod limits;
+mod logs;
+mod nonsense;
+mod shutdown;
+mod transactions;
+mod volumes;

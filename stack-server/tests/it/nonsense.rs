@@ -1,0 +1,145 @@
+//! Requests that nobody would send on purpose: whatever arrives, the answer is a well-formed refusal or success,
+//! never a fault of the server. What holds of every answer is checked by the test kit.
+
+use stack_server::{Mount, routes};
+
+use crate::client::{TestServer, escape};
+
+/// A small generator of the same numbers on every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        // Constants of Knuth's MMIX; the upper bits are the random ones.
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+const BODIES: &[&str] = &[
+    r#"{"postings":[{"source":"world","destination":"users:1","amount":100,"asset":"USD/2"}],"reference":"r","metadata":{"k":"v"},"timestamp":"2024-05-01T10:00:00Z","accountMetadata":{"a":{"b":"c"}},"force":true}"#,
+    r#"{"script":{"plain":"send [USD 1] (source=@world destination=@a)","vars":{"a":1,"b":{"asset":"USD","amount":2}}}}"#,
+    r#"[{"action":"CREATE_TRANSACTION","ik":"k","data":{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}},{"action":"ADD_METADATA","data":{"targetType":"TRANSACTION","targetId":1,"metadata":{"a":"b"}}},{"action":"REVERT_TRANSACTION","data":{"id":1,"force":true}},{"action":"DELETE_METADATA","data":{"targetType":"ACCOUNT","targetId":"a","key":"k"}}]"#,
+    r#"{"$and":[{"$match":{"address":"users::"}},{"$or":[{"$gte":{"balance[USD/2]":-5}},{"$exists":{"metadata":"k"}}]},{"$not":{"$in":{"metadata[k]":["a","b"]}}}]}"#,
+    r#"{"$and":[{"$match":{"source":"world"}},{"$lt":{"timestamp":"2024-05-01T10:00:00Z"}},{"$like":{"reference":"a%"}}]}"#,
+    r#"{"bucket":"b","metadata":{"k":"v"},"features":{"HASH_LOGS":"SYNC"}}"#,
+    r#"{"k":"v","":null}"#,
+    "null",
+    "",
+];
+
+/// Bytes that mean something to a parser.
+const BYTES: &[u8] = b"\"\\{}[]:,$%0919-.eE+ \n\x00\x7f\xc3\xff";
+
+fn mutated(numbers: &mut Numbers, text: &str) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    for _ in 0..numbers.below(4) {
+        let at = numbers.below(bytes.len() + 1);
+        let byte = BYTES[numbers.below(BYTES.len())];
+        match numbers.below(4) {
+            0 => bytes.insert(at, byte),
+            1 => bytes.truncate(at),
+            2 => {
+                let again = bytes[..at].to_vec();
+                bytes.extend(again);
+            }
+            _ => {
+                if let Some(have) = bytes.get_mut(at) {
+                    *have = byte;
+                }
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn nothing_that_is_sent_is_a_fault_of_the_server() {
+    let server = TestServer::with_main();
+    server.transfer("world", "users:1", 100, "USD/2");
+    let parameters = [
+        "pageSize",
+        "cursor",
+        "sort",
+        "order",
+        "reverse",
+        "expand",
+        "pit",
+        "oot",
+        "startTime",
+        "endTime",
+        "groupBy",
+        "insertionDate",
+        "useInsertionDate",
+        "query",
+        "dryRun",
+        "force",
+        "atEffectiveDate",
+        "atomic",
+        "continueOnFailure",
+        "parallel",
+        "nosuch",
+    ];
+    let values = [
+        "",
+        "0",
+        "1",
+        "-1",
+        "true",
+        "99999999999999999999",
+        "2024-05-01T10:00:00Z",
+        "0000-01-01T00:00:00+23:59",
+        "9999-12-31T23:59:59.9999999Z",
+        "id:asc",
+        "address",
+        "account:desc",
+        "effective",
+        "volumes",
+        "é",
+        "\u{0}",
+    ];
+    let variables = [
+        "main",
+        "nosuch",
+        "users:1",
+        "1",
+        "0",
+        "-1",
+        "18446744073709551615",
+        "a b",
+        "é",
+        "%",
+        "..",
+        "x/y",
+        "_",
+    ];
+    let mut numbers = Numbers(1);
+    for _ in 0..40 {
+        for route in routes().iter().filter(|route| route.mount == Mount::LedgerV2) {
+            let mut path = String::from(if numbers.below(2) == 0 { "/v2" } else { "/api/ledger/v2" });
+            for segment in route.template.split('/').skip(1) {
+                path.push('/');
+                match segment {
+                    "{ledger}" if numbers.below(8) > 0 => path.push_str("main"),
+                    segment if segment.starts_with('{') => {
+                        path.push_str(&escape(variables[numbers.below(variables.len())]));
+                    }
+                    segment => path.push_str(segment),
+                }
+            }
+            for at in 0..numbers.below(3) {
+                let parameter = parameters[numbers.below(parameters.len())];
+                let value = match numbers.below(3) {
+                    0 => String::from_utf8_lossy(&mutated(&mut numbers, BODIES[3])).into_owned(),
+                    _ => values[numbers.below(values.len())].to_owned(),
+                };
+                let divider = if at == 0 { '?' } else { '&' };
+                path.push_str(&format!("{divider}{parameter}={}", escape(&value)));
+            }
+            let body = BODIES[numbers.below(BODIES.len())];
+            let body = mutated(&mut numbers, body);
+            server.send_bytes(route.method, &path, &[], &body);
+        }
+    }
+    server.get("/v2/main/stats").is(200);
+}

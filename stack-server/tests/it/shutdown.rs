@@ -1,0 +1,50 @@
+//! The end of a server: what is in flight is finished, nothing new is begun.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+use crate::client::{Answer, TestServer};
+
+#[test]
+fn a_request_in_flight_is_answered_and_idle_connections_end() {
+    let mut test = TestServer::with_main();
+    let mut idle = test.connect();
+    idle.write_all(b"GET /v2/main/stats HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
+    let mut buffer = [0; 4_096];
+    assert!(idle.read(&mut buffer).expect("an answer") > 0);
+
+    let mut in_flight = test.connect();
+    let body = r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#;
+    let head = format!(
+        "POST /v2/main/transactions HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    in_flight.write_all(head.as_bytes()).expect("sent");
+    // The server asks for the body, hence it has begun with this request.
+    let read = in_flight.read(&mut buffer).expect("leave to go on");
+    assert!(buffer[..read].starts_with(b"HTTP/1.1 100"));
+
+    let server = test.server.take().expect("it runs");
+    let stopping = std::thread::spawn(move || server.stop());
+    // The end of the idle connection shows that the server is stopping.
+    assert_eq!(idle.read(&mut buffer).expect("an end"), 0);
+    in_flight.write_all(body.as_bytes()).expect("sent");
+    let mut bytes = Vec::new();
+    in_flight.read_to_end(&mut bytes).expect("an answer, then an end");
+    assert_eq!(Answer::parse(&bytes).status, 200);
+    stopping.join().expect("the server stops");
+    let refused = TcpStream::connect(test.address).expect_err("nobody listens");
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn a_server_with_several_threads_stops_too() {
+    let mut settings = stack_server::Settings::default();
+    settings.http_threads = 3;
+    let mut test = TestServer::with(settings);
+    for _ in 0..9 {
+        test.get("/v2/_healthcheck").is(200);
+    }
+    test.server.take().expect("it runs").stop();
+    assert!(TcpStream::connect(test.address).is_err());
+}
