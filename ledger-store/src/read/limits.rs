@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_read_ends_at_its_limits() {
-        let limits = ReadLimits { rows_max: 3, time_max: Duration::from_secs(3600), held_max: 2 };
+        let limits = ReadLimits { rows_max: 3, time_max: Duration::from_hours(1), held_max: 2 };
         let meter = Meter::start(limits);
         assert_eq!((0..5).filter(|_| meter.row().is_ok()).count(), 3);
         assert!(meter.held(2).is_ok());

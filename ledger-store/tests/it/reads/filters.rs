@@ -71,11 +71,11 @@ impl World {
     fn leaf(&mut self, resource: Resource, ledger: &LedgerName) -> (String, Operator, FilterValue) {
         let date = self.date(ledger).to_string();
         let dice = &mut self.dice;
-        let mut on_date = |dice: &mut Dice, all: &[&str]| {
+        let on_date = |dice: &mut Dice, all: &[&str]| {
             (dice.pick(all).to_owned(), dice.pick(&COMPARISONS), FilterValue::Text(date.as_str().into()))
         };
         match (resource, dice.below(8)) {
-            (Resource::Accounts, 0..3) | (Resource::Volumes, 0..3) | (Resource::AggregatedBalances, 0..5) => {
+            (Resource::Accounts | Resource::Volumes, 0..3) | (Resource::AggregatedBalances, 0..5) => {
                 on_address(dice, "address")
             }
             (Resource::Accounts, 3) => on_date(dice, &["first_usage", "insertion_date", "updated_at"]),
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// A random filter; one in six asks nothing.
-    pub fn filter(&mut self, resource: Resource, ledger: &LedgerName) -> Filter {
+    pub(crate) fn filter(&mut self, resource: Resource, ledger: &LedgerName) -> Filter {
         if self.dice.one_in(6) {
             return Filter::all(resource);
         }

@@ -75,7 +75,7 @@ struct Round<'w> {
 
 impl World {
     /// Asks a snapshot and the model of its moment every kind of question `rounds` times.
-    pub fn judge_snapshot(&mut self, snapshot: &Snapshot, model: &Model, rounds: usize) {
+    pub(crate) fn judge_snapshot(&mut self, snapshot: &Snapshot, model: &Model, rounds: usize) {
         for ledger in self.ledgers.clone() {
             let view = snapshot.ledger(&ledger).expect("the ledger exists");
             let mut round = Round { world: self, model: model.clone(), ledger, view };
@@ -91,7 +91,7 @@ impl World {
     }
 
     /// The same of the store as it is now.
-    pub fn judge(&mut self, rounds: usize) {
+    pub(crate) fn judge(&mut self, rounds: usize) {
         let (snapshot, model) = (self.store.snapshot(), self.model.clone());
         self.judge_snapshot(&snapshot, &model, rounds);
     }

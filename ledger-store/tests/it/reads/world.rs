@@ -7,42 +7,42 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use ledger_core::model::Model;
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CompactString, CreateTransaction, Features, FirstId, LedgerName,
+    AccountAddress, Amount, Asset, Command, CompactString, CreateTransaction, FirstId, LedgerName,
     LedgerOptions, Metadata, MetadataValue, Overdraft, Posting, Postings, Reference, RevertDate,
-    RevertTransaction, Switch, Target, Timestamp, TransactionId,
+    RevertTransaction, Target, Timestamp, TransactionId,
 };
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, TimeSource};
 
 /// Random numbers that a seed fixes.
-pub struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn any(&mut self) -> u64 {
+    pub(crate) fn any(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
     }
 
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.any() % end
     }
 
-    pub fn one_in(&mut self, sides: u64) -> bool {
+    pub(crate) fn one_in(&mut self, sides: u64) -> bool {
         self.below(sides) == 0
     }
 
-    pub fn pick<T: Clone>(&mut self, all: &[T]) -> T {
+    pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len() as u64) as usize].clone()
     }
 }
 
 /// A clock that stands where it is set.
-pub struct SetClock(AtomicI64);
+pub(crate) struct SetClock(AtomicI64);
 
 impl TimeSource for SetClock {
     fn now(&self) -> Timestamp {
@@ -51,7 +51,7 @@ impl TimeSource for SetClock {
 }
 
 /// The last ones are seldom used, so that some have only moves that lie ahead.
-pub const ADDRESSES: [&str; 17] = [
+pub(crate) const ADDRESSES: [&str; 17] = [
     "world",
     "users",
     "users:1",
@@ -70,26 +70,26 @@ pub const ADDRESSES: [&str; 17] = [
     "rare:5",
     "rare:6",
 ];
-pub const ASSETS: [&str; 4] = ["USD/2", "EUR/2", "COIN", "BTC/8"];
-pub const KEYS: [&str; 3] = ["kind", "tier", "note"];
-pub const VALUES: [&str; 4] = ["a", "b", "", "long value"];
+pub(crate) const ASSETS: [&str; 4] = ["USD/2", "EUR/2", "COIN", "BTC/8"];
+pub(crate) const KEYS: [&str; 3] = ["kind", "tier", "note"];
+pub(crate) const VALUES: [&str; 4] = ["a", "b", "", "long value"];
 
-pub fn address(text: &str) -> AccountAddress {
+pub(crate) fn address(text: &str) -> AccountAddress {
     AccountAddress::parse(text).expect("an address")
 }
 
 /// Where the store keeps its data.
-pub enum Place {
+pub(crate) enum Place {
     Memory,
     Directory(tempfile::TempDir),
 }
 
-pub struct World {
-    pub store: Store,
-    pub model: Model,
-    pub ledgers: Vec<LedgerName>,
-    pub dice: Dice,
-    pub now: i64,
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) model: Model,
+    pub(crate) ledgers: Vec<LedgerName>,
+    pub(crate) dice: Dice,
+    pub(crate) now: i64,
     clock: Arc<SetClock>,
     options: Options,
     place: Place,
@@ -97,7 +97,7 @@ pub struct World {
 
 impl World {
     /// A store with two ledgers, the second of which counts from zero.
-    pub fn new(seed: u64, place: Place, memory_budget: Option<usize>) -> Self {
+    pub(crate) fn new(seed: u64, place: Place, memory_budget: Option<usize>) -> Self {
         let now = 1_700_000_000_000_000;
         let clock = Arc::new(SetClock(AtomicI64::new(now)));
         let mut options = Options::default();
@@ -112,16 +112,14 @@ impl World {
             let name = LedgerName::parse(name).expect("a name");
             let options = LedgerOptions { first_id, ..LedgerOptions::default() };
             store.create_ledger(name.clone(), options.clone()).expect("a new ledger");
-            // Entries do not carry effective volumes yet; reads compute them.
-            let features = Features { effective_volumes: Switch::Off, ..options.features };
-            assert!(model.create(&name, LedgerOptions { features, ..options }));
+            assert!(model.create(&name, options));
             ledgers.push(name);
         }
         Self { store, model, ledgers, dice: Dice::new(seed), now, clock, options, place }
     }
 
     /// Closes the store and opens it again.
-    pub fn reopen(&mut self) {
+    pub(crate) fn reopen(&mut self) {
         self.store.close().expect("it closes");
         self.store = Store::in_memory();
         self.store = open(&self.place, &self.options);
@@ -129,7 +127,7 @@ impl World {
     }
 
     /// Gives both the same random commands, and compares what they answer.
-    pub fn run(&mut self, submissions: usize) {
+    pub(crate) fn run(&mut self, submissions: usize) {
         for _ in 0..submissions {
             // Sometimes the clock stands still, and once in a while it steps back.
             self.now += match self.dice.below(8) {
@@ -157,7 +155,7 @@ impl World {
                         assert_eq!(receipt.entry.as_deref(), Some(&answer.entry), "{command:?}");
                     }
                     (Outcome::Refused(rejection), Err(expected)) => {
-                        assert_eq!(rejection, expected, "{command:?}")
+                        assert_eq!(rejection, expected, "{command:?}");
                     }
                     (outcome, expected) => panic!("{command:?}: {outcome:?}, expected {expected:?}"),
                 }
@@ -166,7 +164,7 @@ impl World {
     }
 
     /// A date that matters, or one right beside it.
-    pub fn date(&mut self, ledger: &LedgerName) -> Timestamp {
+    pub(crate) fn date(&mut self, ledger: &LedgerName) -> Timestamp {
         let log = self.model.log(ledger);
         let near = match self.dice.below(8) {
             0 => self.now + 100_000_000,
