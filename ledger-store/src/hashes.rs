@@ -24,9 +24,14 @@ const CHECKPOINT_ENTRIES: u32 = 256;
 /// Chains of so many ledgers are kept going; beyond that all are begun anew from their checkpoints.
 const CHAINS_MAX: usize = 4_096;
 
+/// Hashes by ledger and log.
+type Checkpoints = BTreeMap<(u32, u64), WireHash>;
+
 /// Checkpoints that are not in the index yet, and how far the thread is.
 pub(crate) struct Hashes {
-    pending: Mutex<BTreeMap<(u32, u64), WireHash>>,
+    pending: Mutex<Checkpoints>,
+    /// Those of the last flush: a reader whose view is from before it does not find them in its index.
+    flushed: Mutex<Checkpoints>,
     next: Mutex<Position>,
     advanced: Condvar,
 }
@@ -42,7 +47,12 @@ pub(crate) fn checkpoint_key(ledger: u32, log: u64) -> [u8; 12] {
 impl Hashes {
     /// Nothing is hashed yet of what follows `next`; what is before it is found by its checkpoints.
     pub(crate) fn new(next: Position) -> Self {
-        Self { pending: Mutex::default(), next: Mutex::new(next), advanced: Condvar::new() }
+        Self {
+            pending: Mutex::default(),
+            flushed: Mutex::default(),
+            next: Mutex::new(next),
+            advanced: Condvar::new(),
+        }
     }
 
     /// Everything before this position is hashed.
@@ -63,8 +73,10 @@ impl Hashes {
         self.pending.lock().iter().map(|(place, hash)| (*place, *hash)).collect()
     }
 
-    /// Forgets checkpoints that the index has now.
+    /// Notes that the index has these checkpoints now.
     pub(crate) fn forget(&self, flushed: &[((u32, u64), WireHash)]) {
+        // First here, then there: whoever looks there first finds them in one of the two.
+        *self.flushed.lock() = flushed.iter().copied().collect();
         let mut pending = self.pending.lock();
         for (place, _) in flushed {
             pending.remove(place);
@@ -72,7 +84,14 @@ impl Hashes {
     }
 
     /// The chain of a ledger right before the log `before`, and the id of the first that may follow it.
-    pub(crate) fn chain_before(&self, reader: &LedgerReader, before: u64) -> Result<HashChain, ReadError> {
+    ///
+    /// `each` is called for each entry that is hashed on the way; its error ends it.
+    pub(crate) fn chain_before(
+        &self,
+        reader: &LedgerReader,
+        before: u64,
+        each: impl Fn() -> Result<(), ReadError>,
+    ) -> Result<HashChain, ReadError> {
         let ledger = reader.ledger;
         let (mut chain, from) = match self.checkpoint(reader, before)? {
             Some((log, hash)) => (HashChain::after(Some(hash)), log + 1),
@@ -81,6 +100,7 @@ impl Hashes {
         let Some(last) = before.checked_sub(1).filter(|last| *last >= from) else { return Ok(chain) };
         let logs = reader.view.table(|piece| &piece.logs);
         for row in logs.cursor((ledger, from), (ledger, last), Way::Ascending) {
+            each()?;
             let position = Position::new(row?.position).ok_or(Corrupt { what: "position" })?;
             chain.append(&reader.entry(position)?);
         }
@@ -90,10 +110,15 @@ impl Hashes {
     /// The last checkpoint at a log before `before`.
     fn checkpoint(&self, reader: &LedgerReader, before: u64) -> Result<Option<(u64, WireHash)>, ReadError> {
         let ledger = reader.ledger;
-        let recent =
-            self.pending.lock().range((ledger, 0)..(ledger, before)).next_back().map(|(at, h)| (at.1, *h));
-        if recent.is_some() {
-            return Ok(recent);
+        let last = |checkpoints: &Mutex<Checkpoints>| {
+            checkpoints
+                .lock()
+                .range((ledger, 0)..(ledger, before))
+                .next_back()
+                .map(|(at, hash)| (at.1, *hash))
+        };
+        if let Some(recent) = last(&self.pending).or_else(|| last(&self.flushed)) {
+            return Ok(Some(recent));
         }
         let (from, to) = (checkpoint_key(ledger, 0), checkpoint_key(ledger, before));
         let bounds = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
@@ -136,9 +161,10 @@ impl Chains {
         }
         let chain = match self.0.entry(log.ledger) {
             hashbrown::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            hashbrown::hash_map::Entry::Vacant(entry) => {
-                entry.insert(Chain { hashes: hashes.chain_before(reader, log.log)?, since_checkpoint: 0 })
-            }
+            hashbrown::hash_map::Entry::Vacant(entry) => entry.insert(Chain {
+                hashes: hashes.chain_before(reader, log.log, || Ok(()))?,
+                since_checkpoint: 0,
+            }),
         };
         let hash = chain.hashes.append(&reader.log_entry(record)?);
         chain.since_checkpoint += 1;

@@ -5,10 +5,12 @@
 //! of it; recovery reads the same record back and hands it to the same projector.
 
 mod amounts;
+mod places;
 mod record;
 mod section;
 
 pub(crate) use amounts::{put_amount, read_amount};
+pub(crate) use places::EntryPlaces;
 pub(crate) use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
     Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,

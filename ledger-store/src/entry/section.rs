@@ -527,27 +527,28 @@ fn find_in_section(first: Position, bytes: &[u8], position: Position) -> Result<
     Ok(None)
 }
 
-struct SectionReader<'a> {
+/// Reads a section from entry to entry.
+pub(super) struct SectionReader<'a> {
     ledgers: SmallVec<[LedgerBase; 2]>,
-    rest: Reader<'a>,
+    pub(super) rest: Reader<'a>,
     next_position: u64,
     ledger: usize,
 }
 
 /// An entry of which the head is read.
-struct Entry<'a> {
-    position: u64,
-    kind: u8,
-    flags: u64,
-    ledger: u32,
-    log: u64,
-    transaction: u64,
-    date: i64,
-    content: Reader<'a>,
+pub(super) struct Entry<'a> {
+    pub(super) position: u64,
+    pub(super) kind: u8,
+    pub(super) flags: u64,
+    pub(super) ledger: u32,
+    pub(super) log: u64,
+    pub(super) transaction: u64,
+    pub(super) date: i64,
+    pub(super) content: Reader<'a>,
 }
 
 impl<'a> SectionReader<'a> {
-    fn new(first: Position, bytes: &'a [u8]) -> Result<Self, Corrupt> {
+    pub(super) fn new(first: Position, bytes: &'a [u8]) -> Result<Self, Corrupt> {
         let mut rest = Reader::new(bytes);
         let count = rest.varint()?;
         let mut ledgers = SmallVec::new();
@@ -562,7 +563,7 @@ impl<'a> SectionReader<'a> {
         Ok(Self { ledgers, rest, next_position: first.get(), ledger: 0 })
     }
 
-    fn advance(&mut self) -> Result<Option<Entry<'a>>, Corrupt> {
+    pub(super) fn advance(&mut self) -> Result<Option<Entry<'a>>, Corrupt> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -595,7 +596,7 @@ impl<'a> SectionReader<'a> {
         Ok(Some(Entry { position, kind, flags, ledger, log, transaction, date, content: entry }))
     }
 
-    fn decode(entry: &Entry<'a>) -> Result<Record<'a>, Corrupt> {
+    pub(super) fn decode(entry: &Entry<'a>) -> Result<Record<'a>, Corrupt> {
         let mut content = entry.content.clone();
         let body = if entry.kind == kind::DOCUMENT {
             Body::Document(read_document(&mut content, entry.flags)?)

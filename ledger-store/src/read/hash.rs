@@ -22,7 +22,7 @@ impl Session {
             self.hashes.wait(needed, || self.meter.is_late());
             self.meter.in_time()?;
         }
-        self.hashes.chain_before(&self.reader, log)
+        self.hashes.chain_before(&self.reader, log, || self.meter.row())
     }
 
     /// Adds the entries from one log id up to but without another.

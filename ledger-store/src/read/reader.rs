@@ -1,6 +1,7 @@
 //! One ledger at one moment: numbers back to names, entries back to what they record.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -13,8 +14,8 @@ use ledger_core::{
 
 use crate::codec::Corrupt;
 use crate::entry::{
-    AddressRef, Body, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord, TransactionRecord,
-    ValueRef, find_in_chunk,
+    AddressRef, Body, EntryPlaces, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord,
+    TransactionRecord, ValueRef, find_in_chunk,
 };
 use crate::error::ReadError;
 use crate::journal::{Chunk, Journal, Position};
@@ -42,6 +43,19 @@ pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, &'a st
 /// Addresses of accounts that are not published yet, by number.
 type Made<'a> = &'a dyn Fn(u32) -> Option<CompactString>;
 
+/// A chunk that is being read.
+struct OpenChunk {
+    chunk: Chunk,
+    /// Where its entries stand, once more than one was asked for.
+    places: OnceCell<EntryPlaces>,
+}
+
+impl OpenChunk {
+    fn holds(&self, position: Position) -> bool {
+        self.chunk.first() <= position && position < self.chunk.next()
+    }
+}
+
 /// Most addresses that a reader remembers.
 const ADDRESSES_MAX: usize = 65_536;
 
@@ -52,7 +66,7 @@ pub(crate) struct LedgerReader {
     pub(crate) ledger: u32,
     addresses: RefCell<HashMap<u32, AccountAddress, RandomState>>,
     /// The chunk read last: entries of a list often share one.
-    chunk: RefCell<Option<Chunk>>,
+    chunk: RefCell<Option<Rc<OpenChunk>>>,
 }
 
 impl LedgerReader {
@@ -109,16 +123,22 @@ impl LedgerReader {
         position: Position,
         then: impl FnOnce(&Record<'_>) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
-        let holds = |chunk: &Chunk| chunk.first() <= position && position < chunk.next();
-        let kept = self.chunk.borrow().as_ref().filter(|chunk| holds(chunk)).cloned();
-        let chunk = if let Some(chunk) = kept {
-            chunk
-        } else {
-            let chunk = self.journal.read(position)?.ok_or_else(|| missing("an entry"))?;
-            *self.chunk.borrow_mut() = Some(chunk.clone());
-            chunk
-        };
-        let record = find_in_chunk(&chunk, position)?.ok_or_else(|| missing("an entry"))?;
+        let kept = self.chunk.borrow().clone();
+        if let Some(kept) = kept.filter(|kept| kept.holds(position)) {
+            // The second entry of a chunk is seldom the last that is asked for.
+            let places = if let Some(places) = kept.places.get() {
+                places
+            } else {
+                let places = EntryPlaces::of(&kept.chunk)?;
+                kept.places.get_or_init(|| places)
+            };
+            let record = places.find(&kept.chunk, position)?.ok_or_else(|| missing("an entry"))?;
+            return then(&record);
+        }
+        let chunk = self.journal.read(position)?.ok_or_else(|| missing("an entry"))?;
+        let opened = Rc::new(OpenChunk { chunk, places: OnceCell::new() });
+        *self.chunk.borrow_mut() = Some(opened.clone());
+        let record = find_in_chunk(&opened.chunk, position)?.ok_or_else(|| missing("an entry"))?;
         then(&record)
     }
 

@@ -1,6 +1,6 @@
 //! What one question needs: the reader of a ledger, its tables, and a meter of the work.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub(crate) struct Session {
     pub(crate) fingerprints: Fingerprints,
     pub(crate) hashes: Arc<Hashes>,
     pub(crate) meter: Rc<Meter>,
+    /// The date that was looked up last, with the last transaction by then.
+    pub(super) last_date: Cell<Option<(Timestamp, Option<TransactionRow>)>>,
     history: OnceCell<TableView<HistoryRow>>,
     displaced: OnceCell<TableView<DisplacedRow>>,
     keys: OnceCell<TableView<KeyRow>>,
@@ -50,6 +52,7 @@ impl Session {
             fingerprints,
             hashes,
             meter: Rc::new(Meter::start(ReadLimits::DEFAULT)),
+            last_date: Cell::new(None),
             history: OnceCell::new(),
             displaced: OnceCell::new(),
             keys: OnceCell::new(),

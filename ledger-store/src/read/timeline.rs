@@ -92,14 +92,36 @@ fn between<R: Dated>(early: &R, late: &R, at: i64) -> u64 {
 impl Session {
     /// The last transaction that was recorded by a date.
     pub(crate) fn transaction_at(&self, at: Timestamp) -> Result<Option<TransactionRow>, ReadError> {
+        // A question asks for the same date more than once.
+        let known = self.last_date.take();
+        if let Some((date, row)) = &known
+            && *date == at
+        {
+            let row = row.clone();
+            self.last_date.set(known);
+            return Ok(row);
+        }
         let ids = (self.head.info.first_id.get(), self.head.counters.next_transaction);
-        Ok(last_by(self.transactions(), self.ledger(), ids, at.as_micros())?)
+        let row = last_by(self.transactions(), self.ledger(), ids, at.as_micros())?;
+        self.last_date.set(Some((at, row.clone())));
+        Ok(row)
     }
 
     /// The last log that was recorded by a date.
     pub(crate) fn log_at(&self, at: Timestamp) -> Result<Option<LogRow>, ReadError> {
-        let ids = (self.head.info.first_id.get(), self.head.counters.next_log);
-        Ok(last_by(self.logs(), self.ledger(), ids, at.as_micros())?)
+        // The transactions next to the date narrow the search: most logs are transactions.
+        let (ledger, counters) = (self.ledger(), &self.head.counters);
+        let first = self.head.info.first_id.get();
+        let before = self.transaction_at(at)?;
+        let next = before.as_ref().map_or(first, |row| row.transaction + 1);
+        let after = if next < counters.next_transaction {
+            self.transactions().first_in((ledger, next), (ledger, counters.next_transaction))?
+        } else {
+            None
+        };
+        let from = before.as_ref().map_or(first, |row| row.log);
+        let to = after.map_or(counters.next_log, |row| row.log);
+        Ok(last_by(self.logs(), ledger, (from, to), at.as_micros())?)
     }
 
     /// The first transaction id that was recorded after a date.
