@@ -172,7 +172,7 @@ pub fn run(load: &Load) -> Result<Report, Failure> {
         rate(count, accepted),
         rate(count, projected),
         accepted.as_secs_f64(),
-        (projected - accepted).as_secs_f64()
+        projected.saturating_sub(accepted).as_secs_f64()
     );
     report.latency("", "latency of a submission", &landing.latency);
     let commits = store.status().commits - commits;

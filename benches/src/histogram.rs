@@ -94,7 +94,7 @@ mod tests {
     fn every_value_is_in_the_bucket_that_ends_at_or_above_it() {
         let mut random = Random::new(1);
         let small = 0..1_000;
-        let any = (0..10_000).map(|n| random.next() >> (n % 64));
+        let any = (0..10_000).map(|n| random.draw() >> (n % 64));
         for value in small.chain(any).chain([u64::MAX]) {
             let bucket = bucket_of(value);
             assert!(last_of(bucket) >= value, "{value} is beyond bucket {bucket}");

@@ -141,7 +141,7 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     );
     report.latency("", "latency of a request", &measured.latency);
     let each = |from: Option<Duration>, to: Option<Duration>| {
-        Some((to? - from?).as_secs_f64() * 1e6 / transactions.max(1) as f64)
+        Some(to?.saturating_sub(from?).as_secs_f64() * 1e6 / transactions.max(1) as f64)
     };
     if let Some(micros) = each(before, after) {
         report.number("cpu_us_per_tx", micros);

@@ -6,7 +6,7 @@ use ledger_core::{
 };
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
 
-/// SplitMix64: fast, and good enough to choose accounts. Equal seeds give equal runs.
+/// `SplitMix64`: fast, and good enough to choose accounts. Equal seeds give equal runs.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
@@ -19,14 +19,14 @@ impl Random {
     }
 
     /// The next of 2^64 numbers.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
 
     /// A number below a limit, which must not be 0; uniform as far as 64 bits allow.
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+        ((u128::from(self.draw()) * u128::from(limit)) >> 64) as u64
     }
 }
 
