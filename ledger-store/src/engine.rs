@@ -300,7 +300,15 @@ impl Engine {
             Ok(()) => {
                 let view = self.view();
                 for (done, answer) in answers {
-                    done(answer.and_then(|answer| answer.resolve(self, &view)));
+                    done(answer.and_then(|answer| {
+                        // What was to be recorded is; only what is to be told of it cannot be read.
+                        answer.resolve(self, &view).map_err(|error| match error {
+                            WriteError::Read(error) => {
+                                WriteError::OutcomeUnknown { reason: error.to_string() }
+                            }
+                            other => other,
+                        })
+                    }));
                 }
             }
             Err(error) => {
