@@ -419,19 +419,27 @@ impl Book {
     fn transaction(&self, id: TransactionId, pit: Option<Timestamp>) -> Option<Transaction> {
         let (_, recorded) = self.movements().find(|(_, transaction)| transaction.id == id)?;
         let mut transaction = recorded.clone();
-        for entry in self.log.iter().filter(|entry| pit.is_none_or(|pit| entry.date <= pit)) {
+        for entry in &self.log {
+            let counts = pit.is_none_or(|pit| entry.date <= pit);
             match &entry.payload {
                 LogPayload::RevertedTransaction { reverted, .. } if *reverted == id => {
-                    transaction.reverted_at = Some(entry.date);
+                    if counts {
+                        transaction.reverted_at = Some(entry.date);
+                    }
                 }
                 LogPayload::SetMetadata { target: Target::Transaction(have), metadata } if *have == id => {
-                    transaction.metadata.merge(metadata);
+                    if counts {
+                        transaction.metadata.merge(metadata);
+                    }
                 }
                 LogPayload::DeleteMetadata { target: Target::Transaction(have), key } if *have == id => {
-                    transaction.metadata.remove(key);
+                    if counts {
+                        transaction.metadata.remove(key);
+                    }
                 }
                 _ => continue,
             }
+            // Of now also at a point in time, as other servers of this API were seen to show it.
             transaction.updated_at = entry.date;
         }
         Some(transaction)

@@ -84,6 +84,10 @@ impl<'s> TransactionSubject<'s> {
             overlay.reverted_at =
                 document(position)?.and_then(|document| document.reverted).map(|(_, at)| at);
         }
+        if self.moment.at.is_some() {
+            // Of now also at a point in time, as other servers of this API were seen to show it.
+            overlay.updated_at = document(u64::MAX)?.map(|document| document.updated_at);
+        }
         Ok(self.overlay.get_or_init(|| overlay))
     }
 
