@@ -55,9 +55,11 @@ impl BenchStore {
     }
 }
 
-/// Whether criterion was asked for a short pass (`-- --test`): then a benchmark prepares little.
+/// Whether criterion makes a short pass, as with `cargo bench -- --test` or `cargo test --benches`: then a
+/// benchmark prepares little.
 pub fn is_short_pass() -> bool {
-    std::env::args().any(|argument| argument == "--test")
+    let asked = |option| std::env::args().any(|argument| argument == option);
+    asked("--test") || !asked("--bench")
 }
 
 #[cfg(test)]
