@@ -208,7 +208,8 @@ fn metadata_and_reverts_are_as_of_a_date() {
     let transaction = |pit| model.transaction(&ledger, first, Some(at(pit))).unwrap();
     assert_eq!([19, 20].map(|pit| transaction(pit).metadata.len()), [0, 1]);
     assert_eq!([39, 40].map(|pit| transaction(pit).reverted_at), [None, Some(at(40))]);
-    assert_eq!([19, 20, 40].map(|pit| transaction(pit).updated_at), [at(10), at(20), at(40)]);
+    // When it last changed is told of now, as other servers of this API were seen to do.
+    assert_eq!([19, 20, 40].map(|pit| transaction(pit).updated_at), [at(40); 3]);
     assert_eq!(model.transaction(&ledger, first, Some(at(9))), None);
 }
 
