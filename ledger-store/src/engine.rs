@@ -13,7 +13,7 @@ use std::time::Duration;
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use ledger_core::{LedgerName, LedgerOptions, Metadata, TransactionId};
+use ledger_core::{HashLogs, LedgerName, LedgerOptions, Metadata, TransactionId};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::documents::{LEDGERS, encode_ledger};
@@ -27,7 +27,7 @@ use crate::journal::{Identity, Journal, Position, SectionId};
 use crate::options::{Options, Shares, TimeSource};
 use crate::projection::Piece;
 use crate::query::LedgerInfo;
-use crate::read::{Later, LedgerReader, Session};
+use crate::read::{KnownAddresses, Later, LedgerReader, Session};
 use crate::recovery::Recovered;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Submission};
 use crate::view::{Directory, LedgerHead, View};
@@ -81,6 +81,8 @@ const FLUSHES_UNDER_WAY: u64 = 2;
 
 /// The hashing thread may be so many entries behind before the writer waits for it.
 const HASH_LAG_MAX: u64 = 2_000_000;
+/// Addresses of so many ledgers are remembered by the hashing thread from one stretch to the next.
+const KNOWN_LEDGERS_MAX: usize = 16;
 /// How much of the journal is hashed at once.
 const HASH_BYTES: usize = 1 << 20;
 /// How long the hashing thread waits before it looks whether it is to end.
@@ -626,7 +628,7 @@ impl Engine {
 
     fn follow_hashes(&self) -> Result<(), ReadError> {
         let mut chains = Chains::default();
-        let mut readers: HashMap<u32, LedgerReader, RandomState> = HashMap::default();
+        let mut known: HashMap<u32, KnownAddresses, RandomState> = HashMap::default();
         loop {
             let next = self.hashes.next();
             let mut view = self.view();
@@ -635,9 +637,15 @@ impl Engine {
                     return Ok(());
                 }
                 self.journal.follow(next, HASH_WAIT);
+                // What is in the journal is published before its committer is let go.
+                drop(self.committer.lock());
                 view = self.view();
             }
-            readers.clear();
+            if !view.heads.iter().any(|head| head.info.features.hash_logs != HashLogs::Disabled) {
+                Chains::advance(&self.hashes, view.next);
+                continue;
+            }
+            let mut readers: HashMap<u32, LedgerReader, RandomState> = HashMap::default();
             let mut hashed = next;
             for chunk in self.journal.scan(next, HASH_BYTES)? {
                 if chunk.next() > view.next {
@@ -650,6 +658,7 @@ impl Engine {
                     {
                         let reader = readers.entry(log.ledger).or_insert_with(|| {
                             LedgerReader::new(self.journal.clone(), view.clone(), log.ledger)
+                                .knowing(known.remove(&log.ledger).unwrap_or_default())
                         });
                         failed = chains.append(&self.hashes, reader, &record).err();
                     }
@@ -659,6 +668,12 @@ impl Engine {
                     return Err(error);
                 }
                 hashed = chunk.next();
+            }
+            // A reader would hold on to its moment while nothing is written.
+            if readers.len() > KNOWN_LEDGERS_MAX {
+                known.clear();
+            } else {
+                known = readers.into_iter().map(|(ledger, reader)| (ledger, reader.into_known())).collect();
             }
             Chains::advance(&self.hashes, hashed);
         }

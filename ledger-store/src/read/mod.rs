@@ -29,6 +29,6 @@ mod transactions;
 mod volumes;
 
 pub(crate) use effective::Later;
-pub(crate) use reader::{LedgerReader, idempotency_of, reference_of};
+pub(crate) use reader::{KnownAddresses, LedgerReader, idempotency_of, reference_of};
 pub(crate) use session::Session;
 pub use snapshot::{LedgerView, Snapshot};

@@ -59,12 +59,15 @@ impl OpenChunk {
 /// Most addresses that a reader remembers.
 const ADDRESSES_MAX: usize = 65_536;
 
+/// Addresses by number, as far as they were looked up. They never change.
+pub(crate) type KnownAddresses = HashMap<u32, AccountAddress, RandomState>;
+
 /// Reads one ledger. Not shared between threads: it remembers what it has looked up.
 pub(crate) struct LedgerReader {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) view: Arc<View>,
     pub(crate) ledger: u32,
-    addresses: RefCell<HashMap<u32, AccountAddress, RandomState>>,
+    addresses: RefCell<KnownAddresses>,
     /// The chunk read last: entries of a list often share one.
     chunk: RefCell<Option<Rc<OpenChunk>>>,
 }
@@ -73,6 +76,17 @@ impl LedgerReader {
     /// Reads `ledger`, which must exist in `view`.
     pub(crate) fn new(journal: Arc<dyn Journal>, view: Arc<View>, ledger: u32) -> Self {
         Self { journal, view, ledger, addresses: RefCell::default(), chunk: RefCell::default() }
+    }
+
+    /// Takes over what another reader of the ledger had looked up.
+    pub(crate) fn knowing(self, addresses: KnownAddresses) -> Self {
+        self.addresses.replace(addresses);
+        self
+    }
+
+    /// What was looked up, for the next reader of the ledger.
+    pub(crate) fn into_known(self) -> KnownAddresses {
+        self.addresses.into_inner()
     }
 
     /// The same ledger at another moment.
