@@ -5,33 +5,35 @@
 //! then published. Whoever decides takes the committer before it lets go of the decider, so batches reach
 //! the journal in the order in which they were decided, and while one is flushed the next is decided.
 
+mod background;
+mod pending;
+mod written;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use compact_str::CompactString;
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
-use ledger_core::{HashLogs, LedgerName, LedgerOptions, Metadata, TransactionId};
+use ledger_core::{LedgerName, LedgerOptions, Metadata};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
+use self::pending::{Pending, PendingOutcome, answer_from_within};
+use self::written::WrittenHere;
 use crate::documents::{LEDGERS, encode_ledger};
-use crate::entry::{Body, DocumentRecord, LedgerBase, Record, find_in_chunk, read_chunk};
+use crate::entry::{Body, DocumentRecord, LedgerBase, Record};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
-use crate::flush::{self, Watermark};
-use crate::hashes::{Chains, Hashes};
+use crate::hashes::Hashes;
 use crate::index::IndexFile;
 use crate::journal::{Identity, Journal, Position, SectionId};
 use crate::options::{Options, Shares, TimeSource};
-use crate::projection::Piece;
 use crate::query::LedgerInfo;
-use crate::read::{KnownAddresses, Later, LedgerReader, Session};
+use crate::read::{LedgerReader, Session};
 use crate::recovery::Recovered;
-use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Submission};
+use crate::submission::{Atomicity, Mode, Outcome, Submission};
 use crate::view::{Directory, LedgerHead, View};
-use crate::writer::{Batch, Decided, RecordedTransaction, State, Written};
+use crate::writer::{Batch, Decided, State};
 
 /// Something to write.
 pub(crate) enum Work {
@@ -72,8 +74,6 @@ struct Queue {
 const BATCH_BYTES: usize = 2 << 20;
 /// With less than this waiting, nothing is decided ahead of the flush that is under way.
 const PIPELINE_BYTES: usize = 256 << 10;
-/// So many pieces of about one size are merged in the background. Many at once: each row is then copied seldom.
-const MERGE_FAN_IN: usize = 16;
 /// For so many commands at once the accounts are looked up ahead, so that their cache misses overlap.
 const WARM_COMMANDS: usize = 16;
 /// So many flushes may be under way before the writer waits for one.
@@ -81,12 +81,6 @@ const FLUSHES_UNDER_WAY: u64 = 2;
 
 /// The hashing thread may be so many entries behind before the writer waits for it.
 const HASH_LAG_MAX: u64 = 2_000_000;
-/// Addresses of so many ledgers are remembered by the hashing thread from one stretch to the next.
-const KNOWN_LEDGERS_MAX: usize = 16;
-/// How much of the journal is hashed at once.
-const HASH_BYTES: usize = 1 << 20;
-/// How long the hashing thread waits before it looks whether it is to end.
-const HASH_WAIT: Duration = Duration::from_millis(200);
 
 /// What the flusher is asked for.
 struct FlushRequest {
@@ -381,7 +375,7 @@ impl Engine {
         for (ledger, head) in heads {
             view.heads.set(ledger, head);
         }
-        let crowded = view.pieces.len() > MERGE_FAN_IN;
+        let crowded = view.pieces.len() > background::MERGE_FAN_IN;
         *slot = Arc::new(view);
         drop(slot);
         if crowded {
@@ -517,229 +511,6 @@ impl Engine {
         Ok(outcomes)
     }
 
-    // Flushes and merges.
-
-    /// What the flusher thread does until it is stopped.
-    pub(crate) fn flush_loop(&self) {
-        loop {
-            let mut flushes = self.flushes.lock();
-            if flushes.requests.is_empty() {
-                if flushes.stop {
-                    return;
-                }
-                drop(flushes);
-                if self.merge_pieces() {
-                    continue;
-                }
-                flushes = self.flushes.lock();
-                if flushes.requests.is_empty() && !flushes.stop {
-                    let waited = self.flush_wanted.wait_for(&mut flushes, self.flush_interval);
-                    if waited.timed_out() {
-                        drop(flushes);
-                        self.flush_what_gathered();
-                    }
-                }
-                continue;
-            }
-            let request = flushes.requests.front().expect("there is a request");
-            let (flush, through, heads) = (request.flush, request.through, request.heads.clone());
-            drop(flushes);
-            let result = self.flush(flush, through, &heads);
-            let mut flushes = self.flushes.lock();
-            flushes.requests.pop_front();
-            if let Err(error) = result {
-                // The journal has everything: the next opening replays it.
-                let reason = format!("the index cannot be written: {error}");
-                flushes.failed = Some(reason.clone());
-                self.stop_writing(&reason);
-            }
-            drop(flushes);
-            self.flush_done.notify_all();
-            *self.merge_lock.lock() = true;
-            self.merge_wanted.notify_all();
-        }
-    }
-
-    /// Begins a flush if there is anything that none holds.
-    pub(crate) fn flush_what_gathered(&self) {
-        let mut state = self.decider.lock();
-        drop(self.committer.lock());
-        if self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
-            self.begin_flush(&mut state);
-        }
-    }
-
-    /// Waits until every flush that was begun is done.
-    pub(crate) fn wait_for_flushes(&self) {
-        let mut flushes = self.flushes.lock();
-        while !flushes.requests.is_empty() && flushes.failed.is_none() {
-            self.flush_done.wait(&mut flushes);
-        }
-    }
-
-    fn flush(&self, flush: u64, through: Position, heads: &[(u32, LedgerHead)]) -> Result<(), ReadError> {
-        // The last batch of this flush may still be on its way to the disk.
-        while self.view().next < through {
-            if self.stopped().is_some() {
-                return Ok(());
-            }
-            drop(self.committer.lock());
-            std::thread::yield_now();
-        }
-        let view = self.view();
-        let pieces: Vec<Arc<Piece>> = view
-            .pieces
-            .iter()
-            .filter(|piece| piece.flush <= flush)
-            .map(|piece| piece.piece.clone())
-            .collect();
-        drop(view);
-        let last = Position::new(through.get() - 1);
-        let chain = match last.map(|last| self.journal.read(last)).transpose()?.flatten() {
-            Some(chunk) => chunk.chain(),
-            None => crate::journal::ChainHash::genesis(self.identity.store),
-        };
-        // First how far, then what: so nothing is missing of what it says.
-        let hashed = self.hashes.next();
-        let hashes = self.hashes.pending();
-        let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
-        let installing = self.install.lock();
-        flush::write(&self.index, &pieces, heads, &hashes, watermark)?;
-        drop(pieces);
-        let snapshot = self.index.snapshot()?;
-        let mut slot = self.view.write();
-        let mut view = View::clone(&slot);
-        view.index = snapshot;
-        view.flushed = flush;
-        view.pieces.retain(|piece| piece.flush > flush);
-        *slot = Arc::new(view);
-        drop(slot);
-        drop(installing);
-        self.hashes.forget(&hashes);
-        Ok(())
-    }
-
-    /// What the hashing thread does until it is stopped.
-    pub(crate) fn hash_loop(&self) {
-        if let Err(error) = self.follow_hashes() {
-            self.stop_writing(&format!("the log cannot be hashed: {error}"));
-        }
-    }
-
-    fn follow_hashes(&self) -> Result<(), ReadError> {
-        let mut chains = Chains::default();
-        let mut known: HashMap<u32, KnownAddresses, RandomState> = HashMap::default();
-        loop {
-            let next = self.hashes.next();
-            let mut view = self.view();
-            while view.next <= next {
-                if self.stopping.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                self.journal.follow(next, HASH_WAIT);
-                // What is in the journal is published before its committer is let go.
-                drop(self.committer.lock());
-                view = self.view();
-            }
-            if !view.heads.iter().any(|head| head.info.features.hash_logs != HashLogs::Disabled) {
-                Chains::advance(&self.hashes, view.next);
-                continue;
-            }
-            let mut readers: HashMap<u32, LedgerReader, RandomState> = HashMap::default();
-            let mut hashed = next;
-            for chunk in self.journal.scan(next, HASH_BYTES)? {
-                if chunk.next() > view.next {
-                    break;
-                }
-                let mut failed = None;
-                read_chunk(&chunk, |record| {
-                    if let Body::Log(log) = &record.body
-                        && failed.is_none()
-                    {
-                        let reader = readers.entry(log.ledger).or_insert_with(|| {
-                            LedgerReader::new(self.journal.clone(), view.clone(), log.ledger)
-                                .knowing(known.remove(&log.ledger).unwrap_or_default())
-                        });
-                        failed = chains.append(&self.hashes, reader, &record).err();
-                    }
-                    Ok(())
-                })?;
-                if let Some(error) = failed {
-                    return Err(error);
-                }
-                hashed = chunk.next();
-            }
-            // A reader would hold on to its moment while nothing is written.
-            if readers.len() > KNOWN_LEDGERS_MAX {
-                known.clear();
-            } else {
-                known = readers.into_iter().map(|(ledger, reader)| (ledger, reader.into_known())).collect();
-            }
-            Chains::advance(&self.hashes, hashed);
-        }
-    }
-
-    /// Makes one piece of several in memory, so that reads look into few; whether there was anything to do.
-    fn merge_pieces(&self) -> bool {
-        let view = self.view();
-        let Some((from, to)) = view.due_merge(MERGE_FAN_IN, |_| true) else { return false };
-        let parts = view.pieces_between(from, to);
-        drop(view);
-        let merged = Piece::merge(&parts);
-        let mut slot = self.view.write();
-        let mut view = View::clone(&slot);
-        let at = view.pieces.iter().position(|piece| Arc::ptr_eq(&piece.piece, &parts[0]));
-        if let Some(at) = at
-            && view.pieces.len() >= at + parts.len()
-            && view.pieces[at..].iter().zip(&parts).all(|(piece, part)| Arc::ptr_eq(&piece.piece, part))
-        {
-            view.replace(at, at + parts.len(), merged);
-            *slot = Arc::new(view);
-        }
-        true
-    }
-
-    /// What the merger thread does until it is stopped.
-    pub(crate) fn merge_loop(&self) {
-        let stop = || self.stopping.load(Ordering::Relaxed);
-        loop {
-            let mut wanted = self.merge_lock.lock();
-            while !*wanted && !stop() {
-                self.merge_wanted.wait(&mut wanted);
-            }
-            *wanted = false;
-            drop(wanted);
-            loop {
-                if stop() {
-                    return;
-                }
-                match crate::index::maintain(&self.index, &stop) {
-                    Ok(true) => {
-                        if let Err(error) = self.install_snapshot() {
-                            self.stop_writing(&format!("the index cannot be read: {error}"));
-                            return;
-                        }
-                    }
-                    Ok(false) => break,
-                    Err(error) => {
-                        self.stop_writing(&format!("the index cannot be merged: {error}"));
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
-    fn install_snapshot(&self) -> Result<(), ReadError> {
-        let _installing = self.install.lock();
-        let snapshot = self.index.snapshot()?;
-        let mut slot = self.view.write();
-        let mut view = View::clone(&slot);
-        view.index = snapshot;
-        *slot = Arc::new(view);
-        Ok(())
-    }
-
     // Closing.
 
     /// Takes no more work.
@@ -766,25 +537,6 @@ impl Engine {
     }
 }
 
-/// Answers repetitions of what the same dry run did, of which no entry will be left to read: those from
-/// position `first` on, which its accepted commands have one after the other.
-fn answer_from_within(outcomes: &mut [PendingOutcome], first: Position) {
-    let mut done: Vec<Receipt> = Vec::new();
-    for outcome in outcomes {
-        match outcome {
-            PendingOutcome::Done { receipt, .. } => done.push(receipt.clone()),
-            PendingOutcome::Replay { ledger, position, .. } => {
-                let within = position.get().checked_sub(first.get());
-                if let Some(receipt) = within.and_then(|at| done.get(at as usize)) {
-                    let receipt = Receipt { replayed: true, ..receipt.clone() };
-                    *outcome = PendingOutcome::Done { ledger: *ledger, receipt };
-                }
-            }
-            PendingOutcome::Refused(_) | PendingOutcome::Cancelled => {}
-        }
-    }
-}
-
 fn put_ledger(
     state: &mut State,
     info: &LedgerInfo,
@@ -804,171 +556,4 @@ fn put_ledger(
     batch.chunks.push(&record, SectionId(0), base);
     batch.touch(info.id);
     Ok(())
-}
-
-/// An answer that waits for its flush.
-enum Pending {
-    Outcomes(Vec<PendingOutcome>),
-    Ledger(LedgerInfo),
-}
-
-enum PendingOutcome {
-    Done { ledger: u32, receipt: Receipt },
-    Replay { ledger: u32, position: Position, detail: Detail },
-    Refused(ledger_core::Rejection),
-    Cancelled,
-}
-
-impl Pending {
-    fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Answer, WriteError> {
-        match self {
-            Self::Ledger(info) => Ok(Answer::Ledger(info)),
-            Self::Outcomes(outcomes) => outcomes
-                .into_iter()
-                .map(|outcome| outcome.resolve(engine, view))
-                .collect::<Result<_, _>>()
-                .map(Answer::Outcomes),
-        }
-    }
-}
-
-impl PendingOutcome {
-    fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Outcome, WriteError> {
-        Ok(match self {
-            Self::Done { ledger, mut receipt } => {
-                // Computed here, behind the commit: the writer has the totals by insertion only.
-                if let Some(entry) = &mut receipt.entry {
-                    engine
-                        .session(ledger, view)?
-                        .add_effective_volumes(&mut entry.payload, Later::InMemory)?;
-                }
-                Outcome::Done(receipt)
-            }
-            Self::Refused(rejection) => Outcome::Refused(rejection),
-            Self::Cancelled => Outcome::Cancelled,
-            Self::Replay { ledger, position, detail } => {
-                let session = engine.session(ledger, view)?;
-                let mut entry = session.reader.entry(position)?;
-                session.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
-                let transaction = match &entry.payload {
-                    ledger_core::LogPayload::NewTransaction { transaction, .. }
-                    | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => {
-                        Some(transaction.id)
-                    }
-                    ledger_core::LogPayload::SetMetadata { .. }
-                    | ledger_core::LogPayload::DeleteMetadata { .. }
-                    | ledger_core::LogPayload::InsertedSchema { .. } => None,
-                };
-                Outcome::Done(Receipt {
-                    log: entry.id,
-                    transaction,
-                    date: entry.date,
-                    replayed: true,
-                    entry: (detail == Detail::Entry).then(|| Box::new(entry)),
-                })
-            }
-        })
-    }
-}
-
-/// Reads back what was decided: from the batch in hand, or, after waiting for the flush that is under way,
-/// from the journal.
-struct WrittenHere<'a> {
-    engine: &'a Engine,
-    /// Nothing is being flushed: whoever decides holds the committer.
-    is_my_turn: bool,
-}
-
-impl WrittenHere<'_> {
-    /// Waits until everything that was decided before this batch is published.
-    fn settle(&self) {
-        if !self.is_my_turn {
-            drop(self.engine.committer.lock());
-        }
-    }
-
-    /// The position of a transaction that has an id below the next.
-    fn position_of(&self, batch: &Batch, ledger: u32, id: u64) -> Result<Option<Position>, ReadError> {
-        if let Some(position) = batch.position_of(ledger, id) {
-            return Ok(Some(position));
-        }
-        let find = |view: &View| -> Result<Option<Position>, ReadError> {
-            let row = view.table(|piece| &piece.transactions).get((ledger, id))?;
-            Ok(row.and_then(|row| Position::new(row.position)))
-        };
-        if let Some(position) = find(&self.engine.view())? {
-            return Ok(Some(position));
-        }
-        // It may be in the batch that is being flushed.
-        self.settle();
-        find(&self.engine.view())
-    }
-
-    fn read<T>(
-        &self,
-        batch: &mut Batch,
-        position: Position,
-        then: impl FnOnce(&Record<'_>) -> T,
-    ) -> Result<Option<T>, ReadError> {
-        if position >= batch.first {
-            return Ok(batch.read(position, then)?);
-        }
-        if position >= self.engine.journal.head().next {
-            self.settle();
-        }
-        let Some(chunk) = self.engine.journal.read(position)? else { return Ok(None) };
-        Ok(find_in_chunk(&chunk, position)?.map(|record| then(&record)))
-    }
-}
-
-impl Written for WrittenHere<'_> {
-    fn transaction(
-        &self,
-        batch: &mut Batch,
-        ledger: u32,
-        id: TransactionId,
-    ) -> Result<Option<RecordedTransaction>, ReadError> {
-        let Some(position) = self.position_of(batch, ledger, id.get())? else { return Ok(None) };
-        // Names of what is not published yet are in the state's tables, which readers share; addresses of new
-        // accounts are not, so the batch under way must be published first.
-        if position >= batch.first {
-            let accounts = batch.rows.accounts.clone();
-            let view = self.engine.view();
-            let reader = LedgerReader::new(self.engine.journal.clone(), view, ledger);
-            let made = |account: u32| {
-                accounts
-                    .iter()
-                    .find(|have| (have.ledger, have.account) == (ledger, account))
-                    .map(|have| have.address.clone())
-            };
-            let found = self.read(batch, position, |record| {
-                // The batch before may hold the accounts that this one names.
-                self.settle();
-                let reader = reader.with_view(self.engine.view());
-                reader.recorded(record, &made)
-            })?;
-            return found.transpose();
-        }
-        self.settle();
-        let reader = LedgerReader::new(self.engine.journal.clone(), self.engine.view(), ledger);
-        self.read(batch, position, |record| reader.recorded(record, &|_| None))?.transpose()
-    }
-
-    fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError> {
-        let Some(position) = self.position_of(batch, ledger, id)? else { return Ok(None) };
-        let found =
-            self.read(batch, position, |record| crate::read::reference_of(record).map(CompactString::from))?;
-        Ok(found.flatten())
-    }
-
-    fn idempotency(
-        &self,
-        batch: &mut Batch,
-        position: Position,
-    ) -> Result<Option<(CompactString, CompactString)>, ReadError> {
-        let found = self.read(batch, position, |record| {
-            crate::read::idempotency_of(record).map(|(key, hash)| (key.into(), hash.into()))
-        })?;
-        Ok(found.flatten())
-    }
 }

@@ -1,0 +1,251 @@
+//! The threads behind the writer: the flusher, the merger and the hasher.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use ledger_core::HashLogs;
+
+use super::Engine;
+use crate::entry::{Body, read_chunk};
+use crate::error::ReadError;
+use crate::flush::{self, Watermark};
+use crate::hashes::Chains;
+use crate::journal::Position;
+use crate::projection::Piece;
+use crate::read::{KnownAddresses, LedgerReader};
+use crate::view::{LedgerHead, View};
+
+/// So many pieces of about one size are merged in the background. Many at once: each row is then copied seldom.
+pub(super) const MERGE_FAN_IN: usize = 16;
+/// Addresses of so many ledgers are remembered by the hashing thread from one stretch to the next.
+const KNOWN_LEDGERS_MAX: usize = 16;
+/// How much of the journal is hashed at once.
+const HASH_BYTES: usize = 1 << 20;
+/// How long the hashing thread waits before it looks whether it is to end.
+const HASH_WAIT: Duration = Duration::from_millis(200);
+
+impl Engine {
+    /// What the flusher thread does until it is stopped.
+    pub(crate) fn flush_loop(&self) {
+        loop {
+            let mut flushes = self.flushes.lock();
+            if flushes.requests.is_empty() {
+                if flushes.stop {
+                    return;
+                }
+                drop(flushes);
+                if self.merge_pieces() {
+                    continue;
+                }
+                flushes = self.flushes.lock();
+                if flushes.requests.is_empty() && !flushes.stop {
+                    let waited = self.flush_wanted.wait_for(&mut flushes, self.flush_interval);
+                    if waited.timed_out() {
+                        drop(flushes);
+                        self.flush_what_gathered();
+                    }
+                }
+                continue;
+            }
+            let request = flushes.requests.front().expect("there is a request");
+            let (flush, through, heads) = (request.flush, request.through, request.heads.clone());
+            drop(flushes);
+            let result = self.flush(flush, through, &heads);
+            let mut flushes = self.flushes.lock();
+            flushes.requests.pop_front();
+            if let Err(error) = result {
+                // The journal has everything: the next opening replays it.
+                let reason = format!("the index cannot be written: {error}");
+                flushes.failed = Some(reason.clone());
+                self.stop_writing(&reason);
+            }
+            drop(flushes);
+            self.flush_done.notify_all();
+            *self.merge_lock.lock() = true;
+            self.merge_wanted.notify_all();
+        }
+    }
+
+    /// Begins a flush if there is anything that none holds.
+    pub(crate) fn flush_what_gathered(&self) {
+        let mut state = self.decider.lock();
+        drop(self.committer.lock());
+        if self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
+            self.begin_flush(&mut state);
+        }
+    }
+
+    /// Waits until every flush that was begun is done.
+    pub(crate) fn wait_for_flushes(&self) {
+        let mut flushes = self.flushes.lock();
+        while !flushes.requests.is_empty() && flushes.failed.is_none() {
+            self.flush_done.wait(&mut flushes);
+        }
+    }
+
+    fn flush(&self, flush: u64, through: Position, heads: &[(u32, LedgerHead)]) -> Result<(), ReadError> {
+        // The last batch of this flush may still be on its way to the disk.
+        while self.view().next < through {
+            if self.stopped().is_some() {
+                return Ok(());
+            }
+            drop(self.committer.lock());
+            std::thread::yield_now();
+        }
+        let view = self.view();
+        let pieces: Vec<Arc<Piece>> = view
+            .pieces
+            .iter()
+            .filter(|piece| piece.flush <= flush)
+            .map(|piece| piece.piece.clone())
+            .collect();
+        drop(view);
+        let last = Position::new(through.get() - 1);
+        let chain = match last.map(|last| self.journal.read(last)).transpose()?.flatten() {
+            Some(chunk) => chunk.chain(),
+            None => crate::journal::ChainHash::genesis(self.identity.store),
+        };
+        // First how far, then what: so nothing is missing of what it says.
+        let hashed = self.hashes.next();
+        let hashes = self.hashes.pending();
+        let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
+        let installing = self.install.lock();
+        flush::write(&self.index, &pieces, heads, &hashes, watermark)?;
+        drop(pieces);
+        let snapshot = self.index.snapshot()?;
+        let mut slot = self.view.write();
+        let mut view = View::clone(&slot);
+        view.index = snapshot;
+        view.flushed = flush;
+        view.pieces.retain(|piece| piece.flush > flush);
+        *slot = Arc::new(view);
+        drop(slot);
+        drop(installing);
+        self.hashes.forget(&hashes);
+        Ok(())
+    }
+
+    /// What the hashing thread does until it is stopped.
+    pub(crate) fn hash_loop(&self) {
+        if let Err(error) = self.follow_hashes() {
+            self.stop_writing(&format!("the log cannot be hashed: {error}"));
+        }
+    }
+
+    fn follow_hashes(&self) -> Result<(), ReadError> {
+        let mut chains = Chains::default();
+        let mut known: HashMap<u32, KnownAddresses, RandomState> = HashMap::default();
+        loop {
+            let next = self.hashes.next();
+            let mut view = self.view();
+            while view.next <= next {
+                if self.stopping.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                self.journal.follow(next, HASH_WAIT);
+                // What is in the journal is published before its committer is let go.
+                drop(self.committer.lock());
+                view = self.view();
+            }
+            if !view.heads.iter().any(|head| head.info.features.hash_logs != HashLogs::Disabled) {
+                Chains::advance(&self.hashes, view.next);
+                continue;
+            }
+            let mut readers: HashMap<u32, LedgerReader, RandomState> = HashMap::default();
+            let mut hashed = next;
+            for chunk in self.journal.scan(next, HASH_BYTES)? {
+                if chunk.next() > view.next {
+                    break;
+                }
+                let mut failed = None;
+                read_chunk(&chunk, |record| {
+                    if let Body::Log(log) = &record.body
+                        && failed.is_none()
+                    {
+                        let reader = readers.entry(log.ledger).or_insert_with(|| {
+                            LedgerReader::new(self.journal.clone(), view.clone(), log.ledger)
+                                .knowing(known.remove(&log.ledger).unwrap_or_default())
+                        });
+                        failed = chains.append(&self.hashes, reader, &record).err();
+                    }
+                    Ok(())
+                })?;
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                hashed = chunk.next();
+            }
+            // A reader would hold on to its moment while nothing is written.
+            if readers.len() > KNOWN_LEDGERS_MAX {
+                known.clear();
+            } else {
+                known = readers.into_iter().map(|(ledger, reader)| (ledger, reader.into_known())).collect();
+            }
+            Chains::advance(&self.hashes, hashed);
+        }
+    }
+
+    /// Makes one piece of several in memory, so that reads look into few; whether there was anything to do.
+    fn merge_pieces(&self) -> bool {
+        let view = self.view();
+        let Some((from, to)) = view.due_merge(MERGE_FAN_IN, |_| true) else { return false };
+        let parts = view.pieces_between(from, to);
+        drop(view);
+        let merged = Piece::merge(&parts);
+        let mut slot = self.view.write();
+        let mut view = View::clone(&slot);
+        let at = view.pieces.iter().position(|piece| Arc::ptr_eq(&piece.piece, &parts[0]));
+        if let Some(at) = at
+            && view.pieces.len() >= at + parts.len()
+            && view.pieces[at..].iter().zip(&parts).all(|(piece, part)| Arc::ptr_eq(&piece.piece, part))
+        {
+            view.replace(at, at + parts.len(), merged);
+            *slot = Arc::new(view);
+        }
+        true
+    }
+
+    /// What the merger thread does until it is stopped.
+    pub(crate) fn merge_loop(&self) {
+        let stop = || self.stopping.load(Ordering::Relaxed);
+        loop {
+            let mut wanted = self.merge_lock.lock();
+            while !*wanted && !stop() {
+                self.merge_wanted.wait(&mut wanted);
+            }
+            *wanted = false;
+            drop(wanted);
+            loop {
+                if stop() {
+                    return;
+                }
+                match crate::index::maintain(&self.index, &stop) {
+                    Ok(true) => {
+                        if let Err(error) = self.install_snapshot() {
+                            self.stop_writing(&format!("the index cannot be read: {error}"));
+                            return;
+                        }
+                    }
+                    Ok(false) => break,
+                    Err(error) => {
+                        self.stop_writing(&format!("the index cannot be merged: {error}"));
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn install_snapshot(&self) -> Result<(), ReadError> {
+        let _installing = self.install.lock();
+        let snapshot = self.index.snapshot()?;
+        let mut slot = self.view.write();
+        let mut view = View::clone(&slot);
+        view.index = snapshot;
+        *slot = Arc::new(view);
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! Answers that wait for the flush of their batch.
+
+use std::sync::Arc;
+
+use super::{Answer, Engine};
+use crate::error::WriteError;
+use crate::journal::Position;
+use crate::query::LedgerInfo;
+use crate::read::Later;
+use crate::submission::{Detail, Outcome, Receipt};
+use crate::view::View;
+
+/// Answers repetitions of what the same dry run did, of which no entry will be left to read: those from
+/// position `first` on, which its accepted commands have one after the other.
+pub(super) fn answer_from_within(outcomes: &mut [PendingOutcome], first: Position) {
+    let mut done: Vec<Receipt> = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            PendingOutcome::Done { receipt, .. } => done.push(receipt.clone()),
+            PendingOutcome::Replay { ledger, position, .. } => {
+                let within = position.get().checked_sub(first.get());
+                if let Some(receipt) = within.and_then(|at| done.get(at as usize)) {
+                    let receipt = Receipt { replayed: true, ..receipt.clone() };
+                    *outcome = PendingOutcome::Done { ledger: *ledger, receipt };
+                }
+            }
+            PendingOutcome::Refused(_) | PendingOutcome::Cancelled => {}
+        }
+    }
+}
+
+/// An answer that waits for its flush.
+pub(super) enum Pending {
+    Outcomes(Vec<PendingOutcome>),
+    Ledger(LedgerInfo),
+}
+
+pub(super) enum PendingOutcome {
+    Done { ledger: u32, receipt: Receipt },
+    Replay { ledger: u32, position: Position, detail: Detail },
+    Refused(ledger_core::Rejection),
+    Cancelled,
+}
+
+impl Pending {
+    pub(super) fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Answer, WriteError> {
+        match self {
+            Self::Ledger(info) => Ok(Answer::Ledger(info)),
+            Self::Outcomes(outcomes) => outcomes
+                .into_iter()
+                .map(|outcome| outcome.resolve(engine, view))
+                .collect::<Result<_, _>>()
+                .map(Answer::Outcomes),
+        }
+    }
+}
+
+impl PendingOutcome {
+    fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Outcome, WriteError> {
+        Ok(match self {
+            Self::Done { ledger, mut receipt } => {
+                // Computed here, behind the commit: the writer has the totals by insertion only.
+                if let Some(entry) = &mut receipt.entry {
+                    engine
+                        .session(ledger, view)?
+                        .add_effective_volumes(&mut entry.payload, Later::InMemory)?;
+                }
+                Outcome::Done(receipt)
+            }
+            Self::Refused(rejection) => Outcome::Refused(rejection),
+            Self::Cancelled => Outcome::Cancelled,
+            Self::Replay { ledger, position, detail } => {
+                let session = engine.session(ledger, view)?;
+                let mut entry = session.reader.entry(position)?;
+                session.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
+                let transaction = match &entry.payload {
+                    ledger_core::LogPayload::NewTransaction { transaction, .. }
+                    | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => {
+                        Some(transaction.id)
+                    }
+                    ledger_core::LogPayload::SetMetadata { .. }
+                    | ledger_core::LogPayload::DeleteMetadata { .. }
+                    | ledger_core::LogPayload::InsertedSchema { .. } => None,
+                };
+                Outcome::Done(Receipt {
+                    log: entry.id,
+                    transaction,
+                    date: entry.date,
+                    replayed: true,
+                    entry: (detail == Detail::Entry).then(|| Box::new(entry)),
+                })
+            }
+        })
+    }
+}

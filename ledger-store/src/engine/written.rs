@@ -1,0 +1,114 @@
+//! What was decided, read back while it may not be published yet.
+
+use compact_str::CompactString;
+use ledger_core::TransactionId;
+
+use super::Engine;
+use crate::entry::{Record, find_in_chunk};
+use crate::error::ReadError;
+use crate::journal::Position;
+use crate::read::LedgerReader;
+use crate::view::View;
+use crate::writer::{Batch, RecordedTransaction, Written};
+
+/// Reads back what was decided: from the batch in hand, or, after waiting for the flush that is under way,
+/// from the journal.
+pub(super) struct WrittenHere<'a> {
+    pub(super) engine: &'a Engine,
+    /// Nothing is being flushed: whoever decides holds the committer.
+    pub(super) is_my_turn: bool,
+}
+
+impl WrittenHere<'_> {
+    /// Waits until everything that was decided before this batch is published.
+    fn settle(&self) {
+        if !self.is_my_turn {
+            drop(self.engine.committer.lock());
+        }
+    }
+
+    /// The position of a transaction that has an id below the next.
+    fn position_of(&self, batch: &Batch, ledger: u32, id: u64) -> Result<Option<Position>, ReadError> {
+        if let Some(position) = batch.position_of(ledger, id) {
+            return Ok(Some(position));
+        }
+        let find = |view: &View| -> Result<Option<Position>, ReadError> {
+            let row = view.table(|piece| &piece.transactions).get((ledger, id))?;
+            Ok(row.and_then(|row| Position::new(row.position)))
+        };
+        if let Some(position) = find(&self.engine.view())? {
+            return Ok(Some(position));
+        }
+        // It may be in the batch that is being flushed.
+        self.settle();
+        find(&self.engine.view())
+    }
+
+    fn read<T>(
+        &self,
+        batch: &mut Batch,
+        position: Position,
+        then: impl FnOnce(&Record<'_>) -> T,
+    ) -> Result<Option<T>, ReadError> {
+        if position >= batch.first {
+            return Ok(batch.read(position, then)?);
+        }
+        if position >= self.engine.journal.head().next {
+            self.settle();
+        }
+        let Some(chunk) = self.engine.journal.read(position)? else { return Ok(None) };
+        Ok(find_in_chunk(&chunk, position)?.map(|record| then(&record)))
+    }
+}
+
+impl Written for WrittenHere<'_> {
+    fn transaction(
+        &self,
+        batch: &mut Batch,
+        ledger: u32,
+        id: TransactionId,
+    ) -> Result<Option<RecordedTransaction>, ReadError> {
+        let Some(position) = self.position_of(batch, ledger, id.get())? else { return Ok(None) };
+        // Names of what is not published yet are in the state's tables, which readers share; addresses of new
+        // accounts are not, so the batch under way must be published first.
+        if position >= batch.first {
+            let accounts = batch.rows.accounts.clone();
+            let view = self.engine.view();
+            let reader = LedgerReader::new(self.engine.journal.clone(), view, ledger);
+            let made = |account: u32| {
+                accounts
+                    .iter()
+                    .find(|have| (have.ledger, have.account) == (ledger, account))
+                    .map(|have| have.address.clone())
+            };
+            let found = self.read(batch, position, |record| {
+                // The batch before may hold the accounts that this one names.
+                self.settle();
+                let reader = reader.with_view(self.engine.view());
+                reader.recorded(record, &made)
+            })?;
+            return found.transpose();
+        }
+        self.settle();
+        let reader = LedgerReader::new(self.engine.journal.clone(), self.engine.view(), ledger);
+        self.read(batch, position, |record| reader.recorded(record, &|_| None))?.transpose()
+    }
+
+    fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError> {
+        let Some(position) = self.position_of(batch, ledger, id)? else { return Ok(None) };
+        let found =
+            self.read(batch, position, |record| crate::read::reference_of(record).map(CompactString::from))?;
+        Ok(found.flatten())
+    }
+
+    fn idempotency(
+        &self,
+        batch: &mut Batch,
+        position: Position,
+    ) -> Result<Option<(CompactString, CompactString)>, ReadError> {
+        let found = self.read(batch, position, |record| {
+            crate::read::idempotency_of(record).map(|(key, hash)| (key.into(), hash.into()))
+        })?;
+        Ok(found.flatten())
+    }
+}
