@@ -76,7 +76,8 @@ pub(crate) struct Shares {
     pub(crate) memtable: usize,
     /// Pages of the index.
     pub(crate) index_cache: usize,
-    /// Filters of runs.
+    /// Filters of runs. The writer holds those of keys whole within this, and reads cache pages of all within as
+    /// much again.
     pub(crate) filters: usize,
     /// Pages of each open file of the journal.
     pub(crate) journal_cache: usize,
