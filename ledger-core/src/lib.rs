@@ -17,6 +17,7 @@ mod field;
 mod filter;
 mod ledger;
 mod log;
+mod memento;
 mod metadata;
 #[cfg(feature = "model")]
 pub mod model;
@@ -45,6 +46,7 @@ pub use field::{Field, Property, Resource};
 pub use filter::{Filter, FilterNode, FilterSubject};
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
 pub use log::{Idempotency, LogEntry, LogId, LogPayload};
+pub use memento::{Memento, write_json_text};
 pub use metadata::{Metadata, MetadataValue};
 pub use names::{
     AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference, WORLD,
@@ -54,4 +56,4 @@ pub use rejection::Rejection;
 pub use timestamp::{Timestamp, TimestampError};
 pub use transaction::{Posting, Postings, Transaction, TransactionId};
 pub use volumes::{HoldingVolumes, Volumes};
-pub use wire_hash::{HashChain, WireHash, wire_hash, write_json_text, write_memento};
+pub use wire_hash::{HashChain, WireHash, wire_hash};

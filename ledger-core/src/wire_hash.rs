@@ -10,11 +10,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::command::Target;
-use crate::decimal::write_u64;
-use crate::log::{LogEntry, LogPayload};
-use crate::metadata::Metadata;
-use crate::transaction::Transaction;
+use crate::log::LogEntry;
+use crate::memento::{HEX, Memento};
 
 /// The hash of one log entry and of all before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,212 +96,28 @@ impl HashChain {
 
     /// Adds an entry and returns its hash.
     pub fn append(&mut self, entry: &LogEntry) -> WireHash {
-        self.text.clear();
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        Memento::from(entry).write_to(&mut text);
+        let hash = self.append_text(&text);
+        self.text = text;
+        hash
+    }
+
+    /// Adds an entry of which [`Memento::write_to`] wrote this text, and returns its hash.
+    pub fn append_text(&mut self, memento: &[u8]) -> WireHash {
+        let mut hasher = Sha256::new();
         if let Some(last) = &self.last {
-            self.text.push(b'"');
-            last.write_base64(&mut self.text);
-            self.text.extend_from_slice(b"\"\n");
+            let mut quoted = *b"\"____________________________________________\"\n";
+            STANDARD.encode_slice(last.0, &mut quoted[1..45]).expect("32 bytes are 44 characters of base64");
+            hasher.update(quoted);
         }
-        write_memento(entry, &mut self.text);
-        self.text.push(b'\n');
-        let hash = WireHash(Sha256::digest(&self.text).into());
+        hasher.update(memento);
+        hasher.update(b"\n");
+        let hash = WireHash(hasher.finalize().into());
         self.last = Some(hash);
         hash
     }
-}
-
-/// Appends the canonical JSON text of an entry, `J(n)`, without a line feed.
-///
-/// Members stand in a fixed order without white space, keys of maps ascend bytewise, the id is 0 and the hash
-/// null. The idempotency key alone is not escaped.
-pub fn write_memento(entry: &LogEntry, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(entry.payload.type_name().as_bytes());
-    out.extend_from_slice(b"\",\"data\":{");
-    match &entry.payload {
-        LogPayload::NewTransaction { transaction, account_metadata, effective_volumes: _ } => {
-            out.extend_from_slice(b"\"transaction\":");
-            write_transaction(transaction, out);
-            out.extend_from_slice(b",\"accountMetadata\":{");
-            for (at, (account, metadata)) in account_metadata.iter().enumerate() {
-                if at > 0 {
-                    out.push(b',');
-                }
-                write_plain(account.as_str(), out);
-                out.push(b':');
-                write_metadata(metadata, out);
-            }
-            out.extend_from_slice(b"}}");
-        }
-        LogPayload::RevertedTransaction { reverted, transaction, effective_volumes: _ } => {
-            out.extend_from_slice(b"\"revertedTransactionID\":");
-            write_u64(reverted.get(), out);
-            out.extend_from_slice(b",\"transaction\":");
-            write_transaction(transaction, out);
-            out.push(b'}');
-        }
-        LogPayload::SetMetadata { target, metadata } => {
-            write_target(target, out);
-            out.extend_from_slice(b",\"metadata\":");
-            write_metadata(metadata, out);
-            out.push(b'}');
-        }
-        LogPayload::DeleteMetadata { target, key } => {
-            write_target(target, out);
-            out.extend_from_slice(b",\"key\":");
-            write_json_text(key, out);
-            out.push(b'}');
-        }
-        LogPayload::InsertedSchema { schema } => {
-            out.extend_from_slice(b"\"schema\":");
-            out.extend_from_slice(schema.as_bytes());
-            out.push(b'}');
-        }
-    }
-    out.extend_from_slice(b",\"date\":\"");
-    entry.date.write_to(out);
-    out.extend_from_slice(b"\",\"idempotencyKey\":\"");
-    if let Some(idempotency) = &entry.idempotency {
-        out.extend_from_slice(idempotency.key.as_str().as_bytes());
-    }
-    out.extend_from_slice(b"\",\"id\":0,\"hash\":null");
-    if let Some(version) = &entry.schema_version {
-        out.extend_from_slice(b",\"schemaVersion\":");
-        write_json_text(version, out);
-    }
-    out.push(b'}');
-}
-
-fn write_transaction(transaction: &Transaction, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"postings\":[");
-    for (at, posting) in transaction.postings.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(b"{\"source\":");
-        write_plain(posting.source.as_str(), out);
-        out.extend_from_slice(b",\"destination\":");
-        write_plain(posting.destination.as_str(), out);
-        out.extend_from_slice(b",\"amount\":");
-        posting.amount.write_to(out);
-        out.extend_from_slice(b",\"asset\":");
-        write_plain(posting.asset.as_str(), out);
-        out.push(b'}');
-    }
-    out.extend_from_slice(b"],\"metadata\":");
-    write_metadata(&transaction.metadata, out);
-    out.extend_from_slice(b",\"timestamp\":\"");
-    transaction.timestamp.write_to(out);
-    out.push(b'"');
-    if let Some(reference) = &transaction.reference {
-        out.extend_from_slice(b",\"reference\":");
-        write_json_text(reference.as_str(), out);
-    }
-    out.extend_from_slice(b",\"id\":");
-    write_u64(transaction.id.get(), out);
-    // What is logged is the transaction as it was born: not reverted.
-    out.extend_from_slice(b",\"reverted\":false}");
-}
-
-fn write_target(target: &Target, out: &mut Vec<u8>) {
-    match target {
-        Target::Account(address) => {
-            out.extend_from_slice(b"\"targetType\":\"ACCOUNT\",\"targetId\":");
-            write_plain(address.as_str(), out);
-        }
-        Target::Transaction(id) => {
-            out.extend_from_slice(b"\"targetType\":\"TRANSACTION\",\"targetId\":");
-            write_u64(id.get(), out);
-        }
-    }
-}
-
-fn write_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
-    out.push(b'{');
-    for (at, (key, value)) in metadata.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write_json_text(key, out);
-        out.push(b':');
-        write_json_text(value.as_shown(), out);
-    }
-    out.push(b'}');
-}
-
-/// Appends a text whose grammar leaves nothing to escape, between quotes.
-fn write_plain(text: &str, out: &mut Vec<u8>) {
-    out.push(b'"');
-    out.extend_from_slice(text.as_bytes());
-    out.push(b'"');
-}
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
-
-/// A byte that stands for itself.
-const PLAIN: u8 = 0;
-/// A byte that is written as `\u00xx`.
-const CODED: u8 = 1;
-/// The first byte of U+2028 and U+2029, and of many others.
-const SEPARATOR: u8 = 2;
-
-/// For each byte how it is written; what is none of the three above follows a backslash.
-const ESCAPES: [u8; 256] = {
-    let mut table = [PLAIN; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        table[byte] = CODED;
-        byte += 1;
-    }
-    table[b'<' as usize] = CODED;
-    table[b'>' as usize] = CODED;
-    table[b'&' as usize] = CODED;
-    table[b'"' as usize] = b'"';
-    table[b'\\' as usize] = b'\\';
-    table[b'\n' as usize] = b'n';
-    table[b'\r' as usize] = b'r';
-    table[b'\t' as usize] = b't';
-    table[0x08] = b'b';
-    table[0x0c] = b'f';
-    table[0xe2] = SEPARATOR;
-    table
-};
-
-/// Appends a text as a JSON string: `<`, `>`, `&`, U+2028, U+2029 and control characters as `\u` with
-/// lower-case hex where JSON has no shorter form, all else as raw UTF-8.
-///
-/// This is how the wire writes text, not only what is hashed.
-pub fn write_json_text(text: &str, out: &mut Vec<u8>) {
-    let bytes = text.as_bytes();
-    out.reserve(bytes.len() + 2);
-    out.push(b'"');
-    // What lies between `copied` and `at` stands for itself and is copied in one go.
-    let mut copied = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        let escape = ESCAPES[usize::from(byte)];
-        if escape == PLAIN {
-            continue;
-        }
-        if escape == SEPARATOR {
-            if let [_, 0x80, last @ (0xa8 | 0xa9), ..] = bytes[at..] {
-                out.extend_from_slice(&bytes[copied..at]);
-                out.extend_from_slice(if last == 0xa8 { b"\\u2028" } else { b"\\u2029" });
-                copied = at + 3;
-            }
-            continue;
-        }
-        out.extend_from_slice(&bytes[copied..at]);
-        copied = at + 1;
-        if escape == CODED {
-            let hex = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-            out.extend_from_slice(b"\\u00");
-            out.extend_from_slice(&hex);
-        } else {
-            out.extend_from_slice(&[b'\\', escape]);
-        }
-    }
-    out.extend_from_slice(&bytes[copied..]);
-    out.push(b'"');
 }
 
 #[cfg(test)]
@@ -312,11 +125,14 @@ mod tests {
     use compact_str::CompactString;
 
     use super::*;
-    use crate::log::{Idempotency, LogId};
-    use crate::metadata::MetadataValue;
+    use crate::command::Target;
+    use crate::decide::{Decision, NewTransaction};
+    use crate::log::{Idempotency, LogId, LogPayload};
+    use crate::metadata::{Metadata, MetadataValue};
     use crate::names::{AccountAddress, Asset, IdempotencyKey, Reference};
+    use crate::needs::SlotList;
     use crate::timestamp::Timestamp;
-    use crate::transaction::{Posting, TransactionId};
+    use crate::transaction::{Posting, Transaction, TransactionId};
 
     fn at(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()
@@ -346,6 +162,12 @@ mod tests {
 
     fn entry(id: u64, date: &str, payload: LogPayload) -> LogEntry {
         LogEntry { id: LogId::new(id), date: at(date), idempotency: None, schema_version: None, payload }
+    }
+
+    fn memento(entry: &LogEntry) -> String {
+        let mut text = Vec::new();
+        Memento::from(entry).write_to(&mut text);
+        String::from_utf8(text).unwrap()
     }
 
     fn chain() -> [LogEntry; 4] {
@@ -407,9 +229,7 @@ mod tests {
         ];
         let mut previous = None;
         for (entry, (memento, hash)) in chain().iter().zip(vectors) {
-            let mut text = Vec::new();
-            write_memento(entry, &mut text);
-            assert_eq!(String::from_utf8(text).unwrap(), memento);
+            assert_eq!(self::memento(entry), memento);
             let computed = wire_hash(previous.as_ref(), entry);
             assert_eq!(computed.to_base64(), hash);
             assert_eq!(WireHash::from_base64(hash), Some(computed));
@@ -421,33 +241,53 @@ mod tests {
     }
 
     #[test]
+    fn what_was_decided_has_the_text_of_its_entry() {
+        for entry in chain() {
+            let (id, decision) = match entry.payload.clone() {
+                LogPayload::NewTransaction { transaction, account_metadata, .. } => {
+                    (transaction.id, decided(*transaction, account_metadata, None))
+                }
+                LogPayload::RevertedTransaction { reverted, transaction, .. } => {
+                    (transaction.id, decided(*transaction, Vec::new(), Some(reverted)))
+                }
+                LogPayload::SetMetadata { target, metadata } => {
+                    (TransactionId::new(0), Decision::SetMetadata { target, metadata })
+                }
+                LogPayload::DeleteMetadata { target, key } => {
+                    (TransactionId::new(0), Decision::DeleteMetadata { target, key })
+                }
+                LogPayload::InsertedSchema { .. } => unreachable!("the chain has none"),
+            };
+            let key = entry.idempotency.as_ref().map(|idempotency| &idempotency.key);
+            let mut text = Vec::new();
+            Memento::of_decision(&decision, id, entry.date, key).write_to(&mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), memento(&entry));
+        }
+    }
+
+    fn decided(
+        transaction: Transaction,
+        account_metadata: Vec<(AccountAddress, Metadata)>,
+        reverts: Option<TransactionId>,
+    ) -> Decision {
+        Decision::Transaction(NewTransaction {
+            postings: transaction.postings,
+            slots: SlotList::new(),
+            metadata: transaction.metadata,
+            account_metadata,
+            timestamp: transaction.timestamp,
+            reference: transaction.reference,
+            reverts,
+        })
+    }
+
+    #[test]
     fn a_chain_goes_on_where_it_was_left() {
         let entries = chain();
         let mut whole = HashChain::default();
         let hashes: Vec<_> = entries.iter().map(|entry| whole.append(entry)).collect();
         assert_eq!(HashChain::after(Some(hashes[1])).append(&entries[2]), hashes[2]);
         assert_eq!(whole.last(), Some(hashes[3]));
-    }
-
-    #[test]
-    fn text_is_escaped_as_on_the_wire() {
-        for (text, written) in [
-            ("", r#""""#),
-            ("plain ä 🧾", "\"plain ä 🧾\""),
-            ("<>&", r#""\u003c\u003e\u0026""#),
-            ("\"\\/", r#""\"\\/""#),
-            ("\n\r\t", r#""\n\r\t""#),
-            ("\u{8}\u{c}", r#""\b\f""#),
-            ("\u{0}\u{b}\u{1f}\u{7f}", "\"\\u0000\\u000b\\u001f\u{7f}\""),
-            ("\u{2028}\u{2029}", r#""\u2028\u2029""#),
-            // They begin with the same bytes as the separators.
-            ("\u{2027}\u{202a}€", "\"\u{2027}\u{202a}€\""),
-            ("a\u{2028}", r#""a\u2028""#),
-        ] {
-            let mut out = Vec::new();
-            write_json_text(text, &mut out);
-            assert_eq!(String::from_utf8(out).unwrap(), written, "{text:?}");
-        }
     }
 
     #[test]
@@ -461,10 +301,8 @@ mod tests {
         entry.schema_version = Some("v<1".into());
         entry.idempotency =
             Some(Idempotency { key: IdempotencyKey::parse("k\"<\\").unwrap(), hash: "".into() });
-        let mut text = Vec::new();
-        write_memento(&entry, &mut text);
         assert_eq!(
-            String::from_utf8(text).unwrap(),
+            memento(&entry),
             r#"{"type":"SET_METADATA","data":{"targetType":"ACCOUNT","targetId":"world","metadata":{"a\"\u003c":"x","n":"[1,\"é\"]","t":"true"}},"date":"2024-05-01T09:30:00Z","idempotencyKey":"k"<\","id":0,"hash":null,"schemaVersion":"v\u003c1"}"#
         );
     }
@@ -482,9 +320,7 @@ mod tests {
             ],
             effective_volumes: None,
         };
-        let mut text = Vec::new();
-        write_memento(&entry(1, "2024-05-01T09:33:00Z", payload), &mut text);
-        let text = String::from_utf8(text).unwrap();
+        let text = memento(&entry(1, "2024-05-01T09:33:00Z", payload));
         assert!(text.contains(r#""amount":47695699000000000000000,"#), "{text}");
         assert!(text.contains(r#""accountMetadata":{"a":{"k":"v"},"b":{}}}"#), "{text}");
     }

@@ -1,33 +1,17 @@
-//! The threads behind the writer: the flusher, the merger and the hasher.
+//! The threads behind the writer: the flusher and the merger.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
-use ledger_core::HashLogs;
 
 use super::Engine;
-use crate::entry::{Body, read_chunk};
 use crate::error::ReadError;
 use crate::flush::{self, Watermark};
-use crate::hashes::Chains;
 use crate::journal::Position;
 use crate::projection::Piece;
-use crate::read::{KnownAddresses, LedgerReader};
 use crate::view::{LedgerHead, View};
 
 /// So many pieces of about one size are merged in the background. Many at once: each row is then copied seldom.
 pub(super) const MERGE_FAN_IN: usize = 16;
-/// Addresses of so many ledgers are remembered by the hashing thread from one stretch to the next.
-const KNOWN_LEDGERS_MAX: usize = 16;
-/// How much of the journal is hashed at once.
-const HASH_BYTES: usize = 1 << 20;
-/// How long what is committed gathers before it is hashed.
-const HASH_PAUSE: Duration = Duration::from_millis(5);
-/// How long the hashing thread waits before it looks whether it is to end.
-const HASH_WAIT: Duration = Duration::from_millis(200);
 
 impl Engine {
     /// What the flusher thread does until it is stopped.
@@ -128,67 +112,6 @@ impl Engine {
         drop(installing);
         self.hashes.forget(&hashes);
         Ok(())
-    }
-
-    /// What the hashing thread does until it is stopped.
-    pub(crate) fn hash_loop(&self) {
-        if let Err(error) = self.follow_hashes() {
-            self.stop_writing(&format!("the log cannot be hashed: {error}"));
-        }
-    }
-
-    fn follow_hashes(&self) -> Result<(), ReadError> {
-        let mut chains = Chains::default();
-        let mut known: HashMap<u32, KnownAddresses, RandomState> = HashMap::default();
-        loop {
-            let next = self.hashes.next();
-            let mut view = self.view();
-            while view.next <= next {
-                if self.stopping.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                self.journal.follow(next, HASH_WAIT);
-                // What is in the journal is published in a moment. To wake for every commit would take the
-                // processor from those who commit, and nobody waits for what is hashed now.
-                std::thread::sleep(HASH_PAUSE);
-                view = self.view();
-            }
-            if !view.heads.iter().any(|head| head.info.features.hash_logs != HashLogs::Disabled) {
-                Chains::advance(&self.hashes, view.next);
-                continue;
-            }
-            let mut readers: HashMap<u32, LedgerReader, RandomState> = HashMap::default();
-            let mut hashed = next;
-            for chunk in self.journal.scan(next, HASH_BYTES)? {
-                if chunk.next() > view.next {
-                    break;
-                }
-                let mut failed = None;
-                read_chunk(&chunk, |record| {
-                    if let Body::Log(log) = &record.body
-                        && failed.is_none()
-                    {
-                        let reader = readers.entry(log.ledger).or_insert_with(|| {
-                            LedgerReader::new(self.journal.clone(), view.clone(), log.ledger)
-                                .knowing(known.remove(&log.ledger).unwrap_or_default())
-                        });
-                        failed = chains.append(&self.hashes, reader, &record).err();
-                    }
-                    Ok(())
-                })?;
-                if let Some(error) = failed {
-                    return Err(error);
-                }
-                hashed = chunk.next();
-            }
-            // A reader would hold on to its moment while nothing is written.
-            if readers.len() > KNOWN_LEDGERS_MAX {
-                known.clear();
-            } else {
-                known = readers.into_iter().map(|(ledger, reader)| (ledger, reader.into_known())).collect();
-            }
-            Chains::advance(&self.hashes, hashed);
-        }
     }
 
     /// Makes one piece of several in memory, so that reads look into few; whether there was anything to do.

@@ -1,4 +1,4 @@
-//! The engine: queue, writer, flusher and merger around one journal and one index.
+//! The engine: queue, writer, flusher, merger and hasher around one journal and one index.
 //!
 //! A write goes through two stages. Under the *decider* lock commands are taken from the queue and decided,
 //! each on the state that the one before left. Under the *committer* lock their entries are made durable and
@@ -6,6 +6,7 @@
 //! the journal in the order in which they were decided, and while one is flushed the next is decided.
 
 mod background;
+mod hashing;
 mod pending;
 mod written;
 
@@ -78,8 +79,8 @@ const PIPELINE_BYTES: usize = 256 << 10;
 const WARM_COMMANDS: usize = 16;
 /// So many flushes may be under way before the writer waits for one.
 const FLUSHES_UNDER_WAY: u64 = 2;
-
-/// The hashing thread may be so many entries behind before the writer waits for it.
+/// The hashing thread may be so many entries behind before the writer waits for it, where it reads them from the
+/// journal. Where it need not, texts within a budget of bytes wait for it.
 const HASH_LAG_MAX: u64 = 2_000_000;
 
 /// What the flusher is asked for.
@@ -135,7 +136,7 @@ impl Engine {
         recovered: Recovered,
     ) -> Self {
         let Recovered { state, view, hashed, .. } = recovered;
-        let hashes = Arc::new(Hashes::new(hashed));
+        let hashes = Arc::new(Hashes::new(hashed, options.shares().hash_texts));
         Self {
             journal,
             index,
@@ -280,7 +281,7 @@ impl Engine {
         }
         self.make_room(&mut state);
         let now = self.clock.now();
-        let mut batch = Batch::new(state.next, state.flush);
+        let mut batch = Batch::new(state.next, state.flush, self.hashes.feed.buffer());
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
             let answer = self.decide(&mut state, job.work, now, &mut batch, turn.is_some());
@@ -331,6 +332,7 @@ impl Engine {
             let until = Position::new(view.next.get() - HASH_LAG_MAX).unwrap_or(Position::FIRST);
             self.hashes.wait(until, || self.stopped().is_some());
         }
+        self.hashes.feed.wait_for_room(|| self.stopped().is_some());
         if view.flushed > state.flushed()
             && let Err(error) = state.adopt(&view.index, view.flushed)
         {
@@ -353,8 +355,9 @@ impl Engine {
         if let Some(reason) = self.stopped() {
             return Err(WriteError::Stopped { reason });
         }
-        let Batch { first, flush, chunks, rows, .. } = batch;
+        let Batch { first, flush, chunks, rows, texts, .. } = batch;
         if chunks.is_empty() {
+            self.hashes.feed.give_back(texts);
             return Ok(());
         }
         let chunks = chunks.finish();
@@ -368,6 +371,7 @@ impl Engine {
             }
         };
         self.commits.fetch_add(1, Ordering::Relaxed);
+        self.hashes.feed.put(head.next, texts);
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
         view.next = head.next;
@@ -527,6 +531,7 @@ impl Engine {
         self.flush_wanted.notify_all();
         drop(self.merge_lock.lock());
         self.merge_wanted.notify_all();
+        self.hashes.feed.wake();
     }
 
     /// What answers questions about a ledger at a moment.

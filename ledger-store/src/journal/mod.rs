@@ -174,6 +174,10 @@ pub(crate) trait Journal: Send + Sync {
 
     /// Blocks until the entry at `beyond` is in the journal or `timeout` is
     /// over, and says the head.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "what is published to the outside will follow the journal")
+    )]
     fn follow(&self, beyond: Position, timeout: Duration) -> Head;
 }
 

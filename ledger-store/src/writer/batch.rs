@@ -2,6 +2,7 @@
 
 use crate::codec::Corrupt;
 use crate::entry::{ChunkBuilder, Mark, Record};
+use crate::hashes::{HashTexts, TextMark};
 use crate::journal::Position;
 use crate::projection::{PieceBuilder, PieceMark};
 
@@ -13,6 +14,8 @@ pub(crate) struct Batch {
     pub(crate) flush: u64,
     pub(crate) chunks: ChunkBuilder,
     pub(crate) rows: PieceBuilder,
+    /// What of it is to be hashed.
+    pub(crate) texts: HashTexts,
     /// Ledgers that it changed.
     pub(crate) ledgers: Vec<u32>,
 }
@@ -21,29 +24,32 @@ pub(crate) struct Batch {
 pub(crate) struct BatchMark {
     chunks: Mark,
     rows: PieceMark,
+    texts: TextMark,
 }
 
 impl Batch {
-    /// Nothing yet.
-    pub(crate) fn new(first: Position, flush: u64) -> Self {
+    /// Nothing yet; `texts` is an empty buffer.
+    pub(crate) fn new(first: Position, flush: u64, texts: HashTexts) -> Self {
         Self {
             first,
             flush,
             chunks: ChunkBuilder::default(),
             rows: PieceBuilder::default(),
+            texts,
             ledgers: Vec::new(),
         }
     }
 
     /// Remembers this state, to return to with [`Batch::reset`].
     pub(crate) fn mark(&self) -> BatchMark {
-        BatchMark { chunks: self.chunks.mark(), rows: self.rows.mark() }
+        BatchMark { chunks: self.chunks.mark(), rows: self.rows.mark(), texts: self.texts.mark() }
     }
 
     /// Drops what was added since the mark.
     pub(crate) fn reset(&mut self, mark: BatchMark) {
         self.chunks.reset(mark.chunks);
         self.rows.reset(mark.rows);
+        self.texts.reset(mark.texts);
     }
 
     /// Notes that a ledger was changed.

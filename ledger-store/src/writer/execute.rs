@@ -2,9 +2,10 @@
 
 use compact_str::CompactString;
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, Decision, Facts, HoldingVolumes, KnownTransaction, LogEntry,
-    LogId, LogPayload, Metadata, MetadataValue, Movement, NewTransaction, Posting, Postings, Rejection,
-    SlotList, Slots, Target, Timestamp, Transaction, TransactionId, Volumes, decide, needs,
+    AccountAddress, Amount, Asset, Command, Decision, Facts, HashLogs, HoldingVolumes, KnownTransaction,
+    LogEntry, LogId, LogPayload, Memento, Metadata, MetadataValue, Movement, NewTransaction, Posting,
+    Postings, Rejection, SlotList, Slots, Target, Timestamp, Transaction, TransactionId, Volumes, decide,
+    needs,
 };
 use smallvec::SmallVec;
 
@@ -141,6 +142,11 @@ impl State {
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
         drop(record);
+        if self.ledger(ledger).head.info.features.hash_logs != HashLogs::Disabled {
+            let (id, key) =
+                (TransactionId::new(base.transaction), idempotency.as_ref().map(|have| &have.key));
+            batch.texts.push(ledger, base.log, &Memento::of_decision(&decision, id, date, key));
+        }
         let transaction = match &decision {
             Decision::Transaction(_) => Some(TransactionId::new(base.transaction)),
             Decision::SetMetadata { .. } | Decision::DeleteMetadata { .. } => None,

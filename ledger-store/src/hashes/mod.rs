@@ -1,28 +1,27 @@
 //! The wire hashes of logs: a projection of its own, off the way to an acknowledgement.
 //!
-//! A thread follows the journal and keeps a checkpoint of each ledger's chain every so many entries. Whoever
-//! asks for a hash starts at the checkpoint before it and computes the few that follow.
+//! A thread hashes what the writer feeds it, and what it finds in the journal from before, and keeps a
+//! checkpoint of each ledger's chain every so many entries. Whoever asks for a hash starts at the checkpoint
+//! before it and computes the few that follow.
+
+mod chains;
+mod feed;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
-use ledger_core::{HashChain, HashLogs, WireHash};
+use ledger_core::{HashChain, WireHash};
 use parking_lot::{Condvar, Mutex};
 
+pub(crate) use self::chains::Chains;
+use self::feed::Feed;
+pub(crate) use self::feed::{HashTexts, TextMark};
 use crate::codec::Corrupt;
-use crate::entry::{Body, Record};
 use crate::error::ReadError;
 use crate::index::Way;
 use crate::journal::Position;
 use crate::lookup::tables;
 use crate::read::LedgerReader;
-
-/// A checkpoint is kept after so many entries of a ledger.
-const CHECKPOINT_ENTRIES: u32 = 256;
-/// Chains of so many ledgers are kept going; beyond that all are begun anew from their checkpoints.
-const CHAINS_MAX: usize = 4_096;
 
 /// Hashes by ledger and log.
 type Checkpoints = BTreeMap<(u32, u64), WireHash>;
@@ -34,6 +33,8 @@ pub(crate) struct Hashes {
     flushed: Mutex<Checkpoints>,
     next: Mutex<Position>,
     advanced: Condvar,
+    /// What is committed and not hashed yet.
+    pub(crate) feed: Feed,
 }
 
 /// The key of a checkpoint in its table.
@@ -45,19 +46,27 @@ pub(crate) fn checkpoint_key(ledger: u32, log: u64) -> [u8; 12] {
 }
 
 impl Hashes {
-    /// Nothing is hashed yet of what follows `next`; what is before it is found by its checkpoints.
-    pub(crate) fn new(next: Position) -> Self {
+    /// Nothing is hashed yet of what follows `next`; what is before it is found by its checkpoints. Texts that
+    /// wait to be hashed take `feed_bytes`.
+    pub(crate) fn new(next: Position, feed_bytes: usize) -> Self {
         Self {
             pending: Mutex::default(),
             flushed: Mutex::default(),
             next: Mutex::new(next),
             advanced: Condvar::new(),
+            feed: Feed::new(feed_bytes),
         }
     }
 
     /// Everything before this position is hashed.
     pub(crate) fn next(&self) -> Position {
         *self.next.lock()
+    }
+
+    /// Says that everything before `next` is hashed.
+    pub(crate) fn advance(&self, next: Position) {
+        *self.next.lock() = next;
+        self.advanced.notify_all();
     }
 
     /// Waits until everything before `until` is hashed, or `stopped` says so.
@@ -132,52 +141,5 @@ impl Hashes {
         let log = u64::from_be_bytes(log.try_into().map_err(|_| corrupt)?);
         let hash: [u8; 32] = value.as_slice().try_into().map_err(|_| corrupt)?;
         Ok(Some((log, WireHash::from_bytes(hash))))
-    }
-}
-
-/// The chains that the thread keeps going.
-#[derive(Default)]
-pub(crate) struct Chains(HashMap<u32, Chain, RandomState>);
-
-struct Chain {
-    hashes: HashChain,
-    since_checkpoint: u32,
-}
-
-impl Chains {
-    /// Hashes an entry of a ledger that keeps hashes.
-    pub(crate) fn append(
-        &mut self,
-        hashes: &Hashes,
-        reader: &LedgerReader,
-        record: &Record<'_>,
-    ) -> Result<(), ReadError> {
-        let Body::Log(log) = &record.body else { return Ok(()) };
-        if reader.head()?.info.features.hash_logs == HashLogs::Disabled {
-            return Ok(());
-        }
-        if self.0.len() >= CHAINS_MAX && !self.0.contains_key(&log.ledger) {
-            self.0.clear();
-        }
-        let chain = match self.0.entry(log.ledger) {
-            hashbrown::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            hashbrown::hash_map::Entry::Vacant(entry) => entry.insert(Chain {
-                hashes: hashes.chain_before(reader, log.log, || Ok(()))?,
-                since_checkpoint: 0,
-            }),
-        };
-        let hash = chain.hashes.append(&reader.log_entry(record)?);
-        chain.since_checkpoint += 1;
-        if chain.since_checkpoint >= CHECKPOINT_ENTRIES {
-            chain.since_checkpoint = 0;
-            hashes.pending.lock().insert((log.ledger, log.log), hash);
-        }
-        Ok(())
-    }
-
-    /// Says that everything before `next` is hashed.
-    pub(crate) fn advance(hashes: &Hashes, next: Position) {
-        *hashes.next.lock() = next;
-        hashes.advanced.notify_all();
     }
 }

@@ -1,0 +1,132 @@
+//! The hashing thread.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use ledger_core::HashLogs;
+
+use super::Engine;
+use crate::entry::{Body, read_chunk};
+use crate::error::ReadError;
+use crate::hashes::Chains;
+use crate::journal::Position;
+use crate::read::{KnownAddresses, LedgerReader};
+
+/// How much of the journal is hashed at once.
+const JOURNAL_BYTES: usize = 1 << 20;
+/// With fewer entries than this to be read from the journal the writer is asked for the texts of the next.
+const CAUGHT_UP_ENTRIES: u64 = 16_384;
+/// How long what is committed gathers before it is hashed. To wake for every commit would take the processor
+/// from those who commit, and nobody waits for what is hashed now.
+const GATHER: Duration = Duration::from_millis(5);
+/// How long the thread waits before it looks whether it is to end.
+const WAIT: Duration = Duration::from_millis(200);
+/// Addresses of so many ledgers are remembered from one stretch of the journal to the next.
+const KNOWN_LEDGERS_MAX: usize = 16;
+
+impl Engine {
+    /// What the hashing thread does until it is stopped.
+    pub(crate) fn hash_loop(&self) {
+        let mut chains = Chains::default();
+        let hashed = self.hash_journal(&mut chains).and_then(|()| self.hash_feed(&mut chains));
+        if let Err(error) = hashed {
+            self.stop_writing(&format!("the log cannot be hashed: {error}"));
+        }
+    }
+
+    /// Hashes what was committed before this store was opened, and since then, and opens the feed.
+    fn hash_journal(&self, chains: &mut Chains) -> Result<(), ReadError> {
+        let mut known: HashMap<u32, KnownAddresses, RandomState> = HashMap::default();
+        let mut until = self.view().next;
+        let mut is_open = false;
+        loop {
+            let next = self.hashes.next();
+            if !is_open && until.get().saturating_sub(next.get()) < CAUGHT_UP_ENTRIES {
+                // What is committed from here on comes by the feed.
+                let turn = self.committer.lock();
+                self.hashes.feed.open();
+                until = self.view().next;
+                drop(turn);
+                is_open = true;
+            }
+            if next >= until || self.stopping.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            self.hash_stretch(next, until, chains, &mut known)?;
+            if !is_open {
+                until = self.view().next;
+            }
+        }
+    }
+
+    /// Hashes the next stretch of the journal, at most up to `until`.
+    fn hash_stretch(
+        &self,
+        next: Position,
+        until: Position,
+        chains: &mut Chains,
+        known: &mut HashMap<u32, KnownAddresses, RandomState>,
+    ) -> Result<(), ReadError> {
+        let view = self.view();
+        if !view.heads.iter().any(|head| head.info.features.hash_logs != HashLogs::Disabled) {
+            self.hashes.advance(until);
+            return Ok(());
+        }
+        let mut readers: HashMap<u32, LedgerReader, RandomState> = HashMap::default();
+        let mut hashed = next;
+        for chunk in self.journal.scan(next, JOURNAL_BYTES)? {
+            if chunk.next() > until {
+                break;
+            }
+            let mut failed = None;
+            read_chunk(&chunk, |record| {
+                if let Body::Log(log) = &record.body
+                    && failed.is_none()
+                {
+                    let reader = readers.entry(log.ledger).or_insert_with(|| {
+                        LedgerReader::new(self.journal.clone(), view.clone(), log.ledger)
+                            .knowing(known.remove(&log.ledger).unwrap_or_default())
+                    });
+                    failed = chains.append_record(&self.hashes, reader, &record).err();
+                }
+                Ok(())
+            })?;
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            hashed = chunk.next();
+        }
+        // A reader would hold on to its moment while nothing is written.
+        if readers.len() > KNOWN_LEDGERS_MAX {
+            known.clear();
+        } else {
+            *known = readers.into_iter().map(|(ledger, reader)| (ledger, reader.into_known())).collect();
+        }
+        self.hashes.advance(hashed);
+        Ok(())
+    }
+
+    /// Hashes what the writer hands over, once it is published: a chain is begun from what readers can see.
+    fn hash_feed(&self, chains: &mut Chains) -> Result<(), ReadError> {
+        let feed = &self.hashes.feed;
+        while !self.stopping.load(Ordering::Relaxed) {
+            if !feed.wait(GATHER, WAIT) {
+                continue;
+            }
+            let view = self.view();
+            while let Some(batch) = feed.take(view.next) {
+                for (ledger, log, text) in batch.texts.iter() {
+                    chains.append_text(&self.hashes, (ledger, log, text), || {
+                        let reader = LedgerReader::new(self.journal.clone(), view.clone(), ledger);
+                        self.hashes.chain_before(&reader, log, || Ok(()))
+                    })?;
+                }
+                self.hashes.advance(batch.next);
+                feed.give_back(batch.texts);
+            }
+        }
+        Ok(())
+    }
+}
