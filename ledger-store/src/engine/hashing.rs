@@ -108,12 +108,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Hashes what the writer hands over, once it is published: a chain is begun from what readers can see.
+    /// Hashes what the writer hands over, once it is published: a chain is begun from what readers can see. When
+    /// the thread is to end, it first hashes what waits.
     fn hash_feed(&self, chains: &mut Chains) -> Result<(), ReadError> {
         let feed = &self.hashes.feed;
-        while !self.stopping.load(Ordering::Relaxed) {
-            if !feed.wait(GATHER, WAIT) {
-                continue;
+        loop {
+            let stopping = self.stopping.load(Ordering::Relaxed);
+            if !stopping {
+                feed.wait(GATHER, WAIT);
             }
             let view = self.view();
             while let Some(batch) = feed.take(view.next) {
@@ -126,7 +128,9 @@ impl Engine {
                 self.hashes.advance(batch.next);
                 feed.give_back(batch.texts);
             }
+            if stopping {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 }

@@ -150,18 +150,15 @@ impl Feed {
         self.waiting.lock().recycle(texts);
     }
 
-    /// Waits for a batch up to `timeout`, and then up to `gather` for more, unless half of the budget is used;
-    /// whether there is one.
-    pub(crate) fn wait(&self, gather: Duration, timeout: Duration) -> bool {
+    /// Waits for a batch up to `timeout`, and then up to `gather` for more, unless half of the budget is used.
+    pub(crate) fn wait(&self, gather: Duration, timeout: Duration) {
         let mut waiting = self.waiting.lock();
         if waiting.batches.is_empty() {
             self.fed.wait_for(&mut waiting, timeout);
         }
-        let fed = !waiting.batches.is_empty();
-        if fed && !self.is_crowded(&waiting) {
+        if !waiting.batches.is_empty() && !self.is_crowded(&waiting) {
             self.crowded.wait_for(&mut waiting, gather);
         }
-        fed
     }
 
     fn is_crowded(&self, waiting: &Waiting) -> bool {

@@ -6,7 +6,7 @@
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use ledger_core::{Timestamp, Volumes};
+use ledger_core::{Amount, Timestamp, Volumes};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
@@ -33,9 +33,27 @@ pub(crate) struct AccountState {
     /// Its document.
     pub(crate) document: DocumentState,
     /// The flush that will hold its last change.
-    changed_in: u64,
+    changed_in: FlushMark,
     used: bool,
 }
+
+/// The number of a flush in half the bytes.
+#[derive(Clone, Copy, Debug)]
+struct FlushMark(u32);
+
+impl FlushMark {
+    fn new(flush: u64) -> Self {
+        Self(u32::try_from(flush).unwrap_or(u32::MAX))
+    }
+
+    /// Whether the flush is one of those up to `flushed`. Of numbers beyond 32 bits that is never said.
+    fn is_within(self, flushed: u64) -> bool {
+        self.0 < u32::MAX && u64::from(self.0) <= flushed
+    }
+}
+
+/// A million accounts must fit the writer's share of the default budget.
+const _: () = assert!(size_of::<Option<AccountState>>() <= 120);
 
 /// What the writer knows of an account's document.
 #[derive(Clone, Debug)]
@@ -58,9 +76,40 @@ pub(crate) struct HoldingState {
     /// How many transactions touched it.
     pub(crate) ordinal: u32,
     /// Its totals.
-    pub(crate) volumes: Volumes,
+    pub(crate) totals: Totals,
     /// Totals of its displaced transactions, if it has any.
     pub(crate) displaced: Option<Box<DisplacedSums>>,
+}
+
+/// Volumes in half the bytes, as long as both fit 64 bits: a million accounts must fit the writer's share.
+#[derive(Clone, Debug)]
+pub(crate) enum Totals {
+    Small { input: u64, output: u64 },
+    Large(Box<Volumes>),
+}
+
+impl Totals {
+    /// Nothing.
+    pub(crate) const ZERO: Self = Self::Small { input: 0, output: 0 };
+
+    /// The volumes.
+    pub(crate) fn to_volumes(&self) -> Volumes {
+        match self {
+            Self::Small { input, output } => {
+                Volumes { input: Amount::from(*input), output: Amount::from(*output) }
+            }
+            Self::Large(volumes) => Volumes::clone(volumes),
+        }
+    }
+}
+
+impl From<&Volumes> for Totals {
+    fn from(volumes: &Volumes) -> Self {
+        match (volumes.input.to_u64(), volumes.output.to_u64()) {
+            (Some(input), Some(output)) => Self::Small { input, output },
+            _ => Self::Large(Box::new(volumes.clone())),
+        }
+    }
 }
 
 impl AccountState {
@@ -83,10 +132,40 @@ impl AccountState {
     }
 }
 
+/// So many slots are looked at in search of room, each time: what is under way to the index cannot go, and to go
+/// round and round about it would cost every batch the same again.
+const EVICTION_STEPS: usize = 1 << 16;
+/// So many slots are made at once: a table that grows then copies nothing.
+const BLOCK: usize = 4_096;
+
+/// An account's slot, and half of its hash: most of what is not meant is passed over without a look at it, and
+/// the index grows without one at any.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    hash: u32,
+    slot: u32,
+}
+
+impl Entry {
+    fn new(hash: u64, slot: u32) -> Self {
+        Self { hash: (hash >> 32) as u32, slot }
+    }
+
+    /// The hash by which it is placed in the index, of the half that is kept.
+    fn place(self) -> u64 {
+        spread((u64::from(self.hash)) << 32)
+    }
+}
+
+/// A hash of the upper half of another, good in all bits that a table looks at.
+fn spread(hash: u64) -> u64 {
+    (hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// Accounts by ledger and address.
 pub(crate) struct AccountTable {
-    index: HashTable<u32>,
-    slots: Vec<Option<AccountState>>,
+    index: HashTable<Entry>,
+    blocks: Vec<Vec<Option<AccountState>>>,
     free: Vec<u32>,
     hasher: RandomState,
     heap_bytes: usize,
@@ -99,7 +178,7 @@ impl AccountTable {
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             index: HashTable::new(),
-            slots: Vec::new(),
+            blocks: Vec::new(),
             free: Vec::new(),
             hasher: RandomState::default(),
             heap_bytes: 0,
@@ -113,47 +192,62 @@ impl AccountTable {
         self.hasher.hash_one((ledger, address))
     }
 
+    fn slot(&self, slot: u32) -> Option<&AccountState> {
+        self.blocks[slot as usize / BLOCK][slot as usize % BLOCK].as_ref()
+    }
+
+    fn slot_mut(&mut self, slot: u32) -> &mut Option<AccountState> {
+        &mut self.blocks[slot as usize / BLOCK][slot as usize % BLOCK]
+    }
+
+    /// How many slots there are, used or not.
+    fn slots(&self) -> usize {
+        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
+    }
+
+    fn search(&self, hash: u64, ledger: u32, address: &str) -> Option<(u32, &AccountState)> {
+        let wanted = Entry::new(hash, 0).hash;
+        let found = self.index.find(spread(hash), |entry| {
+            entry.hash == wanted
+                && self
+                    .slot(entry.slot)
+                    .is_some_and(|account| account.ledger == ledger && account.address == address)
+        })?;
+        Some((found.slot, self.slot(found.slot)?))
+    }
+
     /// The account with this address, if it is here.
     pub(crate) fn find(&mut self, hash: u64, ledger: u32, address: &str) -> Option<Place> {
-        let slots = &self.slots;
-        let found = self.index.find(hash, |at| {
-            slots[*at as usize]
-                .as_ref()
-                .is_some_and(|account| account.ledger == ledger && account.address == address)
-        })?;
-        let place = *found;
-        if let Some(account) = &mut self.slots[place as usize]
-            && !account.used
+        let (slot, account) = self.search(hash, ledger, address)?;
+        if !account.used
+            && let Some(account) = self.slot_mut(slot)
         {
             account.used = true;
         }
-        Some(Place(place))
+        Some(Place(slot))
     }
 
     /// Looks an account up and drops what it finds: so the memory it lies in is near when it is needed. Several
     /// in a row wait for the same while as one.
     pub(crate) fn warm(&self, ledger: u32, address: &str) -> u64 {
-        let hash = self.hash(ledger, address);
-        let slots = &self.slots;
-        let found = self.index.find(hash, |at| {
-            slots[*at as usize]
-                .as_ref()
-                .is_some_and(|account| account.ledger == ledger && account.address == address)
-        });
-        let holding = found.and_then(|at| self.slots[*at as usize].as_ref()?.holdings.first());
+        let found = self.search(self.hash(ledger, address), ledger, address);
+        let holding = found.and_then(|(_, account)| account.holdings.first());
         holding.map_or(0, |holding| u64::from(holding.ordinal))
     }
 
     /// The account at a place.
     pub(crate) fn get(&self, place: Place) -> &AccountState {
-        self.slots[place.0 as usize].as_ref().expect("a place is given for an account that is here")
+        self.slot(place.0).expect("a place is given for an account that is here")
+    }
+
+    fn get_mut(&mut self, place: Place) -> &mut AccountState {
+        self.slot_mut(place.0).as_mut().expect("a place is given for an account that is here")
     }
 
     /// Changes the account at a place, which the flush with this number will hold.
     pub(crate) fn change(&mut self, place: Place, flush: u64) -> &mut AccountState {
-        let account =
-            self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
-        account.changed_in = flush;
+        let account = self.get_mut(place);
+        account.changed_in = FlushMark::new(flush);
         account
     }
 
@@ -166,30 +260,31 @@ impl AccountTable {
             first_usage: new.first_usage,
             holdings: new.holdings,
             document: new.document,
-            changed_in: flush,
+            changed_in: FlushMark::new(flush),
             used: true,
         };
         self.heap_bytes += account.bytes();
-        let at = if let Some(at) = self.free.pop() {
-            self.slots[at as usize] = Some(account);
-            at
+        let slot = if let Some(slot) = self.free.pop() {
+            *self.slot_mut(slot) = Some(account);
+            slot
         } else {
-            self.slots.push(Some(account));
-            self.slots.len() as u32 - 1
+            let slot = self.slots() as u32;
+            if self.blocks.last().is_none_or(|last| last.len() == BLOCK) {
+                self.blocks.push(Vec::with_capacity(BLOCK));
+            }
+            self.blocks.last_mut().expect("there is a block").push(Some(account));
+            slot
         };
-        let (slots, hasher) = (&self.slots, &self.hasher);
-        self.index.insert_unique(hash, at, |at| {
-            let account = slots[*at as usize].as_ref().expect("only accounts that are here are indexed");
-            hasher.hash_one((account.ledger, account.address.as_str()))
-        });
-        Place(at)
+        let entry = Entry::new(hash, slot);
+        self.index.insert_unique(entry.place(), entry, |entry| entry.place());
+        Place(slot)
     }
 
     /// Takes an account out again, as if it had never been put.
     pub(crate) fn remove(&mut self, place: Place) {
-        if let Some(account) = self.slots[place.0 as usize].take() {
-            let hash = self.hasher.hash_one((account.ledger, account.address.as_str()));
-            if let Ok(entry) = self.index.find_entry(hash, |at| *at == place.0) {
+        if let Some(account) = self.slot_mut(place.0).take() {
+            let hash = self.hash(account.ledger, &account.address);
+            if let Ok(entry) = self.index.find_entry(spread(hash), |entry| entry.slot == place.0) {
                 entry.remove();
             }
             self.heap_bytes = self.heap_bytes.saturating_sub(account.bytes());
@@ -199,61 +294,82 @@ impl AccountTable {
 
     /// Keeps a document that was read: no change.
     pub(crate) fn set_document(&mut self, place: Place, document: AccountDocument) {
-        let account =
-            self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let account = self.get_mut(place);
         let before = account.bytes();
         account.document = DocumentState::Loaded(Box::new(document));
-        self.heap_bytes = (self.heap_bytes + account.bytes()).saturating_sub(before);
+        let after = account.bytes();
+        self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
     }
 
     /// Changes a document that was loaded. The caller says which flush will hold it, by [`Self::change`].
     pub(crate) fn edit_document(&mut self, place: Place, edit: impl FnOnce(&mut AccountDocument)) {
-        let account =
-            self.slots[place.0 as usize].as_mut().expect("a place is given for an account that is here");
+        let account = self.get_mut(place);
         let before = account.bytes();
         if let DocumentState::Loaded(document) = &mut account.document {
             edit(document);
         }
-        self.heap_bytes = (self.heap_bytes + account.bytes()).saturating_sub(before);
+        let after = account.bytes();
+        self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
+    }
+
+    /// Puts a holding that an account gets, which the flush with this number will hold; whether it had none of
+    /// the asset.
+    pub(crate) fn add_holding(&mut self, place: Place, holding: HoldingState, flush: u64) -> bool {
+        let account = self.change(place, flush);
+        let before = account.bytes();
+        let found = account.holdings.binary_search_by_key(&holding.asset, |have| have.asset);
+        let Err(at) = found else { return false };
+        account.holdings.insert(at, holding);
+        let after = account.bytes();
+        self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
+        true
     }
 
     /// Puts back what an account was.
     pub(crate) fn restore(&mut self, place: Place, account: AccountState) {
-        self.slots[place.0 as usize] = Some(account);
+        *self.slot_mut(place.0) = Some(account);
     }
 
     /// All accounts with their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &AccountState)> {
-        let slots = self.slots.iter().enumerate();
-        slots.filter_map(|(at, account)| account.as_ref().map(|account| (Place(at as u32), account)))
+        let slots = self.blocks.iter().flatten().enumerate();
+        slots.filter_map(|(slot, account)| account.as_ref().map(|account| (Place(slot as u32), account)))
     }
 
     /// Bytes of all accounts, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        self.slots.len() * size_of::<Option<AccountState>>() + self.index.capacity() * 5 + self.heap_bytes
+        self.slots() * size_of::<Option<AccountState>>() + self.index_bytes() + self.heap_bytes
+    }
+
+    /// Bytes of the index: an entry and a byte of control for each bucket, of which an eighth stays empty.
+    fn index_bytes(&self) -> usize {
+        self.index.capacity() / 7 * 8 * (size_of::<Entry>() + 1)
     }
 
     /// Makes room where the budget is exceeded: drops accounts whose last change a flush up to `flushed`
     /// holds. Called between commands, when no [`Place`] is kept.
     pub(crate) fn evict(&mut self, flushed: u64) {
-        if self.slots.len() - self.free.len() == 0 || self.bytes() <= self.bytes_max {
+        let slots = self.slots();
+        if slots == self.free.len() || self.bytes() <= self.bytes_max {
             return;
         }
         let live_bytes = |table: &Self| {
-            (table.slots.len() - table.free.len()) * (size_of::<Option<AccountState>>() + 5)
+            (slots - table.free.len()) * size_of::<Option<AccountState>>()
+                + table.index_bytes()
                 + table.heap_bytes
         };
         let target = self.bytes_max - self.bytes_max / 16;
-        let mut steps = 2 * self.slots.len();
+        let mut steps = EVICTION_STEPS.min(2 * slots);
         while steps > 0 && live_bytes(self) > target {
             steps -= 1;
-            self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
-            match &mut self.slots[self.hand] {
-                Some(account) if account.changed_in <= flushed => {
+            self.hand = if self.hand + 1 < slots { self.hand + 1 } else { 0 };
+            let place = Place(self.hand as u32);
+            match self.slot_mut(place.0) {
+                Some(account) if account.changed_in.is_within(flushed) => {
                     if account.used {
                         account.used = false;
                     } else {
-                        self.remove(Place(self.hand as u32));
+                        self.remove(place);
                     }
                 }
                 _ => {}

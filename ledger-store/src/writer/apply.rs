@@ -7,7 +7,7 @@ use compact_str::CompactString;
 use ledger_core::{Amount, Metadata, MetadataValue, Timestamp, Volumes};
 use smallvec::SmallVec;
 
-use super::accounts::{DocumentState, HoldingState, NewState, Place};
+use super::accounts::{DocumentState, HoldingState, NewState, Place, Totals};
 use super::recent::RecentKey;
 use super::state::{Located, State};
 use crate::codec::Corrupt;
@@ -220,13 +220,11 @@ impl State {
                     asset,
                     holding: holding.holding,
                     ordinal: 0,
-                    volumes: Volumes::default(),
+                    totals: Totals::ZERO,
                     displaced: None,
                 };
-                let account = self.accounts.change(place, flush);
-                match account.holdings.binary_search_by_key(&asset, |have| have.asset) {
-                    Err(at) => account.holdings.insert(at, new),
-                    Ok(_) => return Err(Corrupt { what: "holding that was made before" }.into()),
+                if !self.accounts.add_holding(place, new, flush) {
+                    return Err(Corrupt { what: "holding that was made before" }.into());
                 }
             }
             let account = self.accounts.change(place, flush);
@@ -236,15 +234,16 @@ impl State {
             if state.holding != holding.holding {
                 return Err(Corrupt { what: "number of a holding" }.into());
             }
-            let before = self.audit.is_some().then(|| state.volumes.clone());
+            let before = self.audit.is_some().then(|| state.totals.to_volumes());
             let (mut is_source, mut is_destination) = (false, false);
             for posting in &transaction.moves {
                 is_source |= posting.source as usize == at;
                 is_destination |= posting.destination as usize == at;
             }
             if displaced {
-                let input = difference(&holding.after.input, &state.volumes.input)?;
-                let output = difference(&holding.after.output, &state.volumes.output)?;
+                let before = state.totals.to_volumes();
+                let input = difference(&holding.after.input, &before.input)?;
+                let output = difference(&holding.after.output, &before.output)?;
                 let sums = state.displaced.get_or_insert_with(|| {
                     Box::new(DisplacedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 })
                 });
@@ -260,7 +259,7 @@ impl State {
                 ));
             }
             state.ordinal += 1;
-            state.volumes.clone_from(&holding.after);
+            state.totals = Totals::from(&holding.after);
             rows.history.push(HistoryRow {
                 holding: holding_key(ledger, holding.holding),
                 transaction: id,

@@ -257,7 +257,7 @@ impl State {
                 (Some(place), Some(asset)) => self.accounts.get(place).holding(asset),
                 _ => None,
             };
-            volumes.push(have.map_or_else(Volumes::default, |have| have.volumes.clone()));
+            volumes.push(have.map_or_else(Volumes::default, |have| have.totals.to_volumes()));
             hints.located.push(located);
             assets.push(asset);
         }

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use ledger_core::{BucketName, LedgerName};
 use smallvec::SmallVec;
 
-use super::accounts::{AccountTable, DocumentState, HoldingState, NewState, Place};
+use super::accounts::{AccountTable, DocumentState, HoldingState, NewState, Place, Totals};
 use super::recent::{Recent, RecentKeys};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
@@ -336,7 +336,7 @@ impl State {
                 asset: *asset,
                 holding: *holding,
                 ordinal: found.ordinal,
-                volumes: found.volumes,
+                totals: Totals::from(&found.volumes),
                 displaced: found.displaced,
             });
         }
