@@ -364,7 +364,7 @@ impl Store {
     /// replay. What was acknowledged is durable without it.
     pub fn flush(&self) {
         let engine = &self.inner.engine;
-        engine.hashes.wait(engine.view().next, || engine.stopped().is_some());
+        engine.hashes.wait(engine.view().next, || engine.stopped().is_some() || engine.is_stopping());
         self.inner.engine.flush_what_gathered();
         self.inner.engine.wait_for_flushes();
     }

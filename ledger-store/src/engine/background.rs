@@ -1,7 +1,6 @@
 //! The threads behind the writer: the flusher and the merger.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::Engine;
 use crate::error::ReadError;
@@ -136,7 +135,7 @@ impl Engine {
 
     /// What the merger thread does until it is stopped.
     pub(crate) fn merge_loop(&self) {
-        let stop = || self.stopping.load(Ordering::Relaxed);
+        let stop = || self.is_stopping();
         loop {
             let mut wanted = self.merge_lock.lock();
             while !*wanted && !stop() {

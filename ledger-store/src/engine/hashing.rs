@@ -1,6 +1,5 @@
 //! The hashing thread.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -30,14 +29,19 @@ impl Engine {
     /// What the hashing thread does until it is stopped.
     pub(crate) fn hash_loop(&self) {
         let mut chains = Chains::default();
-        let hashed = self.hash_journal(&mut chains).and_then(|()| self.hash_feed(&mut chains));
+        let hashed = match self.hash_journal(&mut chains) {
+            Ok(true) => self.hash_feed(&mut chains),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
         if let Err(error) = hashed {
             self.stop_writing(&format!("the log cannot be hashed: {error}"));
         }
     }
 
-    /// Hashes what was committed before this store was opened, and since then, and opens the feed.
-    fn hash_journal(&self, chains: &mut Chains) -> Result<(), ReadError> {
+    /// Hashes what was committed before this store was opened, and since then, and opens the feed. Says whether
+    /// the feed goes on right there: it does not if the thread is to end first.
+    fn hash_journal(&self, chains: &mut Chains) -> Result<bool, ReadError> {
         let mut known: HashMap<u32, KnownAddresses, RandomState> = HashMap::default();
         let mut until = self.view().next;
         let mut is_open = false;
@@ -51,8 +55,11 @@ impl Engine {
                 drop(turn);
                 is_open = true;
             }
-            if next >= until || self.stopping.load(Ordering::Relaxed) {
-                return Ok(());
+            if next >= until {
+                return Ok(true);
+            }
+            if self.is_stopping() {
+                return Ok(false);
             }
             self.hash_stretch(next, until, chains, &mut known)?;
             if !is_open {
@@ -113,7 +120,7 @@ impl Engine {
     fn hash_feed(&self, chains: &mut Chains) -> Result<(), ReadError> {
         let feed = &self.hashes.feed;
         loop {
-            let stopping = self.stopping.load(Ordering::Relaxed);
+            let stopping = self.is_stopping();
             if !stopping {
                 feed.wait(GATHER, WAIT);
             }

@@ -174,6 +174,11 @@ impl Engine {
         self.stopped.lock().clone()
     }
 
+    /// Whether the threads behind the writer are to end, or have ended.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
     fn stop_writing(&self, reason: &str) {
         self.stopped.lock().get_or_insert_with(|| reason.to_owned());
     }
