@@ -9,7 +9,8 @@ use crate::codec::{Corrupt, Reader, put_varint};
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::index::{
-    Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, Row, VersionRow, merged, write_run,
+    Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, PieceRows, Row, VersionRow, merged,
+    write_run,
 };
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
@@ -137,7 +138,7 @@ pub(crate) fn write(
     write.commit()
 }
 
-fn rows<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &Arc<[R]>) -> impl Iterator<Item = R> {
+fn rows<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &PieceRows<R>) -> impl Iterator<Item = R> {
     merged(pieces.iter().map(|piece| table(piece)).filter(|rows| !rows.is_empty()).cloned().collect())
 }
 

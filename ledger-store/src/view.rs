@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ledger_core::{LedgerName, Timestamp};
 use parking_lot::RwLock;
 
-use crate::index::{IndexSnapshot, Row, TableView};
+use crate::index::{IndexSnapshot, PieceRows, Row, TableView};
 use crate::journal::Position;
 use crate::names::Names;
 use crate::projection::Piece;
@@ -182,7 +182,7 @@ impl View {
     }
 
     /// One table at this moment.
-    pub(crate) fn table<R: Row>(&self, rows: impl Fn(&Piece) -> &Arc<[R]>) -> TableView<R> {
+    pub(crate) fn table<R: Row>(&self, rows: impl Fn(&Piece) -> &PieceRows<R>) -> TableView<R> {
         let pieces = self
             .pieces
             .iter()

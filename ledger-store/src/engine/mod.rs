@@ -29,6 +29,7 @@ use crate::hashes::Hashes;
 use crate::index::IndexFile;
 use crate::journal::{Identity, Journal, Position, SectionId};
 use crate::options::{Options, Shares, TimeSource};
+use crate::projection::PieceBuilder;
 use crate::query::LedgerInfo;
 use crate::read::{LedgerReader, Session};
 use crate::recovery::Recovered;
@@ -41,6 +42,16 @@ pub(crate) enum Work {
     Apply(Submission),
     CreateLedger(LedgerName, LedgerOptions),
     EditLedger(LedgerName, LedgerEdit),
+}
+
+impl Work {
+    /// How many commands it is.
+    fn commands(&self) -> usize {
+        match self {
+            Self::Apply(submission) => submission.requests.len(),
+            Self::CreateLedger(..) | Self::EditLedger(..) => 1,
+        }
+    }
 }
 
 /// A change of a ledger's metadata.
@@ -286,12 +297,15 @@ impl Engine {
         }
         self.make_room(&mut state);
         let now = self.clock.now();
-        let mut batch = Batch::new(state.next, state.flush, self.hashes.feed.buffer());
+        let commands = jobs.iter().map(|job| job.work.commands()).sum();
+        let rows = PieceBuilder::with_room(commands, state.last_rows, state.last_commands);
+        let mut batch = Batch::new(state.next, state.flush, rows, self.hashes.feed.buffer());
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
             let answer = self.decide(&mut state, job.work, now, &mut batch, turn.is_some());
             answers.push((job.done, answer));
         }
+        (state.last_rows, state.last_commands) = (batch.rows.mark(), commands);
         let heads: Vec<(u32, LedgerHead)> =
             batch.ledgers.iter().map(|ledger| (*ledger, state.ledger(*ledger).head.clone())).collect();
         let turn = turn.take().unwrap_or_else(|| self.committer.lock());

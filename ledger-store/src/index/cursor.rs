@@ -8,7 +8,7 @@ use redb::ReadableTable;
 use super::block::Block;
 use super::file::{IndexError, IndexSnapshot, RawRange, shield, storage, verified};
 use super::filter::may_contain;
-use super::row::{KeyBytes, Row, link_all};
+use super::row::{KeyBytes, PieceRows, Row, link_all};
 use super::rows::TABLES;
 use super::runs::{BlockKey, RunMeta};
 
@@ -81,7 +81,7 @@ impl<K: Ord + Copy> Heap<K> {
 }
 
 /// The rows of several pieces in the order of their keys; what is superseded among them is still there.
-pub(crate) fn merged<R: Row>(pieces: Vec<Arc<[R]>>) -> impl Iterator<Item = R> {
+pub(crate) fn merged<R: Row>(pieces: Vec<PieceRows<R>>) -> impl Iterator<Item = R> {
     let mut heap = Heap::new(Direction::Ascending);
     for (source, piece) in pieces.iter().enumerate() {
         if let Some(row) = piece.first() {
@@ -100,9 +100,9 @@ pub(crate) fn merged<R: Row>(pieces: Vec<Arc<[R]>>) -> impl Iterator<Item = R> {
 }
 
 /// Merges pieces, oldest first, into one; what is superseded within them goes.
-pub(crate) fn merge_pieces<R: Row>(pieces: &[Arc<[R]>]) -> Arc<[R]> {
+pub(crate) fn merge_pieces<R: Row>(pieces: &[PieceRows<R>]) -> PieceRows<R> {
     let mut heap = Heap::new(Direction::Ascending);
-    let mut rests: Vec<&[R]> = pieces.iter().map(|piece| &**piece).collect();
+    let mut rests: Vec<&[R]> = pieces.iter().map(|piece| piece.as_slice()).collect();
     for (source, rest) in rests.iter().enumerate() {
         if let Some(row) = rest.first() {
             heap.push(row.key(), source);
@@ -116,30 +116,26 @@ pub(crate) fn merge_pieces<R: Row>(pieces: &[Arc<[R]>]) -> Arc<[R]> {
         heap.replace_first(rest.first().map(Row::key));
         Some(row)
     };
-    if R::SUPERSEDES || R::LINKED {
-        let mut merged: Vec<R> = Vec::with_capacity(count);
-        while let Some(row) = next() {
-            match merged.last_mut() {
-                Some(last) if row.supersedes(last) => *last = row.clone(),
-                _ => merged.push(row.clone()),
-            }
+    let mut merged: Vec<R> = Vec::with_capacity(count);
+    while let Some(row) = next() {
+        match merged.last_mut() {
+            Some(last) if R::SUPERSEDES && row.supersedes(last) => last.clone_from(row),
+            _ => merged.push(row.clone()),
         }
-        link_all(&mut merged);
-        return merged.into();
     }
-    // The number of rows is known, so they are written where they stay.
-    (0..count).map(|_| next().expect("the heap has as many rows as the pieces").clone()).collect()
+    link_all(&mut merged);
+    Arc::new(merged)
 }
 
 /// A source that was not looked at yet.
 pub(super) enum Unopened<R> {
-    Piece(Arc<[R]>),
+    Piece(PieceRows<R>),
     Run(RunMeta),
 }
 
 /// The rows between two keys in one source.
 enum Source<R: Row> {
-    Piece { rows: Arc<[R]>, start: usize, end: usize },
+    Piece { rows: PieceRows<R>, start: usize, end: usize },
     Run(Box<RunCursor<R>>),
 }
 

@@ -161,17 +161,24 @@ pub(crate) fn varint_u32(reader: &mut Reader<'_>) -> Result<u32, Corrupt> {
     u32::try_from(reader.varint()?).map_err(|_| Corrupt { what: "a number exceeds 32 bits" })
 }
 
+/// Sorted rows in memory, immutable and shared: the vector in which they were gathered, so that they are not
+/// copied.
+pub(crate) type PieceRows<R> = Arc<Vec<R>>;
+
 /// Makes a piece of sorted rows: links them, and fixes them for readers.
 ///
 /// # Panics
 ///
 /// If the rows do not ascend strictly by key: that is a defect of the caller.
-pub(crate) fn seal_piece<R: Row>(mut rows: Vec<R>) -> Arc<[R]> {
+pub(crate) fn seal_piece<R: Row>(mut rows: Vec<R>) -> PieceRows<R> {
     for index in 1..rows.len() {
         assert!(rows[index - 1].key() < rows[index].key(), "rows of a piece ascend by key");
     }
     link_all(&mut rows);
-    rows.into()
+    if rows.capacity() > rows.len() + rows.len() / 4 {
+        rows.shrink_to_fit();
+    }
+    Arc::new(rows)
 }
 
 /// Calls [`Row::link`] on each row, in order.

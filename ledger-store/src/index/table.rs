@@ -1,11 +1,9 @@
 //! One table of the index as a reader sees it: pieces in memory over runs on disk.
 
-use std::sync::Arc;
-
 use super::block::Block;
 use super::cursor::{Cursor, Direction, Unopened, block_at, may_hold};
 use super::file::{IndexError, IndexSnapshot};
-use super::row::{KeyBytes, Row};
+use super::row::{KeyBytes, PieceRows, Row};
 use super::rows::KeyRow;
 use super::runs::RunMeta;
 
@@ -13,18 +11,18 @@ use super::runs::RunMeta;
 #[derive(Debug, Clone)]
 pub(crate) struct TableView<R> {
     /// Pieces, oldest first, all of them newer than any run.
-    pieces: Vec<Arc<[R]>>,
+    pieces: Vec<PieceRows<R>>,
     snapshot: IndexSnapshot,
 }
 
 impl<R: Row> TableView<R> {
     /// The runs of `snapshot` and `pieces`, oldest first, none of which is among the runs yet.
-    pub(crate) fn new(pieces: Vec<Arc<[R]>>, snapshot: IndexSnapshot) -> Self {
+    pub(crate) fn new(pieces: Vec<PieceRows<R>>, snapshot: IndexSnapshot) -> Self {
         Self { pieces, snapshot }
     }
 
     /// The pieces, oldest first.
-    pub(crate) fn pieces(&self) -> &[Arc<[R]>] {
+    pub(crate) fn pieces(&self) -> &[PieceRows<R>] {
         &self.pieces
     }
 

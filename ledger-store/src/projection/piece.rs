@@ -5,8 +5,8 @@ use std::sync::Arc;
 use compact_str::CompactString;
 
 use crate::index::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TermRow, TransactionRow, VersionRow,
-    merge_pieces, piece_bytes, seal_piece,
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TermRow, TransactionRow,
+    VersionRow, merge_pieces, piece_bytes, seal_piece,
 };
 
 /// An account that an entry was the first to name.
@@ -47,14 +47,14 @@ pub(crate) struct StoredDocument {
 /// Sorted rows of every table.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
-    pub(crate) history: Arc<[HistoryRow]>,
-    pub(crate) displaced: Arc<[DisplacedRow]>,
-    pub(crate) keys: Arc<[KeyRow]>,
-    pub(crate) terms: Arc<[TermRow]>,
-    pub(crate) logs: Arc<[LogRow]>,
-    pub(crate) transactions: Arc<[TransactionRow]>,
-    pub(crate) versions: Arc<[VersionRow]>,
-    pub(crate) effective: Arc<[EffectiveRow]>,
+    pub(crate) history: PieceRows<HistoryRow>,
+    pub(crate) displaced: PieceRows<DisplacedRow>,
+    pub(crate) keys: PieceRows<KeyRow>,
+    pub(crate) terms: PieceRows<TermRow>,
+    pub(crate) logs: PieceRows<LogRow>,
+    pub(crate) transactions: PieceRows<TransactionRow>,
+    pub(crate) versions: PieceRows<VersionRow>,
+    pub(crate) effective: PieceRows<EffectiveRow>,
     /// Ascending by ledger and address.
     pub(crate) accounts: Arc<[NewAccount]>,
     /// The same accounts as places in `accounts`, ascending by ledger and number.
@@ -88,10 +88,31 @@ pub(crate) struct PieceBuilder {
 }
 
 /// A place to return to, see [`PieceBuilder::mark`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PieceMark([usize; 11]);
 
 impl PieceBuilder {
+    /// With room for `count` commands whose rows are in number as those of `like`, which were `like_count`.
+    pub(crate) fn with_room(count: usize, like: PieceMark, like_count: usize) -> Self {
+        /// Vectors grow fast up to here; and what is much beyond may never be needed.
+        const ROOM_MIN: usize = 64;
+        let room = |rows: usize| match rows * count / like_count.max(1) {
+            rows if rows < ROOM_MIN => 0,
+            rows => rows + rows / 16,
+        };
+        let PieceMark([history, displaced, keys, terms, logs, transactions, _, effective, ..]) = like;
+        Self {
+            history: Vec::with_capacity(room(history)),
+            displaced: Vec::with_capacity(room(displaced)),
+            keys: Vec::with_capacity(room(keys)),
+            terms: Vec::with_capacity(room(terms)),
+            logs: Vec::with_capacity(room(logs)),
+            transactions: Vec::with_capacity(room(transactions)),
+            effective: Vec::with_capacity(room(effective)),
+            ..Self::default()
+        }
+    }
+
     /// Remembers this state, to return to with [`PieceBuilder::reset`].
     pub(crate) fn mark(&self) -> PieceMark {
         PieceMark([
@@ -172,7 +193,7 @@ impl PieceBuilder {
     }
 }
 
-fn sealed<R: Row>(mut rows: Vec<R>) -> Arc<[R]> {
+fn sealed<R: Row>(mut rows: Vec<R>) -> PieceRows<R> {
     if !rows.is_sorted_by_key(Row::key) {
         rows.sort_unstable_by_key(Row::key);
     }
@@ -180,14 +201,14 @@ fn sealed<R: Row>(mut rows: Vec<R>) -> Arc<[R]> {
 }
 
 struct Parts {
-    history: Arc<[HistoryRow]>,
-    displaced: Arc<[DisplacedRow]>,
-    keys: Arc<[KeyRow]>,
-    terms: Arc<[TermRow]>,
-    logs: Arc<[LogRow]>,
-    transactions: Arc<[TransactionRow]>,
-    versions: Arc<[VersionRow]>,
-    effective: Arc<[EffectiveRow]>,
+    history: PieceRows<HistoryRow>,
+    displaced: PieceRows<DisplacedRow>,
+    keys: PieceRows<KeyRow>,
+    terms: PieceRows<TermRow>,
+    logs: PieceRows<LogRow>,
+    transactions: PieceRows<TransactionRow>,
+    versions: PieceRows<VersionRow>,
+    effective: PieceRows<EffectiveRow>,
     accounts: Vec<NewAccount>,
     holdings: Vec<NewHolding>,
     documents: Vec<StoredDocument>,
@@ -269,8 +290,8 @@ impl Piece {
 
     /// One piece with the rows of all, which are in order of age.
     pub(crate) fn merge(pieces: &[Arc<Piece>]) -> Self {
-        fn all<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &Arc<[R]>) -> Arc<[R]> {
-            let rows: Vec<Arc<[R]>> =
+        fn all<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &PieceRows<R>) -> PieceRows<R> {
+            let rows: Vec<PieceRows<R>> =
                 pieces.iter().map(|piece| table(piece).clone()).filter(|rows| !rows.is_empty()).collect();
             merge_pieces(&rows)
         }

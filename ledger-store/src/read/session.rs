@@ -12,8 +12,8 @@ use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
 use crate::hashes::Hashes;
 use crate::index::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TableView, TermRow, TransactionRow,
-    VersionRow,
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TableView, TermRow,
+    TransactionRow, VersionRow,
 };
 use crate::projection::Piece;
 use crate::view::LedgerHead;
@@ -77,7 +77,7 @@ impl Session {
     fn table<'s, R: Row>(
         &self,
         cell: &'s OnceCell<TableView<R>>,
-        rows: impl Fn(&Piece) -> &Arc<[R]>,
+        rows: impl Fn(&Piece) -> &PieceRows<R>,
     ) -> &'s TableView<R> {
         cell.get_or_init(|| self.reader.view.table(rows))
     }

@@ -17,7 +17,7 @@ use crate::entry::{
 };
 use crate::error::OpenError;
 use crate::flush::{self, Watermark};
-use crate::index::{Commit, IndexFile, IndexOptions};
+use crate::index::{Commit, IndexFile, IndexOptions, PieceRows};
 use crate::journal::{
     ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError, MemoryJournal, Position, Secret,
     SectionId, StoreId,
@@ -286,13 +286,13 @@ fn planted_in_table(
 }
 
 /// Changes one row and keeps the others.
-fn edit<R: Clone>(rows: &mut Arc<[R]>, at: usize, change: impl FnOnce(&mut R)) {
+fn edit<R: Clone>(rows: &mut PieceRows<R>, at: usize, change: impl FnOnce(&mut R)) {
     let mut all = rows.to_vec();
     change(&mut all[at]);
     *rows = all.into();
 }
 
-fn remove<R: Clone>(rows: &mut Arc<[R]>, at: usize) {
+fn remove<R: Clone>(rows: &mut PieceRows<R>, at: usize) {
     let mut all = rows.to_vec();
     all.remove(at);
     *rows = all.into();

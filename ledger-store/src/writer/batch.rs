@@ -28,16 +28,9 @@ pub(crate) struct BatchMark {
 }
 
 impl Batch {
-    /// Nothing yet; `texts` is an empty buffer.
-    pub(crate) fn new(first: Position, flush: u64, texts: HashTexts) -> Self {
-        Self {
-            first,
-            flush,
-            chunks: ChunkBuilder::default(),
-            rows: PieceBuilder::default(),
-            texts,
-            ledgers: Vec::new(),
-        }
+    /// Nothing yet; `texts` is an empty buffer, and `rows` one with room.
+    pub(crate) fn new(first: Position, flush: u64, rows: PieceBuilder, texts: HashTexts) -> Self {
+        Self { first, flush, chunks: ChunkBuilder::default(), rows, texts, ledgers: Vec::new() }
     }
 
     /// Remembers this state, to return to with [`Batch::reset`].

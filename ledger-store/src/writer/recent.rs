@@ -61,7 +61,9 @@ impl<K: Eq + Hash, V> Recent<K, V> {
 
     /// From now on what is put belongs to `flush`.
     pub(crate) fn begin(&mut self, flush: u64) {
-        self.generations.push_back((flush, HashTable::new()));
+        // The next is as large as the last, most likely; to grow there would move everything again and again.
+        let room = self.generations.back().map_or(0, |(_, table)| table.len());
+        self.generations.push_back((flush, HashTable::with_capacity(room)));
     }
 
     /// Drops what flushes up to `flushed` hold.

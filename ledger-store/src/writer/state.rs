@@ -21,7 +21,7 @@ use crate::index::{IndexSnapshot, KeyRow, ResidentFilters, Row, TableView, Versi
 use crate::journal::Position;
 use crate::lookup::{self, missing};
 use crate::options::Shares;
-use crate::projection::StoredAccount;
+use crate::projection::{PieceMark, StoredAccount};
 use crate::query::LedgerInfo;
 use crate::verify::{Violation, ViolationCode};
 use crate::view::{Counters, Directory, LedgerHead};
@@ -88,6 +88,9 @@ pub(crate) struct State {
     pub(crate) next: Position,
     /// The flush that will hold what is written now.
     pub(crate) flush: u64,
+    /// How many rows the last batch had, and of how many commands: the next will be alike.
+    pub(crate) last_rows: PieceMark,
+    pub(crate) last_commands: usize,
     index: StoredState,
     filter_bytes_max: usize,
     /// Where accounts are by number; only while entries are replayed.
@@ -149,6 +152,8 @@ impl State {
             fingerprints,
             next,
             flush,
+            last_rows: PieceMark::default(),
+            last_commands: 0,
             index,
             filter_bytes_max: shares.filters,
             by_number: None,

@@ -1,12 +1,11 @@
 //! Every table against a map in memory, while pieces, runs and merges come and go.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crate::index::cursor::{Direction, merge_pieces};
 use crate::index::file::{Commit, IndexFile};
 use crate::index::merge::{Merge, MergeLimits, sweep_step};
-use crate::index::row::{Row, seal_piece};
+use crate::index::row::{PieceRows, Row, seal_piece};
 use crate::index::rows::tests::Dice;
 use crate::index::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
@@ -21,7 +20,7 @@ use super::samples::{Sample, State};
 struct Bench<R: Sample> {
     disk: Disk,
     file: Option<IndexFile>,
-    pieces: Vec<Arc<[R]>>,
+    pieces: Vec<PieceRows<R>>,
     model: BTreeMap<R::Key, R>,
     state: State,
     dice: Dice,
