@@ -35,7 +35,7 @@ const PAGE_KEYS: usize = PAGE_LINES * LINE_KEYS;
 /// The page number under which the fences are stored.
 const FENCES: u32 = u32::MAX;
 
-type Line = [u64; LINE_WORDS];
+pub(super) type Line = [u64; LINE_WORDS];
 
 /// A key of a filter; pages are cut in its order.
 pub(crate) type ProbeKey = (u64, u64);
@@ -48,7 +48,7 @@ fn mix(mut value: u64) -> u64 {
 }
 
 /// The line number among `lines`, and the bit of each word.
-fn place(key: ProbeKey, lines: usize) -> (usize, Line) {
+pub(super) fn place(key: ProbeKey, lines: usize) -> (usize, Line) {
     let hash = mix(mix(key.0.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ key.1);
     let line = ((hash >> 32) * lines as u64) >> 32;
     let mut bits = mix(hash ^ 0x2545_f491_4f6c_dd1d);
@@ -158,66 +158,6 @@ pub(super) fn may_contain(
     Ok(lines[line].iter().zip(mask).all(|(word, bit)| word & bit != 0))
 }
 
-/// Filters of a table's runs that are held whole: for who asks so often that looking pages up would cost more
-/// than the question.
-#[derive(Debug, Default)]
-pub(crate) struct ResidentFilters {
-    runs: Vec<(u64, Vec<Arc<Cached>>)>,
-    complete: bool,
-}
-
-impl ResidentFilters {
-    /// The filters of these runs. Those that `before` holds are taken over, the others are read, as long as all
-    /// together stay within `bytes_max`.
-    ///
-    /// # Errors
-    ///
-    /// As [`may_contain`].
-    pub(crate) fn load(
-        before: Self,
-        snapshot: &IndexSnapshot,
-        table: u8,
-        bytes_max: usize,
-    ) -> Result<Self, IndexError> {
-        let mut old = before.runs;
-        let mut filters = Self { runs: Vec::new(), complete: true };
-        let mut bytes = 0;
-        for run in snapshot.runs(table).iter() {
-            bytes += run.filter_pages as usize * PAGE_KEYS.div_ceil(LINE_KEYS) * LINE_BYTES;
-            if bytes > bytes_max || run.filter_pages == 0 {
-                filters.complete = false;
-                continue;
-            }
-            let pages = match old.iter().position(|(id, _)| *id == run.id) {
-                Some(at) => old.swap_remove(at).1,
-                None => std::iter::once(FENCES)
-                    .chain(0..run.filter_pages)
-                    .map(|page| stored(snapshot, run, page).map(Arc::new))
-                    .collect::<Result<_, _>>()?,
-            };
-            filters.runs.push((run.id, pages));
-        }
-        Ok(filters)
-    }
-
-    /// Whether no run of the table has a row with `key`; false proves nothing.
-    pub(crate) fn prove_absent(&self, key: ProbeKey) -> bool {
-        self.complete && self.runs.iter().all(|(_, pages)| !held(pages, key))
-    }
-}
-
-fn held(pages: &[Arc<Cached>], key: ProbeKey) -> bool {
-    let Some(Cached::Fences(fences)) = pages.first().map(|page| &**page) else { return true };
-    let at = fences.partition_point(|fence| *fence <= key);
-    if at == 0 {
-        return false;
-    }
-    // The fences are the first page, so the page of fence `at - 1` stands at `at`.
-    let Some(Cached::Page(lines)) = pages.get(at).map(|page| &**page) else { return true };
-    let (line, mask) = place(key, lines.len());
-    lines[line].iter().zip(mask).all(|(word, bit)| word & bit != 0)
-}
-
 fn cached(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Arc<Cached>, IndexError> {
     if let Some(found) = snapshot.filters().get((run.id, page)) {
         return Ok(found);
@@ -225,6 +165,30 @@ fn cached(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Arc<Cach
     let found = Arc::new(stored(snapshot, run, page)?);
     snapshot.filters().insert((run.id, page), found.clone());
     Ok(found)
+}
+
+/// The fences of a run's filter, and the lines of each of its pages.
+///
+/// # Errors
+///
+/// As [`may_contain`].
+pub(super) fn whole(
+    snapshot: &IndexSnapshot,
+    run: &RunMeta,
+) -> Result<(Box<[ProbeKey]>, Vec<Box<[Line]>>), IndexError> {
+    let Cached::Fences(fences) = stored(snapshot, run, FENCES)? else {
+        return Err(IndexError::damaged(FILTERS, "a page stands in the place of fences"));
+    };
+    let pages = (0..run.filter_pages).map(|page| match stored(snapshot, run, page)? {
+        Cached::Page(lines) => Ok(lines),
+        Cached::Fences(_) => Err(IndexError::damaged(FILTERS, "fences stand in the place of a page")),
+    });
+    Ok((fences, pages.collect::<Result<_, _>>()?))
+}
+
+/// Bytes of a whole filter of so many pages in memory, at most.
+pub(super) fn whole_bytes(pages: u32) -> usize {
+    pages as usize * (PAGE_KEYS.div_ceil(LINE_KEYS) * LINE_BYTES + size_of::<ProbeKey>())
 }
 
 fn stored(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Cached, IndexError> {

@@ -8,7 +8,7 @@
 //! - [`file`]: the redb file, checksums, snapshots, plain tables.
 //! - [`row`] and [`rows`]: what a row is, and the eight kinds of rows.
 //! - [`block`]: rows to bytes and back.
-//! - [`filter`]: proof that a run lacks a key, within a memory budget.
+//! - [`filter`]: proof that a run lacks a key, within a memory budget; [`resident`]: the same, held whole.
 //! - [`runs`]: the list of runs of a table, and how a run is written.
 //! - [`merge`]: how adjacent runs become one, beside the readers and writers.
 //! - [`cursor`] and [`table`]: how pieces and runs are read as one table.
@@ -18,6 +18,7 @@ pub(crate) mod cursor;
 pub(crate) mod file;
 pub(crate) mod filter;
 pub(crate) mod merge;
+pub(crate) mod resident;
 pub(crate) mod row;
 pub(crate) mod rows;
 pub(crate) mod runs;
@@ -27,8 +28,8 @@ mod tests;
 
 pub(crate) use cursor::{Direction as Way, merge_pieces, merged};
 pub(crate) use file::{Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange};
-pub(crate) use filter::ResidentFilters;
 pub(crate) use merge::maintain;
+pub(crate) use resident::ResidentFilters;
 pub(crate) use row::{PieceRows, Row, piece_bytes, seal_piece};
 pub(crate) use rows::{
     DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,

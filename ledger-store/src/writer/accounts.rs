@@ -227,12 +227,28 @@ impl AccountTable {
         Some(Place(slot))
     }
 
-    /// Looks an account up and drops what it finds: so the memory it lies in is near when it is needed. Several
-    /// in a row wait for the same while as one.
-    pub(crate) fn warm(&self, ledger: u32, address: &str) -> u64 {
-        let found = self.search(self.hash(ledger, address), ledger, address);
-        let holding = found.and_then(|(_, account)| account.holdings.first());
-        holding.map_or(0, |holding| u64::from(holding.ordinal))
+    /// Looks accounts up and drops what it finds, so that the memory they lie in is near when they are needed:
+    /// step by step for all of them, so that they wait for it together. `absent` gets the addresses of accounts
+    /// that are not here, as far as that can be told without comparing them.
+    pub(crate) fn warm<'a>(
+        &self,
+        ledger: u32,
+        addresses: &[&'a str],
+        mut absent: impl FnMut(&'a str),
+    ) -> u64 {
+        let mut slots = SmallVec::<[u32; 64]>::new();
+        for address in addresses {
+            let hash = self.hash(ledger, address);
+            let wanted = Entry::new(hash, 0).hash;
+            match self.index.find(spread(hash), |entry| entry.hash == wanted) {
+                Some(entry) => slots.push(entry.slot),
+                None => absent(address),
+            }
+        }
+        let ledgers = slots.iter().filter_map(|slot| Some(u64::from(self.slot(*slot)?.ledger)));
+        let seen: u64 = ledgers.sum();
+        let holdings = slots.iter().filter_map(|slot| self.slot(*slot)?.holdings.first());
+        holdings.fold(seen, |seen, holding| seen ^ u64::from(holding.ordinal))
     }
 
     /// The account at a place.

@@ -173,7 +173,7 @@ impl State {
         written: &impl Written,
     ) -> Result<Option<(Position, CompactString)>, ReadError> {
         let space = key_space(ledger, KeyKind::Idempotency);
-        if let Some(recent) = self.keys.get(&(space, key.into())) {
+        if let Some(recent) = self.keys.find(space, key) {
             return Ok(Position::new(recent.value).map(|position| (position, recent.hash.clone())));
         }
         for position in self.stored_keys(ledger, KeyKind::Idempotency, key)? {
@@ -195,7 +195,7 @@ impl State {
         written: &impl Written,
     ) -> Result<bool, ReadError> {
         let space = key_space(ledger, KeyKind::Reference);
-        if self.keys.get(&(space, reference.into())).is_some() {
+        if self.keys.find(space, reference).is_some() {
             return Ok(true);
         }
         for id in self.stored_keys(ledger, KeyKind::Reference, reference)? {

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 /// A map whose entries are dropped when the flush that holds them is done.
 ///
@@ -21,8 +22,8 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         Self { generations: VecDeque::from([(flush, HashTable::new())]), hasher: RandomState::default() }
     }
 
-    /// What was put last under a key.
-    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+    /// What was put last under a key, given as anything with its hash and `is`, which compares with it.
+    pub(crate) fn get(&self, key: &impl Hash, is: impl Fn(&K) -> bool) -> Option<&V> {
         if self.generations.iter().all(|(_, table)| table.is_empty()) {
             return None;
         }
@@ -30,7 +31,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         self.generations
             .iter()
             .rev()
-            .find_map(|(_, table)| table.find(hash, |(have, _)| have == key).map(|(_, value)| value))
+            .find_map(|(_, table)| table.find(hash, |(have, _)| is(have)).map(|(_, value)| value))
     }
 
     /// Puts a value; what stood under the key in this generation is returned.
@@ -38,11 +39,13 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         let hash = self.hasher.hash_one(&key);
         let hasher = &self.hasher;
         let (_, table) = self.generations.back_mut().expect("there is always a generation");
-        if let Some((_, have)) = table.find_mut(hash, |(have, _)| *have == key) {
-            return Some(std::mem::replace(have, value));
+        match table.entry(hash, |(have, _)| *have == key, |(key, _)| hasher.hash_one(key)) {
+            Entry::Occupied(mut have) => Some(std::mem::replace(&mut have.get_mut().1, value)),
+            Entry::Vacant(place) => {
+                place.insert((key, value));
+                None
+            }
         }
-        table.insert_unique(hash, (key, value), |(key, _)| hasher.hash_one(key));
-        None
     }
 
     /// Takes back what [`Recent::insert`] put.
@@ -88,9 +91,20 @@ pub(crate) struct RecentKey {
 /// By space (a ledger and a kind of key) and text: exact, no fingerprint.
 pub(crate) type RecentKeys = Recent<(u64, CompactString), RecentKey>;
 
+impl RecentKeys {
+    /// What was put last under a text in a space.
+    pub(crate) fn find(&self, space: u64, text: &str) -> Option<&RecentKey> {
+        self.get(&(space, text), |(have_space, have_text)| *have_space == space && have_text == text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn get(recent: &Recent<u64, u64>, key: u64) -> Option<u64> {
+        recent.get(&key, |have| *have == key).copied()
+    }
 
     #[test]
     fn what_a_flush_holds_is_forgotten_and_nothing_else() {
@@ -99,13 +113,25 @@ mod tests {
         recent.begin(2);
         recent.insert(2, 20);
         assert_eq!(recent.insert(1, 11), None, "the older generation is not touched");
-        assert_eq!((recent.get(&1), recent.get(&2)), (Some(&11), Some(&20)));
+        assert_eq!((get(&recent, 1), get(&recent, 2)), (Some(11), Some(20)));
         recent.release(1);
-        assert_eq!((recent.get(&1), recent.get(&2)), (Some(&11), Some(&20)));
+        assert_eq!((get(&recent, 1), get(&recent, 2)), (Some(11), Some(20)));
         recent.undo(&1, None);
-        assert_eq!(recent.get(&1), None);
+        assert_eq!(get(&recent, 1), None);
         recent.begin(3);
         recent.release(2);
-        assert_eq!(recent.get(&2), None);
+        assert_eq!(get(&recent, 2), None);
+    }
+
+    #[test]
+    fn keys_are_found_by_text_without_one_of_their_own() {
+        let mut keys = RecentKeys::new(1);
+        let key = |value| RecentKey { value, hash: CompactString::default() };
+        keys.insert((1, "a".into()), key(10));
+        keys.begin(2);
+        keys.insert((2, "a".into()), key(20));
+        assert_eq!(keys.find(1, "a"), Some(&key(10)));
+        assert_eq!(keys.find(2, "a"), Some(&key(20)));
+        assert_eq!(keys.find(1, "b"), None);
     }
 }

@@ -281,18 +281,37 @@ impl State {
 
     /// Brings near what some commands are about to need. Cheap where it is near already, and without effect.
     pub(crate) fn warm(&self, ledger: u32, requests: &[crate::submission::Request]) {
-        let mut touched = 0_u64;
+        let mut addresses = SmallVec::<[&str; 64]>::new();
+        let mut probes = SmallVec::<[(u64, u64); 32]>::new();
+        let mut seen = 0;
         for request in requests {
-            if let ledger_core::Command::CreateTransaction(create) = &request.command
-                && let ledger_core::Movement::Postings(postings) = &create.movement
-            {
+            if let Some(idempotency) = &request.idempotency {
+                self.probe(ledger, KeyKind::Idempotency, idempotency.key.as_str(), &mut probes);
+            }
+            let ledger_core::Command::CreateTransaction(create) = &request.command else { continue };
+            if let Some(reference) = &create.reference {
+                self.probe(ledger, KeyKind::Reference, reference.as_str(), &mut probes);
+            }
+            if let ledger_core::Movement::Postings(postings) = &create.movement {
                 for posting in postings {
-                    touched = touched.wrapping_add(self.accounts.warm(ledger, posting.source.as_str()));
-                    touched = touched.wrapping_add(self.accounts.warm(ledger, posting.destination.as_str()));
+                    addresses.push(posting.source.as_str());
+                    addresses.push(posting.destination.as_str());
                 }
             }
         }
-        std::hint::black_box(touched);
+        let space = key_space(ledger, KeyKind::Address);
+        seen ^= self.accounts.warm(ledger, &addresses, |address| {
+            probes.push((space, self.fingerprints.of(space, address)));
+        });
+        seen ^= self.index.filters.warm(&probes);
+        std::hint::black_box(seen);
+    }
+
+    /// Looks a key up among the recent ones, and adds what it is looked up by elsewhere to `probes`.
+    fn probe(&self, ledger: u32, kind: KeyKind, text: &str, probes: &mut SmallVec<[(u64, u64); 32]>) {
+        let space = key_space(ledger, kind);
+        probes.push((space, self.fingerprints.of(space, text)));
+        std::hint::black_box(self.keys.find(space, text).is_some());
     }
 
     /// Finds an account, in memory or in the index.
@@ -403,7 +422,9 @@ impl State {
         ledger: u32,
         transaction: u64,
     ) -> Result<Option<TransactionDocument>, ReadError> {
-        if let Some(document) = self.documents.get(&(ledger, transaction)) {
+        if let Some(document) =
+            self.documents.get(&(ledger, transaction), |have| *have == (ledger, transaction))
+        {
             return Ok(Some(document.clone()));
         }
         lookup::transaction_document(&self.index.versions, ledger, transaction, u64::MAX)
