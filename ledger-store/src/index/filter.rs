@@ -167,15 +167,20 @@ fn cached(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Arc<Cach
     Ok(found)
 }
 
-/// The fences of a run's filter, and the lines of each of its pages.
+/// A filter that was read whole.
+pub(super) struct Whole {
+    /// The first key of each page.
+    pub(super) fences: Box<[ProbeKey]>,
+    /// The lines of each page.
+    pub(super) pages: Vec<Box<[Line]>>,
+}
+
+/// Reads a run's filter.
 ///
 /// # Errors
 ///
 /// As [`may_contain`].
-pub(super) fn whole(
-    snapshot: &IndexSnapshot,
-    run: &RunMeta,
-) -> Result<(Box<[ProbeKey]>, Vec<Box<[Line]>>), IndexError> {
+pub(super) fn whole(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Whole, IndexError> {
     let Cached::Fences(fences) = stored(snapshot, run, FENCES)? else {
         return Err(IndexError::damaged(FILTERS, "a page stands in the place of fences"));
     };
@@ -183,7 +188,7 @@ pub(super) fn whole(
         Cached::Page(lines) => Ok(lines),
         Cached::Fences(_) => Err(IndexError::damaged(FILTERS, "fences stand in the place of a page")),
     });
-    Ok((fences, pages.collect::<Result<_, _>>()?))
+    Ok(Whole { fences, pages: pages.collect::<Result<_, _>>()? })
 }
 
 /// Bytes of a whole filter of so many pages in memory, at most.

@@ -1,7 +1,7 @@
 //! Filters of a table's runs that are held whole.
 
 use super::file::{IndexError, IndexSnapshot};
-use super::filter::{Line, ProbeKey, place, whole, whole_bytes};
+use super::filter::{Line, ProbeKey, Whole, place, whole, whole_bytes};
 use super::runs::RunMeta;
 
 /// The filters of all runs of a table, for who asks so often that looking their pages up would cost more than
@@ -24,10 +24,10 @@ struct ResidentFilter {
 }
 
 impl ResidentFilter {
-    fn new(run: &RunMeta, fences: Box<[ProbeKey]>, pages: &[Box<[Line]>]) -> Self {
+    fn new(run: &RunMeta, Whole { fences, pages }: Whole) -> Self {
         let mut starts = Vec::with_capacity(pages.len() + 1);
         let mut lines = Vec::with_capacity(pages.iter().map(|page| page.len()).sum());
-        for page in pages {
+        for page in &pages {
             starts.push(lines.len() as u32);
             lines.extend_from_slice(page);
         }
@@ -70,12 +70,10 @@ impl ResidentFilters {
                 filters.complete = false;
                 continue;
             }
-            let filter = match old.iter().position(|filter| filter.run == run.id) {
-                Some(at) => old.swap_remove(at),
-                None => {
-                    let (fences, pages) = whole(snapshot, run)?;
-                    ResidentFilter::new(run, fences, &pages)
-                }
+            let filter = if let Some(at) = old.iter().position(|filter| filter.run == run.id) {
+                old.swap_remove(at)
+            } else {
+                ResidentFilter::new(run, whole(snapshot, run)?)
             };
             filters.runs.push(filter);
         }
