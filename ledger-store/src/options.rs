@@ -108,7 +108,7 @@ impl Options {
         let part = |percent: usize| self.memory_budget / 100 * percent;
         Shares {
             accounts: part(28),
-            memtable: part(13),
+            memtable: part(11),
             index_cache: part(8),
             filters: part(8),
             journal_cache: part(1).clamp(1 << 20, 16 << 20),

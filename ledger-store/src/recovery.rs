@@ -17,7 +17,7 @@ use crate::options::Shares;
 use crate::projection::{Piece, PieceBuilder};
 use crate::query::LedgerInfo;
 use crate::verify::{Violation, ViolationCode};
-use crate::view::{Counters, Heads, LedgerHead, View};
+use crate::view::{Counters, Heads, View};
 use crate::writer::{Hints, State};
 
 /// How an index relates to the journal it is found with.
@@ -193,8 +193,7 @@ pub(crate) fn flush_now(
     let chain = journal.read(last).map_err(ReadError::from)?.map(|chunk| chunk.chain());
     let chain =
         chain.ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
-    let heads: Vec<(u32, LedgerHead)> =
-        state.ledgers.iter().map(|ledger| (ledger.head.info.id, ledger.head.clone())).collect();
+    let heads = state.take_changed_heads();
     let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
     flush::write(index, &pieces, &heads, &[], watermark)?;
     while crate::index::maintain(index, &|| false)? {}

@@ -362,7 +362,7 @@ impl Engine {
 
     fn begin_flush(&self, state: &mut State) {
         let through = state.next;
-        let heads = state.ledgers.iter().map(|ledger| (ledger.head.info.id, ledger.head.clone())).collect();
+        let heads = state.take_changed_heads();
         let flush = state.begin_flush();
         self.flushes.lock().requests.push_back(FlushRequest { flush, through, heads });
         self.flush_wanted.notify_all();

@@ -75,6 +75,7 @@ impl State {
                 return Err(Corrupt { what: "number of a ledger" }.into());
             }
             let first = info.first_id.get();
+            self.note_ledger(info.id);
             self.put_ledger(info, section, || Counters {
                 next_log: first,
                 next_transaction: first,
@@ -105,6 +106,7 @@ impl State {
         if ledger == 0 || self.ledgers.len() < ledger as usize {
             return Err(Corrupt { what: "entry of a ledger that was not created" }.into());
         }
+        self.note_ledger(ledger);
         let counters = self.ledger(ledger).counters();
         if log.log < counters.next_log || log.log == u64::MAX {
             return Err(Corrupt { what: "log id that does not ascend" }.into());

@@ -3,7 +3,7 @@
 //! It runs ahead of the disk by the batches that are not flushed yet. It never asks what lags behind: what
 //! changed since the index was last flushed is kept here, and the rest stands in the index exactly.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -88,6 +88,9 @@ pub(crate) struct State {
     pub(crate) next: Position,
     /// The flush that will hold what is written now.
     pub(crate) flush: u64,
+    /// Ledgers that changed since the last flush began, and the one that changed last.
+    changed: BTreeSet<u32>,
+    last_changed: u32,
     /// How many rows the last batch had, and of how many commands: the next will be alike.
     pub(crate) last_rows: PieceMark,
     pub(crate) last_commands: usize,
@@ -152,6 +155,8 @@ impl State {
             fingerprints,
             next,
             flush,
+            changed: BTreeSet::new(),
+            last_changed: 0,
             last_rows: PieceMark::default(),
             last_commands: 0,
             index,
@@ -187,6 +192,21 @@ impl State {
         self.keys.begin(self.flush);
         self.documents.begin(self.flush);
         ended
+    }
+
+    /// Notes that a ledger changed: its head belongs into the next flush.
+    pub(crate) fn note_ledger(&mut self, ledger: u32) {
+        if self.last_changed != ledger {
+            self.last_changed = ledger;
+            self.changed.insert(ledger);
+        }
+    }
+
+    /// The heads that the flush must hold which begins now.
+    pub(crate) fn take_changed_heads(&mut self) -> Vec<(u32, LedgerHead)> {
+        self.last_changed = 0;
+        let changed = std::mem::take(&mut self.changed);
+        changed.into_iter().map(|ledger| (ledger, self.ledger(ledger).head.clone())).collect()
     }
 
     /// Entries are replayed from now on: accounts are found by number.
