@@ -107,7 +107,7 @@ impl Options {
     pub(crate) fn shares(&self) -> Shares {
         let part = |percent: usize| self.memory_budget / 100 * percent;
         Shares {
-            accounts: part(28),
+            accounts: part(31),
             memtable: part(11),
             index_cache: part(8),
             filters: part(8),

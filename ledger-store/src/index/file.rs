@@ -27,6 +27,7 @@ use redb::{
     Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, StorageBackend,
     TableDefinition, TableHandle, WriteTransaction,
 };
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::codec::Corrupt;
 
@@ -117,17 +118,9 @@ pub(super) fn shield<T>(
 
 /// The checksum that a value is stored with.
 pub(super) fn checksum(table: &str, key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    // The value goes first and the lengths last: so the value is hashed from an
-    // aligned start, and no other split of the same bytes has the same input.
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(value).update(key).update(table.as_bytes());
-    let mut lengths = [0; 16];
-    lengths[..8].copy_from_slice(&(key.len() as u64).to_le_bytes());
-    lengths[8..].copy_from_slice(&(table.len() as u64).to_le_bytes());
-    let digest = hasher.update(&lengths).finalize();
-    let mut checksum = [0; CHECKSUM_BYTES];
-    checksum.copy_from_slice(&digest.as_bytes()[..CHECKSUM_BYTES]);
-    checksum
+    // Where the value stands seeds the hash of the value, so that a value in a wrong place is found too.
+    let place = xxh3_64_with_seed(key, xxh3_64_with_seed(table.as_bytes(), 0));
+    xxh3_64_with_seed(value, place).to_le_bytes()
 }
 
 /// The value within stored bytes, once its checksum is verified.

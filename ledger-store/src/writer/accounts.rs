@@ -3,15 +3,17 @@
 //! What changed since the index was last flushed stays (the residence rule), so that whatever is not here
 //! stands in the index exactly. The rest goes when room is needed, the least recently used first, roughly.
 
+use std::borrow::Cow;
+
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use ledger_core::{Amount, Timestamp, Volumes};
+use ledger_core::{Metadata, Timestamp};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
+use super::holding::HoldingState;
 use crate::documents::AccountDocument;
-use crate::index::DisplacedSums;
 
 /// An account's place in the table. It is valid until the next eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,66 +55,42 @@ impl FlushMark {
 }
 
 /// A million accounts must fit the writer's share of the default budget.
-const _: () = assert!(size_of::<Option<AccountState>>() <= 120);
+const _: () = assert!(size_of::<Option<AccountState>>() <= 144);
 
 /// What the writer knows of an account's document.
 #[derive(Clone, Debug)]
 pub(crate) enum DocumentState {
     /// It stands in the index.
     Stored,
-    /// The account has no metadata and was first named at this date, not long ago.
-    Plain(Timestamp),
+    /// The account has no metadata.
+    Plain { inserted_at: Timestamp, updated_at: Timestamp },
     /// This is it.
     Loaded(Box<AccountDocument>),
 }
 
-/// An asset in an account.
-#[derive(Clone, Debug)]
-pub(crate) struct HoldingState {
-    /// The asset's number.
-    pub(crate) asset: u32,
-    /// The holding's number.
-    pub(crate) holding: u32,
-    /// How many transactions touched it.
-    pub(crate) ordinal: u32,
-    /// Its totals.
-    pub(crate) totals: Totals,
-    /// Totals of its displaced transactions, if it has any.
-    pub(crate) displaced: Option<Box<DisplacedSums>>,
-}
-
-/// Volumes in half the bytes, as long as both fit 64 bits: a million accounts must fit the writer's share.
-#[derive(Clone, Debug)]
-pub(crate) enum Totals {
-    Small { input: u64, output: u64 },
-    Large(Box<Volumes>),
-}
-
-impl Totals {
-    /// Nothing.
-    pub(crate) const ZERO: Self = Self::Small { input: 0, output: 0 };
-
-    /// The volumes.
-    pub(crate) fn to_volumes(&self) -> Volumes {
-        match self {
-            Self::Small { input, output } => {
-                Volumes { input: Amount::from(*input), output: Amount::from(*output) }
-            }
-            Self::Large(volumes) => Volumes::clone(volumes),
-        }
-    }
-}
-
-impl From<&Volumes> for Totals {
-    fn from(volumes: &Volumes) -> Self {
-        match (volumes.input.to_u64(), volumes.output.to_u64()) {
-            (Some(input), Some(output)) => Self::Small { input, output },
-            _ => Self::Large(Box::new(volumes.clone())),
-        }
-    }
-}
-
 impl AccountState {
+    /// Its document, unless that stands in the index.
+    pub(crate) fn document(&self) -> Option<Cow<'_, AccountDocument>> {
+        match &self.document {
+            DocumentState::Stored => None,
+            DocumentState::Plain { inserted_at, updated_at } => Some(Cow::Owned(AccountDocument {
+                first_usage: self.first_usage,
+                inserted_at: *inserted_at,
+                updated_at: *updated_at,
+                metadata: Metadata::EMPTY,
+            })),
+            DocumentState::Loaded(document) => Some(Cow::Borrowed(document)),
+        }
+    }
+
+    fn set_document(&mut self, document: AccountDocument) {
+        self.document = if document.metadata.is_empty() && document.first_usage == self.first_usage {
+            DocumentState::Plain { inserted_at: document.inserted_at, updated_at: document.updated_at }
+        } else {
+            DocumentState::Loaded(Box::new(document))
+        };
+    }
+
     /// Its holding of an asset.
     pub(crate) fn holding(&self, asset: u32) -> Option<&HoldingState> {
         self.holdings.binary_search_by_key(&asset, |holding| holding.asset).ok().map(|at| &self.holdings[at])
@@ -123,7 +101,7 @@ impl AccountState {
             if self.holdings.spilled() { self.holdings.len() * size_of::<HoldingState>() } else { 0 };
         let address = if self.address.is_heap_allocated() { self.address.len() } else { 0 };
         let document = match &self.document {
-            DocumentState::Stored | DocumentState::Plain(_) => 0,
+            DocumentState::Stored | DocumentState::Plain { .. } => 0,
             DocumentState::Loaded(document) => {
                 size_of::<AccountDocument>() + document.metadata.text_bytes() + 64 * document.metadata.len()
             }
@@ -312,7 +290,7 @@ impl AccountTable {
     pub(crate) fn set_document(&mut self, place: Place, document: AccountDocument) {
         let account = self.get_mut(place);
         let before = account.bytes();
-        account.document = DocumentState::Loaded(Box::new(document));
+        account.set_document(document);
         let after = account.bytes();
         self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
     }
@@ -321,8 +299,9 @@ impl AccountTable {
     pub(crate) fn edit_document(&mut self, place: Place, edit: impl FnOnce(&mut AccountDocument)) {
         let account = self.get_mut(place);
         let before = account.bytes();
-        if let DocumentState::Loaded(document) = &mut account.document {
-            edit(document);
+        if let Some(mut document) = account.document().map(Cow::into_owned) {
+            edit(&mut document);
+            account.set_document(document);
         }
         let after = account.bytes();
         self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);

@@ -7,7 +7,8 @@ use compact_str::CompactString;
 use ledger_core::{Amount, Metadata, MetadataValue, Timestamp, Volumes};
 use smallvec::SmallVec;
 
-use super::accounts::{DocumentState, HoldingState, NewState, Place, Totals};
+use super::accounts::{DocumentState, NewState, Place};
+use super::holding::{Displaced, HoldingState, Totals};
 use super::recent::RecentKey;
 use super::state::{Located, State};
 use crate::codec::Corrupt;
@@ -19,8 +20,7 @@ use crate::entry::{
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
 use crate::index::{
-    DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,
-    VersionRow,
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
 };
 use crate::projection::{NewAccount, NewHolding, PieceBuilder, StoredDocument};
 use crate::verify::ViolationCode;
@@ -223,7 +223,7 @@ impl State {
                     holding: holding.holding,
                     ordinal: 0,
                     totals: Totals::ZERO,
-                    displaced: None,
+                    displaced: Displaced::None,
                 };
                 if !self.accounts.add_holding(place, new, flush) {
                     return Err(Corrupt { what: "holding that was made before" }.into());
@@ -246,12 +246,7 @@ impl State {
                 let before = state.totals.to_volumes();
                 let input = difference(&holding.after.input, &before.input)?;
                 let output = difference(&holding.after.output, &before.output)?;
-                let sums = state.displaced.get_or_insert_with(|| {
-                    Box::new(DisplacedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 })
-                });
-                sums.input = sums.input.plus(&input);
-                sums.output = sums.output.plus(&output);
-                sums.count += 1;
+                state.displaced.add(&input, &output);
                 rows.displaced.push(DisplacedRow::new(
                     holding_key(ledger, holding.holding),
                     timestamp.as_micros(),
@@ -267,7 +262,7 @@ impl State {
                 transaction: id,
                 input: Quantity::from(&holding.after.input),
                 output: Quantity::from(&holding.after.output),
-                displaced: state.displaced.clone(),
+                displaced: state.displaced.to_sums(),
                 ordinal: state.ordinal,
                 is_displaced: displaced,
                 is_source,
@@ -356,7 +351,7 @@ impl State {
             address: address.into(),
             first_usage: used_at,
             holdings: SmallVec::new(),
-            document: DocumentState::Plain(log.date),
+            document: DocumentState::Plain { inserted_at: log.date, updated_at: log.date },
         };
         let place = self.put_account(hash, new, self.flush);
         self.note_new(place);
@@ -375,17 +370,7 @@ impl State {
     fn write_documents(&mut self, position: u64, touched: &[Touched], rows: &mut PieceBuilder) {
         for touched in touched.iter().filter(|touched| touched.document_changed) {
             let account = self.accounts.get(touched.place);
-            let bytes = match &account.document {
-                DocumentState::Loaded(document) => document.encode(),
-                DocumentState::Plain(inserted_at) => crate::documents::AccountDocument {
-                    first_usage: account.first_usage,
-                    inserted_at: *inserted_at,
-                    updated_at: *inserted_at,
-                    metadata: Metadata::EMPTY,
-                }
-                .encode(),
-                DocumentState::Stored => continue,
-            };
+            let Some(bytes) = account.document().map(|document| document.encode()) else { continue };
             let space = subject_space(account.ledger, Subject::Account);
             rows.versions.push(VersionRow { space, id: u64::from(account.account), position, bytes });
         }

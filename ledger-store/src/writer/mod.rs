@@ -4,6 +4,7 @@ mod accounts;
 mod apply;
 mod batch;
 mod execute;
+mod holding;
 mod recent;
 mod state;
 

@@ -12,7 +12,8 @@ use hashbrown::HashMap;
 use ledger_core::{BucketName, LedgerName};
 use smallvec::SmallVec;
 
-use super::accounts::{AccountTable, DocumentState, HoldingState, NewState, Place, Totals};
+use super::accounts::{AccountTable, DocumentState, NewState, Place};
+use super::holding::{Displaced, HoldingState, Totals};
 use super::recent::{Recent, RecentKeys};
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
@@ -381,7 +382,7 @@ impl State {
                 holding: *holding,
                 ordinal: found.ordinal,
                 totals: Totals::from(&found.volumes),
-                displaced: found.displaced,
+                displaced: Displaced::from(found.displaced),
             });
         }
         let new = NewState {
@@ -408,20 +409,12 @@ impl State {
     /// Makes sure that an account's document is in memory.
     pub(crate) fn load_document(&mut self, place: Place) -> Result<(), ReadError> {
         let account = self.accounts.get(place);
-        let document = match &account.document {
-            DocumentState::Loaded(_) => return Ok(()),
-            DocumentState::Plain(inserted_at) => crate::documents::AccountDocument {
-                first_usage: account.first_usage,
-                inserted_at: *inserted_at,
-                updated_at: *inserted_at,
-                metadata: ledger_core::Metadata::EMPTY,
-            },
-            DocumentState::Stored => {
-                let (ledger, number) = (account.ledger, account.account);
-                lookup::account_document(&self.index.versions, ledger, number, u64::MAX)?
-                    .ok_or_else(|| missing("the document of an account"))?
-            }
-        };
+        if !matches!(account.document, DocumentState::Stored) {
+            return Ok(());
+        }
+        let document =
+            lookup::account_document(&self.index.versions, account.ledger, account.account, u64::MAX)?
+                .ok_or_else(|| missing("the document of an account"))?;
         self.accounts.set_document(place, document);
         Ok(())
     }
