@@ -23,6 +23,7 @@ pub mod model;
 mod names;
 mod needs;
 mod rejection;
+pub mod script;
 mod subjects;
 mod timestamp;
 mod transaction;
