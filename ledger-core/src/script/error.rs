@@ -165,6 +165,11 @@ pub enum ErrorKind {
         /// The asset found.
         got: CompactString,
     },
+    /// A finding by which only some engines refuse a script.
+    Refused {
+        /// The finding.
+        message: String,
+    },
     /// A feature that is not turned on.
     ExperimentalFeature {
         /// The feature.
@@ -301,6 +306,7 @@ impl ErrorKind {
             Self::InvalidUnboundedInSendAll { .. } => "InvalidUnboundedInSendAll",
             Self::DivideByZero { .. } => "DivideByZero",
             Self::MismatchedCurrency { .. } => "MismatchedCurrencyError",
+            Self::Refused { .. } => "Refused",
             Self::ExperimentalFeature { .. } => "ExperimentalFeature",
             Self::InvalidNestedMeta => "InvalidNestedMeta",
             Self::InvalidColor { .. } => "InvalidColor",
@@ -358,6 +364,7 @@ impl ErrorKind {
             | Self::InvalidUnboundedInSendAll { .. }
             | Self::DivideByZero { .. }
             | Self::MismatchedCurrency { .. }
+            | Self::Refused { .. }
             | Self::ExperimentalFeature { .. }
             | Self::InvalidNestedMeta
             | Self::InvalidColor { .. }
@@ -372,7 +379,7 @@ impl ErrorKind {
     /// Its fields, by the names of the conformance suites.
     pub fn fields(&self) -> Fields {
         match self {
-            Self::Syntax { message } => vec![("Description", message.clone())],
+            Self::Syntax { message } | Self::Refused { message } => vec![("Description", message.clone())],
             Self::InvalidFeature { feature } => vec![("Feature", feature.to_string())],
             Self::InvalidType { name }
             | Self::DuplicateVariable { name }
@@ -437,7 +444,7 @@ impl ErrorKind {
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Syntax { message } => f.write_str(message),
+            Self::Syntax { message } | Self::Refused { message } => f.write_str(message),
             Self::InvalidFeature { feature } => write!(f, "Invalid feature: {feature}"),
             Self::InvalidType { name } => write!(f, "This type does not exist: {name}"),
             Self::DuplicateVariable { name } => {

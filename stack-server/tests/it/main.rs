@@ -13,6 +13,7 @@ mod ledgers;
 mod limits;
 mod logs;
 mod nonsense;
+mod script;
 mod shutdown;
 mod transactions;
 mod volumes;
