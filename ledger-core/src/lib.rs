@@ -34,7 +34,7 @@ pub use address::AddressPattern;
 pub use amount::{Amount, AmountError, Balance};
 pub use apply::{Changes, apply};
 pub use command::{
-    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Script, Target,
+    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Runtime, Script, Target,
 };
 pub use compact_str::CompactString;
 pub use condition::{

@@ -83,6 +83,8 @@ pub(crate) struct Shares {
     pub(crate) journal_cache: usize,
     /// Commands that wait.
     pub(crate) queue: usize,
+    /// Compiled scripts.
+    pub(crate) scripts: usize,
 }
 
 impl Shares {
@@ -95,6 +97,7 @@ impl Shares {
             filters: self.filters / by,
             journal_cache: self.journal_cache,
             queue: self.queue / by,
+            scripts: self.scripts / by,
         }
     }
 }
@@ -110,6 +113,7 @@ impl Options {
             filters: part(8),
             journal_cache: part(1).clamp(1 << 20, 16 << 20),
             queue: part(6),
+            scripts: part(2),
         }
     }
 }

@@ -13,7 +13,6 @@
 //!   little. A program is immutable and meant to be shared and kept.
 //! - [`Run`] executes a program. It reads nothing itself: it says what it needs to know (balances, account
 //!   metadata), is told, and asks again until nothing is missing. Equal answers give equal outcomes.
-
 //!
 //! Failures are [`ScriptError`]s: a closed set of kinds, each with its fields and the place in the text. Nothing a
 //! caller passes makes this module panic; what it may cost is bounded by [`crate::limits`].
@@ -30,6 +29,7 @@ mod parser;
 mod portion;
 mod program;
 mod run;
+mod settle;
 mod span;
 mod switches;
 mod token;
@@ -42,11 +42,12 @@ mod value;
 pub use check::{check, check_as_interpreter};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Misplaced, Severity, Version};
 pub use error::{ErrorClass, ErrorKind, Fields, PortionFault, ScriptError};
-pub use options::{Flag, Flags, Options, Profile, Tracing};
+pub use options::{EmptySends, Flag, Flags, Options, Profile, Tracing};
 pub use outcome::{Outcome, ScriptPosting, colored_asset};
 pub use parser::{SyntaxError, parse};
 pub use program::Program;
 pub use run::{Blank, Need, Progress, Reads, Run, Scratch, Variables};
+pub use settle::settle;
 pub use span::{Place, Range, Span};
 pub use trace::{Bound, Drawn, PostingTrace, Trace};
 pub use tree::Tree;

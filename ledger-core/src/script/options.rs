@@ -129,6 +129,19 @@ pub struct Options {
     pub flags: Flags,
     /// Whether it is recorded how the postings came about.
     pub trace: Tracing,
+    /// What becomes of a `send` that moves nothing.
+    pub empty_sends: EmptySends,
+}
+
+/// What becomes of a `send` of nothing, or of everything of an account that is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EmptySends {
+    /// It leaves no posting.
+    #[default]
+    Dropped,
+    /// It leaves a posting of zero, from its first account to each account that it would have given to: ledgers
+    /// record what was asked of them, even where that was nothing.
+    Recorded,
 }
 
 /// Whether a run records how its postings came about. Costs nothing when off.

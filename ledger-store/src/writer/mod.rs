@@ -5,6 +5,7 @@ mod apply;
 mod batch;
 mod execute;
 mod recent;
+mod script;
 mod state;
 
 pub(crate) use apply::{Hints, holding_key, value_of};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use ledger_core::script::Scratch;
 use ledger_core::{BucketName, LedgerName};
 use smallvec::SmallVec;
 
@@ -88,6 +89,8 @@ pub(crate) struct State {
     pub(crate) next: Position,
     /// The flush that will hold what is written now.
     pub(crate) flush: u64,
+    /// The memory of the scripts that are run.
+    pub(crate) scratch: Scratch,
     index: StoredState,
     filter_bytes_max: usize,
     /// Where accounts are by number; only while entries are replayed.
@@ -149,6 +152,7 @@ impl State {
             fingerprints,
             next,
             flush,
+            scratch: Scratch::default(),
             index,
             filter_bytes_max: shares.filters,
             by_number: None,

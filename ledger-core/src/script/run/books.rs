@@ -70,6 +70,11 @@ impl Books {
         self.begin();
     }
 
+    /// How many of anything there is room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.holdings.capacity().max(self.queue.capacity()).max(self.flows.capacity())
+    }
+
     /// As before the first statement: what is stored stays known.
     pub(super) fn begin(&mut self) {
         for holding in &mut self.holdings {

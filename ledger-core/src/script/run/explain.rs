@@ -70,6 +70,11 @@ impl Explained {
         self.postings.push(Made { sources: vec![(clause, amount.clone())], destination: None });
     }
 
+    /// A send moved nothing, and that was posted.
+    pub(super) fn posted_nothing(&mut self, clause: Span, destination: Span) {
+        self.postings.push(Made { sources: vec![(clause, IBig::ZERO)], destination: Some(destination) });
+    }
+
     /// A part of some funds was delivered.
     pub(super) fn delivered(&mut self, begins: bool, fund: &Fund, part: &IBig, destination: Span) {
         if begins {

@@ -11,6 +11,7 @@ mod evaluate;
 mod explain;
 mod give;
 mod needs;
+mod nothing;
 mod prefetch;
 mod scale;
 mod share;
@@ -29,7 +30,7 @@ use self::needs::Needed;
 use super::error::{ErrorKind, ScriptError};
 use super::fault::Fault;
 use super::names::Names;
-use super::options::{Flag, Flags, Options, Tracing};
+use super::options::{EmptySends, Flag, Flags, Options, Tracing};
 use super::outcome::{Outcome, ScriptPosting, colored_asset};
 use super::program::{AccountId, AssetId, Program};
 use super::span::Span;
@@ -98,6 +99,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
+    /// Whether it holds no more memory than a run of an ordinary script takes.
+    pub fn is_small(&self) -> bool {
+        const ORDINARY: usize = 256;
+        self.values.capacity() <= ORDINARY && self.books.capacity() <= ORDINARY
+    }
+
     fn clear(&mut self) {
         self.values.clear();
         self.accounts.clear();
@@ -140,6 +147,7 @@ pub struct Run<'a> {
     switches: Switches,
     flags: Flags,
     tracing: Tracing,
+    empty_sends: EmptySends,
     scratch: &'a mut Scratch,
 }
 
@@ -159,6 +167,7 @@ impl<'a> Run<'a> {
             switches: program.profile.switches(),
             flags: options.flags.and(program.flags),
             tracing: options.trace,
+            empty_sends: options.empty_sends,
             scratch,
         }
     }

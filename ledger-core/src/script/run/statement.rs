@@ -8,7 +8,7 @@ use super::{Run, Step, Stop};
 use crate::amount::Balance;
 use crate::metadata::{Metadata, MetadataValue};
 use crate::script::error::ErrorKind;
-use crate::script::options::Tracing;
+use crate::script::options::{EmptySends, Tracing};
 use crate::script::program::{Expr, Statement, WORLD_ID};
 use crate::script::span::Span;
 use crate::script::switches::SaveDebt;
@@ -55,6 +55,9 @@ impl<'a> Run<'a> {
         };
         self.give(&send.destination, asset, &amount)?;
         self.scratch.books.give_back_all();
+        if amount.is_zero() && self.empty_sends == EmptySends::Recorded {
+            self.record_nothing(send, asset)?;
+        }
         Ok(())
     }
 
