@@ -1,7 +1,7 @@
 //! The server binary.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use ledger_store::{Options, Store};
 use stack_server::Server;
 use stack_server::config::{self, Config, Invocation};
 use stack_server::log::{self, Level};
-use stack_server::script::{self, Ended};
+use stack_server::script::{self, Console, Ended};
 
 // Requests allocate on HTTP threads and free on the writer's, which the system's allocator does slowly.
 #[global_allocator]
@@ -110,8 +110,10 @@ impl Signals {
 
 /// Exit status: 0 all is well, 1 something is not, 2 the command line makes no sense.
 fn script(arguments: Vec<OsString>) -> ExitCode {
+    let colored = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let ended = script::main(arguments, &mut out, &mut std::io::stderr()).and_then(|ended| {
+    let mut console = Console { out: &mut out, errors: &mut std::io::stderr(), colored };
+    let ended = script::main(arguments, &mut console).and_then(|ended| {
         out.flush()?;
         Ok(ended)
     });

@@ -13,6 +13,7 @@
 //!   little. A program is immutable and meant to be shared and kept.
 //! - [`Run`] executes a program. It reads nothing itself: it says what it needs to know (balances, account
 //!   metadata), is told, and asks again until nothing is missing. Equal answers give equal outcomes.
+//! - [`format`] lays a script out canonically.
 //!
 //! Failures are [`ScriptError`]s: a closed set of kinds, each with its fields and the place in the text. Nothing a
 //! caller passes makes this module panic; what it may cost is bounded by [`crate::limits`].
@@ -22,6 +23,7 @@ mod compile;
 mod diagnostic;
 mod error;
 mod fault;
+mod format;
 mod names;
 mod options;
 mod outcome;
@@ -42,6 +44,7 @@ mod value;
 pub use check::{check, check_as_interpreter};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Misplaced, Severity, Version};
 pub use error::{ErrorClass, ErrorKind, Fields, PortionFault, ScriptError};
+pub use format::format;
 pub use options::{EmptySends, Flag, Flags, Options, Profile, Tracing};
 pub use outcome::{Outcome, ScriptPosting, colored_asset};
 pub use parser::{SyntaxError, parse};

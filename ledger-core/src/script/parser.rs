@@ -139,7 +139,7 @@ impl<'a> Parser<'a> {
     }
 
     fn directive(&mut self) -> Parsed<Directive> {
-        self.expect(Kind::HashBang)?;
+        let start = self.expect(Kind::HashBang)?;
         self.expect(Kind::LeftBracket)?;
         self.expect(Kind::Feature)?;
         self.expect(Kind::LeftParen)?;
@@ -154,8 +154,8 @@ impl<'a> Parser<'a> {
             }
         }
         self.expect(Kind::RightParen)?;
-        self.expect(Kind::RightBracket)?;
-        Ok(Directive { features })
+        let end = self.expect(Kind::RightBracket)?;
+        Ok(Directive { span: start.to(end), features })
     }
 
     fn vars(&mut self) -> Vars {
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         let mut declarations = Vec::new();
         if self.expect(Kind::LeftBrace).is_err() {
             self.recover(start, |kind| kind == Kind::Identifier);
-            return Vars { declarations };
+            return Vars { span: self.since(start), declarations };
         }
         loop {
             match self.token.kind {
@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
                 self.bump();
             }
         }
-        Vars { declarations }
+        Vars { span: self.since(start), declarations }
     }
 
     fn declaration(&mut self) -> Parsed<Declaration> {

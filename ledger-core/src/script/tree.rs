@@ -19,6 +19,7 @@ pub struct Tree {
 /// `#![feature("a", "b")]`
 #[derive(Clone, Debug)]
 pub(super) struct Directive {
+    pub(super) span: Span,
     pub(super) features: Vec<Text>,
 }
 
@@ -32,6 +33,7 @@ pub(super) struct Text {
 /// `vars { … }`
 #[derive(Clone, Debug)]
 pub(super) struct Vars {
+    pub(super) span: Span,
     pub(super) declarations: Vec<Declaration>,
 }
 

@@ -3,7 +3,10 @@
 mod cases;
 mod cli;
 mod data;
+mod execute;
 mod judge;
+mod render;
+mod show;
 mod world;
 
-pub use cli::{Ended, main};
+pub use cli::{Console, Ended, main};

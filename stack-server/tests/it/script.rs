@@ -66,3 +66,98 @@ fn cases_are_judged_one_by_one() {
     check(&script(&["test"]), 2, "no path");
     check(&script(&["test", "/no/such/path"]), 2, "/no/such/path");
 }
+
+const TILL: &str = "\
+vars {
+  account $guest
+  monetary $bill
+}
+send $bill (
+  source = {
+    @till
+    $guest allowing overdraft up to [GOLD 50]
+  }
+  destination = {
+    1/10 to @waiter
+    remaining to @kitchen
+  }
+)
+set_tx_meta(\"bill\", $bill)
+";
+
+#[test]
+fn a_run_says_what_would_happen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let till = file(folder.path(), "till.num", TILL);
+    let run = |more: &[&str]| {
+        let plain = ["run", &till, "--var", "guest=ada", "--var", "bill=GOLD 30"];
+        script(&[&plain, more].concat())
+    };
+    let output = run(&["--balance", "till=GOLD:5", "--json"]);
+    check(&output, 0, "");
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(said["postings"][2]["amount"], 25, "{said}");
+    assert_eq!(said["txMeta"]["bill"], "GOLD 30");
+    assert_eq!(said["balances"][0], serde_json::json!({"account": "ada", "asset": "GOLD", "amount": -25}));
+    let output = run(&["--balance", "till=GOLD:5", "--explain"]);
+    for said in [
+        "till -> waiter  GOLD 3\n      3 from 7:5 @till\n      to 11:13 @waiter",
+        "ada -> kitchen  GOLD 25\n      25 from 8:5 $guest allowing overdraft up to [GOLD 50]",
+        "7:5 @till: asked for 30, gave 5: it held GOLD 5",
+        "ada  GOLD -25",
+        "bill = GOLD 30",
+    ] {
+        check(&output, 0, said);
+    }
+    let poor = ["--balance", "ada=GOLD:-40"];
+    check(&run(&poor), 1, "6:12: error: Not enough funds. Needed [GOLD 30] (only [GOLD 10] available)");
+    let output = run(&[&poor[..], &["--json"]].concat());
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(said["error"]["fields"]["Available"], "10", "{said}");
+    let meta = file(folder.path(), "meta.num", "vars { number $n = meta(@a:b, \"k\") } print $n");
+    check(&script(&["run", &meta, "--meta", "a:b.k=7"]), 0, "balances");
+    check(&script(&["run", &meta]), 1, "MetadataNotFound");
+    let colored = file(folder.path(), "c.num", "send [A 1] (source = @a \\ \"RED\" destination = @b)");
+    check(&script(&["run", &colored, "--balance", "a=A\\RED:1"]), 0, "b  A \\ \"RED\" 1");
+    check(&script(&["run", &colored, "--flag", "none"]), 1, "experimental-asset-colors");
+    check(&script(&["run", &colored, "--flag", "nosuch"]), 2, "experimental-oneof");
+    check(&script(&["run", &colored, "--balance", "a"]), 2, "ACCOUNT=ASSET:N");
+    check(&script(&["run", "--profile", "other", &colored]), 2, "machine-2.0");
+    check(&script(&["run"]), 2, "no file");
+    check(&script(&["nosuch"]), 2, "unknown command");
+    check(&script(&["--help"]), 0, "script fmt FILE");
+}
+
+#[test]
+fn a_check_points_at_the_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = file(folder.path(), "good.num", TILL);
+    check(&script(&["check", &good]), 0, "");
+    let advice = file(folder.path(), "advice.num", "vars { number $unused }\n");
+    check(&script(&["check", &good, &advice]), 0, "1:15: warning: The variable '$unused' is never used");
+    let bad = file(folder.path(), "bad.num", "send [GOLD 1] (\n  source = $nobody\n  destination = @b\n)\n");
+    let output = script(&["check", &bad]);
+    check(&output, 1, "bad.num:2:12: error: The variable '$nobody' was not declared [UnboundVariable]");
+    check(&output, 1, "  2 |   source = $nobody\n    |            ^^^^^^^\n");
+    let worse = file(folder.path(), "worse.num", "send [GOLD 1] (\n source = \n)\nsave\nsend [GOLD] ()\n");
+    let output = script(&["check", &worse]);
+    for place in ["3:1", "5:1", "5:11"] {
+        check(&output, 1, &format!("worse.num:{place}: error: "));
+    }
+    check(&script(&["check", "/no/such/file"]), 2, "/no/such/file");
+}
+
+#[test]
+fn a_layout_is_printed_checked_or_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plain = "// why\nsend[A 1](source=@a destination=@b)";
+    let laid_out = "// why\nsend [A 1] (\n  source = @a\n  destination = @b\n)\n";
+    let path = file(folder.path(), "plain.num", plain);
+    check(&script(&["fmt", &path]), 0, laid_out);
+    check(&script(&["fmt", "--check", &path]), 1, "");
+    check(&script(&["fmt", "--write", &path]), 0, "");
+    assert_eq!(std::fs::read_to_string(&path).expect("the file"), laid_out);
+    check(&script(&["fmt", "--check", &path]), 0, "");
+    let bad = file(folder.path(), "bad.num", "send");
+    check(&script(&["fmt", &bad]), 1, "bad.num:1:5: error: ");
+}
