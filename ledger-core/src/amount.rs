@@ -44,6 +44,14 @@ impl Amount {
         u128::try_from(&self.0).ok()
     }
 
+    /// The amount of an integer that is not negative; of one that is, its size.
+    pub(crate) fn of_integer(integer: &IBig) -> Self {
+        match u128::try_from(integer) {
+            Ok(small) => Self(UBig::from(small)),
+            Err(_) => Self(integer.clone().into_parts().1),
+        }
+    }
+
     /// Appends its decimal digits to `out`; for values of 64 bits without formatting or allocating.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         match self.to_u64() {
@@ -186,6 +194,16 @@ impl Balance {
             }
             Err(_) => out.extend_from_slice(self.0.to_string().as_bytes()),
         }
+    }
+
+    /// The balance of an integer.
+    pub(crate) fn of_integer(integer: IBig) -> Self {
+        Self(integer)
+    }
+
+    /// The integer.
+    pub(crate) fn into_integer(self) -> IBig {
+        self.0
     }
 
     /// Whether the balance is below zero.

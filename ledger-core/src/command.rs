@@ -88,6 +88,18 @@ pub struct Script {
     pub plain: String,
     /// Variable name to the text of its value.
     pub variables: BTreeMap<String, String>,
+    /// In whose words it is refused.
+    pub runtime: Runtime,
+}
+
+/// In whose words a script is refused. It runs the same either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Runtime {
+    /// Those of the machine, which all clients know.
+    #[default]
+    Machine,
+    /// Those of the newer interpreter.
+    Interpreter,
 }
 
 /// Whether a source may go below zero.

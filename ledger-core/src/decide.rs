@@ -69,7 +69,8 @@ pub struct NewTransaction {
 ///
 /// # Panics
 ///
-/// If `facts` lack what [`crate::needs`] asked for. That is a defect of the caller, never of the request.
+/// If `facts` lack what [`crate::needs`] asked for, or a script is not [settled](crate::script::settle). That is a
+/// defect of the caller, never of the request.
 pub fn decide(
     command: Command,
     slots: SlotList,
@@ -115,7 +116,7 @@ fn decide_create(
     }
     let postings = match movement {
         Movement::Postings(postings) => postings,
-        Movement::Script(_) => return Err(Rejection::ScriptUnsupported),
+        Movement::Script(_) => panic!("a script is settled before it is decided"),
     };
     move_in_order(&postings, &slots, &mut facts.volumes, overdraft)?;
     if postings.is_empty() {

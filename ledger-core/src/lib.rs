@@ -24,6 +24,7 @@ pub mod model;
 mod names;
 mod needs;
 mod rejection;
+pub mod script;
 mod subjects;
 mod timestamp;
 mod transaction;
@@ -34,7 +35,7 @@ pub use address::AddressPattern;
 pub use amount::{Amount, AmountError, Balance};
 pub use apply::{Changes, apply};
 pub use command::{
-    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Script, Target,
+    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Runtime, Script, Target,
 };
 pub use compact_str::CompactString;
 pub use condition::{

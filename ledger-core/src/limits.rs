@@ -35,3 +35,26 @@ pub const FILTER_DEPTH_MAX: usize = 10;
 
 /// Longest pattern of `$like`, in bytes. A test takes time by the product of pattern and text.
 pub const LIKE_PATTERN_BYTES_MAX: usize = 256;
+
+/// Longest script, in bytes.
+pub const SCRIPT_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// Deepest nesting of a script's sources, destinations, expressions and comments; bounds all recursion over it.
+pub const SCRIPT_DEPTH_MAX: usize = 128;
+
+/// Most variables that a script declares, as in other engines of the language.
+pub const SCRIPT_VARIABLES_MAX: usize = 32_768;
+
+/// Most decimal digits of a number or a portion in a script or in a variable.
+pub const SCRIPT_DIGITS_MAX: usize = 1_000;
+
+/// Most bits of the common denominator of one allotment's shares: more of them than a thousand digits can
+/// hold would make its sum cost more than the rest of the script.
+pub const SCRIPT_SHARE_BITS_MAX: usize = 16_384;
+
+/// Furthest distance of two precisions of one asset that scaling converts between: it multiplies by ten to
+/// this power.
+pub const SCRIPT_SCALE_DISTANCE_MAX: u32 = 64;
+
+/// Most syntax errors that are reported of one script.
+pub const SCRIPT_ERRORS_MAX: usize = 20;

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
+use compact_str::CompactString;
+
 use crate::amount::Balance;
 use crate::command::{
     Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Target,
@@ -17,9 +19,10 @@ use crate::filter::{Filter, FilterSubject};
 use crate::ledger::{LedgerOptions, Switch};
 use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
 use crate::log::{Idempotency, LogEntry, LogId, LogPayload};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, MetadataValue};
 use crate::names::{AccountAddress, Asset, LedgerName};
 use crate::rejection::Rejection;
+use crate::script::{Profile, Program, Reads, Scratch, colored_asset, settle};
 use crate::timestamp::Timestamp;
 use crate::transaction::{Posting, Postings, Transaction, TransactionId};
 use crate::volumes::{HoldingVolumes, Volumes};
@@ -477,19 +480,31 @@ impl Book {
         }
     }
 
+    /// Runs a script, and records what it says like postings. The script's engine is shared with the rules.
+    fn script(&self, create: &CreateTransaction, date: Timestamp) -> Result<LogPayload, Rejection> {
+        let mut create = create.clone();
+        let Movement::Script(script) = &create.movement else {
+            unreachable!("only scripts come here");
+        };
+        let program = Program::compile(&script.plain, Profile::Default);
+        match settle(&mut create, &program, &mut Scratch::default(), &mut BookReads(self)) {
+            Ok(settled) => settled?,
+            Err(impossible) => match impossible {},
+        }
+        self.create(&create, date)
+    }
+
     fn create(&self, create: &CreateTransaction, date: Timestamp) -> Result<LogPayload, Rejection> {
-        if let Movement::Postings(postings) = &create.movement
-            && postings.len() > POSTINGS_MAX
-        {
+        let Movement::Postings(postings) = &create.movement else {
+            return self.script(create, date);
+        };
+        if postings.len() > POSTINGS_MAX {
             return Err(Rejection::TooManyPostings { postings: postings.len() });
         }
         small_enough(&create.metadata)?;
         for metadata in create.account_metadata.values() {
             small_enough(metadata)?;
         }
-        let Movement::Postings(postings) = &create.movement else {
-            return Err(Rejection::ScriptUnsupported);
-        };
         let mut totals = self.totals(|_, _| true);
         for posting in postings {
             let key = (posting.source.clone(), posting.asset.clone());
@@ -684,5 +699,36 @@ impl FilterSubject for Row<'_> {
 
     fn date(&self, field: DateField) -> Result<Option<Timestamp>, Infallible> {
         self.account.date(field)
+    }
+}
+
+/// What a script reads of a ledger.
+struct BookReads<'a>(&'a Book);
+
+impl Reads for BookReads<'_> {
+    type Error = Infallible;
+
+    fn balance(&mut self, account: &AccountAddress, asset: &str, color: &str) -> Result<Balance, Infallible> {
+        let Some(asset) = colored_asset(asset, color) else { return Ok(Balance::ZERO) };
+        let totals = self.0.totals(|_, _| true);
+        Ok(totals.get(&(account.clone(), asset)).map_or(Balance::ZERO, Volumes::balance))
+    }
+
+    fn scales(
+        &mut self,
+        account: &AccountAddress,
+        base: &str,
+    ) -> Result<Vec<(CompactString, Balance)>, Infallible> {
+        let totals = self.0.totals(|_, _| true);
+        let of_base = |asset: &str| asset.split('/').next() == Some(base);
+        Ok(totals
+            .iter()
+            .filter(|((have, asset), _)| have == account && of_base(asset.as_str()))
+            .map(|((_, asset), volumes)| (asset.as_str().into(), volumes.balance()))
+            .collect())
+    }
+
+    fn metadata(&mut self, account: &AccountAddress, key: &str) -> Result<Option<MetadataValue>, Infallible> {
+        Ok(self.0.described(account, None).and_then(|account| account.metadata.get(key).cloned()))
     }
 }

@@ -109,6 +109,13 @@ macro_rules! name {
             }
         }
 
+        // Compared and hashed as its text.
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                self.as_str()
+            }
+        }
+
         impl std::str::FromStr for $name {
             type Err = NameError;
 

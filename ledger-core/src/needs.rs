@@ -74,7 +74,8 @@ pub struct Facts {
 /// Says what `command` must know.
 ///
 /// A revert is asked about twice: first with `original` `None`, which asks for the transaction, then with
-/// what was found, which asks for its holdings.
+/// what was found, which asks for its holdings. A script asks for itself while it is
+/// [settled](crate::script::settle) into postings; before that nothing is known of what it moves.
 pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -> Needs<'a> {
     let mut needs = Needs::default();
     match command {

@@ -4,7 +4,9 @@ use std::fmt;
 
 use compact_str::CompactString;
 
+use crate::command::Runtime;
 use crate::names::{AccountAddress, Asset, Reference};
+use crate::script::{ErrorClass, ErrorKind, ScriptError};
 use crate::transaction::TransactionId;
 
 /// Why the core refuses a command. The variants stand in the order in which they are tested: a command with
@@ -19,6 +21,18 @@ pub enum Rejection {
         computed: CompactString,
         /// The hash of the request that used the key first.
         stored: CompactString,
+    },
+    /// The script is none, or fails.
+    Script {
+        /// Why, and where in its text.
+        error: Box<ScriptError>,
+        /// In whose words to say it.
+        runtime: Runtime,
+    },
+    /// The script and the request set the same key of the transaction's metadata.
+    MetadataOverride {
+        /// The key.
+        key: CompactString,
     },
     /// More postings than a transaction may have.
     TooManyPostings {
@@ -37,8 +51,6 @@ pub enum Rejection {
     },
     /// The ledger has as many different assets as it may.
     TooManyAssets,
-    /// Scripts are not executed by this release.
-    ScriptUnsupported,
     /// No transaction has this id.
     TransactionNotFound {
         /// The id.
@@ -88,16 +100,26 @@ impl fmt::Display for Rejection {
                 write!(f, "the transaction is too large: an entry holds at most {bytes_max} bytes")
             }
             Self::TooManyAssets => f.write_str("too many different assets in this ledger"),
-            Self::ScriptUnsupported => {
-                f.write_str("scripts are not supported by this release: pass postings")
-            }
+            Self::Script { error, .. } => match (&error.kind, error.kind.class()) {
+                (ErrorKind::MissingFunds { accounts, .. }, _) => {
+                    for (at, account) in accounts.iter().enumerate() {
+                        f.write_str(if at == 0 { "account(s) @" } else { "|@" })?;
+                        f.write_str(account.as_str())?;
+                    }
+                    f.write_str(" had/have insufficient funds")
+                }
+                // The fault is in what came with the script, not at a place of it.
+                (kind, ErrorClass::Variables) => kind.fmt(f),
+                _ => error.fmt(f),
+            },
+            Self::MetadataOverride { key } => write!(f, "cannot override metadata '{key}'"),
             Self::TransactionNotFound { .. } => f.write_str("not found"),
             Self::MetadataKeyNotFound { key } => write!(f, "metadata key '{key}' not found"),
             Self::AlreadyReverted { id } => write!(f, "already reverted, id: {}", id.get()),
             Self::InsufficientFunds { account, .. } => {
                 write!(f, "account(s) @{account} had/have insufficient funds")
             }
-            Self::NoPostings => f.write_str("no postings"),
+            Self::NoPostings => f.write_str("numscript execution returned no postings"),
             Self::ReferenceTaken { reference } => write!(f, "duplicate reference \"{reference}\""),
         }
     }

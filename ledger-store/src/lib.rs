@@ -47,6 +47,7 @@ mod projection;
 mod query;
 mod read;
 mod recovery;
+mod scripts;
 mod store;
 mod submission;
 #[cfg(feature = "testing")]

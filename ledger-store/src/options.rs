@@ -85,6 +85,8 @@ pub(crate) struct Shares {
     pub(crate) queue: usize,
     /// Texts of entries that wait to be hashed.
     pub(crate) hash_texts: usize,
+    /// Compiled scripts.
+    pub(crate) scripts: usize,
 }
 
 impl Shares {
@@ -98,6 +100,7 @@ impl Shares {
             journal_cache: self.journal_cache,
             queue: self.queue / by,
             hash_texts: self.hash_texts / by,
+            scripts: self.scripts / by,
         }
     }
 }
@@ -114,6 +117,7 @@ impl Options {
             journal_cache: part(1).clamp(1 << 20, 16 << 20),
             queue: part(6),
             hash_texts: part(3),
+            scripts: part(2),
         }
     }
 }

@@ -305,7 +305,8 @@ impl Store {
     /// See [`WriteError`]: but for an unknown outcome, nothing happened.
     pub fn apply(&self, submission: Submission) -> Result<Vec<Outcome>, WriteError> {
         let bytes = submission.bytes();
-        match self.run(Work::Apply(submission), bytes)? {
+        let programs = self.inner.engine.scripts.of(&submission);
+        match self.run(Work::Apply(submission, programs), bytes)? {
             Answer::Outcomes(outcomes) => Ok(outcomes),
             Answer::Ledger(_) => unreachable!("outcomes are the answer to a submission"),
         }
@@ -319,13 +320,14 @@ impl Store {
         done: impl FnOnce(Result<Vec<Outcome>, WriteError>) + Send + 'static,
     ) {
         let bytes = submission.bytes();
+        let programs = self.inner.engine.scripts.of(&submission);
         let done = move |answer: Result<Answer, WriteError>| {
             done(answer.map(|answer| match answer {
                 Answer::Outcomes(outcomes) => outcomes,
                 Answer::Ledger(_) => unreachable!("outcomes are the answer to a submission"),
             }));
         };
-        self.inner.engine.submit(Work::Apply(submission), bytes, Box::new(done));
+        self.inner.engine.submit(Work::Apply(submission, programs), bytes, Box::new(done));
     }
 
     fn run(&self, work: Work, bytes: usize) -> Result<Answer, WriteError> {

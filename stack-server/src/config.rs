@@ -21,6 +21,8 @@ pub enum Invocation {
     Serve(Box<Config>),
     /// Check a closed data directory.
     Verify(PathBuf),
+    /// Work with scripts, as these arguments say.
+    Script(Vec<OsString>),
     /// Print the release.
     Version,
     /// Print [`help`].
@@ -95,6 +97,7 @@ pub fn help() -> String {
         "stack-server: the Payments Stack API from an embedded ledger\n\n\
          Usage: stack-server [serve] [FLAGS]     serve until SIGTERM or SIGINT\n\
          \x20      stack-server verify DIR         check a data directory that no server has open\n\
+         \x20      stack-server script …           work with scripts; see stack-server script --help\n\
          \x20      stack-server --version | --help\n\nFlags of serve, each with its environment variable:\n",
     );
     for flag in FLAGS {
@@ -142,6 +145,11 @@ pub fn parse(
                 };
                 set(&mut config, flag.name, &value)
                     .map_err(|error| ConfigError(format!("--{}: {error}", flag.name)))?;
+            }
+            // What follows has a grammar of its own.
+            Arg::Value(word) if command.is_none() && word == "script" => {
+                let rest = parser.raw_args().map_err(refused)?;
+                return Ok(Invocation::Script(rest.collect()));
             }
             Arg::Value(word) if command.is_none() => {
                 command = Some(word.to_string_lossy().into_owned());

@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 
 use hyper::StatusCode;
-use ledger_core::Rejection;
+use ledger_core::script::ErrorClass;
+use ledger_core::{Rejection, Runtime};
 use ledger_store::{ReadError, WriteError};
 
 use crate::log::{self, Level};
@@ -28,6 +29,9 @@ pub(crate) enum Code {
     Conflict,
     NoPostings,
     CompilationFailed,
+    InterpreterParse,
+    InterpreterRuntime,
+    MetadataOverride,
     AlreadyRevert,
     NotFound,
     LedgerNotFound,
@@ -46,7 +50,11 @@ impl Code {
             (Self::InsufficientFund, _) => "INSUFFICIENT_FUND",
             (Self::Conflict, _) => "CONFLICT",
             (Self::NoPostings, _) => "NO_POSTINGS",
-            (Self::CompilationFailed, _) => "COMPILATION_FAILED",
+            (Self::CompilationFailed, _)
+            | (Self::InterpreterParse | Self::InterpreterRuntime, Profile::Stack) => "COMPILATION_FAILED",
+            (Self::InterpreterParse, Profile::Ledger) => "INTERPRETER_PARSE",
+            (Self::InterpreterRuntime, Profile::Ledger) => "INTERPRETER_RUNTIME",
+            (Self::MetadataOverride, _) => "METADATA_OVERRIDE",
             (Self::AlreadyRevert, _) => "ALREADY_REVERT",
             (Self::NotFound, _) => "NOT_FOUND",
             (Self::LedgerNotFound, _) => "LEDGER_NOT_FOUND",
@@ -62,6 +70,9 @@ impl Code {
             | Self::InsufficientFund
             | Self::NoPostings
             | Self::CompilationFailed
+            | Self::InterpreterParse
+            | Self::InterpreterRuntime
+            | Self::MetadataOverride
             | Self::AlreadyRevert
             | Self::LedgerAlreadyExists => StatusCode::BAD_REQUEST,
             Self::Conflict => StatusCode::CONFLICT,
@@ -143,7 +154,8 @@ impl From<Rejection> for ApiError {
             | Rejection::MetadataTooLarge { .. }
             | Rejection::TransactionTooLarge { .. }
             | Rejection::TooManyAssets => Code::Validation,
-            Rejection::ScriptUnsupported => Code::CompilationFailed,
+            Rejection::Script { error, runtime } => script_code(error.kind.class(), *runtime),
+            Rejection::MetadataOverride { .. } => Code::MetadataOverride,
             Rejection::TransactionNotFound { .. } | Rejection::MetadataKeyNotFound { .. } => Code::NotFound,
             Rejection::AlreadyReverted { .. } => Code::AlreadyRevert,
             Rejection::InsufficientFunds { .. } => Code::InsufficientFund,
@@ -151,6 +163,16 @@ impl From<Rejection> for ApiError {
             Rejection::ReferenceTaken { .. } => Code::Conflict,
         };
         Self::new(code, rejection.to_string())
+    }
+}
+
+/// The word for a script that fails. Only who asks for the interpreter knows the interpreter's words.
+fn script_code(class: ErrorClass, runtime: Runtime) -> Code {
+    match (class, runtime) {
+        (ErrorClass::Funds, _) => Code::InsufficientFund,
+        (ErrorClass::Syntax, Runtime::Interpreter) => Code::InterpreterParse,
+        (_, Runtime::Interpreter) => Code::InterpreterRuntime,
+        (_, Runtime::Machine) => Code::CompilationFailed,
     }
 }
 

@@ -19,6 +19,7 @@ mod limits;
 mod request;
 mod response;
 mod router;
+pub mod script;
 mod server;
 mod settings;
 

@@ -1,5 +1,7 @@
 //! The server binary.
 
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,6 +11,7 @@ use ledger_store::{Options, Store};
 use stack_server::Server;
 use stack_server::config::{self, Config, Invocation};
 use stack_server::log::{self, Level};
+use stack_server::script::{self, Console, Ended};
 
 // Requests allocate on HTTP threads and free on the writer's, which the system's allocator does slowly.
 #[global_allocator]
@@ -18,6 +21,7 @@ fn main() -> ExitCode {
     match config::parse(std::env::args_os().skip(1), |name| std::env::var(name).ok()) {
         Ok(Invocation::Serve(config)) => serve(&config),
         Ok(Invocation::Verify(directory)) => verify(&directory),
+        Ok(Invocation::Script(arguments)) => script(arguments),
         Ok(Invocation::Version) => {
             println!("stack-server {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
@@ -101,6 +105,23 @@ impl Signals {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
         }
+    }
+}
+
+/// Exit status: 0 all is well, 1 something is not, 2 the command line makes no sense.
+fn script(arguments: Vec<OsString>) -> ExitCode {
+    let colored = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut console = Console { out: &mut out, errors: &mut std::io::stderr(), colored };
+    let ended = script::main(arguments, &mut console).and_then(|ended| {
+        out.flush()?;
+        Ok(ended)
+    });
+    match ended {
+        Ok(Ended::Well) => ExitCode::SUCCESS,
+        // Whoever reads the output may stop reading.
+        Ok(Ended::Badly) | Err(_) => ExitCode::from(1),
+        Ok(Ended::Misused) => ExitCode::from(2),
     }
 }
 

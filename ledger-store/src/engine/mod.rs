@@ -33,13 +33,14 @@ use crate::projection::PieceBuilder;
 use crate::query::LedgerInfo;
 use crate::read::{LedgerReader, Session};
 use crate::recovery::Recovered;
+use crate::scripts::{Prepared, Programs, Scripts};
 use crate::submission::{Atomicity, Mode, Outcome, Submission};
 use crate::view::{Directory, LedgerHead, View};
 use crate::writer::{Batch, Decided, State};
 
 /// Something to write.
 pub(crate) enum Work {
-    Apply(Submission),
+    Apply(Submission, Programs),
     CreateLedger(LedgerName, LedgerOptions),
     EditLedger(LedgerName, LedgerEdit),
 }
@@ -48,7 +49,7 @@ impl Work {
     /// How many commands it is.
     fn commands(&self) -> usize {
         match self {
-            Self::Apply(submission) => submission.requests.len(),
+            Self::Apply(submission, _) => submission.requests.len(),
             Self::CreateLedger(..) | Self::EditLedger(..) => 1,
         }
     }
@@ -134,6 +135,7 @@ pub(crate) struct Engine {
     merge_lock: Mutex<bool>,
     stopping: AtomicBool,
     stopped: Mutex<Option<String>>,
+    pub(crate) scripts: Scripts,
     pub(crate) hashes: Arc<Hashes>,
     pub(crate) commits: AtomicU64,
 }
@@ -170,6 +172,7 @@ impl Engine {
             merge_lock: Mutex::new(false),
             stopping: AtomicBool::new(false),
             stopped: Mutex::new(None),
+            scripts: Scripts::new(options.shares().scripts),
             hashes,
             commits: AtomicU64::new(0),
         }
@@ -416,9 +419,10 @@ impl Engine {
         is_my_turn: bool,
     ) -> Result<Pending, WriteError> {
         match work {
-            Work::Apply(submission) => {
+            Work::Apply(submission, programs) => {
                 let written = WrittenHere { engine: self, is_my_turn };
-                self.decide_submission(state, submission, now, batch, &written).map(Pending::Outcomes)
+                self.decide_submission(state, submission, &programs, now, batch, &written)
+                    .map(Pending::Outcomes)
             }
             Work::CreateLedger(name, options) => {
                 if state.ledger_number(&name).is_some() {
@@ -460,6 +464,7 @@ impl Engine {
         &self,
         state: &mut State,
         submission: Submission,
+        programs: &Programs,
         now: ledger_core::Timestamp,
         batch: &mut Batch,
         written: &WrittenHere<'_>,
@@ -489,7 +494,9 @@ impl Engine {
                 outcomes.push(PendingOutcome::Cancelled);
                 continue;
             }
-            let outcome = match state.execute(ledger, request, now, detail, batch, written) {
+            let program = programs.get(outcomes.len()).and_then(Option::as_ref);
+            let prepared = Prepared { request, program };
+            let outcome = match state.execute(ledger, prepared, now, detail, batch, written) {
                 Ok(Decided::Done(receipt)) => PendingOutcome::Done { ledger, receipt },
                 Ok(Decided::Replay(position)) => PendingOutcome::Replay { ledger, position, detail },
                 Ok(Decided::Refused(rejection)) => {

@@ -2,8 +2,8 @@
 
 use ledger_core::{
     AccountAddress, Amount, Asset, BucketName, Command, CreateTransaction, FirstId, Idempotency,
-    IdempotencyKey, LedgerName, LedgerOptions, Metadata, Overdraft, Posting, Postings, Reference, RevertDate,
-    RevertTransaction, Target, Timestamp, TransactionId,
+    IdempotencyKey, LedgerName, LedgerOptions, Metadata, Movement, Overdraft, Posting, Postings, Reference,
+    RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp, TransactionId,
 };
 
 use crate::submission::{Atomicity, Detail, Mode, Request, Submission};
@@ -181,6 +181,9 @@ impl<'a> Workload<'a> {
         let count = if self.dice.one_in(4) { self.dice.below(5) } else { 1 };
         let postings: Postings = (0..count).map(|_| self.posting()).collect();
         let mut create = CreateTransaction::of(postings);
+        if self.dice.one_in(5) {
+            create.movement = Movement::Script(self.script());
+        }
         create.metadata = self.metadata();
         if self.dice.one_in(6) {
             create.account_metadata.insert(self.address(), self.metadata());
@@ -197,6 +200,51 @@ impl<'a> Workload<'a> {
             create.overdraft = Overdraft::Allow;
         }
         create
+    }
+
+    fn script(&mut self) -> Script {
+        let asset = ASSETS[self.dice.below(ASSETS.len() as u64) as usize];
+        let other = ASSETS[self.dice.below(ASSETS.len() as u64) as usize];
+        let (a, b, c) = (self.address(), self.address(), self.address());
+        let key = self.dice.below(4);
+        let amount = self.dice.below(1_000);
+        let statement = match self.dice.below(8) {
+            0 => format!("send [{asset} *] (source = {{ @{a} @{b} }} destination = @{c})"),
+            1 => format!(
+                "send $amount (source = {{ max [{asset} 9] from @{a} @{b} @world }}
+                 destination = {{ 1/3 to @{c} 1/7 kept remaining to $to }})"
+            ),
+            2 => format!(
+                "send $amount (source = @{a} allowing overdraft up to [{asset} 500] destination = $to)"
+            ),
+            3 => format!(
+                "send $amount (source = @world destination = $to) set_account_meta($to, \"key{key}\", $amount)"
+            ),
+            4 => format!(
+                "set_tx_meta(\"key{key}\", overdraft(@{b}, {other})) send $amount (source = @world destination = @{b})"
+            ),
+            5 => format!(
+                "send $amount (source = oneof {{ @{a} @{b} {{ @{a} @{b} @{c} }} }} destination = $to)"
+            ),
+            6 => format!("save [{asset} 100] from @{a} send [{asset} *] (source = @{a} destination = $to)"),
+            _ => format!(
+                "send $amount (source = @world \\ \"RED\" destination = @{a}) send [{asset} *] (source = @{a} \\ \"RED\" destination = $to)"
+            ),
+        };
+        let plain = match self.dice.below(6) {
+            0 => format!(
+                "vars {{ account $to monetary $amount monetary $known = balance(@{a}, {other}) }} {statement} set_tx_meta(\"known\", $known)"
+            ),
+            1 => format!(
+                "vars {{ account $to monetary $amount string $read = meta(@{a}, \"key{key}\") }} {statement} set_tx_meta(\"read\", $read)"
+            ),
+            _ => format!("vars {{ account $to monetary $amount }} {statement}"),
+        };
+        let variables = [
+            ("to".to_owned(), self.address().to_string()),
+            ("amount".to_owned(), format!("{asset} {amount}")),
+        ];
+        Script { plain, variables: variables.into(), runtime: Runtime::Machine }
     }
 
     fn posting(&mut self) -> Posting {

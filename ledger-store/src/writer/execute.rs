@@ -1,16 +1,18 @@
 //! One command: what it needs is found, it is decided, and its entry is applied.
 
 use compact_str::CompactString;
+use ledger_core::script::settle;
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, Decision, Facts, HashLogs, HoldingVolumes, KnownTransaction,
-    LogEntry, LogId, LogPayload, Memento, Metadata, MetadataValue, Movement, NewTransaction, Posting,
-    Postings, Rejection, SlotList, Slots, Target, Timestamp, Transaction, TransactionId, Volumes, decide,
-    needs,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, Decision, Facts, HashLogs, HoldingVolumes,
+    KnownTransaction, LogEntry, LogId, LogPayload, Memento, Metadata, MetadataValue, Movement,
+    NewTransaction, Posting, Postings, Rejection, SlotList, Slots, Target, Timestamp, Transaction,
+    TransactionId, Volumes, decide, needs,
 };
 use smallvec::SmallVec;
 
 use super::apply::Hints;
 use super::batch::Batch;
+use super::script::ScriptReads;
 use super::state::{Located, State};
 use crate::entry::{
     AddressRef, Body, Event, HoldingRecord, IdempotencyRecord, LedgerBase, LogRecord, MetadataRecord, Move,
@@ -19,6 +21,7 @@ use crate::entry::{
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
 use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
+use crate::scripts::{Compiled, Prepared};
 use crate::submission::{Detail, Receipt, Request};
 
 /// The numbers of the assets of a command's holdings; `None` for one that is new to the ledger.
@@ -69,13 +72,13 @@ impl State {
     pub(crate) fn execute(
         &mut self,
         ledger: u32,
-        request: Request,
+        prepared: Prepared<'_>,
         now: Timestamp,
         detail: Detail,
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Decided, ReadError> {
-        let Request { command, idempotency } = request;
+        let Prepared { request: Request { mut command, idempotency }, program } = prepared;
         if let Some(idempotency) = &idempotency
             && let Some((position, stored)) =
                 self.used_key(ledger, idempotency.key.as_str(), batch, written)?
@@ -89,6 +92,11 @@ impl State {
                 computed: idempotency.hash.clone(),
                 stored,
             }));
+        }
+        if let (Command::CreateTransaction(create), Some(program)) = (&mut command, program)
+            && let Err(rejection) = self.settle(ledger, create, program)?
+        {
+            return Ok(Decided::Refused(rejection));
         }
         let mut facts = Facts::default();
         let mut hints = Hints::default();
@@ -162,6 +170,22 @@ impl State {
             })),
         };
         Ok(Decided::Done(Receipt { log: LogId::new(base.log), transaction, date, replayed: false, entry }))
+    }
+
+    /// Runs the script of a command and puts what it says in its place.
+    fn settle(
+        &mut self,
+        ledger: u32,
+        create: &mut CreateTransaction,
+        program: &Compiled,
+    ) -> Result<Result<(), Rejection>, ReadError> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let settled = settle(create, program, &mut scratch, &mut ScriptReads { state: self, ledger });
+        // What an unusual script took is not held for ever.
+        if scratch.is_small() {
+            self.scratch = scratch;
+        }
+        settled
     }
 
     /// The entry that a key was used for, and the hash that it was used with.

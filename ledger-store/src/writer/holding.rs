@@ -1,6 +1,6 @@
 //! What the writer knows of a holding, in few bytes: all accounts that are in use must fit its share.
 
-use ledger_core::{Amount, Volumes};
+use ledger_core::{Amount, Balance, Volumes};
 
 use crate::index::{DisplacedSums, Quantity};
 
@@ -38,6 +38,11 @@ impl Totals {
             }
             Self::Large(volumes) => Volumes::clone(volumes),
         }
+    }
+
+    /// Input minus output.
+    pub(crate) fn balance(&self) -> Balance {
+        self.to_volumes().balance()
     }
 }
 

@@ -6,6 +6,7 @@ mod batch;
 mod execute;
 mod holding;
 mod recent;
+mod script;
 mod state;
 
 pub(crate) use apply::{Hints, holding_key, value_of};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use ledger_core::script::Scratch;
 use ledger_core::{BucketName, LedgerName};
 use smallvec::SmallVec;
 
@@ -95,6 +96,8 @@ pub(crate) struct State {
     /// How many rows the last batch had, and of how many commands: the next will be alike.
     pub(crate) last_rows: PieceMark,
     pub(crate) last_commands: usize,
+    /// The memory of the scripts that are run.
+    pub(crate) scratch: Scratch,
     index: StoredState,
     filter_bytes_max: usize,
     /// Where accounts are by number; only while entries are replayed.
@@ -160,6 +163,7 @@ impl State {
             last_changed: 0,
             last_rows: PieceMark::default(),
             last_commands: 0,
+            scratch: Scratch::default(),
             index,
             filter_bytes_max: shares.filters,
             by_number: None,

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use ledger_core::{
     Command, CompactString, CreateTransaction, Metadata, MetadataValue, Movement, Overdraft, RevertDate,
-    Target,
+    Runtime, Target,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -80,7 +80,8 @@ impl Encoder {
                 }
             }
             Movement::Script(script) => {
-                self.tag(1).text(&script.plain).number(script.variables.len() as u64);
+                self.tag(1).text(&script.plain).tag(u8::from(script.runtime == Runtime::Interpreter));
+                self.number(script.variables.len() as u64);
                 for (name, value) in &script.variables {
                     self.text(name).text(value);
                 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use ledger_core::{
     AccountAddress, Amount, AmountError, Asset, Command, CreateTransaction, Metadata, Movement, Overdraft,
-    Posting, Postings, Reference, RevertDate, RevertTransaction, Script, Target, Timestamp, TransactionId,
+    Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp,
+    TransactionId,
 };
 use serde::de::{Error as _, MapAccess};
 use serde_json::value::RawValue;
@@ -90,6 +91,7 @@ impl<'de> Fields<'de> for ScriptBody<'de> {
 #[derive(Default)]
 struct MonetaryBody<'a> {
     asset: Text<'a>,
+    /// As it is written.
     amount: Option<&'a str>,
 }
 
@@ -97,24 +99,33 @@ impl<'de> Fields<'de> for MonetaryBody<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
         match field(name, &["asset", "amount"]) {
             Some("asset") => self.asset = map.next_value()?,
-            Some("amount") => self.amount = map.next_value::<Digits<'de>>()?.0,
+            Some("amount") => self.amount = Some(map.next_value::<&RawValue>()?.get()),
             _ => return Ok(false),
         }
         Ok(true)
     }
 }
 
-/// The text of a variable: a string without its quotes, a monetary as asset and amount, the rest as written.
-fn variable(value: &RawValue) -> Result<String, serde_json::Error> {
+/// The text of a variable: a string without its quotes, an integer as written, a monetary as asset and amount.
+/// Anything else is the value of no type.
+fn variable(value: &RawValue) -> Result<String, String> {
     let text = value.get();
-    Ok(match text.as_bytes().first() {
-        Some(b'"') => json::first::<Text<'_>>(text.as_bytes())?.0.into_owned(),
+    let fault = |error: serde_json::Error| error.to_string();
+    match text.as_bytes().first() {
+        Some(b'"') => Ok(json::first::<Text<'_>>(text.as_bytes()).map_err(fault)?.0.into_owned()),
         Some(b'{') => {
-            let Object(monetary) = json::first::<Object<MonetaryBody<'_>>>(text.as_bytes())?;
-            format!("{} {}", monetary.asset.0, monetary.amount.unwrap_or("0"))
+            let Object(monetary) = json::first::<Object<MonetaryBody<'_>>>(text.as_bytes()).map_err(fault)?;
+            let amount = monetary.amount.ok_or("a monetary without an amount")?;
+            // Exact at any size, so that some clients write it as a string.
+            let digits = amount.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(amount);
+            if !json::is_integer(digits) {
+                return Err("an amount is a whole number".to_owned());
+            }
+            Ok(format!("{} {digits}", monetary.asset.0))
         }
-        _ => text.to_owned(),
-    })
+        _ if json::is_integer(text) => Ok(text.to_owned()),
+        _ => Err("it is neither a string, nor an integer, nor a monetary".to_owned()),
+    }
 }
 
 /// The body of a create.
@@ -127,11 +138,21 @@ pub(crate) struct CreateBody<'a> {
     metadata: Metadata,
     account_metadata: Vec<(Text<'a>, TextMap)>,
     force: bool,
+    runtime: Text<'a>,
 }
 
 impl<'de> Fields<'de> for CreateBody<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-        let fields = ["postings", "script", "timestamp", "reference", "metadata", "accountMetadata", "force"];
+        let fields = [
+            "postings",
+            "script",
+            "timestamp",
+            "reference",
+            "metadata",
+            "accountMetadata",
+            "force",
+            "runtime",
+        ];
         match field(name, &fields) {
             Some("postings") => {
                 let Array(postings) = map.next_value::<Array<Object<PostingBody<'de>>>>()?;
@@ -143,6 +164,7 @@ impl<'de> Fields<'de> for CreateBody<'de> {
             Some("metadata") => self.metadata = map.next_value::<TextMap>()?.0,
             Some("accountMetadata") => self.account_metadata = map.next_value::<Entries<'de, _>>()?.0,
             Some("force") => self.force = map.next_value::<Flag>()?.0,
+            Some("runtime") => self.runtime = map.next_value()?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -181,6 +203,11 @@ impl CreateBody<'_> {
             Movement::Script(Script {
                 variables: variables.collect::<Result<_, ApiError>>()?,
                 plain: self.script.plain.0.into_owned(),
+                runtime: match self.runtime.0.as_ref() {
+                    "" | "machine" => Runtime::Machine,
+                    "experimental-interpreter" => Runtime::Interpreter,
+                    other => return Err(ApiError::validation(format!("unknown runtime '{other}'"))),
+                },
             })
         } else {
             return Err(ApiError::new(

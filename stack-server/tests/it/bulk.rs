@@ -181,9 +181,11 @@ fn streams_are_executed_up_to_their_first_malformed_element() {
     assert_eq!(results(&answer), "CREATE_TRANSACTION CREATE_TRANSACTION");
     assert_eq!(answer.json()["errorCode"], "VALIDATION");
     assert_eq!(transactions(&server), 2);
-    let scripts = "//script ik=a\nsend [USD 1] (source=@world destination=@a)\n//end\n";
+    let scripts =
+        "//script ik=a\nsend [USD 1] (source=@world destination=@a)\n//end\n//script\nsned\n//end\n";
     let answer = server.send("POST", "/v2/main/_bulk", &[("Content-Type", SCRIPT_STREAM)], scripts).is(400);
-    assert_eq!(results(&answer), "COMPILATION_FAILED");
+    assert_eq!(results(&answer), "CREATE_TRANSACTION COMPILATION_FAILED");
+    assert_eq!(transactions(&server), 3);
     let typed = |content_type| server.send("POST", "/v2/main/_bulk", &[("Content-Type", content_type)], "[]");
     typed("application/json; charset=utf-8").is(200);
     typed("text/plain").refused(400, "VALIDATION");

@@ -13,6 +13,8 @@ mod ledgers;
 mod limits;
 mod logs;
 mod nonsense;
+mod script;
+mod scripts;
 mod shutdown;
 mod transactions;
 mod volumes;

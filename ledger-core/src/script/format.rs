@@ -1,0 +1,504 @@
+//! The canonical layout of scripts.
+//!
+//! Every item stands on a line of its own, blocks are indented by two blanks, and between statements that are not
+//! both short stands an empty line. Comments stay: those behind something at the end of its line, the others on
+//! lines of their own before what follows. Words are printed as they were written, so nothing but the layout
+//! changes; only a `destination` written before its `source` changes places with it.
+
+use super::parser::{SyntaxError, parse};
+use super::span::Span;
+use super::tree::{
+    Amount, Call, Clauses, Destination, DestinationKind, Expr, ExprKind, Overdraft, Send, Share, Sign,
+    Source, SourceKind, Statement, StatementKind, Target, Tree,
+};
+
+/// Lays out a script. Laying out what comes of it changes nothing more.
+///
+/// # Errors
+///
+/// Every place where the text is no script.
+pub fn format(text: &str) -> Result<String, Vec<SyntaxError>> {
+    let (tree, errors) = parse(text);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut printer = Printer {
+        text,
+        comments: &tree.comments,
+        out: String::with_capacity(text.len()),
+        indent: 0,
+        last: 0,
+        after_line_comment: false,
+    };
+    printer.tree(&tree);
+    Ok(printer.out)
+}
+
+struct Printer<'a> {
+    text: &'a str,
+    /// Those that are not printed yet.
+    comments: &'a [Span],
+    out: String,
+    indent: usize,
+    /// The end, in the text, of what was printed last.
+    last: u32,
+    /// Whether the line ends with a comment that only a new line ends.
+    after_line_comment: bool,
+}
+
+impl Printer<'_> {
+    fn tree(&mut self, tree: &Tree) {
+        let mut begun = false;
+        if let Some(directive) = &tree.directive {
+            self.line(directive.span.start, false);
+            self.put("#![feature(");
+            for (at, feature) in directive.features.iter().enumerate() {
+                self.put(if at > 0 { ", " } else { "" });
+                self.word(feature.span);
+            }
+            self.put(")]");
+            self.last = directive.span.end;
+            begun = true;
+        }
+        if let Some(vars) = &tree.vars {
+            self.line(vars.span.start, begun);
+            self.put("vars ");
+            self.block(Span::new(self.last.max(vars.span.start), vars.span.end), |printer| {
+                for declaration in &vars.declarations {
+                    printer.line(declaration.type_name.span.start, false);
+                    printer.word(declaration.type_name.span);
+                    printer.put(" ");
+                    printer.word(declaration.variable.span);
+                    if let Some(origin) = &declaration.origin {
+                        printer.put(" = ");
+                        printer.expr(origin);
+                    }
+                }
+                !vars.declarations.is_empty()
+            });
+            begun = true;
+        }
+        let is_long = |statement: &Statement| matches!(statement.kind, StatementKind::Send(_));
+        let mut after_short = false;
+        for statement in &tree.statements {
+            let is_short = !is_long(statement);
+            self.line(statement.span.start, begun && !(after_short && is_short));
+            self.statement(statement);
+            self.last = statement.span.end;
+            after_short = is_short;
+            begun = true;
+        }
+        self.comments_before(u32::MAX, false);
+        if !self.out.is_empty() {
+            self.out.push('\n');
+        }
+    }
+
+    // Lines and words.
+
+    fn put(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    /// Prints a word as it is written.
+    fn word(&mut self, span: Span) {
+        self.out.push_str(span.of(self.text));
+        self.last = span.end;
+    }
+
+    fn new_line(&mut self) {
+        if !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        for _ in 0..self.indent {
+            self.out.push_str("  ");
+        }
+        self.after_line_comment = false;
+    }
+
+    /// Begins the line of what stands at `at` in the text, after the comments before it.
+    fn line(&mut self, at: u32, spaced: bool) {
+        self.comments_before(at, spaced);
+        self.new_line();
+    }
+
+    /// Prints the comments up to `at`, and the empty line that is wanted between what was and what comes.
+    fn comments_before(&mut self, at: u32, mut spaced: bool) {
+        while let Some((comment, rest)) = self.comments.split_first()
+            && comment.start < at
+        {
+            self.comments = rest;
+            let text = comment.of(self.text).trim_end();
+            let between = self.text.get(self.last as usize..comment.start as usize).unwrap_or_default();
+            let is_behind =
+                !self.out.is_empty() && !self.after_line_comment && !between.contains(['\n', '\r']);
+            if is_behind {
+                self.put(" ");
+            } else {
+                if std::mem::take(&mut spaced) && !self.out.is_empty() {
+                    self.out.push('\n');
+                }
+                self.new_line();
+            }
+            self.put(text);
+            self.after_line_comment = text.starts_with("//");
+            self.last = self.last.max(comment.end);
+        }
+        if spaced && !self.out.is_empty() {
+            self.out.push('\n');
+        }
+    }
+
+    /// Prints the braces of a block that stands in the text, and what is within; `within` says whether it printed
+    /// anything.
+    fn block(&mut self, span: Span, within: impl FnOnce(&mut Self) -> bool) {
+        self.braced(span, "{", "}", within);
+    }
+
+    fn braced(&mut self, span: Span, open: &str, close: &str, within: impl FnOnce(&mut Self) -> bool) {
+        self.put(open);
+        self.last = self.last.max(span.start + 1);
+        self.indent += 1;
+        let length = self.out.len();
+        let filled = within(self);
+        let end = span.end.saturating_sub(1);
+        self.comments_before(end, false);
+        self.indent -= 1;
+        if filled || self.out.len() > length {
+            self.new_line();
+        }
+        self.put(close);
+        self.last = self.last.max(span.end);
+    }
+
+    // Statements.
+
+    fn statement(&mut self, statement: &Statement) {
+        match &statement.kind {
+            StatementKind::Send(send) => self.send(statement.span, send),
+            StatementKind::Save { amount, account } => {
+                self.put("save ");
+                self.amount(amount);
+                self.put(" from ");
+                self.expr(account);
+            }
+            StatementKind::Call(call) => self.call(call),
+            StatementKind::Print(expr) => {
+                self.put("print ");
+                self.expr(expr);
+            }
+            StatementKind::Fail => self.put("fail"),
+        }
+    }
+
+    fn send(&mut self, span: Span, send: &Send) {
+        self.put("send ");
+        self.amount(&send.amount);
+        self.put(" ");
+        let body = Span::new(self.last, span.end);
+        self.braced(body, "(", ")", |printer| {
+            printer.line(send.source.span.start, false);
+            printer.put("source = ");
+            printer.source(&send.source);
+            printer.line(send.destination.span.start, false);
+            printer.put("destination = ");
+            printer.destination(&send.destination);
+            true
+        });
+    }
+
+    fn amount(&mut self, amount: &Amount) {
+        match amount {
+            Amount::All(span, asset) => {
+                self.put("[");
+                self.expr(asset);
+                self.put(" *]");
+                self.last = span.end;
+            }
+            Amount::Value(monetary) => self.expr(monetary),
+        }
+    }
+
+    fn source(&mut self, source: &Source) {
+        match &source.kind {
+            SourceKind::Account { account, color, overdraft } => {
+                self.expr(account);
+                if let Some(color) = color {
+                    self.put(" \\ ");
+                    self.expr(color);
+                }
+                match overdraft {
+                    Overdraft::None => {}
+                    Overdraft::Unbounded => self.put(" allowing unbounded overdraft"),
+                    Overdraft::UpTo(bound) => {
+                        self.put(" allowing overdraft up to ");
+                        self.expr(bound);
+                    }
+                }
+            }
+            SourceKind::Scaled { account, through } => {
+                self.expr(account);
+                self.put(" with scaling through ");
+                self.expr(through);
+            }
+            SourceKind::InOrder(sources) => self.sources(source.span, sources),
+            SourceKind::OneOf(sources) => {
+                self.put("oneof ");
+                self.sources(source.span, sources);
+            }
+            SourceKind::Allotment(items) => self.block(source.span, |printer| {
+                for item in items {
+                    printer.line(share_span(&item.share).start, false);
+                    printer.share(&item.share);
+                    printer.put(" from ");
+                    printer.source(&item.source);
+                }
+                true
+            }),
+            SourceKind::Capped { cap, source } => {
+                self.put("max ");
+                self.expr(cap);
+                self.put(" from ");
+                self.source(source);
+            }
+        }
+        self.last = self.last.max(source.span.end);
+    }
+
+    fn sources(&mut self, span: Span, sources: &[Source]) {
+        self.block(span, |printer| {
+            for source in sources {
+                printer.line(source.span.start, false);
+                printer.source(source);
+            }
+            !sources.is_empty()
+        });
+    }
+
+    fn share(&mut self, share: &Share) {
+        match share {
+            Share::Remaining(span) => self.word(*span),
+            Share::Portion(expr) => self.expr(expr),
+        }
+    }
+
+    fn destination(&mut self, destination: &Destination) {
+        match &destination.kind {
+            DestinationKind::Account(account) => self.expr(account),
+            DestinationKind::Allotment(items) => self.block(destination.span, |printer| {
+                for item in items {
+                    printer.line(share_span(&item.share).start, false);
+                    printer.share(&item.share);
+                    printer.target(&item.target);
+                }
+                true
+            }),
+            DestinationKind::InOrder(clauses) => self.clauses(destination.span, clauses),
+            DestinationKind::OneOf(clauses) => {
+                self.put("oneof ");
+                self.clauses(destination.span, clauses);
+            }
+        }
+        self.last = self.last.max(destination.span.end);
+    }
+
+    fn clauses(&mut self, span: Span, clauses: &Clauses) {
+        self.block(span, |printer| {
+            for clause in &clauses.capped {
+                printer.line(clause.cap.span.start, false);
+                printer.put("max ");
+                printer.expr(&clause.cap);
+                printer.target(&clause.target);
+            }
+            printer.line(target_span(&clauses.remaining).start, false);
+            printer.put("remaining");
+            printer.target(&clauses.remaining);
+            true
+        });
+    }
+
+    fn target(&mut self, target: &Target) {
+        match target {
+            Target::Kept(span) => {
+                self.put(" ");
+                self.word(*span);
+            }
+            Target::To(destination) => {
+                self.put(" to ");
+                self.destination(destination);
+            }
+        }
+    }
+
+    // Expressions.
+
+    fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Variable(_)
+            | ExprKind::Asset(_)
+            | ExprKind::Text(_)
+            | ExprKind::Number(_)
+            | ExprKind::Percent(_)
+            | ExprKind::Account(_)
+            | ExprKind::Interpolated(_) => self.word(expr.span),
+            ExprKind::Monetary(pair) => {
+                self.put("[");
+                self.expr(&pair.0);
+                self.put(" ");
+                self.expr(&pair.1);
+                self.put("]");
+            }
+            ExprKind::Call(call) => self.call(call),
+            ExprKind::Parens(inner) => {
+                self.put("(");
+                self.expr(inner);
+                self.put(")");
+            }
+            ExprKind::Negate(inner) => {
+                self.put("-");
+                self.expr(inner);
+            }
+            ExprKind::Sum(first, rest) => {
+                self.expr(first);
+                for (sign, term) in rest {
+                    self.put(match sign {
+                        Sign::Plus => " + ",
+                        Sign::Minus => " - ",
+                    });
+                    self.expr(term);
+                }
+            }
+            ExprKind::Divide(first, rest) => {
+                self.expr(first);
+                let mut over = &**first;
+                for under in rest {
+                    // Without blanks an asset and a number would be one word.
+                    self.put(if matches!(over.kind, ExprKind::Number(_)) { "/" } else { " / " });
+                    self.expr(under);
+                    over = under;
+                }
+            }
+        }
+        self.last = self.last.max(expr.span.end);
+    }
+
+    fn call(&mut self, call: &Call) {
+        self.word(call.name.span);
+        self.put("(");
+        for (at, argument) in call.arguments.iter().enumerate() {
+            self.put(if at > 0 { ", " } else { "" });
+            self.expr(argument);
+        }
+        self.put(")");
+        self.last = self.last.max(call.span.end);
+    }
+}
+
+fn share_span(share: &Share) -> Span {
+    match share {
+        Share::Remaining(span) => *span,
+        Share::Portion(expr) => expr.span,
+    }
+}
+
+fn target_span(target: &Target) -> Span {
+    match target {
+        Target::Kept(span) => *span,
+        Target::To(destination) => destination.span,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let formatted = format(text).expect("a script");
+        assert_eq!(formatted, expected, "{text}");
+        assert_eq!(format(&formatted).as_deref(), Ok(expected), "again");
+    }
+
+    #[test]
+    fn every_item_stands_on_its_line() {
+        check(
+            "#![feature(\"experimental-oneof\",\"experimental-asset-colors\")]vars{account $a monetary $m=balance( $a,USD/2 )}\
+             send[USD/2 *](source={max $m from@a\\\"RED\"{}oneof{@b allowing unbounded overdraft @c allowing overdraft up to[USD/2 1_0+2]}}\
+             destination=oneof{max $m kept remaining to{1 / 2 to @x remaining to {max $m to @y remaining kept}}})\
+             save $m - $m from @a set_tx_meta(\"k\",-1) fail print(1+2)",
+            "#![feature(\"experimental-oneof\", \"experimental-asset-colors\")]\n\
+             \n\
+             vars {\n\
+             \x20 account $a\n\
+             \x20 monetary $m = balance($a, USD/2)\n\
+             }\n\
+             \n\
+             send [USD/2 *] (\n\
+             \x20 source = {\n\
+             \x20   max $m from @a \\ \"RED\"\n\
+             \x20   {}\n\
+             \x20   oneof {\n\
+             \x20     @b allowing unbounded overdraft\n\
+             \x20     @c allowing overdraft up to [USD/2 1_0 + 2]\n\
+             \x20   }\n\
+             \x20 }\n\
+             \x20 destination = oneof {\n\
+             \x20   max $m kept\n\
+             \x20   remaining to {\n\
+             \x20     1/2 to @x\n\
+             \x20     remaining to {\n\
+             \x20       max $m to @y\n\
+             \x20       remaining kept\n\
+             \x20     }\n\
+             \x20   }\n\
+             \x20 }\n\
+             )\n\
+             \n\
+             save $m - $m from @a\n\
+             set_tx_meta(\"k\", -1)\n\
+             fail\n\
+             print (1 + 2)\n",
+        );
+        check("", "");
+        check("vars{}", "vars {}\n");
+    }
+
+    #[test]
+    fn comments_stay_where_they_belong() {
+        check(
+            "// first\n\n\nvars { // of callers\n  // the payer\n account $a /* who */ \n\n// no more\n}\n\
+             /* then */ send [USD 1] ( // how much\n source = $a // who\n destination = @b // whom\n ) // done\n// end",
+            "// first\n\
+             vars { // of callers\n\
+             \x20 // the payer\n\
+             \x20 account $a /* who */\n\
+             \x20 // no more\n\
+             }\n\
+             \n\
+             /* then */\n\
+             send [USD 1] ( // how much\n\
+             \x20 source = $a // who\n\
+             \x20 destination = @b // whom\n\
+             ) // done\n\
+             // end\n",
+        );
+        check(
+            "send [A 1] (destination = @b source = @c)",
+            "send [A 1] (\n  source = @c\n  destination = @b\n)\n",
+        );
+        check("/* alone */", "/* alone */\n");
+        check("vars { /* none */ }", "vars { /* none */\n}\n");
+    }
+
+    #[test]
+    fn words_do_not_run_together() {
+        check("print USD / 2", "print USD / 2\n");
+        check("print $a/2", "print $a / 2\n");
+        check("print - - 1 - -2", "print --1 - -2\n");
+    }
+
+    #[test]
+    fn what_is_no_script_has_no_layout() {
+        assert!(format("send").is_err());
+    }
+}

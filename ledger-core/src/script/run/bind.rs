@@ -1,0 +1,136 @@
+//! The variables of a run.
+
+use super::needs::Needed;
+use super::{Run, Step, Stop};
+use crate::script::error::ErrorKind;
+use crate::script::fault::Fault;
+use crate::script::options::Flag;
+use crate::script::program::{Call, Origin, Variable};
+use crate::script::switches::{NegativeVariable, Surplus};
+use crate::script::typed_text;
+use crate::script::types::Type;
+use crate::script::value::{Literal, Value, shown};
+
+impl<'a> Run<'a> {
+    /// Gives every variable its value, in order of declaration.
+    ///
+    /// What depends on an answer that is not there yet is passed by, so that everything that can be asked for is
+    /// asked for at once. A fault counts only where nothing before it is missing: the missing may fail first.
+    pub(super) fn bind(&mut self) -> Step<()> {
+        let mut missing = false;
+        for (slot, variable) in self.program.variables.iter().enumerate() {
+            if self.scratch.values[slot].is_some() {
+                continue;
+            }
+            match self.value_of(slot as u32, variable) {
+                Ok(value) => self.scratch.values[slot] = Some(value),
+                Err(Stop::Missing) => missing = true,
+                Err(fault) if missing => {
+                    drop(fault);
+                    return Err(Stop::Missing);
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        if missing {
+            return Err(Stop::Missing);
+        }
+        self.refuse_surplus()
+    }
+
+    fn value_of(&mut self, slot: u32, variable: &'a Variable) -> Step<Value> {
+        match &variable.origin {
+            None => {
+                // A name declared twice has two slots and one text.
+                let Some(text) = self.variables.get(variable.name.as_str()) else {
+                    let name = variable.name.clone();
+                    return Err(Stop::at(variable.span, ErrorKind::MissingVariable { name }));
+                };
+                let declared = declared(variable)?;
+                let value = self.read(declared, text, variable)?;
+                if let Value::Monetary(_, amount) = &value
+                    && self.switches.negative_variable == NegativeVariable::Refuse
+                    && amount.sign() == dashu_int::Sign::Negative
+                {
+                    let kind =
+                        ErrorKind::InvalidVariable { name: variable.name.clone(), reason: "negative amount" };
+                    return Err(Stop::at(variable.span, kind));
+                }
+                Ok(value)
+            }
+            Some(Origin::Meta(call)) => self.metadata_value(slot, variable, call),
+            Some(Origin::Call(expr)) => {
+                declared(variable)?;
+                self.evaluate(expr)
+            }
+            Some(Origin::Free(expr)) => {
+                declared(variable)?;
+                self.require(Flag::MidScriptFunctionCall, expr.span)?;
+                self.evaluate(expr)
+            }
+        }
+    }
+
+    fn metadata_value(&mut self, slot: u32, variable: &'a Variable, call: &'a Call) -> Step<Value> {
+        let arguments = self.arguments(call.span, &call.arguments, 2)?;
+        let [account, key] = [&arguments[0], &arguments[1]];
+        let Value::Account(account) = *account else {
+            return Err(self.type_error(call.arguments[0].span, Type::Account.name(), account));
+        };
+        let Value::Text(key) = key else {
+            return Err(self.type_error(call.arguments[1].span, Type::Text.name(), key));
+        };
+        let declared = declared(variable)?;
+        match self.scratch.metadata_answers.get(&slot) {
+            None => {
+                self.scratch.needed.push(Needed::Metadata { slot, account, key: key.clone() });
+                Err(Stop::Missing)
+            }
+            Some(None) => {
+                let kind =
+                    ErrorKind::MetadataNotFound { account: self.account(account).clone(), key: shown(key) };
+                Err(Stop::at(call.span, kind))
+            }
+            Some(Some(text)) => {
+                // Ledgers of the first generation kept the type beside the value.
+                let plain = typed_text::plain(declared, text);
+                let text = plain.unwrap_or_else(|| text.clone());
+                self.read(declared, &text, variable)
+            }
+        }
+    }
+
+    fn read(&mut self, declared: Type, text: &str, variable: &Variable) -> Step<Value> {
+        let literal = Literal::parse(declared, text)
+            .map_err(|kind| Stop::Fault(Box::new(Fault::at(variable.span, kind))))?;
+        Ok(match literal {
+            Literal::Account(address) => Value::Account(self.account_id(address)),
+            Literal::Asset(name) => Value::Asset(self.asset_id(&name)),
+            Literal::Number(number) => Value::Number(number),
+            Literal::Monetary(asset, amount) => Value::Monetary(self.asset_id(&asset), amount),
+            Literal::Portion(portion) => Value::Portion(portion),
+            Literal::Text(text) => Value::Text(text),
+        })
+    }
+
+    /// A value for a variable that takes none is most likely a mistyped name.
+    fn refuse_surplus(&self) -> Step<()> {
+        let declared = self.program.variables.iter().filter(|variable| variable.origin.is_none()).count();
+        if self.switches.surplus == Surplus::Ignore || declared == self.variables.len() {
+            return Ok(());
+        }
+        let is_declared = |name: &str| {
+            self.program.variables.iter().any(|variable| variable.origin.is_none() && variable.name == name)
+        };
+        match self.variables.keys().find(|name| !is_declared(name)) {
+            Some(name) => Err(Stop::nowhere(ErrorKind::ExtraneousVariable { name: shown(name) })),
+            None => Ok(()),
+        }
+    }
+}
+
+fn declared(variable: &Variable) -> Step<Type> {
+    variable.declared.as_ref().copied().map_err(|(span, name)| {
+        Stop::Fault(Box::new(Fault::at(*span, ErrorKind::InvalidType { name: name.clone() })))
+    })
+}

@@ -1,0 +1,239 @@
+//! What a run may still take, what it has taken and not delivered, and what it has moved.
+
+use std::collections::BTreeMap;
+
+use dashu_int::IBig;
+
+use crate::script::program::{AccountId, AssetId};
+use crate::script::span::Span;
+
+/// Up to this many holdings, looking at each is faster than a tree.
+const LINEAR_MAX: usize = 16;
+
+/// An asset in a colour in an account.
+#[derive(Clone, Debug)]
+pub(super) struct Holding {
+    pub(super) account: AccountId,
+    pub(super) asset: AssetId,
+    pub(super) color: u32,
+    /// Its balance before the run; `None` while that is not known.
+    pub(super) stored: Option<IBig>,
+    /// What the run has added to it so far.
+    pub(super) change: IBig,
+    /// Whether its balance is among what is needed.
+    pub(super) noted: bool,
+}
+
+/// Funds that were taken and not delivered yet.
+#[derive(Clone, Debug)]
+pub(super) struct Fund {
+    pub(super) holding: usize,
+    /// Above zero.
+    pub(super) amount: IBig,
+    /// The source clause that gave them.
+    pub(super) clause: Span,
+}
+
+/// A posting.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub(super) source: AccountId,
+    pub(super) destination: AccountId,
+    pub(super) asset: AssetId,
+    pub(super) color: u32,
+    pub(super) amount: IBig,
+}
+
+/// The state of a run that its statements change.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    pub(super) holdings: Vec<Holding>,
+    /// Of all holdings, but only where there are more than a few.
+    index: BTreeMap<(AccountId, AssetId, u32), usize>,
+    /// Funds in the order in which they were taken, from `head` on.
+    queue: Vec<Fund>,
+    head: usize,
+    pub(super) flows: Vec<Flow>,
+}
+
+/// A state to return to.
+pub(super) struct Mark {
+    funds: usize,
+    flows: usize,
+}
+
+impl Books {
+    /// Forgets everything, and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.holdings.clear();
+        self.index.clear();
+        self.begin();
+    }
+
+    /// How many of anything there is room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.holdings.capacity().max(self.queue.capacity()).max(self.flows.capacity())
+    }
+
+    /// As before the first statement: what is stored stays known.
+    pub(super) fn begin(&mut self) {
+        for holding in &mut self.holdings {
+            holding.change = IBig::ZERO;
+        }
+        self.queue.clear();
+        self.head = 0;
+        self.flows.clear();
+    }
+
+    /// The place of a holding.
+    pub(super) fn holding(&mut self, account: AccountId, asset: AssetId, color: u32) -> usize {
+        if let Some(known) = self.find(account, asset, color) {
+            return known;
+        }
+        let at = self.holdings.len();
+        self.holdings.push(Holding { account, asset, color, stored: None, change: IBig::ZERO, noted: false });
+        if at == LINEAR_MAX {
+            let all = self.holdings.iter().enumerate();
+            self.index.extend(all.map(|(at, held)| ((held.account, held.asset, held.color), at)));
+        } else if at > LINEAR_MAX {
+            self.index.insert((account, asset, color), at);
+        }
+        at
+    }
+
+    fn find(&self, account: AccountId, asset: AssetId, color: u32) -> Option<usize> {
+        if self.holdings.len() <= LINEAR_MAX {
+            return self
+                .holdings
+                .iter()
+                .position(|held| held.account == account && held.asset == asset && held.color == color);
+        }
+        self.index.get(&(account, asset, color)).copied()
+    }
+
+    /// The uncoloured holdings of an account, by place.
+    pub(super) fn of_account(&self, account: AccountId) -> Vec<usize> {
+        if self.holdings.len() <= LINEAR_MAX {
+            let all = self.holdings.iter().enumerate();
+            return all
+                .filter(|(_, held)| held.account == account && held.color == 0)
+                .map(|(at, _)| at)
+                .collect();
+        }
+        let (first, last) = ((account, AssetId(0), 0), (account, AssetId(u32::MAX), u32::MAX));
+        self.index.range(first..=last).filter(|((_, _, color), _)| *color == 0).map(|(_, at)| *at).collect()
+    }
+
+    /// What can be seen of a holding now; `None` while what is stored is not known.
+    pub(super) fn balance(&self, holding: usize) -> Option<IBig> {
+        let held = &self.holdings[holding];
+        held.stored.as_ref().map(|stored| stored + &held.change)
+    }
+
+    /// Takes funds and queues them.
+    pub(super) fn take(&mut self, holding: usize, amount: IBig, clause: Span) {
+        if amount.is_zero() {
+            return;
+        }
+        self.holdings[holding].change -= &amount;
+        self.queue.push(Fund { holding, amount, clause });
+    }
+
+    /// Delivers up to `amount` from the front of the queue, as one posting for neighbours of one holding. Each
+    /// piece is shown to `piece`, with whether it begins a posting.
+    pub(super) fn deliver(
+        &mut self,
+        destination: AccountId,
+        amount: &IBig,
+        mut piece: impl FnMut(bool, &Fund, &IBig),
+    ) {
+        let mut rest = amount.clone();
+        let mut last = None;
+        let mut receiver = None;
+        while rest > IBig::ZERO && self.head < self.queue.len() {
+            let fund = &mut self.queue[self.head];
+            let holding = fund.holding;
+            let part = if fund.amount <= rest {
+                self.head += 1;
+                let part = std::mem::take(&mut fund.amount);
+                piece(last != Some(holding), fund, &part);
+                part
+            } else {
+                fund.amount -= &rest;
+                piece(last != Some(holding), fund, &rest);
+                rest.clone()
+            };
+            rest -= &part;
+            let Holding { account, asset, color, .. } = self.holdings[holding];
+            // The same destination, but funds may be of several colours.
+            let to = match receiver {
+                Some((of, to)) if of == color => to,
+                _ => self.holding(destination, asset, color),
+            };
+            receiver = Some((color, to));
+            self.holdings[to].change += &part;
+            if last == Some(holding) {
+                let flow = self.flows.last_mut().expect("a piece before this began a posting");
+                flow.amount += part;
+            } else {
+                self.flows.push(Flow { source: account, destination, asset, color, amount: part });
+                last = Some(holding);
+            }
+        }
+    }
+
+    /// Gives up to `amount` from the front of the queue back to where it came from.
+    pub(super) fn give_back(&mut self, amount: &IBig) {
+        let mut rest = amount.clone();
+        while rest > IBig::ZERO && self.head < self.queue.len() {
+            let fund = &mut self.queue[self.head];
+            let part = if fund.amount <= rest {
+                self.head += 1;
+                std::mem::take(&mut fund.amount)
+            } else {
+                fund.amount -= &rest;
+                rest.clone()
+            };
+            rest -= &part;
+            let holding = fund.holding;
+            self.holdings[holding].change += part;
+        }
+    }
+
+    /// Gives everything in the queue back to where it came from.
+    pub(super) fn give_back_all(&mut self) {
+        for fund in self.queue.drain(..).skip(self.head) {
+            self.holdings[fund.holding].change += fund.amount;
+        }
+        self.head = 0;
+    }
+
+    /// Moves funds at once.
+    pub(super) fn move_now(&mut self, from: usize, to: usize, amount: IBig) {
+        self.holdings[from].change -= &amount;
+        self.holdings[to].change += &amount;
+        let Holding { account: source, asset, color, .. } = self.holdings[from];
+        let destination = self.holdings[to].account;
+        self.flows.push(Flow { source, destination, asset, color, amount });
+    }
+
+    /// Remembers the state, while sources are drawn from.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { funds: self.queue.len(), flows: self.flows.len() }
+    }
+
+    /// Returns to a state: sources only append.
+    pub(super) fn restore(&mut self, mark: &Mark) {
+        for fund in self.queue.drain(mark.funds..) {
+            self.holdings[fund.holding].change += fund.amount;
+        }
+        while self.flows.len() > mark.flows {
+            let Flow { source, destination, asset, color, amount } =
+                self.flows.pop().expect("there are more than marked");
+            let from = self.holding(source, asset, color);
+            self.holdings[from].change += &amount;
+            let to = self.holding(destination, asset, color);
+            self.holdings[to].change -= amount;
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Running a program.
+//!
+//! A run goes through four steps: bind the variables, find the balances that the statements may need, execute the
+//! statements, look at the postings. Whatever it must know and does not, it notes as a need, and goes on as far
+//! as it can; once answered, it begins the step again with what it knows. Steps have no effect but on the
+//! [`Scratch`] that the run borrows, which can be used for the next run without allocating again.
+
+mod bind;
+mod books;
+mod evaluate;
+mod explain;
+mod give;
+mod needs;
+mod nothing;
+mod prefetch;
+mod scale;
+mod share;
+mod statement;
+mod take;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use compact_str::CompactString;
+
+pub use needs::{Blank, Need, Reads};
+
+use self::books::Books;
+use self::explain::Explained;
+use self::needs::Needed;
+use super::error::{ErrorKind, ScriptError};
+use super::fault::Fault;
+use super::names::Names;
+use super::options::{EmptySends, Flag, Flags, Options, Tracing};
+use super::outcome::{Outcome, ScriptPosting, colored_asset};
+use super::program::{AccountId, AssetId, Program};
+use super::span::Span;
+use super::switches::Switches;
+use super::value::Value;
+use crate::amount::Amount;
+use crate::metadata::Metadata;
+use crate::names::{AccountAddress, Asset};
+use crate::transaction::{Posting, Postings};
+
+/// What a caller gives: the text of each variable, by name.
+pub type Variables = BTreeMap<String, String>;
+
+/// Why a step ends early.
+pub(super) enum Stop {
+    /// Something is not known yet; it was noted as needed.
+    Missing,
+    /// The script fails.
+    Fault(Box<Fault>),
+}
+
+impl Stop {
+    #[cold]
+    fn at(span: Span, kind: ErrorKind) -> Self {
+        Self::Fault(Box::new(Fault::at(span, kind)))
+    }
+
+    #[cold]
+    fn nowhere(kind: ErrorKind) -> Self {
+        Self::Fault(Box::new(Fault::nowhere(kind)))
+    }
+}
+
+type Step<T> = Result<T, Stop>;
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It must be told more: see [`Run::needs`].
+    Needs,
+    /// The outcome is there.
+    Done,
+}
+
+/// The memory of a run. One that was used makes the next run allocate less.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// The value of each slot, once it is bound.
+    values: Vec<Option<Value>>,
+    /// Accounts that the program does not name.
+    accounts: Names<AccountAddress>,
+    assets: Names<CompactString>,
+    /// Number 0 is no colour.
+    colors: Names<CompactString>,
+    books: Books,
+    needed: Vec<Needed>,
+    /// What the metadata asked for by each slot is; the inner `None` is that there is none.
+    metadata_answers: BTreeMap<u32, Option<CompactString>>,
+    /// Accounts and assets without precision of which every balance is known.
+    whole: BTreeSet<(AccountId, CompactString)>,
+    /// Those of which every balance is known or asked for.
+    scales_noted: BTreeSet<(AccountId, CompactString)>,
+    metadata: Metadata,
+    account_metadata: BTreeMap<AccountId, Metadata>,
+    explained: Option<Box<Explained>>,
+}
+
+impl Scratch {
+    /// Whether it holds no more memory than a run of an ordinary script takes.
+    pub fn is_small(&self) -> bool {
+        const ORDINARY: usize = 256;
+        self.values.capacity() <= ORDINARY && self.books.capacity() <= ORDINARY
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.accounts.clear();
+        self.assets.clear();
+        self.colors.clear();
+        self.colors.add(CompactString::const_new(""));
+        self.books.clear();
+        self.needed.clear();
+        self.metadata_answers.clear();
+        self.whole.clear();
+        self.scales_noted.clear();
+        self.explained = None;
+    }
+}
+
+/// One execution of a program.
+///
+/// ```
+/// use ledger_core::script::{Options, Profile, Program, Run, Progress, Scratch, Variables, Blank};
+///
+/// let program = Program::compile(
+///     "vars { monetary $price }\n\
+///      send $price (source = @world destination = { 1/3 to @fees remaining to @shop })",
+///     Profile::Default,
+/// )
+/// .expect("a script");
+/// let variables = Variables::from([("price".to_owned(), "USD/2 100".to_owned())]);
+/// let mut scratch = Scratch::default();
+/// let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
+/// while run.advance().expect("it works") == Progress::Needs {
+///     run.answer(&mut Blank).expect("blank books have an answer to everything");
+/// }
+/// let outcome = run.outcome();
+/// assert_eq!(outcome.postings[0].posting.amount.to_string(), "34");
+/// ```
+#[derive(Debug)]
+pub struct Run<'a> {
+    program: &'a Program,
+    variables: &'a Variables,
+    switches: Switches,
+    flags: Flags,
+    tracing: Tracing,
+    empty_sends: EmptySends,
+    scratch: &'a mut Scratch,
+}
+
+impl<'a> Run<'a> {
+    /// Begins. The profile is that which the program was compiled for; that of `options` is not looked at.
+    pub fn new(
+        program: &'a Program,
+        variables: &'a Variables,
+        options: Options,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        scratch.clear();
+        scratch.values.resize(program.variables.len(), None);
+        Self {
+            program,
+            variables,
+            switches: program.profile.switches(),
+            flags: options.flags.and(program.flags),
+            tracing: options.trace,
+            empty_sends: options.empty_sends,
+            scratch,
+        }
+    }
+
+    /// Goes on as far as what is known allows.
+    ///
+    /// # Errors
+    ///
+    /// If the script fails. Nothing has happened by it.
+    pub fn advance(&mut self) -> Result<Progress, ScriptError> {
+        for needed in self.scratch.needed.drain(..) {
+            // What was not answered is asked for again.
+            match needed {
+                Needed::Balance(holding) => self.scratch.books.holdings[holding].noted = false,
+                Needed::Scales { account, base } => {
+                    self.scratch.scales_noted.remove(&(account, base));
+                }
+                Needed::Metadata { .. } => {}
+            }
+        }
+        match self.steps() {
+            Ok(()) => Ok(Progress::Done),
+            Err(Stop::Missing) => {
+                debug_assert!(!self.scratch.needed.is_empty(), "what is missing is needed");
+                Ok(Progress::Needs)
+            }
+            Err(Stop::Fault(fault)) => Err(fault.in_text(&self.program.text)),
+        }
+    }
+
+    fn steps(&mut self) -> Step<()> {
+        if let Some((span, feature)) = &self.program.unknown_feature {
+            return Err(Stop::at(*span, ErrorKind::InvalidFeature { feature: feature.clone() }));
+        }
+        let bound = self.bind();
+        // What the statements need is asked for along with what the variables need.
+        if matches!(bound, Err(Stop::Fault(_))) {
+            return bound;
+        }
+        self.prefetch(bound.is_ok())?;
+        bound?;
+        self.execute()?;
+        self.check_postings()
+    }
+
+    /// A posting that no ledger can hold ends the run.
+    fn check_postings(&self) -> Step<()> {
+        let books = &self.scratch.books;
+        let mut last = None;
+        for flow in &books.flows {
+            // Nearly all are of one asset.
+            if last == Some(flow.asset) {
+                continue;
+            }
+            let asset = self.asset_name(flow.asset);
+            if Asset::parse(asset).is_err() {
+                return Err(Stop::nowhere(ErrorKind::InvalidPosting { asset: asset.clone() }));
+            }
+            last = Some(flow.asset);
+        }
+        Ok(())
+    }
+
+    // Names.
+
+    fn account(&self, account: AccountId) -> &AccountAddress {
+        let named = self.program.accounts.len();
+        match account.0.checked_sub(named) {
+            None => self.program.accounts.get(account.0),
+            Some(own) => self.scratch.accounts.get(own),
+        }
+    }
+
+    fn account_id(&mut self, address: AccountAddress) -> AccountId {
+        let named = self.program.accounts.len();
+        AccountId(match self.program.accounts.find(address.as_str()) {
+            Some(known) => known,
+            None => match self.scratch.accounts.find(address.as_str()) {
+                Some(own) => named + own,
+                None => named + self.scratch.accounts.add(address),
+            },
+        })
+    }
+
+    fn asset_name(&self, asset: AssetId) -> &CompactString {
+        let named = self.program.assets.len();
+        match asset.0.checked_sub(named) {
+            None => self.program.assets.get(asset.0),
+            Some(own) => self.scratch.assets.get(own),
+        }
+    }
+
+    fn asset_id(&mut self, name: &str) -> AssetId {
+        let named = self.program.assets.len();
+        AssetId(match self.program.assets.find(name) {
+            Some(known) => known,
+            None => match self.scratch.assets.find(name) {
+                Some(own) => named + own,
+                None => named + self.scratch.assets.add(name.into()),
+            },
+        })
+    }
+
+    fn require(&self, flag: Flag, span: Span) -> Step<()> {
+        if self.flags.has(flag) {
+            Ok(())
+        } else {
+            Err(Stop::at(span, ErrorKind::ExperimentalFeature { flag }))
+        }
+    }
+
+    // Results.
+
+    /// What the script says to do. Empty before the run is done.
+    pub fn outcome(&mut self) -> Outcome {
+        let postings = self
+            .scratch
+            .books
+            .flows
+            .iter()
+            .map(|flow| ScriptPosting {
+                posting: Posting {
+                    source: self.account(flow.source).clone(),
+                    destination: self.account(flow.destination).clone(),
+                    amount: Amount::of_integer(&flow.amount),
+                    asset: Asset::parse(self.asset_name(flow.asset)).expect("the postings were checked"),
+                },
+                color: self.scratch.colors.get(flow.color).clone(),
+            })
+            .collect();
+        let account_metadata = std::mem::take(&mut self.scratch.account_metadata)
+            .into_iter()
+            .map(|(account, metadata)| (self.account(account).clone(), metadata))
+            .collect();
+        let trace = self.scratch.explained.take().map(|explained| explained.into_trace(self));
+        Outcome { postings, metadata: std::mem::take(&mut self.scratch.metadata), account_metadata, trace }
+    }
+
+    /// The postings as a ledger records them: see [`Outcome::ledger_postings`].
+    ///
+    /// # Errors
+    ///
+    /// If a colour and an asset make a name that is too long for a ledger.
+    pub fn ledger_postings(&self) -> Result<Postings, ScriptError> {
+        let mut last: Option<(AssetId, u32, Asset)> = None;
+        let mut postings = Postings::with_capacity(self.scratch.books.flows.len());
+        for flow in &self.scratch.books.flows {
+            let asset = match &last {
+                Some((asset, color, name)) if (*asset, *color) == (flow.asset, flow.color) => name.clone(),
+                _ => {
+                    let name = self.asset_name(flow.asset);
+                    let color = self.scratch.colors.get(flow.color);
+                    let folded = colored_asset(name, color).ok_or_else(|| ScriptError {
+                        kind: ErrorKind::InvalidPosting { asset: name.clone() },
+                        range: None,
+                    })?;
+                    last = Some((flow.asset, flow.color, folded.clone()));
+                    folded
+                }
+            };
+            postings.push(Posting {
+                source: self.account(flow.source).clone(),
+                destination: self.account(flow.destination).clone(),
+                amount: Amount::of_integer(&flow.amount),
+                asset,
+            });
+        }
+        Ok(postings)
+    }
+
+    /// The metadata of the transaction and of accounts, by which the run forgets them.
+    pub fn take_metadata(&mut self) -> (Metadata, BTreeMap<AccountAddress, Metadata>) {
+        let metadata = std::mem::take(&mut self.scratch.metadata);
+        let accounts = std::mem::take(&mut self.scratch.account_metadata);
+        (metadata, accounts.into_iter().map(|(id, metadata)| (self.account(id).clone(), metadata)).collect())
+    }
+}

@@ -1,0 +1,134 @@
+//! Executing statements.
+
+use compact_str::CompactString;
+use dashu_int::IBig;
+
+use super::explain::Explained;
+use super::{Run, Step, Stop};
+use crate::amount::Balance;
+use crate::metadata::{Metadata, MetadataValue};
+use crate::script::error::ErrorKind;
+use crate::script::options::{EmptySends, Tracing};
+use crate::script::program::{Expr, Statement, WORLD_ID};
+use crate::script::span::Span;
+use crate::script::switches::SaveDebt;
+use crate::script::tree::{Amount, Send};
+use crate::script::types::{Action, Type};
+use crate::script::value::Value;
+
+impl<'a> Run<'a> {
+    /// Executes all statements, from the first.
+    pub(super) fn execute(&mut self) -> Step<()> {
+        self.scratch.books.begin();
+        self.scratch.metadata = Metadata::EMPTY;
+        self.scratch.account_metadata.clear();
+        self.scratch.explained = match self.tracing {
+            Tracing::Off => None,
+            Tracing::On => Some(Box::new(Explained::default())),
+        };
+        let program = self.program;
+        program.statements.iter().try_for_each(|statement| self.statement(statement))
+    }
+
+    fn statement(&mut self, statement: &'a Statement) -> Step<()> {
+        match statement {
+            Statement::Send(send) => self.send(send),
+            Statement::Save { amount, account } => self.save(amount, account),
+            Statement::Act { span, action, name, arguments } => self.act(*span, *action, name, arguments),
+            Statement::Print(expr) => self.evaluate(expr).map(drop),
+            Statement::Fail(span) => Err(Stop::at(*span, ErrorKind::ScriptFailed)),
+        }
+    }
+
+    fn send(&mut self, send: &'a Send<Expr>) -> Step<()> {
+        let (asset, amount) = match &send.amount {
+            Amount::All(_, asset) => {
+                let asset = self.asset_of(asset)?;
+                (asset, self.take(&send.source, asset, None)?)
+            }
+            Amount::Value(monetary) => {
+                let (asset, amount) = self.monetary_of(monetary)?;
+                refuse_negative(monetary.span, &amount)?;
+                self.take_exactly(&send.source, asset, &amount)?;
+                (asset, amount)
+            }
+        };
+        self.give(&send.destination, asset, &amount)?;
+        self.scratch.books.give_back_all();
+        if amount.is_zero() && self.empty_sends == EmptySends::Recorded {
+            self.record_nothing(send, asset)?;
+        }
+        Ok(())
+    }
+
+    /// Protects money from the statements that follow. It never makes an account look richer than it is.
+    fn save(&mut self, amount: &'a Amount<Expr>, account: &'a Expr) -> Step<()> {
+        let (asset, saved) = match amount {
+            Amount::All(_, asset) => (self.asset_of(asset)?, None),
+            Amount::Value(monetary) => {
+                let (asset, amount) = self.monetary_of(monetary)?;
+                refuse_negative(monetary.span, &amount)?;
+                (asset, Some(amount))
+            }
+        };
+        let account = self.account_of(account)?;
+        if account == WORLD_ID {
+            return Ok(());
+        }
+        let holding = self.scratch.books.holding(account, asset, 0);
+        let balance = self.balance(holding)?;
+        let debt = (&balance).min(&IBig::ZERO).clone();
+        let left = match (saved, self.switches.save_debt) {
+            (None, _) => debt,
+            (Some(saved), SaveDebt::Stays) => (&balance - saved).max(debt),
+            (Some(saved), SaveDebt::Forgiven) => (&balance - saved).max(IBig::ZERO),
+        };
+        self.scratch.books.holdings[holding].change += left - balance;
+        Ok(())
+    }
+
+    fn act(
+        &mut self,
+        span: Span,
+        action: Option<Action>,
+        name: &CompactString,
+        arguments: &'a [Expr],
+    ) -> Step<()> {
+        let Some(action) = action else {
+            for argument in arguments {
+                self.evaluate(argument)?;
+            }
+            return Err(Stop::at(span, ErrorKind::UnboundFunction { name: name.clone() }));
+        };
+        let values = self.arguments(span, arguments, action.parameters().len())?;
+        let (account, key, value) = match (action, values.as_slice()) {
+            (Action::SetTxMeta, [key, value]) => (None, key, value),
+            (Action::SetAccountMeta, [account, key, value]) => (Some(account), key, value),
+            _ => unreachable!("the number of arguments was looked at"),
+        };
+        let account = match account {
+            None => None,
+            Some(Value::Account(account)) => Some(*account),
+            Some(other) => return Err(self.type_error(arguments[0].span, Type::Account.name(), other)),
+        };
+        let Value::Text(key) = key else {
+            let at = arguments[arguments.len() - 2].span;
+            return Err(self.type_error(at, Type::Text.name(), key));
+        };
+        let value = MetadataValue::Text(self.text(value));
+        let metadata = match account {
+            None => &mut self.scratch.metadata,
+            Some(account) => self.scratch.account_metadata.entry(account).or_default(),
+        };
+        metadata.insert(key.clone(), value);
+        Ok(())
+    }
+}
+
+fn refuse_negative(span: Span, amount: &IBig) -> Step<()> {
+    if *amount < IBig::ZERO {
+        let amount = Balance::of_integer(amount.clone());
+        return Err(Stop::at(span, ErrorKind::NegativeAmount { amount }));
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! A script in a command: it is run, and what it says takes its place.
+
+use super::error::ScriptError;
+use super::options::{EmptySends, Flags, Options, Profile, Tracing};
+use super::program::Program;
+use super::run::{Progress, Reads, Run, Scratch};
+use crate::command::{CreateTransaction, Movement, Overdraft};
+use crate::rejection::Rejection;
+use crate::transaction::Postings;
+
+/// How a ledger runs scripts.
+const OPTIONS: Options = Options {
+    profile: Profile::Default,
+    flags: Flags::ALL,
+    trace: Tracing::Off,
+    empty_sends: EmptySends::Recorded,
+};
+
+/// Runs the script of a command, and replaces it by the postings and the metadata that come of it. From then on the
+/// command is like any other: it is decided, recorded and replayed without the script. `program` is what compiling
+/// the script gave. A command without a script stays as it is.
+///
+/// The sources of a script pay what their clauses allow, which the run has seen to; so its postings are not tested
+/// for funds again.
+///
+/// # Errors
+///
+/// Outside, that of `reads`; then nothing is known. Inside, the refusal of the command, which is then not to be
+/// used any more.
+pub fn settle<R: Reads>(
+    create: &mut CreateTransaction,
+    program: &Result<Program, ScriptError>,
+    scratch: &mut Scratch,
+    reads: &mut R,
+) -> Result<Result<(), Rejection>, R::Error> {
+    if let Movement::Postings(_) = create.movement {
+        return Ok(Ok(()));
+    }
+    let Movement::Script(script) =
+        std::mem::replace(&mut create.movement, Movement::Postings(Postings::new()))
+    else {
+        unreachable!("there are two kinds of movements");
+    };
+    let refused =
+        |error: ScriptError| Ok(Err(Rejection::Script { error: Box::new(error), runtime: script.runtime }));
+    let program = match program {
+        Ok(program) => program,
+        Err(error) => return refused(error.clone()),
+    };
+    let mut run = Run::new(program, &script.variables, OPTIONS, scratch);
+    loop {
+        match run.advance() {
+            Ok(Progress::Needs) => run.answer(reads)?,
+            Ok(Progress::Done) => break,
+            Err(error) => return refused(error),
+        }
+    }
+    let postings = match run.ledger_postings() {
+        Ok(postings) => postings,
+        Err(error) => return refused(error),
+    };
+    if postings.is_empty() {
+        return Ok(Err(Rejection::NoPostings));
+    }
+    let (metadata, account_metadata) = run.take_metadata();
+    for (key, value) in metadata.iter() {
+        // An empty text is as if the script had not set it.
+        if value.text().is_empty() && create.metadata.get(key).is_some() {
+            continue;
+        }
+        if create.metadata.insert(key, value.clone()).is_some() {
+            return Ok(Err(Rejection::MetadataOverride { key: key.into() }));
+        }
+    }
+    for (account, mut metadata) in account_metadata {
+        // What the request says goes over what the script says.
+        let of_request = create.account_metadata.entry(account).or_default();
+        metadata.merge(of_request);
+        *of_request = metadata;
+    }
+    create.movement = Movement::Postings(postings);
+    create.overdraft = Overdraft::Allow;
+    Ok(Ok(()))
+}

@@ -1,0 +1,392 @@
+//! The tokenizer: text into words, by longest match.
+//!
+//! White space and comments only separate. An account literal is one token, since no white space may stand
+//! inside it.
+
+use super::span::Span;
+use super::switches::Escapes;
+use crate::limits::SCRIPT_DEPTH_MAX;
+
+/// What a token is. Its text is that of its span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The end of the text.
+    End,
+    /// Something that no token begins with, and why.
+    Bad(&'static str),
+    Allowing,
+    Destination,
+    Feature,
+    From,
+    Kept,
+    Max,
+    OneOf,
+    Overdraft,
+    Remaining,
+    Save,
+    Scaling,
+    Send,
+    Source,
+    Through,
+    To,
+    Unbounded,
+    Up,
+    Vars,
+    With,
+    LeftParen,
+    RightParen,
+    LeftBracket,
+    RightBracket,
+    LeftBrace,
+    RightBrace,
+    Comma,
+    Equals,
+    Star,
+    Plus,
+    Minus,
+    Slash,
+    Backslash,
+    /// `#!`
+    HashBang,
+    Percent,
+    Number,
+    Text,
+    Identifier,
+    Asset,
+    Variable,
+    Account,
+}
+
+impl Kind {
+    /// The token as a message names it.
+    pub(super) const fn describe(self) -> &'static str {
+        match self {
+            Self::End => "the end of the script",
+            Self::Bad(_) => "an illegal character",
+            Self::Allowing => "'allowing'",
+            Self::Destination => "'destination'",
+            Self::Feature => "'feature'",
+            Self::From => "'from'",
+            Self::Kept => "'kept'",
+            Self::Max => "'max'",
+            Self::OneOf => "'oneof'",
+            Self::Overdraft => "'overdraft'",
+            Self::Remaining => "'remaining'",
+            Self::Save => "'save'",
+            Self::Scaling => "'scaling'",
+            Self::Send => "'send'",
+            Self::Source => "'source'",
+            Self::Through => "'through'",
+            Self::To => "'to'",
+            Self::Unbounded => "'unbounded'",
+            Self::Up => "'up'",
+            Self::Vars => "'vars'",
+            Self::With => "'with'",
+            Self::LeftParen => "'('",
+            Self::RightParen => "')'",
+            Self::LeftBracket => "'['",
+            Self::RightBracket => "']'",
+            Self::LeftBrace => "'{'",
+            Self::RightBrace => "'}'",
+            Self::Comma => "','",
+            Self::Equals => "'='",
+            Self::Star => "'*'",
+            Self::Plus => "'+'",
+            Self::Minus => "'-'",
+            Self::Slash => "'/'",
+            Self::Backslash => "'\\'",
+            Self::HashBang => "'#!'",
+            Self::Percent => "a percentage",
+            Self::Number => "a number",
+            Self::Text => "a string",
+            Self::Identifier => "a name",
+            Self::Asset => "an asset",
+            Self::Variable => "a variable",
+            Self::Account => "an account",
+        }
+    }
+
+    fn of_word(word: &[u8]) -> Self {
+        match word {
+            b"allowing" => Self::Allowing,
+            b"destination" => Self::Destination,
+            b"feature" => Self::Feature,
+            b"from" => Self::From,
+            b"kept" => Self::Kept,
+            b"max" => Self::Max,
+            b"oneof" => Self::OneOf,
+            b"overdraft" => Self::Overdraft,
+            b"remaining" => Self::Remaining,
+            b"save" => Self::Save,
+            b"scaling" => Self::Scaling,
+            b"send" => Self::Send,
+            b"source" => Self::Source,
+            b"through" => Self::Through,
+            b"to" => Self::To,
+            b"unbounded" => Self::Unbounded,
+            b"up" => Self::Up,
+            b"vars" => Self::Vars,
+            b"with" => Self::With,
+            _ => Self::Identifier,
+        }
+    }
+}
+
+/// A word of the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+}
+
+/// Gives out the tokens of a text, one after the other; after the last comes [`Kind::End`] for ever.
+pub(super) struct Tokens<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    escapes: Escapes,
+    comments: Vec<Span>,
+}
+
+impl<'a> Tokens<'a> {
+    /// Those of `text`. A byte order mark before it is skipped.
+    pub(super) fn new(text: &'a str, escapes: Escapes) -> Self {
+        let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        Self { bytes: text.as_bytes(), at, escapes, comments: Vec::new() }
+    }
+
+    /// The comments met so far, in order.
+    pub(super) fn into_comments(self) -> Vec<Span> {
+        self.comments
+    }
+
+    fn peek(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) {
+        while self.bytes.get(self.at).is_some_and(|byte| wanted(*byte)) {
+            self.at += 1;
+        }
+    }
+
+    /// The next token.
+    pub(super) fn next(&mut self) -> Token {
+        if let Err((start, fault)) = self.skip_space() {
+            self.at = self.bytes.len();
+            return Token { kind: Kind::Bad(fault), span: Span::new(start as u32, self.at as u32) };
+        }
+        let start = self.at;
+        let kind = self.scan();
+        Token { kind, span: Span::new(start as u32, self.at as u32) }
+    }
+
+    fn scan(&mut self) -> Kind {
+        let Some(&first) = self.bytes.get(self.at) else { return Kind::End };
+        self.at += 1;
+        match first {
+            b'a'..=b'z' => {
+                let start = self.at - 1;
+                self.skip_while(|byte| byte.is_ascii_lowercase() || byte == b'_');
+                Kind::of_word(&self.bytes[start..self.at])
+            }
+            b'A'..=b'Z' => {
+                self.skip_while(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+                if self.peek(0) == b'/' && self.peek(1).is_ascii_digit() {
+                    self.at += 1;
+                    self.skip_while(|byte| byte.is_ascii_digit());
+                }
+                Kind::Asset
+            }
+            b'0'..=b'9' => self.scan_number(),
+            b'$' => self.scan_variable(),
+            b'@' => self.scan_account(),
+            b'"' => self.scan_text(),
+            b'(' => Kind::LeftParen,
+            b')' => Kind::RightParen,
+            b'[' => Kind::LeftBracket,
+            b']' => Kind::RightBracket,
+            b'{' => Kind::LeftBrace,
+            b'}' => Kind::RightBrace,
+            b',' => Kind::Comma,
+            b'=' => Kind::Equals,
+            b'*' => Kind::Star,
+            b'+' => Kind::Plus,
+            b'-' => Kind::Minus,
+            b'/' => Kind::Slash,
+            b'\\' => Kind::Backslash,
+            b'#' if self.peek(0) == b'!' => {
+                self.at += 1;
+                Kind::HashBang
+            }
+            b':' => Kind::Bad("a ':' stands between two parts of an account, without white space"),
+            _ => {
+                // The rest of a character of several bytes belongs to it.
+                self.skip_while(|byte| byte & 0xC0 == 0x80);
+                Kind::Bad("this character has no meaning here")
+            }
+        }
+    }
+
+    fn scan_number(&mut self) -> Kind {
+        self.skip_while(|byte| byte.is_ascii_digit());
+        let whole = self.at;
+        if self.peek(0) == b'.' && self.peek(1).is_ascii_digit() {
+            self.at += 1;
+            self.skip_while(|byte| byte.is_ascii_digit());
+        }
+        if self.peek(0) == b'%' {
+            self.at += 1;
+            return Kind::Percent;
+        }
+        self.at = whole;
+        while self.peek(0) == b'_' && self.peek(1).is_ascii_digit() {
+            self.at += 1;
+            self.skip_while(|byte| byte.is_ascii_digit());
+        }
+        Kind::Number
+    }
+
+    fn scan_variable(&mut self) -> Kind {
+        if !(self.peek(0).is_ascii_lowercase() || self.peek(0) == b'_') {
+            return Kind::Bad("a variable's name begins with a small letter or '_'");
+        }
+        self.skip_while(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        Kind::Variable
+    }
+
+    fn scan_account(&mut self) -> Kind {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        loop {
+            if self.peek(0) == b'$' {
+                self.at += 1;
+                if let bad @ Kind::Bad(_) = self.scan_variable() {
+                    return bad;
+                }
+            } else if is_part(self.peek(0)) {
+                self.skip_while(is_part);
+            } else {
+                return Kind::Bad("a part of an account is missing: letters, digits, '_', '-' or a variable");
+            }
+            if self.peek(0) != b':' {
+                return Kind::Account;
+            }
+            self.at += 1;
+        }
+    }
+
+    fn scan_text(&mut self) -> Kind {
+        loop {
+            match self.bytes.get(self.at) {
+                None | Some(b'\n' | b'\r') => return Kind::Bad("this string has no end on its line"),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Kind::Text;
+                }
+                Some(b'\\') => {
+                    let escaped = self.peek(1);
+                    // A line never ends inside a string, escaped or not.
+                    let pair = match self.escapes {
+                        Escapes::Replace => !matches!(escaped, b'\n' | b'\r' | 0),
+                        Escapes::Raw => escaped == b'"',
+                    };
+                    self.at += 1 + usize::from(pair);
+                }
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    fn skip_space(&mut self) -> Result<(), (usize, &'static str)> {
+        loop {
+            match self.peek(0) {
+                b' ' | b'\t' | b'\r' | b'\n' => self.at += 1,
+                b'/' if self.peek(1) == b'/' => {
+                    let start = self.at;
+                    self.skip_while(|byte| byte != b'\n' && byte != b'\r');
+                    self.comments.push(Span::new(start as u32, self.at as u32));
+                }
+                b'/' if self.peek(1) == b'*' => self.skip_block_comment()?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn skip_block_comment(&mut self) -> Result<(), (usize, &'static str)> {
+        let start = self.at;
+        let mut depth = 0_usize;
+        loop {
+            match (self.peek(0), self.peek(1)) {
+                (b'/', b'*') => {
+                    depth += 1;
+                    self.at += 2;
+                    if depth > SCRIPT_DEPTH_MAX {
+                        return Err((start, "comments are nested too deeply"));
+                    }
+                }
+                (b'*', b'/') => {
+                    depth -= 1;
+                    self.at += 2;
+                    if depth == 0 {
+                        self.comments.push(Span::new(start as u32, self.at as u32));
+                        return Ok(());
+                    }
+                }
+                _ if self.at >= self.bytes.len() => return Err((start, "unterminated comment")),
+                _ => self.at += 1,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(Kind, &str)]) {
+        let mut tokens = Tokens::new(text, Escapes::Replace);
+        for (kind, word) in expected {
+            let token = tokens.next();
+            assert_eq!((token.kind, token.span.of(text)), (*kind, *word), "{text:?}");
+        }
+        assert_eq!(tokens.next().kind, Kind::End, "{text:?}");
+    }
+
+    #[test]
+    fn the_longest_match_wins() {
+        use Kind::{Account, Asset, Identifier, Minus, Number, Percent, Slash, Variable};
+        check(
+            "1_000 1.5% 7%-2",
+            &[(Number, "1_000"), (Percent, "1.5%"), (Percent, "7%"), (Minus, "-"), (Number, "2")],
+        );
+        check("USD/2 USD / 2", &[(Asset, "USD/2"), (Asset, "USD"), (Slash, "/"), (Number, "2")]);
+        check("@a:$b:-9 @0a_$x", &[(Account, "@a:$b:-9"), (Account, "@0a_"), (Variable, "$x")]);
+        check("max maximum $max", &[(Kind::Max, "max"), (Identifier, "maximum"), (Variable, "$max")]);
+        check("// x\n/* a /* b */ c */ ", &[]);
+    }
+
+    #[test]
+    fn strings_end_on_their_line_and_escape_quotes() {
+        check(
+            r#""a\"b" "\\" "é""#,
+            &[(Kind::Text, r#""a\"b""#), (Kind::Text, r#""\\""#), (Kind::Text, "\"é\"")],
+        );
+        for bad in ["\"a", "\"a\n\"", "\"a\\\n\"", "\"\\"] {
+            assert!(matches!(Tokens::new(bad, Escapes::Replace).next().kind, Kind::Bad(_)), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_token_begins_with_is_bad() {
+        for bad in ["é", ";", "@", "@ a", "@a:", "@a: b", ":", "$1", "$A", "#", "!", "_", "/* a", ".5%"] {
+            assert!(matches!(Tokens::new(bad, Escapes::Replace).next().kind, Kind::Bad(_)), "{bad:?}");
+        }
+        let deep = "/*".repeat(SCRIPT_DEPTH_MAX + 1);
+        assert!(matches!(Tokens::new(&deep, Escapes::Replace).next().kind, Kind::Bad(_)));
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_a_comment_without_a_line_end_are_skipped() {
+        check("\u{feff}send // the last line", &[(Kind::Send, "send")]);
+    }
+}

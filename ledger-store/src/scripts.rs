@@ -1,0 +1,127 @@
+//! Compiled scripts, kept by their text.
+//!
+//! Scripts are compiled on the thread that submits them, so that a large one holds up its caller and not the
+//! writer. What was used lately is kept within a budget of bytes.
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use ledger_core::script::{Profile, Program, ScriptError};
+use ledger_core::{Command, Movement};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::submission::{Request, Submission};
+
+/// What compiling a script gave.
+pub(crate) type Compiled = Arc<Result<Program, ScriptError>>;
+
+/// For each request of a submission its compiled script; empty if none has one.
+pub(crate) type Programs = SmallVec<[Option<Compiled>; 1]>;
+
+/// A request with its compiled script, if it has one.
+pub(crate) struct Prepared<'a> {
+    pub(crate) request: Request,
+    pub(crate) program: Option<&'a Compiled>,
+}
+
+/// Kept scripts, in two generations: what is used moves to the young one, and when that has taken half of the
+/// budget the old one is dropped.
+pub(crate) struct Scripts {
+    bytes_max: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    young: HashMap<Arc<str>, Compiled, RandomState>,
+    old: HashMap<Arc<str>, Compiled, RandomState>,
+    /// Of the young ones.
+    bytes: usize,
+}
+
+/// What an entry takes besides its program and its text.
+const ENTRY_BYTES: usize = 128;
+
+impl Scripts {
+    /// Keeps up to so many bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, kept: Mutex::default() }
+    }
+
+    /// The programs of a submission.
+    pub(crate) fn of(&self, submission: &Submission) -> Programs {
+        let mut programs = Programs::new();
+        for (at, request) in submission.requests.iter().enumerate() {
+            if let Command::CreateTransaction(create) = &request.command
+                && let Movement::Script(script) = &create.movement
+            {
+                programs.resize(submission.requests.len(), None);
+                programs[at] = Some(self.compile(&script.plain));
+            }
+        }
+        programs
+    }
+
+    fn compile(&self, text: &str) -> Compiled {
+        if let Some(kept) = self.kept.lock().find(text) {
+            return kept;
+        }
+        let compiled = Arc::new(Program::compile(text, Profile::Default));
+        let bytes = ENTRY_BYTES + text.len() + compiled.as_ref().as_ref().map_or(0, Program::memory);
+        // One that would drive out most others is not worth keeping.
+        if bytes <= self.bytes_max / 8 {
+            self.kept.lock().keep(text, &compiled, bytes, self.bytes_max);
+        }
+        compiled
+    }
+}
+
+impl Kept {
+    fn find(&mut self, text: &str) -> Option<Compiled> {
+        if let Some(found) = self.young.get(text) {
+            return Some(found.clone());
+        }
+        let (text, found) = self.old.remove_entry(text)?;
+        self.bytes += ENTRY_BYTES + text.len() + found.as_ref().as_ref().map_or(0, Program::memory);
+        self.young.insert(text, found.clone());
+        Some(found)
+    }
+
+    fn keep(&mut self, text: &str, compiled: &Compiled, bytes: usize, bytes_max: usize) {
+        if self.bytes + bytes > bytes_max / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        self.young.insert(text.into(), compiled.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays_and_the_rest_goes() {
+        let scripts = Scripts::new(64 << 10);
+        let popular = scripts.compile("print 0");
+        assert!(popular.is_ok());
+        for n in 1..1_000 {
+            let other = scripts.compile(&format!("print {n}"));
+            assert!(other.is_ok());
+            assert!(Arc::ptr_eq(&popular, &scripts.compile("print 0")), "{n}");
+        }
+        let kept = scripts.kept.lock();
+        assert!(kept.young.len() + kept.old.len() < 500 && kept.bytes <= 40 << 10, "{}", kept.bytes);
+    }
+
+    #[test]
+    fn a_text_that_is_no_script_is_remembered_as_such() {
+        let scripts = Scripts::new(64 << 10);
+        let wrong = scripts.compile("sned");
+        assert!(wrong.is_err());
+        assert!(Arc::ptr_eq(&wrong, &scripts.compile("sned")));
+    }
+}

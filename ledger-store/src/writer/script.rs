@@ -1,0 +1,67 @@
+//! What scripts read while they are settled: the writer's own state, so that nothing is out of date.
+
+use ledger_core::script::{Reads, colored_asset};
+use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};
+
+use super::accounts::DocumentState;
+use super::state::State;
+use crate::error::ReadError;
+use crate::lookup::missing;
+
+/// A ledger, as a script sees it.
+pub(crate) struct ScriptReads<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) ledger: u32,
+}
+
+impl Reads for ScriptReads<'_> {
+    type Error = ReadError;
+
+    fn balance(&mut self, account: &AccountAddress, asset: &str, color: &str) -> Result<Balance, ReadError> {
+        let number = if color.is_empty() {
+            self.state.ledger(self.ledger).asset(asset)
+        } else {
+            // What is no asset of a ledger, nobody holds.
+            let folded = colored_asset(asset, color);
+            folded.and_then(|folded| self.state.ledger(self.ledger).asset(folded.as_str()))
+        };
+        let Some(number) = number else { return Ok(Balance::ZERO) };
+        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place else {
+            return Ok(Balance::ZERO);
+        };
+        let held = self.state.accounts.get(place).holding(number);
+        Ok(held.map_or(Balance::ZERO, |held| held.totals.balance()))
+    }
+
+    fn scales(
+        &mut self,
+        account: &AccountAddress,
+        base: &str,
+    ) -> Result<Vec<(CompactString, Balance)>, ReadError> {
+        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place else {
+            return Ok(Vec::new());
+        };
+        let held: Vec<(u32, Balance)> = {
+            let account = self.state.accounts.get(place);
+            account.holdings.iter().map(|held| (held.asset, held.totals.balance())).collect()
+        };
+        let assets = &self.state.ledger(self.ledger).head.assets;
+        let mut found = Vec::new();
+        for (number, balance) in held {
+            let asset = assets.text(number).ok_or_else(|| missing("an asset"))?;
+            if asset.split('/').next() == Some(base) {
+                found.push((asset, balance));
+            }
+        }
+        Ok(found)
+    }
+
+    fn metadata(&mut self, account: &AccountAddress, key: &str) -> Result<Option<MetadataValue>, ReadError> {
+        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place else { return Ok(None) };
+        self.state.load_document(place)?;
+        match &self.state.accounts.get(place).document {
+            DocumentState::Loaded(document) => Ok(document.metadata.get(key).cloned()),
+            DocumentState::Plain { .. } | DocumentState::Stored => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Running a case and comparing what comes of it with what must.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ledger_core::Balance;
+use ledger_core::script::{
+    Fields, Options, Outcome, Profile, Program, ScriptError, Tracing, check_as_interpreter, parse,
+};
+
+use super::cases::{Case, Comparison, Expect, ExpectedError, Row, Test, sum_of};
+use super::world::{Key, balances_after, run};
+
+/// What a case expects and what came, for a person.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) name: String,
+    pub(crate) report: String,
+}
+
+/// Runs a case.
+pub(crate) fn judge(test: &Test) -> Result<(), Failure> {
+    let (name, verdict) = match test {
+        Test::Case(case) => (&case.name, judge_case(case)),
+        Test::Comparison(comparison) => (&comparison.name, compare(comparison)),
+    };
+    verdict.map_err(|report| Failure { name: name.clone(), report })
+}
+
+fn judge_case(case: &Case) -> Result<(), String> {
+    if let Some(expected) = case.expect.parses {
+        let (_, errors) = parse(&case.script);
+        return same("parses", &expected, &errors.is_empty());
+    }
+    if case.expect.diagnostics.is_some() {
+        return judge_findings(case);
+    }
+    let options = Options { flags: case.flags, trace: Tracing::Off, ..Options::default() };
+    let outcome = Program::compile(&case.script, Profile::Default)
+        .and_then(|program| run(&program, &case.variables, options, &mut case.world.clone()));
+    match outcome {
+        Ok(outcome) => judge_outcome(case, &outcome),
+        Err(error) => judge_error(&case.expect, &error),
+    }
+}
+
+fn judge_error(expect: &Expect, error: &ScriptError) -> Result<(), String> {
+    let class = error.kind.class().name();
+    let came = format!("{} ({class}) {error}", error.kind.name());
+    if !expect.is_failure() {
+        return Err(format!("expected success\n     got {came}"));
+    }
+    if expect.missing_funds && class != "funds" {
+        return Err(format!("expected a lack of funds\n     got {came}"));
+    }
+    if expect.negative_amount && class != "negative" {
+        return Err(format!("expected a negative amount\n     got {came}"));
+    }
+    match &expect.error {
+        Some(expected) => {
+            judge_kind(expected, error).map_err(|wanted| format!("expected {wanted}\n     got {came}"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn judge_kind(expected: &ExpectedError, error: &ScriptError) -> Result<(), String> {
+    let class = error.kind.class().name();
+    if !expected.classes.iter().any(|wanted| wanted == class) {
+        return Err(format!("{} ({})", expected.kind, expected.classes.join(" or ")));
+    }
+    // One fault can be found at two stages, under two names; the fields belong to the name.
+    if expected.kind == error.kind.name() && !same_fields(&expected.fields, &error.kind.fields()) {
+        return Err(format!("{} {:?}", expected.kind, expected.fields));
+    }
+    Ok(())
+}
+
+/// Whether the fields that both name are equal.
+fn same_fields(expected: &BTreeMap<String, String>, got: &Fields) -> bool {
+    got.iter().all(|(name, value)| expected.get(*name).is_none_or(|wanted| wanted == value))
+}
+
+fn judge_findings(case: &Case) -> Result<(), String> {
+    let (tree, errors) = parse(&case.script);
+    let mut got: Vec<(String, Fields)> = errors
+        .into_iter()
+        .map(|error| ("Parsing".to_owned(), vec![("Description", error.message)]))
+        .collect();
+    let findings = check_as_interpreter(&tree, &case.script);
+    got.extend(findings.iter().map(|finding| (finding.kind.name().to_owned(), finding.kind.fields())));
+    let mut left = got.clone();
+    let expected = case.expect.diagnostics.as_deref().unwrap_or_default();
+    for wanted in expected {
+        // How a syntax error is worded is everybody's own affair.
+        let fits = |(kind, fields): &(String, Fields)| {
+            *kind == wanted.kind && (kind == "Parsing" || same_fields(&wanted.fields, fields))
+        };
+        match left.iter().position(fits) {
+            Some(at) => {
+                left.swap_remove(at);
+            }
+            None => return Err(format!("expected {wanted:?}\n     got {got:?}")),
+        }
+    }
+    if left.is_empty() { Ok(()) } else { Err(format!("expected only {expected:?}\n     got {got:?}")) }
+}
+
+fn judge_outcome(case: &Case, outcome: &Outcome) -> Result<(), String> {
+    let expect = &case.expect;
+    let rows: Vec<Row> = outcome
+        .postings
+        .iter()
+        .map(|posting| Row {
+            source: posting.posting.source.to_string(),
+            destination: posting.posting.destination.to_string(),
+            asset: posting.posting.asset.to_string(),
+            color: posting.color.to_string(),
+            amount: Balance::from(posting.posting.amount.clone()),
+        })
+        .collect();
+    let mut metadata: BTreeMap<String, String> =
+        outcome.metadata.iter().map(|(key, value)| (key.to_owned(), value.text().to_owned())).collect();
+    if let Some(request) = &case.request_metadata {
+        if let Some(key) = request.keys().find(|key| metadata.contains_key(*key)) {
+            let is_expected =
+                expect.error.as_ref().is_some_and(|error| error.classes.iter().any(|c| c == "override"));
+            return if is_expected { Ok(()) } else { Err(format!("got override of {key:?}")) };
+        }
+        metadata.extend(request.clone());
+    }
+    if expect.is_failure() {
+        return Err(format!("expected failure {:?}\n     got {rows:?}", expect.error));
+    }
+    if let Some(expected) = &expect.postings {
+        same("postings", expected, &rows)?;
+    }
+    if let Some(expected) = &expect.transaction_metadata {
+        same("metadata", expected, &metadata)?;
+    }
+    if let Some(expected) = &expect.account_metadata {
+        let got: BTreeMap<String, BTreeMap<String, String>> = outcome
+            .account_metadata
+            .iter()
+            .map(|(account, metadata)| {
+                let values = metadata.iter().map(|(key, value)| (key.to_owned(), value.text().to_owned()));
+                (account.to_string(), values.collect())
+            })
+            .collect();
+        same("account metadata", expected, &got)?;
+    }
+    let balances = balances_after(&case.world, outcome);
+    if let Some(expected) = &expect.end_balances {
+        same("end balances", expected, &balances)?;
+    }
+    if let Some(expected) = &expect.end_balances_include
+        && !includes(expected, &balances)
+    {
+        return Err(format!("expected end balances with {expected:?}\n     got {balances:?}"));
+    }
+    if let Some(expected) = &expect.movements {
+        same("movements", expected, &sum_of(rows))?;
+    }
+    Ok(())
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, got: &T) -> Result<(), String> {
+    if expected == got {
+        return Ok(());
+    }
+    let mut report = String::new();
+    // Writing to a String cannot fail.
+    let _ = write!(report, "expected {what} {expected:?}\n     got {got:?}");
+    Err(report)
+}
+
+fn includes(part: &BTreeMap<Key, Balance>, whole: &BTreeMap<Key, Balance>) -> bool {
+    part.iter().all(|(key, balance)| whole.get(key) == Some(balance))
+}
+
+fn compare(comparison: &Comparison) -> Result<(), String> {
+    let got = match comparison.op.as_str() {
+        "equal" => comparison.a == comparison.b,
+        "includes" => includes(&comparison.a, &comparison.b),
+        other => return Err(format!("unknown comparison {other:?}")),
+    };
+    same(&comparison.op, &comparison.expected, &got)
+}

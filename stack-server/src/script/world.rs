@@ -1,0 +1,83 @@
+//! A ledger in a map: what a script reads when it is run on the command line.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use ledger_core::script::Reads;
+use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};
+
+/// Account, asset and colour of a balance.
+pub(crate) type Key = (String, String, String);
+
+/// Balances and metadata. What is not listed is zero, or not there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct World {
+    pub(crate) balances: BTreeMap<Key, Balance>,
+    /// By account, then by key.
+    pub(crate) metadata: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Reads for World {
+    type Error = Infallible;
+
+    fn balance(&mut self, account: &AccountAddress, asset: &str, color: &str) -> Result<Balance, Infallible> {
+        let key = (account.to_string(), asset.to_owned(), color.to_owned());
+        Ok(self.balances.get(&key).cloned().unwrap_or_default())
+    }
+
+    fn scales(
+        &mut self,
+        account: &AccountAddress,
+        base: &str,
+    ) -> Result<Vec<(CompactString, Balance)>, Infallible> {
+        let of_base = |asset: &str| asset.split_once('/').map_or(asset, |(base, _)| base) == base;
+        let rows = self
+            .balances
+            .iter()
+            .filter(|((of, asset, color), _)| of == account.as_str() && color.is_empty() && of_base(asset));
+        Ok(rows.map(|((_, asset, _), balance)| (asset.as_str().into(), balance.clone())).collect())
+    }
+
+    fn metadata(&mut self, account: &AccountAddress, key: &str) -> Result<Option<MetadataValue>, Infallible> {
+        let value = self.metadata.get(account.as_str()).and_then(|values| values.get(key));
+        Ok(value.map(|text| MetadataValue::Text(text.as_str().into())))
+    }
+}
+
+/// Runs a program in a world.
+pub(crate) fn run(
+    program: &ledger_core::script::Program,
+    variables: &ledger_core::script::Variables,
+    options: ledger_core::script::Options,
+    world: &mut World,
+) -> Result<ledger_core::script::Outcome, ledger_core::script::ScriptError> {
+    use ledger_core::script::{Progress, Run, Scratch};
+    let mut scratch = Scratch::default();
+    let mut run = Run::new(program, variables, options, &mut scratch);
+    while run.advance()? == Progress::Needs {
+        match run.answer(world) {
+            Ok(()) => {}
+            Err(impossible) => match impossible {},
+        }
+    }
+    Ok(run.outcome())
+}
+
+/// The balances after an outcome: those before it, and every one that it touches.
+pub(crate) fn balances_after(
+    world: &World,
+    outcome: &ledger_core::script::Outcome,
+) -> BTreeMap<Key, Balance> {
+    let mut balances = world.balances.clone();
+    for posting in &outcome.postings {
+        let movement = &posting.posting;
+        let key = |account: &AccountAddress| {
+            (account.to_string(), movement.asset.to_string(), posting.color.to_string())
+        };
+        let amount = Balance::from(movement.amount.clone());
+        let nothing = ledger_core::Amount::ZERO;
+        *balances.entry(key(&movement.source)).or_default() += &Balance::of(&nothing, &movement.amount);
+        *balances.entry(key(&movement.destination)).or_default() += &amount;
+    }
+    balances
+}
