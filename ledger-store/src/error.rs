@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::documents::DocumentRejection;
+
 /// Why a store does not open.
 #[derive(Debug)]
 pub enum OpenError {
@@ -62,6 +64,8 @@ pub enum WriteError {
     LedgerNotFound,
     /// A ledger of this name exists. Nothing happened.
     LedgerExists,
+    /// Documents were not to be changed so. Nothing happened.
+    Document(DocumentRejection),
     /// The queue is full. Nothing happened; try again later.
     Busy,
     /// The commit failed: whether the write is on disk is unknown until the store is opened again. The store
@@ -84,6 +88,7 @@ impl fmt::Display for WriteError {
         match self {
             Self::LedgerNotFound => f.write_str("ledger not found"),
             Self::LedgerExists => f.write_str("ledger already exists"),
+            Self::Document(rejection) => rejection.fmt(f),
             Self::Busy => f.write_str("too many writes are waiting"),
             Self::OutcomeUnknown { reason } => write!(f, "the outcome of the write is unknown: {reason}"),
             Self::Stopped { reason } => write!(f, "the store takes no writes: {reason}"),

@@ -306,25 +306,16 @@ fn write_heads(write: &IndexWrite, heads: &[(u32, LedgerHead)]) -> Result<(), In
     Ok(())
 }
 
-/// The key of a document in its table.
-pub(crate) fn document_key(collection: u32, key: &[u8]) -> Vec<u8> {
-    let mut full = Vec::with_capacity(4 + key.len());
-    full.extend_from_slice(&collection.to_be_bytes());
-    full.extend_from_slice(key);
-    full
-}
-
 fn write_documents(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), IndexError> {
     if pieces.iter().all(|piece| piece.documents.is_empty()) {
         return Ok(());
     }
     let mut table = write.table(tables::DOCUMENTS)?;
     for document in pieces.iter().flat_map(|piece| piece.documents.iter()) {
-        let key = document_key(document.collection, &document.key);
         match &document.value {
-            Some(value) => table.put(&key, value)?,
+            Some(value) => table.put(&document.key, value)?,
             None => {
-                table.delete(&key)?;
+                table.delete(&document.key)?;
             }
         }
     }

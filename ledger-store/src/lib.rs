@@ -56,6 +56,11 @@ mod verify;
 mod view;
 mod writer;
 
+pub use documents::{
+    Collection, DOCUMENT_BYTES_MAX, DOCUMENT_CHANGES_MAX, DOCUMENT_COMMIT_BYTES_MAX, DOCUMENT_KEY_BYTES_MAX,
+    DOCUMENT_KEYS_MAX, DOCUMENTS_PAGE_MAX, Document, DocumentAction, DocumentChange, DocumentKey,
+    DocumentRange, DocumentRejection, DocumentVersion, Expected,
+};
 pub use error::{OpenError, ReadError, WriteError};
 pub use ledger::{Ledger, LedgerError, TransactionBuilder};
 pub use options::{Options, SystemClock, TimeSource};

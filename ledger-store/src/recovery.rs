@@ -1,16 +1,19 @@
 //! Opening: an index that goes with the journal, and what it lacks, replayed.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use ledger_core::Metadata;
 
 use crate::codec::Corrupt;
-use crate::documents::{LEDGERS, decode_ledger};
+use crate::documents::keys::{self, Space};
+use crate::documents::overlay::{self, Merged};
+use crate::documents::{LEDGERS, decode_ledger, decode_value};
 use crate::entry::{Body, Event, LogRecord, Record, TargetRecord, find_in_chunk, read_chunk};
 use crate::error::{OpenError, ReadError};
 use crate::fingerprint::Fingerprints;
-use crate::flush::{self, NameKind, Watermark, document_key, name_key};
-use crate::index::{IndexError, IndexFile, IndexSnapshot};
+use crate::flush::{self, NameKind, Watermark, name_key};
+use crate::index::{IndexError, IndexFile, IndexSnapshot, Way};
 use crate::journal::{ChainHash, Identity, Journal, Position};
 use crate::lookup::tables;
 use crate::options::Shares;
@@ -285,15 +288,12 @@ fn original_of(
 }
 
 fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenError> {
-    let from = document_key(LEDGERS, &[]);
-    let to = document_key(LEDGERS + 1, &[]);
-    let bounds = (std::ops::Bound::Included(from.as_slice()), std::ops::Bound::Excluded(to.as_slice()));
+    let (from, to) = keys::range(LEDGERS, Space::Documents, &Bound::Unbounded, &Bound::Unbounded);
     let mut ledgers: Vec<(LedgerInfo, u32)> = Vec::new();
-    if let Some(range) = index.range(tables::DOCUMENTS, bounds.0, bounds.1)? {
-        for found in range {
-            let (key, value) = found?;
-            ledgers.push(decode_ledger(&key[4..], &value).map_err(ReadError::from)?);
-        }
+    let mut stored = Merged::new(vec![overlay::stored(index, &from, &to, Way::Ascending)?], Way::Ascending)?;
+    while let Some((key, value)) = stored.next()? {
+        let value = decode_value(&value).map_err(ReadError::from)?;
+        ledgers.push(decode_ledger(&key[from.len()..], value.bytes).map_err(ReadError::from)?);
     }
     ledgers.sort_by_key(|(info, _)| info.id);
     for (info, section) in ledgers {

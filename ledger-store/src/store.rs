@@ -10,6 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk::engine::backend;
 use crate::disk::{Disk, RealDisk};
+use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{Answer, Engine, LedgerEdit, Work};
 use crate::error::{OpenError, WriteError};
 use crate::fingerprint::Fingerprints;
@@ -291,10 +292,29 @@ impl Store {
         self.ledger_work(Work::EditLedger(name.clone(), edit)).map(drop)
     }
 
+    /// Changes documents: all or none, in one commit. They are on disk when this returns, with their versions in
+    /// the order of the changes.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Document`] if one does not stand as expected, a unique key is taken, or a limit is exceeded;
+    /// and what any write may meet.
+    pub fn change_documents(&self, changes: Vec<DocumentChange>) -> Result<Vec<DocumentVersion>, WriteError> {
+        let bytes = changes.iter().map(DocumentChange::bytes).sum();
+        match self.run(Work::ChangeDocuments(changes), bytes)? {
+            Answer::Documents(versions) => Ok(versions),
+            Answer::Outcomes(_) | Answer::Ledger(_) => {
+                unreachable!("versions are the answer to changes of documents")
+            }
+        }
+    }
+
     fn ledger_work(&self, work: Work) -> Result<LedgerInfo, WriteError> {
         match self.run(work, 256)? {
             Answer::Ledger(info) => Ok(info),
-            Answer::Outcomes(_) => unreachable!("a ledger is the answer to work on one"),
+            Answer::Outcomes(_) | Answer::Documents(_) => {
+                unreachable!("a ledger is the answer to work on one")
+            }
         }
     }
 
@@ -308,7 +328,9 @@ impl Store {
         let programs = self.inner.engine.scripts.of(&submission);
         match self.run(Work::Apply(submission, programs), bytes)? {
             Answer::Outcomes(outcomes) => Ok(outcomes),
-            Answer::Ledger(_) => unreachable!("outcomes are the answer to a submission"),
+            Answer::Ledger(_) | Answer::Documents(_) => {
+                unreachable!("outcomes are the answer to a submission")
+            }
         }
     }
 
@@ -324,7 +346,9 @@ impl Store {
         let done = move |answer: Result<Answer, WriteError>| {
             done(answer.map(|answer| match answer {
                 Answer::Outcomes(outcomes) => outcomes,
-                Answer::Ledger(_) => unreachable!("outcomes are the answer to a submission"),
+                Answer::Ledger(_) | Answer::Documents(_) => {
+                    unreachable!("outcomes are the answer to a submission")
+                }
             }));
         };
         self.inner.engine.submit(Work::Apply(submission, programs), bytes, Box::new(done));

@@ -181,6 +181,7 @@ impl From<WriteError> for ApiError {
         match error {
             WriteError::LedgerNotFound => Self::ledger_not_found(),
             WriteError::LedgerExists => Self::new(Code::LedgerAlreadyExists, "ledger already exists"),
+            WriteError::Document(rejection) => Self::new(Code::Conflict, rejection.to_string()),
             WriteError::Busy => Self::busy("too many writes are waiting"),
             WriteError::Stopped { .. } => Self::busy("the server takes no writes"),
             WriteError::Read(error) => Self::from(error),

@@ -21,7 +21,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use self::pending::{Pending, PendingOutcome, answer_from_within};
 use self::written::WrittenHere;
-use crate::documents::{LEDGERS, encode_ledger};
+use crate::documents::{DocumentChange, DocumentVersion, LEDGERS, encode_ledger};
 use crate::entry::{Body, DocumentRecord, LedgerBase, Record};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
@@ -43,6 +43,7 @@ pub(crate) enum Work {
     Apply(Submission, Programs),
     CreateLedger(LedgerName, LedgerOptions),
     EditLedger(LedgerName, LedgerEdit),
+    ChangeDocuments(Vec<DocumentChange>),
 }
 
 impl Work {
@@ -51,6 +52,7 @@ impl Work {
         match self {
             Self::Apply(submission, _) => submission.requests.len(),
             Self::CreateLedger(..) | Self::EditLedger(..) => 1,
+            Self::ChangeDocuments(changes) => changes.len(),
         }
     }
 }
@@ -65,6 +67,7 @@ pub(crate) enum LedgerEdit {
 pub(crate) enum Answer {
     Outcomes(Vec<Outcome>),
     Ledger(LedgerInfo),
+    Documents(Vec<DocumentVersion>),
 }
 
 type Done = Box<dyn FnOnce(Result<Answer, WriteError>) + Send>;
@@ -306,6 +309,11 @@ impl Engine {
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
             let answer = self.decide(&mut state, job.work, now, &mut batch, turn.is_some());
+            if let Err(WriteError::Read(error)) = &answer {
+                // The state may hold half of a command. Nothing of this batch may reach the journal: the store
+                // must be opened again.
+                self.stop_writing(&error.to_string());
+            }
             answers.push((job.done, answer));
         }
         (state.last_rows, state.last_commands) = (batch.rows.mark(), commands);
@@ -421,7 +429,7 @@ impl Engine {
         match work {
             Work::Apply(submission, programs) => {
                 let written = WrittenHere { engine: self, is_my_turn };
-                self.decide_submission(state, submission, &programs, now, batch, &written)
+                Self::decide_submission(state, submission, &programs, now, batch, &written)
                     .map(Pending::Outcomes)
             }
             Work::CreateLedger(name, options) => {
@@ -444,6 +452,9 @@ impl Engine {
                 put_ledger(state, &info, section, batch)?;
                 Ok(Pending::Ledger(info))
             }
+            Work::ChangeDocuments(changes) => {
+                state.change_documents(&changes, batch)?.map(Pending::Documents).map_err(WriteError::Document)
+            }
             Work::EditLedger(name, edit) => {
                 let ledger = state.ledger_number(&name).ok_or(WriteError::LedgerNotFound)?;
                 let head = &state.ledger(ledger).head;
@@ -461,7 +472,6 @@ impl Engine {
     }
 
     fn decide_submission(
-        &self,
         state: &mut State,
         submission: Submission,
         programs: &Programs,
@@ -526,9 +536,6 @@ impl Engine {
             }
         };
         if let Some(error) = failed {
-            // The state may hold half of a command. Nothing of this batch may reach the journal: the store
-            // must be opened again.
-            self.stop_writing(&error.to_string());
             return Err(error.into());
         }
         if undone && mode == Mode::Commit {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Answer, Engine};
+use crate::documents::DocumentVersion;
 use crate::error::WriteError;
 use crate::journal::Position;
 use crate::query::LedgerInfo;
@@ -33,6 +34,7 @@ pub(super) fn answer_from_within(outcomes: &mut [PendingOutcome], first: Positio
 pub(super) enum Pending {
     Outcomes(Vec<PendingOutcome>),
     Ledger(LedgerInfo),
+    Documents(Vec<DocumentVersion>),
 }
 
 pub(super) enum PendingOutcome {
@@ -46,6 +48,7 @@ impl Pending {
     pub(super) fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Answer, WriteError> {
         match self {
             Self::Ledger(info) => Ok(Answer::Ledger(info)),
+            Self::Documents(versions) => Ok(Answer::Documents(versions)),
             Self::Outcomes(outcomes) => outcomes
                 .into_iter()
                 .map(|outcome| outcome.resolve(engine, view))

@@ -13,6 +13,6 @@ pub(crate) use amounts::{put_amount, read_amount};
 pub(crate) use places::EntryPlaces;
 pub(crate) use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
-    Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
+    Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
 pub(crate) use section::{ChunkBuilder, LedgerBase, Mark, find_in_chunk, read_chunk};

@@ -33,14 +33,12 @@ pub(crate) struct NewHolding {
     pub(crate) asset: u32,
 }
 
-/// A document as it stands after some entry; `None` where it was removed.
+/// What stands under a key of the documents after some entry; `None` where it was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredDocument {
-    /// The collection.
-    pub(crate) collection: u32,
-    /// The key in it.
+    /// The key, of a document or of an entry of an index.
     pub(crate) key: Box<[u8]>,
-    /// The document.
+    /// The value.
     pub(crate) value: Option<Box<[u8]>>,
 }
 
@@ -63,7 +61,7 @@ pub(crate) struct Piece {
     pub(crate) holdings: Arc<[NewHolding]>,
     /// The same holdings as places in `holdings`, ascending by ledger, account and asset.
     pub(crate) holdings_by_account: Arc<[u32]>,
-    /// In order of their entries.
+    /// Ascending by key, each once.
     pub(crate) documents: Arc<[StoredDocument]>,
     /// Rows of all tables.
     pub(crate) rows: usize,
@@ -188,7 +186,7 @@ impl PieceBuilder {
             effective: sealed(effective),
             accounts,
             holdings,
-            documents,
+            documents: last_of_each(documents),
         })
     }
 }
@@ -198,6 +196,19 @@ fn sealed<R: Row>(mut rows: Vec<R>) -> PieceRows<R> {
         rows.sort_unstable_by_key(Row::key);
     }
     seal_piece(rows)
+}
+
+/// Of changes in order of age the last of each key, ascending.
+fn last_of_each(mut documents: Vec<StoredDocument>) -> Vec<StoredDocument> {
+    documents.sort_by(|a, b| a.key.cmp(&b.key));
+    documents.dedup_by(|later, earlier| {
+        let same = later.key == earlier.key;
+        if same {
+            std::mem::swap(later, earlier);
+        }
+        same
+    });
+    documents
 }
 
 struct Parts {
@@ -312,7 +323,9 @@ impl Piece {
             effective: all(pieces, |piece| &piece.effective),
             accounts,
             holdings,
-            documents: pieces.iter().flat_map(|piece| piece.documents.iter().cloned()).collect(),
+            documents: last_of_each(
+                pieces.iter().flat_map(|piece| piece.documents.iter().cloned()).collect(),
+            ),
         })
     }
 
@@ -325,6 +338,18 @@ impl Piece {
             })
             .ok()
             .map(|at| &self.accounts[self.accounts_by_number[at] as usize])
+    }
+
+    /// What became of a key of the documents, if anything.
+    pub(crate) fn document(&self, key: &[u8]) -> Option<&StoredDocument> {
+        self.documents.binary_search_by(|have| (*have.key).cmp(key)).ok().map(|at| &self.documents[at])
+    }
+
+    /// What became of the keys of the documents from one up to another.
+    pub(crate) fn documents_between(&self, from: &[u8], to: &[u8]) -> &[StoredDocument] {
+        let start = self.documents.partition_point(|have| *have.key < *from);
+        let end = self.documents.partition_point(|have| *have.key < *to);
+        &self.documents[start..end.max(start)]
     }
 
     /// The account with this address.

@@ -12,6 +12,7 @@
 mod account;
 mod accounts;
 mod addresses;
+mod documents;
 mod effective;
 mod flows;
 mod hash;

@@ -47,6 +47,11 @@ impl Snapshot {
         Self { journal, view, directory, fingerprints, hashes }
     }
 
+    /// What is published at this moment.
+    pub(super) fn view(&self) -> &View {
+        &self.view
+    }
+
     /// A part of the list of ledgers that a filter selects, by number.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
 use crate::index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
 };
-use crate::projection::{NewAccount, NewHolding, PieceBuilder, StoredDocument};
+use crate::projection::{NewAccount, NewHolding, PieceBuilder};
 use crate::verify::ViolationCode;
 use crate::view::Counters;
 
@@ -60,12 +60,13 @@ impl State {
         self.next = self.next.next();
         match &record.body {
             Body::Log(log) => self.apply_log(record.position.get(), log, hints, rows),
-            Body::Document(document) => self.apply_document(document, rows),
+            Body::Document(document) => self.apply_document(record.position.get(), document, rows),
         }
     }
 
     fn apply_document(
         &mut self,
+        position: u64,
         document: &DocumentRecord<'_>,
         rows: &mut PieceBuilder,
     ) -> Result<(), ReadError> {
@@ -87,12 +88,7 @@ impl State {
                 keys: 0,
             });
         }
-        rows.documents.push(StoredDocument {
-            collection: document.collection,
-            key: document.key.into(),
-            value: document.value.map(Into::into),
-        });
-        Ok(())
+        self.put_document(position, document, rows)
     }
 
     fn apply_log(

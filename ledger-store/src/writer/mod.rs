@@ -3,6 +3,7 @@
 mod accounts;
 mod apply;
 mod batch;
+mod documents;
 mod execute;
 mod holding;
 mod recent;

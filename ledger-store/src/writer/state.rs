@@ -17,6 +17,7 @@ use super::accounts::{AccountTable, DocumentState, NewState, Place};
 use super::holding::{Displaced, HoldingState, Totals};
 use super::recent::{Recent, RecentKeys};
 use crate::documents::TransactionDocument;
+use crate::documents::overlay::{Merged, Overlay};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::index::{IndexSnapshot, KeyRow, ResidentFilters, Row, TableView, VersionRow};
@@ -85,6 +86,8 @@ pub(crate) struct State {
     pub(crate) keys: RecentKeys,
     /// What happened to transactions after they were recorded, by ledger and id.
     pub(crate) documents: Recent<(u32, u64), TransactionDocument>,
+    /// Documents and the indexes over them.
+    keyed: Overlay,
     pub(crate) fingerprints: Fingerprints,
     /// The position that the next entry gets.
     pub(crate) next: Position,
@@ -156,6 +159,7 @@ impl State {
             accounts: AccountTable::new(shares.accounts),
             keys: Recent::new(flush),
             documents: Recent::new(flush),
+            keyed: Overlay::new(flush),
             fingerprints,
             next,
             flush,
@@ -182,6 +186,7 @@ impl State {
         self.index = StoredState::new(index.clone(), flushed, filters, self.filter_bytes_max)?;
         self.keys.release(flushed);
         self.documents.release(flushed);
+        self.keyed.release(flushed);
         Ok(())
     }
 
@@ -196,6 +201,7 @@ impl State {
         self.flush += 1;
         self.keys.begin(self.flush);
         self.documents.begin(self.flush);
+        self.keyed.begin(self.flush);
         ended
     }
 
@@ -431,6 +437,25 @@ impl State {
             return Ok(Vec::new());
         }
         Ok(self.index.keys.probe(space, fingerprint)?)
+    }
+
+    /// What stands under a key of the documents.
+    pub(crate) fn stored_document(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
+        self.keyed.get(&self.index.snapshot, key)
+    }
+
+    /// What stands under the keys of the documents from one up to another.
+    pub(crate) fn scan_documents<'a>(
+        &'a self,
+        from: &'a [u8],
+        to: &'a [u8],
+    ) -> Result<Merged<'a>, ReadError> {
+        self.keyed.scan(&self.index.snapshot, from, to)
+    }
+
+    /// Puts or removes what stands under a key of the documents.
+    pub(crate) fn keep_document(&mut self, key: Box<[u8]>, value: Option<Box<[u8]>>) {
+        self.keyed.put(key, value);
     }
 
     /// What happened to a transaction after it was recorded.

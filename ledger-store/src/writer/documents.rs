@@ -1,0 +1,159 @@
+//! Changes of documents: checked as one step, then applied one by one.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Bound;
+
+use super::batch::Batch;
+use super::state::State;
+use crate::documents::keys::{self, Space, StoredValue, document_key, document_of, index_key};
+use crate::documents::{
+    DOCUMENT_BYTES_MAX, DOCUMENT_CHANGES_MAX, DOCUMENT_COMMIT_BYTES_MAX, DOCUMENT_KEY_BYTES_MAX,
+    DOCUMENT_KEYS_MAX, DocumentAction, DocumentChange, DocumentRejection, DocumentVersion, Expected,
+    decode_value,
+};
+use crate::entry::{Body, DocumentRecord, LedgerBase, Record, SecondaryKey};
+use crate::error::ReadError;
+use crate::journal::SectionId;
+use crate::projection::{PieceBuilder, StoredDocument};
+
+impl State {
+    /// Makes all of these changes or none.
+    pub(crate) fn change_documents(
+        &mut self,
+        changes: &[DocumentChange],
+        batch: &mut Batch,
+    ) -> Result<Result<Vec<DocumentVersion>, DocumentRejection>, ReadError> {
+        if let Err(rejection) = check_sizes(changes) {
+            return Ok(Err(rejection));
+        }
+        if let Some(rejection) = self.check_changes(changes)? {
+            return Ok(Err(rejection));
+        }
+        let mut versions = Vec::with_capacity(changes.len());
+        for change in changes {
+            let (value, secondary) = match &change.action {
+                DocumentAction::Put { value, keys } => {
+                    let keys = keys.iter().map(|key| SecondaryKey {
+                        index: key.index,
+                        unique: key.unique,
+                        key: &key.key,
+                    });
+                    (Some(value.as_slice()), keys.collect())
+                }
+                DocumentAction::Delete => (None, Vec::new()),
+            };
+            let collection = change.collection.number();
+            let document = DocumentRecord { collection, key: &change.key, value, secondary };
+            let record = Record { position: self.next, body: Body::Document(document) };
+            self.apply(&record, &super::Hints::default(), &mut batch.rows)?;
+            let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
+            batch.chunks.push(&record, SectionId(0), base);
+            versions.push(DocumentVersion(record.position.get()));
+        }
+        Ok(Ok(versions))
+    }
+
+    /// Whether every document stands as expected, and no unique key would belong to two.
+    fn check_changes(&self, changes: &[DocumentChange]) -> Result<Option<DocumentRejection>, ReadError> {
+        let mut changed = HashSet::with_capacity(changes.len());
+        for (at, change) in changes.iter().enumerate() {
+            if !changed.insert((change.collection, change.key.as_slice())) {
+                return Ok(Some(DocumentRejection::Repeated { change: at }));
+            }
+            let stored = self.stored_document(&document_key(change.collection.number(), &change.key))?;
+            let version = match &stored {
+                Some(stored) => Some(DocumentVersion(decode_value(stored)?.version)),
+                None => None,
+            };
+            let holds = match change.expected {
+                Expected::Anything => true,
+                Expected::Absent => version.is_none(),
+                Expected::Version(expected) => version == Some(expected),
+            };
+            if !holds {
+                return Ok(Some(DocumentRejection::Changed { change: at, found: version }));
+            }
+        }
+        let mut given = HashMap::new();
+        for (at, change) in changes.iter().enumerate() {
+            let DocumentAction::Put { keys, .. } = &change.action else { continue };
+            let collection = change.collection.number();
+            for key in keys.iter().filter(|key| key.unique) {
+                let taken = Ok(Some(DocumentRejection::KeyTaken { change: at, index: key.index }));
+                let place = (collection, key.index, key.key.as_slice());
+                if given.insert(place, at).is_some_and(|other| other != at) {
+                    return taken;
+                }
+                // Who has it now does no harm if it is among those that change: what it gets was looked at.
+                let all = Bound::Included(key.key.clone());
+                let (from, to) = keys::range(collection, Space::Index(key.index), &all, &all);
+                let mut holders = self.scan_documents(&from, &to)?;
+                while let Some((entry, _)) = holders.next()? {
+                    let holder = document_of(collection, key.index, &entry)?;
+                    if !changed.contains(&(change.collection, holder)) {
+                        return taken;
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Applies the entry of a document: its own row, and those of its further keys that come and go.
+    pub(super) fn put_document(
+        &mut self,
+        position: u64,
+        document: &DocumentRecord<'_>,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
+        let collection = document.collection;
+        let full = document_key(collection, document.key);
+        let before = self.stored_document(&full)?;
+        if let Some(before) = &before {
+            for (index, _, further) in decode_value(before)?.keys {
+                let kept = document.secondary.iter().any(|key| key.index == index && key.key == further);
+                if !kept {
+                    self.put_row(index_key(collection, index, further, document.key), None, rows);
+                }
+            }
+        }
+        for key in &document.secondary {
+            let entry = index_key(collection, key.index, key.key, document.key);
+            self.put_row(entry, Some(Box::default()), rows);
+        }
+        let value = document.value.map(|bytes| {
+            let keys = document.secondary.iter().map(|key| (key.index, key.unique, key.key)).collect();
+            StoredValue { version: position, keys, bytes }.encode().into_boxed_slice()
+        });
+        self.put_row(full, value, rows);
+        Ok(())
+    }
+
+    fn put_row(&mut self, key: Vec<u8>, value: Option<Box<[u8]>>, rows: &mut PieceBuilder) {
+        let key = key.into_boxed_slice();
+        rows.documents.push(StoredDocument { key: key.clone(), value: value.clone() });
+        self.keep_document(key, value);
+    }
+}
+
+fn check_sizes(changes: &[DocumentChange]) -> Result<(), DocumentRejection> {
+    let all: usize = changes.iter().map(DocumentChange::bytes).sum();
+    if changes.len() > DOCUMENT_CHANGES_MAX || all > DOCUMENT_COMMIT_BYTES_MAX {
+        return Err(DocumentRejection::TooLarge { change: changes.len() });
+    }
+    for (at, change) in changes.iter().enumerate() {
+        let fits = change.key.len() <= DOCUMENT_KEY_BYTES_MAX
+            && match &change.action {
+                DocumentAction::Put { value, keys } => {
+                    value.len() <= DOCUMENT_BYTES_MAX
+                        && keys.len() <= DOCUMENT_KEYS_MAX
+                        && keys.iter().all(|key| key.key.len() <= DOCUMENT_KEY_BYTES_MAX)
+                }
+                DocumentAction::Delete => true,
+            };
+        if !fits {
+            return Err(DocumentRejection::TooLarge { change: at });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Documents against a map, through flushes, openings and rebuilt indexes.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use ledger_store::testing::{Dice, Disk, SimDisk};
+use ledger_store::{
+    Collection, DOCUMENT_BYTES_MAX, Direction, Document, DocumentAction, DocumentChange, DocumentKey,
+    DocumentRange, DocumentRejection, DocumentVersion, Expected, Options, Store, WriteError,
+};
+
+const NAMES: u32 = 0;
+const TIMES: u32 = 1;
+
+fn collection() -> Collection {
+    Collection::new(20).expect("it is not the store's own")
+}
+
+fn open(disk: &SimDisk) -> Store {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    Store::open_on_disk(disk, Path::new("data"), &Options::default()).expect("it opens")
+}
+
+fn put(key: &[u8], expected: Expected, value: &[u8], keys: Vec<DocumentKey>) -> DocumentChange {
+    let action = DocumentAction::Put { value: value.to_vec(), keys };
+    DocumentChange { collection: collection(), key: key.to_vec(), expected, action }
+}
+
+fn delete(key: &[u8], expected: Expected) -> DocumentChange {
+    let action = DocumentAction::Delete;
+    DocumentChange { collection: collection(), key: key.to_vec(), expected, action }
+}
+
+fn name(key: &[u8]) -> DocumentKey {
+    DocumentKey { index: NAMES, key: key.to_vec(), unique: true }
+}
+
+fn refused(store: &Store, changes: Vec<DocumentChange>) -> DocumentRejection {
+    match store.change_documents(changes) {
+        Err(WriteError::Document(rejection)) => rejection,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_document_changes_only_as_it_was_seen() {
+    let store = Store::in_memory();
+    let first = store.change_documents(vec![put(b"a", Expected::Absent, b"1", vec![])]).expect("a change");
+    let found = |change, found| DocumentRejection::Changed { change, found };
+    let again = vec![put(b"a", Expected::Absent, b"2", vec![])];
+    assert_eq!(refused(&store, again), found(0, Some(first[0])));
+    let second = store
+        .change_documents(vec![put(b"a", Expected::Version(first[0]), b"2", vec![])])
+        .expect("nobody changed it meanwhile");
+    assert!(second[0] > first[0]);
+    // All or none: the second of these is refused, so the first does not happen.
+    let both =
+        vec![put(b"b", Expected::Absent, b"1", vec![]), put(b"a", Expected::Version(first[0]), b"3", vec![])];
+    assert_eq!(refused(&store, both), found(1, Some(second[0])));
+    assert_eq!(refused(&store, vec![delete(b"b", Expected::Version(first[0]))]), found(0, None));
+    let snapshot = store.snapshot();
+    assert_eq!(snapshot.document(collection(), b"b"), Ok(None));
+    let expected = Document { key: b"a".to_vec(), value: b"2".to_vec(), keys: vec![], version: second[0] };
+    assert_eq!(snapshot.document(collection(), b"a"), Ok(Some(expected)));
+    store.change_documents(vec![delete(b"a", Expected::Version(second[0]))]).expect("a change");
+    assert_eq!(store.snapshot().document(collection(), b"a"), Ok(None));
+    assert!(snapshot.document(collection(), b"a").expect("it reads").is_some(), "a snapshot stays");
+}
+
+#[test]
+fn a_unique_key_has_one_document_and_changes_hands_in_one_step() {
+    let store = Store::in_memory();
+    let changes = vec![
+        put(b"a", Expected::Absent, b"", vec![name(b"x")]),
+        put(b"b", Expected::Absent, b"", vec![name(b"y")]),
+    ];
+    store.change_documents(changes).expect("a change");
+    let taken = |change| DocumentRejection::KeyTaken { change, index: NAMES };
+    let third = vec![put(b"c", Expected::Anything, b"", vec![name(b"x")])];
+    assert_eq!(refused(&store, third), taken(0));
+    let twice = vec![
+        put(b"c", Expected::Anything, b"", vec![name(b"z")]),
+        put(b"d", Expected::Anything, b"", vec![name(b"z")]),
+    ];
+    assert_eq!(refused(&store, twice), taken(1));
+    let exchanged = vec![
+        put(b"a", Expected::Anything, b"", vec![name(b"y")]),
+        put(b"b", Expected::Anything, b"", vec![name(b"x")]),
+    ];
+    store.change_documents(exchanged).expect("both change");
+    let by_name = |key: &[u8]| {
+        let range = DocumentRange {
+            from: Bound::Included(key.to_vec()),
+            to: Bound::Included(key.to_vec()),
+            ..DocumentRange::default()
+        };
+        let found = store.snapshot().documents_by(collection(), NAMES, &range).expect("it reads");
+        found.into_iter().map(|document| document.key).collect::<Vec<_>>()
+    };
+    assert_eq!(by_name(b"x"), [b"b"]);
+    assert_eq!(by_name(b"y"), [b"a"]);
+    store.change_documents(vec![delete(b"a", Expected::Anything)]).expect("a change");
+    assert!(by_name(b"y").is_empty(), "a removed document leaves no key behind");
+    store.change_documents(vec![put(b"c", Expected::Absent, b"", vec![name(b"y")])]).expect("it is free");
+}
+
+#[test]
+fn what_is_too_much_or_given_twice_is_refused() {
+    let store = Store::in_memory();
+    let long = vec![0; DOCUMENT_BYTES_MAX + 1];
+    let changes =
+        vec![put(b"a", Expected::Anything, b"", vec![]), put(b"b", Expected::Anything, &long, vec![])];
+    assert_eq!(refused(&store, changes), DocumentRejection::TooLarge { change: 1 });
+    let twice = vec![put(b"a", Expected::Anything, b"", vec![]), delete(b"a", Expected::Anything)];
+    assert_eq!(refused(&store, twice), DocumentRejection::Repeated { change: 1 });
+    let most = vec![put(b"a", Expected::Anything, &long[1..], vec![])];
+    store.change_documents(most).expect("the limit itself is within it");
+    assert_eq!(Collection::new(1), None, "the directory of ledgers is not to be changed");
+}
+
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, Vec<DocumentKey>, DocumentVersion)>;
+
+/// Compares all that can be asked with the model.
+#[track_caller]
+fn compare(store: &Store, model: &Model, dice: &mut Dice<'_>) {
+    let snapshot = store.snapshot();
+    let expected: Vec<Document> = model
+        .iter()
+        .map(|(key, (value, keys, version))| Document {
+            key: key.clone(),
+            value: value.clone(),
+            keys: keys.clone(),
+            version: *version,
+        })
+        .collect();
+    for document in &expected {
+        assert_eq!(snapshot.document(collection(), &document.key).as_ref(), Ok(&Some(document.clone())));
+    }
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let mut in_order = expected.clone();
+        if direction == Direction::Descending {
+            in_order.reverse();
+        }
+        let limit = dice.below(5) as usize + 1;
+        let mut pages = Vec::new();
+        let mut range = DocumentRange { direction, limit, ..DocumentRange::default() };
+        loop {
+            let page = snapshot.documents(collection(), &range).expect("it reads");
+            let Some(last) = page.last() else { break };
+            range.beyond = Some((Vec::new(), last.key.clone()));
+            pages.extend(page);
+        }
+        assert_eq!(pages, in_order);
+        let mut by_time: Vec<(Vec<u8>, Document)> = expected
+            .iter()
+            .flat_map(|document| {
+                let times = document.keys.iter().filter(|key| key.index == TIMES);
+                times.map(|key| (key.key.clone(), document.clone()))
+            })
+            .collect();
+        by_time.sort_by(|a, b| (&a.0, &a.1.key).cmp(&(&b.0, &b.1.key)));
+        let from = vec![dice.below(4) as u8];
+        by_time.retain(|(time, _)| *time > from);
+        if direction == Direction::Descending {
+            by_time.reverse();
+        }
+        let mut range = DocumentRange { direction, limit, ..DocumentRange::default() };
+        range.from = Bound::Excluded(from);
+        let mut pages = Vec::new();
+        loop {
+            let page = snapshot.documents_by(collection(), TIMES, &range).expect("it reads");
+            let Some(last) = page.last() else { break };
+            let time = last.keys.iter().find(|key| key.index == TIMES).expect("it was found by it");
+            range.beyond = Some((time.key.clone(), last.key.clone()));
+            pages.extend(page);
+        }
+        assert_eq!(pages, by_time.into_iter().map(|(_, document)| document).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn documents_are_those_of_a_map_whatever_happens_to_the_store() {
+    for seed in 0..6 {
+        let mut dice = Dice::from_seed(seed);
+        let disk = SimDisk::new();
+        let mut store = open(&disk);
+        let mut model = Model::new();
+        for step in 0..200 {
+            let key = vec![dice.below(3) as u8; dice.below(4) as usize];
+            if dice.below(4) == 0 {
+                store.change_documents(vec![delete(&key, Expected::Anything)]).expect("a change");
+                model.remove(&key);
+            } else {
+                let times = (dice.below(3) > 0).then(|| DocumentKey {
+                    index: TIMES,
+                    key: vec![dice.below(4) as u8; dice.below(3) as usize],
+                    unique: false,
+                });
+                let keys: Vec<DocumentKey> = times.into_iter().collect();
+                let value = vec![step as u8; dice.below(40) as usize];
+                let expected = match model.get(&key) {
+                    Some((_, _, version)) => Expected::Version(*version),
+                    None => Expected::Absent,
+                };
+                let versions = store.change_documents(vec![put(&key, expected, &value, keys.clone())]);
+                model.insert(key, (value, keys, versions.expect("a change")[0]));
+            }
+            match dice.below(40) {
+                0 => store.flush(),
+                1 => {
+                    store.close().expect("it closes");
+                    drop(store);
+                    store = open(&disk);
+                }
+                2 => {
+                    drop(store);
+                    disk.remove(Path::new("data/index/index.redb")).expect("it is there");
+                    store = open(&disk);
+                }
+                _ => {}
+            }
+            if dice.below(20) == 0 {
+                compare(&store, &model, &mut dice);
+            }
+        }
+        compare(&store, &model, &mut dice);
+        let report = store.verify().expect("there is room");
+        assert!(report.is_clean(), "{}", report.to_json_lines());
+    }
+}
