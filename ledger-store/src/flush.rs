@@ -69,7 +69,7 @@ impl Watermark {
 }
 
 impl Counters {
-    /// Layout: the fields in order as varints, the date as 8 bytes.
+    /// Layout: the fields in order as varints, the date as 8 bytes, one byte for whether it is in use.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(40);
         for number in [
@@ -84,6 +84,7 @@ impl Counters {
             put_varint(&mut out, number);
         }
         out.extend_from_slice(&self.last_date.as_micros().to_be_bytes());
+        out.push(u8::from(self.in_use));
         out
     }
 
@@ -94,7 +95,18 @@ impl Counters {
         let (accounts, holdings) = (reader.varint_u32()?, reader.varint_u32()?);
         let (assets, keys) = (reader.varint_u32()?, reader.varint_u32()?);
         let last_date = Timestamp::from_micros(i64::from_be_bytes(reader.array()?));
-        Ok(Self { next_log, next_transaction, transactions, accounts, holdings, last_date, assets, keys })
+        let in_use = reader.u8()? != 0;
+        Ok(Self {
+            next_log,
+            next_transaction,
+            transactions,
+            accounts,
+            holdings,
+            last_date,
+            assets,
+            keys,
+            in_use,
+        })
     }
 }
 

@@ -36,6 +36,7 @@ mod error;
 mod fingerprint;
 mod flush;
 mod hashes;
+mod import;
 mod index;
 mod journal;
 mod ledger;
@@ -62,6 +63,7 @@ pub use documents::{
     DocumentRange, DocumentRejection, DocumentVersion, Expected,
 };
 pub use error::{OpenError, ReadError, WriteError};
+pub use import::{ImportError, ImportRefusal, ImportedLog};
 pub use ledger::{Ledger, LedgerError, TransactionBuilder};
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;

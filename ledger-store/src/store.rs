@@ -303,7 +303,7 @@ impl Store {
         let bytes = changes.iter().map(DocumentChange::bytes).sum();
         match self.run(Work::ChangeDocuments(changes), bytes)? {
             Answer::Documents(versions) => Ok(versions),
-            Answer::Outcomes(_) | Answer::Ledger(_) => {
+            Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Imported(_) => {
                 unreachable!("versions are the answer to changes of documents")
             }
         }
@@ -312,7 +312,7 @@ impl Store {
     fn ledger_work(&self, work: Work) -> Result<LedgerInfo, WriteError> {
         match self.run(work, 256)? {
             Answer::Ledger(info) => Ok(info),
-            Answer::Outcomes(_) | Answer::Documents(_) => {
+            Answer::Outcomes(_) | Answer::Documents(_) | Answer::Imported(_) => {
                 unreachable!("a ledger is the answer to work on one")
             }
         }
@@ -328,7 +328,7 @@ impl Store {
         let programs = self.inner.engine.scripts.of(&submission);
         match self.run(Work::Apply(submission, programs), bytes)? {
             Answer::Outcomes(outcomes) => Ok(outcomes),
-            Answer::Ledger(_) | Answer::Documents(_) => {
+            Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) => {
                 unreachable!("outcomes are the answer to a submission")
             }
         }
@@ -346,7 +346,7 @@ impl Store {
         let done = move |answer: Result<Answer, WriteError>| {
             done(answer.map(|answer| match answer {
                 Answer::Outcomes(outcomes) => outcomes,
-                Answer::Ledger(_) | Answer::Documents(_) => {
+                Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) => {
                     unreachable!("outcomes are the answer to a submission")
                 }
             }));
@@ -354,7 +354,7 @@ impl Store {
         self.inner.engine.submit(Work::Apply(submission, programs), bytes, Box::new(done));
     }
 
-    fn run(&self, work: Work, bytes: usize) -> Result<Answer, WriteError> {
+    pub(crate) fn run(&self, work: Work, bytes: usize) -> Result<Answer, WriteError> {
         let slot = Arc::new(Slot::default());
         let filled = slot.clone();
         let done = move |answer| {

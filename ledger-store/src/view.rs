@@ -8,6 +8,7 @@ use parking_lot::RwLock;
 
 use crate::index::{IndexSnapshot, PieceRows, Row, TableView};
 use crate::journal::Position;
+use crate::lookup::BEFORE_ALL;
 use crate::names::Names;
 use crate::projection::Piece;
 use crate::query::LedgerInfo;
@@ -34,6 +35,15 @@ pub(crate) struct Counters {
     pub(crate) assets: u32,
     /// How many numbered metadata keys it has.
     pub(crate) keys: u32,
+    /// Whether anything was written to it; what was imported does not count.
+    pub(crate) in_use: bool,
+}
+
+impl Counters {
+    /// Whether the ledger has no log yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.last_date == BEFORE_ALL
+    }
 }
 
 /// A ledger at one moment.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use compact_str::CompactString;
-use ledger_core::{LedgerName, LedgerOptions, Metadata};
+use ledger_core::{LedgerName, LedgerOptions, LogEntry, Metadata};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use self::pending::{Pending, PendingOutcome, answer_from_within};
@@ -26,6 +26,7 @@ use crate::entry::{Body, DocumentRecord, LedgerBase, Record};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
 use crate::hashes::Hashes;
+use crate::import::Imported;
 use crate::index::IndexFile;
 use crate::journal::{Identity, Journal, Position, SectionId};
 use crate::options::{Options, Shares, TimeSource};
@@ -44,6 +45,8 @@ pub(crate) enum Work {
     CreateLedger(LedgerName, LedgerOptions),
     EditLedger(LedgerName, LedgerEdit),
     ChangeDocuments(Vec<DocumentChange>),
+    /// Logs for a ledger whose next log was this one when their hashes were looked at.
+    Import(LedgerName, u64, Vec<LogEntry>),
 }
 
 impl Work {
@@ -53,6 +56,7 @@ impl Work {
             Self::Apply(submission, _) => submission.requests.len(),
             Self::CreateLedger(..) | Self::EditLedger(..) => 1,
             Self::ChangeDocuments(changes) => changes.len(),
+            Self::Import(_, _, logs) => logs.len(),
         }
     }
 }
@@ -68,6 +72,7 @@ pub(crate) enum Answer {
     Outcomes(Vec<Outcome>),
     Ledger(LedgerInfo),
     Documents(Vec<DocumentVersion>),
+    Imported(Imported),
 }
 
 type Done = Box<dyn FnOnce(Result<Answer, WriteError>) + Send>;
@@ -451,6 +456,20 @@ impl Engine {
                 };
                 put_ledger(state, &info, section, batch)?;
                 Ok(Pending::Ledger(info))
+            }
+            Work::Import(name, next, logs) => {
+                let ledger = state.ledger_number(&name).ok_or(WriteError::LedgerNotFound)?;
+                if state.ledger(ledger).counters().next_log != next {
+                    return Ok(Pending::Imported(Imported::Overtaken));
+                }
+                let written = WrittenHere { engine: self, is_my_turn };
+                for log in &logs {
+                    if let Err(refusal) = state.import(ledger, log, batch, &written)? {
+                        return Ok(Pending::Imported(Imported::Refused(log.id, refusal)));
+                    }
+                    batch.touch(ledger);
+                }
+                Ok(Pending::Imported(Imported::All))
             }
             Work::ChangeDocuments(changes) => {
                 state.change_documents(&changes, batch)?.map(Pending::Documents).map_err(WriteError::Document)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Answer, Engine};
 use crate::documents::DocumentVersion;
 use crate::error::WriteError;
+use crate::import::Imported;
 use crate::journal::Position;
 use crate::query::LedgerInfo;
 use crate::read::Later;
@@ -35,6 +36,7 @@ pub(super) enum Pending {
     Outcomes(Vec<PendingOutcome>),
     Ledger(LedgerInfo),
     Documents(Vec<DocumentVersion>),
+    Imported(Imported),
 }
 
 pub(super) enum PendingOutcome {
@@ -49,6 +51,7 @@ impl Pending {
         match self {
             Self::Ledger(info) => Ok(Answer::Ledger(info)),
             Self::Documents(versions) => Ok(Answer::Documents(versions)),
+            Self::Imported(imported) => Ok(Answer::Imported(imported)),
             Self::Outcomes(outcomes) => outcomes
                 .into_iter()
                 .map(|outcome| outcome.resolve(engine, view))

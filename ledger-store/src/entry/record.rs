@@ -37,6 +37,8 @@ pub(crate) struct LogRecord<'a> {
     pub(crate) idempotency: Option<IdempotencyRecord<'a>>,
     /// The schema version that the request named.
     pub(crate) schema_version: Option<&'a str>,
+    /// Whether it was taken over from another ledger's log.
+    pub(crate) imported: bool,
     /// What happened.
     pub(crate) event: Event<'a>,
 }

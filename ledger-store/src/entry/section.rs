@@ -58,6 +58,7 @@ mod flag {
     pub(super) const ACCOUNT_METADATA: u64 = 1 << 9;
     pub(super) const EFFECTIVE: u64 = 1 << 10;
     pub(super) const TEMPLATE: u64 = 1 << 11;
+    pub(super) const IMPORTED: u64 = 1 << 12;
     /// A document was removed.
     pub(super) const REMOVED: u64 = 1;
 }
@@ -310,6 +311,9 @@ fn put_content(out: &mut Vec<u8>, body: &Body<'_>) -> (u8, u64) {
             if let Some(version) = log.schema_version {
                 flags |= flag::SCHEMA_VERSION;
                 put_prefixed(out, version.as_bytes());
+            }
+            if log.imported {
+                flags |= flag::IMPORTED;
             }
             match &log.event {
                 Event::Transaction(transaction) => {
@@ -636,6 +640,7 @@ fn read_log<'a>(content: &mut Reader<'a>, entry: &Entry<'a>) -> Result<LogRecord
         date: Timestamp::from_micros(entry.date),
         idempotency,
         schema_version,
+        imported: entry.flags & flag::IMPORTED != 0,
         event,
     })
 }

@@ -12,7 +12,7 @@ const HASH_AHEAD: u64 = 4_096;
 
 impl Session {
     /// The chain right before a log id.
-    fn chain_before(&self, log: u64) -> Result<HashChain, ReadError> {
+    pub(crate) fn chain_before(&self, log: u64) -> Result<HashChain, ReadError> {
         let ledger = self.ledger();
         if let Some(last) = log.checked_sub(1)
             && let Some(row) = self.logs().last_in((ledger, 0), (ledger, last))?

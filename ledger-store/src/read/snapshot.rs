@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashLogs, LedgerName, Switch, TextField,
-    Timestamp, TransactionId,
+    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashChain, HashLogs, LedgerName, Switch,
+    TextField, Timestamp, TransactionId,
 };
 
 use super::page::PageBuilder;
@@ -19,7 +19,7 @@ use crate::query::{
     Account, AccountQuery, Balances, BalancesQuery, Direction, Expand, LedgerInfo, LogQuery, LogView, Page,
     PageRequest, Stats, TransactionQuery, TransactionView, VolumesQuery, VolumesRow,
 };
-use crate::view::{Directory, LedgerHead, View};
+use crate::view::{Counters, Directory, LedgerHead, View};
 
 /// A store at one moment: everything that was acknowledged by then, and nothing later. It never changes, and
 /// holds up no writer.
@@ -121,6 +121,16 @@ impl LedgerView {
     /// The ledger.
     pub fn info(&self) -> &LedgerInfo {
         &self.head.info
+    }
+
+    /// Where its numbers stand.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.head.counters
+    }
+
+    /// The hash chain after its last log.
+    pub(crate) fn chain(&self) -> Result<HashChain, ReadError> {
+        self.session().chain_before(self.head.counters.next_log)
     }
 
     /// How much there is in it.

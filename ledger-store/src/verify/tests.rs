@@ -69,7 +69,7 @@ fn holding(
 
 fn log(log: u64, event: Event<'static>) -> LogRecord<'static> {
     let date = Timestamp::from_micros(log as i64 * DAY);
-    LogRecord { ledger: 1, log, date, idempotency: None, schema_version: None, event }
+    LogRecord { ledger: 1, log, date, idempotency: None, schema_version: None, imported: false, event }
 }
 
 /// Moves an amount from the first holding to the second.

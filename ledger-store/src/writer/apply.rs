@@ -22,6 +22,7 @@ use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
 use crate::index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
 };
+use crate::lookup::BEFORE_ALL;
 use crate::projection::{NewAccount, NewHolding, PieceBuilder};
 use crate::verify::ViolationCode;
 use crate::view::Counters;
@@ -83,9 +84,10 @@ impl State {
                 transactions: 0,
                 accounts: 0,
                 holdings: 0,
-                last_date: Timestamp::from_micros(i64::MIN),
+                last_date: BEFORE_ALL,
                 assets: 0,
                 keys: 0,
+                in_use: false,
             });
         }
         self.put_document(position, document, rows)
@@ -104,10 +106,13 @@ impl State {
         }
         self.note_ledger(ledger);
         let counters = self.ledger(ledger).counters();
-        if log.log < counters.next_log || log.log == u64::MAX {
+        // What is imported into a ledger without a log may begin before its first id.
+        let begins = log.imported && counters.is_new();
+        if (log.log < counters.next_log && !begins) || log.log == u64::MAX {
             return Err(Corrupt { what: "log id that does not ascend" }.into());
         }
         counters.next_log = log.log + 1;
+        counters.in_use |= !log.imported;
         counters.last_date = counters.last_date.max(log.date);
         let date = counters.last_date;
         rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });

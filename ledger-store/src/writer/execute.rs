@@ -102,26 +102,13 @@ impl State {
         let mut hints = Hints::default();
         self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
         let (slots, assets) = self.find_holdings(ledger, &command, &mut facts, &mut hints)?;
-        let new_assets = assets.iter().filter(|asset| asset.is_none()).count();
-        if new_assets > 0 && self.ledger(ledger).head.assets.len() + new_assets > crate::names::NAMES_MAX {
+        if self.has_too_many_assets(ledger, &assets) {
             return Ok(Decided::Refused(Rejection::TooManyAssets));
         }
         if is_too_large(&command, &facts) {
             return Ok(Decided::Refused(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }));
         }
-        if let Command::CreateTransaction(create) = &command {
-            if let Some(reference) = &create.reference {
-                facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
-            }
-            for account in create.account_metadata.keys() {
-                hints.located.push(self.locate(ledger, account.as_str())?);
-            }
-        }
-        if let Command::SetMetadata { target: Target::Account(account), .. }
-        | Command::DeleteMetadata { target: Target::Account(account), .. } = &command
-        {
-            hints.located.push(self.locate(ledger, account.as_str())?);
-        }
+        self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
         let state = self.ledger(ledger);
         let base = LedgerBase {
             ledger,
@@ -144,6 +131,7 @@ impl State {
                 hash: &idempotency.hash,
             }),
             schema_version: None,
+            imported: false,
             event: self.event(ledger, base.transaction, &decision, &facts, &hints, &assets),
         };
         let record = Record { position: self.next, body: Body::Log(log) };
@@ -172,6 +160,39 @@ impl State {
         Ok(Decided::Done(Receipt { log: LogId::new(base.log), transaction, date, replayed: false, entry }))
     }
 
+    /// Whether the new ones among these assets are more than the ledger has numbers for.
+    pub(super) fn has_too_many_assets(&mut self, ledger: u32, assets: &[Option<u32>]) -> bool {
+        let new = assets.iter().filter(|asset| asset.is_none()).count();
+        new > 0 && self.ledger(ledger).head.assets.len() + new > crate::names::NAMES_MAX
+    }
+
+    /// Finds what a command needs beside holdings: whether its reference is taken, and the accounts that get
+    /// metadata.
+    pub(super) fn find_rest(
+        &mut self,
+        ledger: u32,
+        command: &Command,
+        facts: &mut Facts,
+        hints: &mut Hints,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<(), ReadError> {
+        if let Command::CreateTransaction(create) = command {
+            if let Some(reference) = &create.reference {
+                facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
+            }
+            for account in create.account_metadata.keys() {
+                hints.located.push(self.locate(ledger, account.as_str())?);
+            }
+        }
+        if let Command::SetMetadata { target: Target::Account(account), .. }
+        | Command::DeleteMetadata { target: Target::Account(account), .. } = command
+        {
+            hints.located.push(self.locate(ledger, account.as_str())?);
+        }
+        Ok(())
+    }
+
     /// Runs the script of a command and puts what it says in its place.
     fn settle(
         &mut self,
@@ -189,7 +210,7 @@ impl State {
     }
 
     /// The entry that a key was used for, and the hash that it was used with.
-    fn used_key(
+    pub(super) fn used_key(
         &self,
         ledger: u32,
         key: &str,
@@ -231,7 +252,7 @@ impl State {
     }
 
     /// Loads the transaction that a command is about.
-    fn find_target(
+    pub(super) fn find_target(
         &mut self,
         ledger: u32,
         command: &Command,
@@ -264,7 +285,7 @@ impl State {
     }
 
     /// Finds the accounts and volumes that a command moves.
-    fn find_holdings(
+    pub(super) fn find_holdings(
         &mut self,
         ledger: u32,
         command: &Command,
@@ -291,7 +312,7 @@ impl State {
     }
 
     /// The entry's event, with the numbers that new names will get.
-    fn event<'a>(
+    pub(super) fn event<'a>(
         &mut self,
         ledger: u32,
         id: u64,
@@ -483,7 +504,7 @@ impl<'a> Numbers<'a> {
 const ENTRY_BYTES_MAX: usize = MAX_CHUNK_PAYLOAD_BYTES - 64 * 1_024;
 
 /// Whether a command's entry might not fit a chunk, by a bound from above.
-fn is_too_large(command: &Command, facts: &Facts) -> bool {
+pub(super) fn is_too_large(command: &Command, facts: &Facts) -> bool {
     /// More than every number of a posting or a holding takes, but for amounts.
     const NUMBERS: usize = 64;
     let held =

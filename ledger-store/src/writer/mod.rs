@@ -6,6 +6,7 @@ mod batch;
 mod documents;
 mod execute;
 mod holding;
+mod import;
 mod recent;
 mod script;
 mod state;

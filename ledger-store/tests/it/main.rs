@@ -4,6 +4,7 @@ mod basics;
 mod concurrency;
 mod crash;
 mod documents;
+mod import;
 mod model;
 mod old_formats;
 mod reads;

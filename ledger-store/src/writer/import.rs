@@ -1,0 +1,169 @@
+//! A log of another store: what it says is entered as it stands, after what the rules demand of any log.
+
+use ledger_core::{
+    Command, CreateTransaction, Decision, Facts, HashLogs, LogEntry, LogPayload, Memento, Movement,
+    Overdraft, RevertDate, RevertTransaction, Transaction, TransactionId, decide,
+};
+
+use super::apply::Hints;
+use super::batch::Batch;
+use super::execute::{Written, is_too_large};
+use super::state::State;
+use crate::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
+use crate::error::ReadError;
+use crate::import::ImportRefusal;
+use crate::journal::SectionId;
+
+fn inconsistent<T>(reason: impl Into<String>) -> Result<T, ImportRefusal> {
+    Err(ImportRefusal::Inconsistent { reason: reason.into() })
+}
+
+impl State {
+    /// Enters a log, if it can follow the ones before it.
+    pub(crate) fn import(
+        &mut self,
+        ledger: u32,
+        entry: &LogEntry,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<Result<(), ImportRefusal>, ReadError> {
+        let counters = *self.ledger(ledger).counters();
+        if counters.in_use {
+            return Ok(Err(ImportRefusal::InUse));
+        }
+        if !counters.is_new() && entry.id.get() < counters.next_log {
+            return Ok(Err(ImportRefusal::LogExists));
+        }
+        if let Some(idempotency) = &entry.idempotency
+            && self.used_key(ledger, idempotency.key.as_str(), batch, written)?.is_some()
+        {
+            return Ok(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
+        }
+        let mut facts = Facts::default();
+        let mut hints = Hints::default();
+        let (command, id, reverts) = match &entry.payload {
+            LogPayload::NewTransaction { transaction, account_metadata, .. } => {
+                let metadata = account_metadata.iter().cloned().collect();
+                (Some(creation(transaction, metadata)), Some(transaction.id), None)
+            }
+            LogPayload::RevertedTransaction { reverted, transaction, .. } => (
+                Some(creation(transaction, std::collections::BTreeMap::new())),
+                Some(transaction.id),
+                Some(*reverted),
+            ),
+            LogPayload::SetMetadata { target, metadata } => {
+                let (target, metadata) = (target.clone(), metadata.clone());
+                (Some(Command::SetMetadata { target, metadata }), None, None)
+            }
+            LogPayload::DeleteMetadata { target, key } => {
+                let (target, key) = (target.clone(), key.clone());
+                (Some(Command::DeleteMetadata { target, key }), None, None)
+            }
+            LogPayload::InsertedSchema { .. } => (None, None, None),
+        };
+        if let Some(id) = id {
+            if id.get() < counters.next_transaction && written.transaction(batch, ledger, id)?.is_some() {
+                return Ok(inconsistent(format!("transaction {} exists already", id.get())));
+            }
+            if id.get() == u64::MAX {
+                return Ok(inconsistent("no transaction may follow this one"));
+            }
+        }
+        if let Some(id) = reverts {
+            // What is reverted is looked up as for a revert; what that moved is in the log itself.
+            let revert = RevertTransaction {
+                id,
+                dated: RevertDate::Now,
+                overdraft: Overdraft::Allow,
+                metadata: ledger_core::Metadata::EMPTY,
+            };
+            let command = Command::RevertTransaction(revert);
+            self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
+            match facts.transaction.take() {
+                None => {
+                    return Ok(inconsistent(format!(
+                        "transaction {} is reverted but does not exist",
+                        id.get()
+                    )));
+                }
+                Some(original) if original.reverted => {
+                    return Ok(inconsistent(format!("transaction {} is reverted twice", id.get())));
+                }
+                Some(_) => {}
+            }
+        }
+        let id = id.unwrap_or(TransactionId::new(counters.next_transaction));
+        let base = LedgerBase {
+            ledger,
+            log: counters.next_log.min(entry.id.get()),
+            transaction: counters.next_transaction,
+            date: entry.date.as_micros(),
+        };
+        let decision;
+        let event;
+        if let Some(command) = command {
+            self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
+            let (slots, assets) = self.find_holdings(ledger, &command, &mut facts, &mut hints)?;
+            self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
+            if is_too_large(&command, &facts) || self.has_too_many_assets(ledger, &assets) {
+                return Ok(inconsistent("it has more than a log may have"));
+            }
+            decision = match decide(command, slots, &mut facts, entry.date) {
+                Ok(Decision::Transaction(new)) => {
+                    Decision::Transaction(ledger_core::NewTransaction { reverts, ..new })
+                }
+                Ok(decision) => decision,
+                // A key that was removed though it was not there is in logs of other servers.
+                Err(ledger_core::Rejection::MetadataKeyNotFound { key }) => match &entry.payload {
+                    LogPayload::DeleteMetadata { target, .. } => {
+                        Decision::DeleteMetadata { target: target.clone(), key }
+                    }
+                    _ => return Ok(inconsistent("a key is missing")),
+                },
+                Err(rejection) => return Ok(inconsistent(format!("{rejection:?}"))),
+            };
+            event = self.event(ledger, id.get(), &decision, &facts, &hints, &assets);
+        } else {
+            let LogPayload::InsertedSchema { schema } = &entry.payload else {
+                unreachable!("every other log makes a command")
+            };
+            event = Event::InsertedSchema { schema };
+        }
+        let head = &self.ledger(ledger).head;
+        let (section, hashed) = (SectionId(head.section), head.info.features.hash_logs != HashLogs::Disabled);
+        let log = LogRecord {
+            ledger,
+            log: entry.id.get(),
+            date: entry.date,
+            idempotency: entry.idempotency.as_ref().map(|idempotency| IdempotencyRecord {
+                key: idempotency.key.as_str(),
+                hash: &idempotency.hash,
+            }),
+            schema_version: entry.schema_version.as_deref(),
+            imported: true,
+            event,
+        };
+        let record = Record { position: self.next, body: Body::Log(log) };
+        self.apply(&record, &hints, &mut batch.rows)?;
+        batch.chunks.push(&record, section, base);
+        if hashed {
+            batch.texts.push(ledger, entry.id.get(), &Memento::from(entry));
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// A command by which a transaction is made as it stands.
+fn creation(
+    transaction: &Transaction,
+    account_metadata: std::collections::BTreeMap<ledger_core::AccountAddress, ledger_core::Metadata>,
+) -> Command {
+    Command::CreateTransaction(CreateTransaction {
+        movement: Movement::Postings(transaction.postings.clone()),
+        metadata: transaction.metadata.clone(),
+        account_metadata,
+        timestamp: Some(transaction.timestamp),
+        reference: transaction.reference.clone(),
+        overdraft: Overdraft::Allow,
+    })
+}
