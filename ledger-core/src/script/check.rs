@@ -92,6 +92,7 @@ struct Checker<'a> {
     assets: Vec<AssetNode>,
     version: Option<Version>,
     flags: Flags,
+    in_origin: bool,
     // Of the statement in hand.
     /// The asset that is sent.
     sent: Option<AssetVar>,
@@ -122,6 +123,7 @@ impl<'a> Checker<'a> {
             assets: Vec::new(),
             version: None,
             flags: Flags::NONE,
+            in_origin: false,
             sent: None,
             sends_all: false,
             after_unbounded: false,
@@ -462,10 +464,16 @@ impl<'a> Checker<'a> {
     // Expressions.
 
     fn origin(&mut self, origin: &Expr, declared: Option<Type>) -> Typed {
-        match declared {
+        if !matches!(origin.kind, ExprKind::Call(_)) {
+            self.feature(origin.span, Flag::MidScriptFunctionCall);
+        }
+        self.in_origin = true;
+        let typed = match declared {
             Some(declared) => self.expect(origin, declared),
             None => self.infer(origin, None),
-        }
+        };
+        self.in_origin = false;
+        typed
     }
 
     /// The expression must be of this type.
@@ -590,6 +598,9 @@ impl<'a> Checker<'a> {
         };
         if let Some(flag) = flag {
             self.feature(call.span, flag);
+        }
+        if !self.in_origin {
+            self.feature(call.span, Flag::MidScriptFunctionCall);
         }
         let mut asset = None;
         let parameters = function.parameters();
