@@ -541,14 +541,13 @@ impl<'a> Checker<'a> {
                 }
                 self.expect(over, Type::Number);
                 for (at, term) in under.iter().enumerate() {
-                    if at > 0 {
+                    if at == 1 {
                         // The quotient before it is a portion, which nothing divides.
-                        let span = Span::new(over.span.start, under[at - 1].span.end);
                         let kind = DiagnosticKind::TypeMismatch {
                             expected: Type::Number.name(),
                             got: Type::Portion.name(),
                         };
-                        self.report(span, kind);
+                        self.report(over.span.to(under[0].span), kind);
                     }
                     self.expect(term, Type::Number);
                 }

@@ -36,8 +36,9 @@ fn judge_case(case: &Case) -> Result<(), String> {
         return judge_findings(case);
     }
     let options = Options { flags: case.flags, trace: Tracing::Off, ..Options::default() };
-    let outcome = Program::compile(&case.script, Profile::Default)
-        .and_then(|program| run(&program, &case.variables, options, &mut case.world.clone()));
+    let outcome = Program::compile(&case.script, Profile::Default).and_then(|program| {
+        run(&program, &case.variables, options, &mut case.world.clone()).map_err(|failed| failed.error)
+    });
     match outcome {
         Ok(outcome) => judge_outcome(case, &outcome),
         Err(error) => judge_error(&case.expect, &error),
