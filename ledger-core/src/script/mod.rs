@@ -13,7 +13,7 @@
 //!   little. A program is immutable and meant to be shared and kept.
 //! - [`Run`] executes a program. It reads nothing itself: it says what it needs to know (balances, account
 //!   metadata), is told, and asks again until nothing is missing. Equal answers give equal outcomes.
-//! - [`format`] lays a script out canonically.
+//! - [`format()`] lays a script out canonically.
 //!
 //! Failures are [`ScriptError`]s: a closed set of kinds, each with its fields and the place in the text. Nothing a
 //! caller passes makes this module panic; what it may cost is bounded by [`crate::limits`].

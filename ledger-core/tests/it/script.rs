@@ -539,6 +539,32 @@ fn profiles_answer_as_their_engines_do() {
 }
 
 #[test]
+fn the_machine_moves_entries_of_zero() {
+    let options = Options { profile: Profile::Machine, ..Options::default() };
+    let check = |script: &str, books: &str, expected: &str| {
+        assert_eq!(shown(&run(script, "", books, options)), expected, "{script}");
+    };
+    let three = "send [PEAR 9] (source = { @a @b @c } destination = @d)";
+    check(three, "a PEAR 4\nc PEAR 9", "a -> d PEAR 4\nb -> d PEAR 0\nc -> d PEAR 5");
+    check(three, "a PEAR 9", "a -> d PEAR 9");
+    check(
+        three,
+        "a PEAR 4\nc PEAR 4",
+        "MissingFundsErr: 1:25 Not enough funds. Needed [PEAR 9] (only [PEAR 8] available)",
+    );
+    check("send [PEAR 9] (source = { @a @world } destination = @d)", "", "a -> d PEAR 0\nworld -> d PEAR 9");
+    check("send [PEAR 0] (source = { @b @a } destination = @d)", "a PEAR 1", "b -> d PEAR 0");
+    check("send [PEAR *] (source = @a destination = @d)", "a PEAR -3", "a -> d PEAR 0");
+    check(
+        "send [PEAR 9] (source = { max [PEAR 5] from @a allowing unbounded overdraft @b allowing unbounded overdraft }
+         destination = { max [PEAR 6] kept remaining to @e })
+         send [PEAR 2] (source = { 1/2 from @world 1/2 from @c } destination = @e)",
+        "a PEAR 2\nc PEAR 5",
+        "a -> e PEAR 3\nworld -> e PEAR 1\nc -> e PEAR 1",
+    );
+}
+
+#[test]
 fn a_command_is_settled_into_postings() {
     let settled = |plain: &str, books: &str| {
         let script = Script { plain: plain.into(), variables: Variables::new(), runtime: Runtime::Machine };

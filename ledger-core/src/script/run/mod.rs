@@ -17,6 +17,7 @@ mod scale;
 mod share;
 mod statement;
 mod take;
+mod zeros;
 
 use std::collections::{BTreeMap, BTreeSet};
 
