@@ -27,7 +27,13 @@ fn http(criterion: &mut Criterion) {
                 || {
                     let mut request = Vec::new();
                     let requests = workload.batch(size, SystemClock.now());
-                    wire::record(ledger_name().as_str(), &requests, &mut request).expect("transactions");
+                    wire::record(
+                        ledger_name().as_str(),
+                        &requests,
+                        benches::wire::Form::Postings,
+                        &mut request,
+                    )
+                    .expect("transactions");
                     request
                 },
                 |request| {

@@ -34,6 +34,8 @@ pub struct HttpLoad {
     pub time: Duration,
     /// How many threads the client has.
     pub threads: usize,
+    /// How transactions say where money goes.
+    pub form: wire::Form,
 }
 
 impl Default for HttpLoad {
@@ -46,6 +48,7 @@ impl Default for HttpLoad {
             bulk: 1,
             time: Duration::from_secs(10),
             threads: 1,
+            form: wire::Form::default(),
         }
     }
 }
@@ -71,6 +74,7 @@ impl HttpLoad {
                 Arg::Long("seconds") => load.time = Duration::from_secs(arguments::count(parser)?),
                 Arg::Long("threads") => load.threads = arguments::count(parser)? as usize,
                 Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
+                Arg::Long("script") => load.form = wire::Form::Script,
                 Arg::Long("plain") => load.profile.shape = Shape::Plain,
                 Arg::Long("rich") => load.profile.shape = Shape::Rich,
                 Arg::Long("backdated") => load.profile.backdated_percent = arguments::percent(parser)?,
@@ -179,7 +183,7 @@ fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<(), Failure> 
         let begin = Instant::now();
         let mut request = Vec::new();
         for requests in Workload::new(load.profile.clone(), 0).funding(100) {
-            wire::record(ledger, &requests, &mut request)?;
+            wire::record(ledger, &requests, wire::Form::Postings, &mut request)?;
             let answer = connection.exchange(&request).await?;
             if answer.status != 200 {
                 return Err(refused(answer.status, answer.body));
@@ -233,12 +237,13 @@ struct Source {
     workload: Workload,
     ledger: String,
     bulk: usize,
+    form: wire::Form,
 }
 
 impl Source {
     fn next(&mut self, request: &mut Vec<u8>) -> Result<(), Failure> {
         let requests: Vec<Request> = self.workload.batch(self.bulk, SystemClock.now());
-        wire::record(&self.ledger, &requests, request)
+        wire::record(&self.ledger, &requests, self.form, request)
     }
 }
 
@@ -250,7 +255,7 @@ fn drive_thread(
     ledger: &str,
 ) -> Result<Histogram, Failure> {
     let workload = Workload::new(load.profile.clone(), 1 + thread).part(thread);
-    let source = Source { workload, ledger: ledger.to_owned(), bulk: load.bulk };
+    let source = Source { workload, ledger: ledger.to_owned(), bulk: load.bulk, form: load.form };
     let source = Rc::new(RefCell::new(source));
     let latency = Rc::new(RefCell::new(Histogram::default()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;

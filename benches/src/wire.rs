@@ -1,6 +1,6 @@
 //! Requests as bytes: HTTP/1.1 with a JSON body.
 
-use ledger_core::{Command, MetadataValue, Movement};
+use ledger_core::{Command, MetadataValue, Movement, Posting};
 use ledger_store::Request;
 
 use crate::Failure;
@@ -12,15 +12,25 @@ pub fn create_ledger(ledger: &str) -> Vec<u8> {
     out
 }
 
+/// How transactions say where money goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Form {
+    /// By postings.
+    #[default]
+    Postings,
+    /// By a script that does the same, with variables for what differs.
+    Script,
+}
+
 /// A request that records one transaction by itself or several as a bulk, written over what is in `out`.
 ///
 /// # Errors
 ///
 /// If a command is no transaction of postings.
-pub fn record(ledger: &str, requests: &[Request], out: &mut Vec<u8>) -> Result<(), Failure> {
+pub fn record(ledger: &str, requests: &[Request], form: Form, out: &mut Vec<u8>) -> Result<(), Failure> {
     let mut body = Vec::with_capacity(requests.len() * 256);
     let path = if let [request] = requests {
-        write_transaction(request, &mut body)?;
+        write_transaction(request, form, &mut body)?;
         format!("/v2/{ledger}/transactions")
     } else {
         body.push(b'[');
@@ -29,7 +39,7 @@ pub fn record(ledger: &str, requests: &[Request], out: &mut Vec<u8>) -> Result<(
                 body.push(b',');
             }
             body.extend_from_slice(br#"{"action":"CREATE_TRANSACTION","data":"#);
-            write_transaction(request, &mut body)?;
+            write_transaction(request, form, &mut body)?;
             body.push(b'}');
         }
         body.push(b']');
@@ -49,27 +59,18 @@ fn post(path: &str, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-fn write_transaction(request: &Request, out: &mut Vec<u8>) -> Result<(), Failure> {
+fn write_transaction(request: &Request, form: Form, out: &mut Vec<u8>) -> Result<(), Failure> {
     let Command::CreateTransaction(create) = &request.command else {
         return Err("only transactions are sent".into());
     };
     let Movement::Postings(postings) = &create.movement else {
         return Err("only postings are sent".into());
     };
-    out.extend_from_slice(br#"{"postings":["#);
-    for (n, posting) in postings.iter().enumerate() {
-        out.extend_from_slice(if n > 0 { br#",{"source":""# } else { br#"{"source":""# });
-        // Addresses, assets and the workload's other texts have no character that JSON escapes.
-        out.extend_from_slice(posting.source.as_str().as_bytes());
-        out.extend_from_slice(br#"","destination":""#);
-        out.extend_from_slice(posting.destination.as_str().as_bytes());
-        out.extend_from_slice(br#"","amount":"#);
-        posting.amount.write_to(out);
-        out.extend_from_slice(br#","asset":""#);
-        out.extend_from_slice(posting.asset.as_str().as_bytes());
-        out.extend_from_slice(br#""}"#);
+    match form {
+        Form::Postings => write_postings(postings, out),
+        Form::Script => write_script(postings, out),
     }
-    out.extend_from_slice(br#"],"metadata":{"#);
+    out.extend_from_slice(br#","metadata":{"#);
     for (n, (key, value)) in create.metadata.iter().enumerate() {
         let MetadataValue::Text(value) = value else { return Err("only texts are sent as metadata".into()) };
         out.extend_from_slice(if n > 0 { b",\"" } else { b"\"" });
@@ -93,6 +94,42 @@ fn write_transaction(request: &Request, out: &mut Vec<u8>) -> Result<(), Failure
     Ok(())
 }
 
+fn write_postings(postings: &[Posting], out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"postings":["#);
+    for (n, posting) in postings.iter().enumerate() {
+        out.extend_from_slice(if n > 0 { br#",{"source":""# } else { br#"{"source":""# });
+        // Addresses, assets and the workload's other texts have no character that JSON escapes.
+        out.extend_from_slice(posting.source.as_str().as_bytes());
+        out.extend_from_slice(br#"","destination":""#);
+        out.extend_from_slice(posting.destination.as_str().as_bytes());
+        out.extend_from_slice(br#"","amount":"#);
+        posting.amount.write_to(out);
+        out.extend_from_slice(br#","asset":""#);
+        out.extend_from_slice(posting.asset.as_str().as_bytes());
+        out.extend_from_slice(br#""}"#);
+    }
+    out.push(b']');
+}
+
+/// A send for each posting. The text depends on nothing but their number.
+fn write_script(postings: &[Posting], out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"script":{"plain":"vars {"#);
+    for n in 0..postings.len() {
+        out.extend_from_slice(format!(" account $s{n} account $d{n} monetary $m{n}").as_bytes());
+    }
+    out.extend_from_slice(b" }");
+    for n in 0..postings.len() {
+        out.extend_from_slice(format!("\\nsend $m{n} (source = $s{n} destination = $d{n})").as_bytes());
+    }
+    out.extend_from_slice(br#"","vars":{"#);
+    for (n, Posting { source, destination, amount, asset }) in postings.iter().enumerate() {
+        let comma = if n > 0 { "," } else { "" };
+        let given = format!(r#"{comma}"s{n}":"{source}","d{n}":"{destination}","m{n}":"{asset} {amount}""#);
+        out.extend_from_slice(given.as_bytes());
+    }
+    out.extend_from_slice(b"}}");
+}
+
 #[cfg(test)]
 mod tests {
     use ledger_core::Timestamp;
@@ -106,7 +143,7 @@ mod tests {
             Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 100, ..Profile::default() };
         let requests = Workload::new(profile, 1).batch(count, Timestamp::from_micros(1_700_000_000_000_000));
         let mut out = b"what was sent before".to_vec();
-        record("main", &requests, &mut out).expect("transactions");
+        record("main", &requests, Form::Postings, &mut out).expect("transactions");
         let text = String::from_utf8(out).expect("text");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
         assert!(head.ends_with(&format!("content-length: {}", body.len())));

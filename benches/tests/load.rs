@@ -49,10 +49,11 @@ fn a_killed_writer_leaves_what_it_acknowledged() {
 fn http_is_measured_beside_a_bare_server() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = Server::start(&Store::in_memory(), Settings::default(), listener).expect("threads");
-    for bulk in [1, 10] {
+    for (bulk, form) in [(1, ""), (10, ""), (1, " --script")] {
         let address = server.address();
-        let arguments =
-            format!("http --url http://{address} --bulk {bulk} --connections 4 --seconds 1 --accounts 50");
+        let arguments = format!(
+            "http --url http://{address} --bulk {bulk} --connections 4 --seconds 1 --accounts 50{form}"
+        );
         let figures = load(&arguments).expect("figures");
         assert!(number(&figures, "bare_requests_per_s") > 0.0);
         assert!(number(&figures, "tx_per_s") >= number(&figures, "requests_per_s"));

@@ -11,13 +11,15 @@ fn root() -> PathBuf {
 
 #[test]
 fn every_example_runs() {
-    for example in [env!("CARGO_BIN_EXE_embed"), env!("CARGO_BIN_EXE_point_in_time")] {
+    for example in
+        [env!("CARGO_BIN_EXE_embed"), env!("CARGO_BIN_EXE_point_in_time"), env!("CARGO_BIN_EXE_script")]
+    {
         let output = Command::new(example).output().expect("it starts");
         assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(!output.stdout.is_empty(), "{example} says what it did");
     }
     let sources = std::fs::read_dir(root().join("examples/src/bin")).expect("there are examples");
-    assert_eq!(sources.count(), 2, "an example that is not run above");
+    assert_eq!(sources.count(), 3, "an example that is not run above");
 }
 
 #[test]

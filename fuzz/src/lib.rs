@@ -8,12 +8,16 @@
 pub mod address_filter;
 pub mod journal_chunk;
 pub mod ledger_model;
+pub mod script_parse;
+pub mod script_run;
 pub mod timestamp;
 
 /// Every target with its name, which is that of its corpus.
-pub const TARGETS: [(&str, fn(&[u8])); 4] = [
+pub const TARGETS: [(&str, fn(&[u8])); 6] = [
     ("address_filter", address_filter::run),
     ("journal_chunk", journal_chunk::run),
     ("ledger_model", ledger_model::run),
+    ("script_parse", script_parse::run),
+    ("script_run", script_run::run),
     ("timestamp", timestamp::run),
 ];

@@ -42,6 +42,8 @@ fn replay(target: &str, seeds: u64) {
     let (_, run) = fuzz::TARGETS.iter().find(|(name, _)| *name == target).expect("a target");
     let corpus = corpus(target);
     corpus.iter().for_each(|data| run(data));
+    // For a longer campaign without a fuzzer.
+    let seeds = std::env::var("FUZZ_INPUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(seeds);
     for seed in 0..seeds {
         run(&mutated(&corpus, &mut Dice::from_seed(seed)));
     }
@@ -60,6 +62,16 @@ fn journal_chunk() {
 #[test]
 fn ledger_model() {
     replay("ledger_model", 150);
+}
+
+#[test]
+fn script_parse() {
+    replay("script_parse", 50_000);
+}
+
+#[test]
+fn script_run() {
+    replay("script_run", 50_000);
 }
 
 #[test]

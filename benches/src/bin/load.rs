@@ -37,6 +37,7 @@ load http       writes to a server, after a bare one with the same client
     --url http://HOST:PORT | --spawn SERVER (with a fresh data directory)
     --connections N (64) --bulk N (1: POST transactions; the server's limit is 100) --seconds N (10)
     --threads N (1) --accounts N (100k), --plain | --rich, --backdated PERCENT (0)
+    --script   the same by a script with variables instead of postings
 ";
 
 fn main() -> ExitCode {

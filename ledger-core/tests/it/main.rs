@@ -5,3 +5,4 @@ mod export;
 mod model;
 mod properties;
 mod scenario;
+mod script;

@@ -13,7 +13,7 @@ use ledger_core::script::{
 use super::cli::{Console, Ended, Stopped, load};
 use super::render::Json;
 use super::show::{Paint, script_error};
-use super::world::{Key, World, balances_after, run as run_in};
+use super::world::{Failed, Key, World, balances_after, run as run_in};
 
 /// What the command line says.
 struct Request {
@@ -29,6 +29,7 @@ pub(super) fn run(arguments: Vec<OsString>, console: &mut Console<'_>) -> Result
     let mut request = read(arguments).map_err(|fault| Stopped::Misused(format!("run: {fault}")))?;
     let text = load(&request.file)?;
     let outcome = Program::compile(&text, request.options.profile)
+        .map_err(|error| Box::new(Failed { error, trace: None }))
         .and_then(|program| run_in(&program, &request.variables, request.options, &mut request.world));
     match outcome {
         Ok(outcome) => {
@@ -40,13 +41,17 @@ pub(super) fn run(arguments: Vec<OsString>, console: &mut Console<'_>) -> Result
             }
             Ok(Ended::Well)
         }
-        Err(error) => {
+        Err(failed) => {
+            let Failed { error, trace } = *failed;
             if request.json {
-                writeln!(console.out, "{}", json_error(&error))?;
+                writeln!(console.out, "{}", json_error(&error, trace.as_ref()))?;
             } else {
                 let name = request.file.display().to_string();
                 let report = script_error(&name, &text, &error, Paint::new(console.colored));
                 console.errors.write_all(report.as_bytes())?;
+                if let Some(trace) = &trace {
+                    print_short(trace, &text, Paint::new(console.colored), console.errors)?;
+                }
             }
             Ok(Ended::Badly)
         }
@@ -304,7 +309,7 @@ fn json_range(range: Range) -> Json {
     Json::List(numbers.into_iter().map(Json::integer).collect())
 }
 
-fn json_error(error: &ScriptError) -> Json {
+fn json_error(error: &ScriptError, trace: Option<&Trace>) -> Json {
     let fields = error.kind.fields().into_iter().map(|(name, value)| (name.to_owned(), Json::text(value)));
     let members = Json::object([
         ("kind", Json::text(error.kind.name())),
@@ -313,5 +318,7 @@ fn json_error(error: &ScriptError) -> Json {
         ("fields", Json::Object(fields.collect())),
         ("range", error.range.map_or(Json::Null, json_range)),
     ]);
-    Json::object([("error", members)])
+    let mut answer = vec![("error".to_owned(), members)];
+    answer.extend(trace.map(|trace| ("trace".to_owned(), json_trace(trace))));
+    Json::Object(answer)
 }

@@ -36,8 +36,9 @@ fn judge_case(case: &Case) -> Result<(), String> {
         return judge_findings(case);
     }
     let options = Options { flags: case.flags, trace: Tracing::Off, ..Options::default() };
-    let outcome = Program::compile(&case.script, Profile::Default)
-        .and_then(|program| run(&program, &case.variables, options, &mut case.world.clone()));
+    let outcome = Program::compile(&case.script, Profile::Default).and_then(|program| {
+        run(&program, &case.variables, options, &mut case.world.clone()).map_err(|failed| failed.error)
+    });
     match outcome {
         Ok(outcome) => judge_outcome(case, &outcome),
         Err(error) => judge_error(&case.expect, &error),
@@ -78,7 +79,9 @@ fn judge_kind(expected: &ExpectedError, error: &ScriptError) -> Result<(), Strin
 
 /// Whether the fields that both name are equal.
 fn same_fields(expected: &BTreeMap<String, String>, got: &Fields) -> bool {
-    got.iter().all(|(name, value)| expected.get(*name).is_none_or(|wanted| wanted == value))
+    // A whole number is written with its denominator or without.
+    let plain = |text: &str| text.strip_suffix("/1").unwrap_or(text).to_owned();
+    got.iter().all(|(name, value)| expected.get(*name).is_none_or(|wanted| plain(wanted) == plain(value)))
 }
 
 fn judge_findings(case: &Case) -> Result<(), String> {
@@ -122,7 +125,9 @@ fn judge_outcome(case: &Case, outcome: &Outcome) -> Result<(), String> {
     let mut metadata: BTreeMap<String, String> =
         outcome.metadata.iter().map(|(key, value)| (key.to_owned(), value.text().to_owned())).collect();
     if let Some(request) = &case.request_metadata {
-        if let Some(key) = request.keys().find(|key| metadata.contains_key(*key)) {
+        // An empty text is as if the script had not set it.
+        let is_set = |key: &&String| metadata.get(*key).is_some_and(|text| !text.is_empty());
+        if let Some(key) = request.keys().find(is_set) {
             let is_expected =
                 expect.error.as_ref().is_some_and(|error| error.classes.iter().any(|c| c == "override"));
             return if is_expected { Ok(()) } else { Err(format!("got override of {key:?}")) };

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use ledger_core::script::Reads;
+use ledger_core::script::{
+    Options, Outcome, Program, Progress, Reads, Run, Scratch, ScriptError, Trace, Variables,
+};
 use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};
 
 /// Account, asset and colour of a balance.
@@ -44,30 +46,36 @@ impl Reads for World {
     }
 }
 
+/// A run that failed.
+pub(crate) struct Failed {
+    pub(crate) error: ScriptError,
+    /// As far as it came, if it was asked for.
+    pub(crate) trace: Option<Trace>,
+}
+
 /// Runs a program in a world.
 pub(crate) fn run(
-    program: &ledger_core::script::Program,
-    variables: &ledger_core::script::Variables,
-    options: ledger_core::script::Options,
+    program: &Program,
+    variables: &Variables,
+    options: Options,
     world: &mut World,
-) -> Result<ledger_core::script::Outcome, ledger_core::script::ScriptError> {
-    use ledger_core::script::{Progress, Run, Scratch};
+) -> Result<Outcome, Box<Failed>> {
     let mut scratch = Scratch::default();
     let mut run = Run::new(program, variables, options, &mut scratch);
-    while run.advance()? == Progress::Needs {
-        match run.answer(world) {
-            Ok(()) => {}
-            Err(impossible) => match impossible {},
+    loop {
+        match run.advance() {
+            Ok(Progress::Done) => return Ok(run.outcome()),
+            Ok(Progress::Needs) => match run.answer(world) {
+                Ok(()) => {}
+                Err(impossible) => match impossible {},
+            },
+            Err(error) => return Err(Box::new(Failed { error, trace: run.take_trace() })),
         }
     }
-    Ok(run.outcome())
 }
 
 /// The balances after an outcome: those before it, and every one that it touches.
-pub(crate) fn balances_after(
-    world: &World,
-    outcome: &ledger_core::script::Outcome,
-) -> BTreeMap<Key, Balance> {
+pub(crate) fn balances_after(world: &World, outcome: &Outcome) -> BTreeMap<Key, Balance> {
     let mut balances = world.balances.clone();
     for posting in &outcome.postings {
         let movement = &posting.posting;

@@ -14,6 +14,7 @@ mod limits;
 mod logs;
 mod nonsense;
 mod script;
+mod script_docs;
 mod scripts;
 mod shutdown;
 mod transactions;

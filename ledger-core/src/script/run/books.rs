@@ -182,6 +182,43 @@ impl Books {
         }
     }
 
+    /// Queues entries that were taken already, also those of zero.
+    pub(super) fn queue_entries(&mut self, entries: Vec<Fund>) {
+        self.queue.extend(entries);
+    }
+
+    /// Takes what was queued since the mark out of the queue; it stays taken.
+    pub(super) fn unqueue(&mut self, mark: &Mark) -> Vec<Fund> {
+        self.queue.split_off(mark.funds)
+    }
+
+    /// Delivers an amount from the front of the queue: each entry that is met is a posting, also one of zero. Of
+    /// nothing, the first entry gives it.
+    pub(super) fn deliver_entries(
+        &mut self,
+        destination: AccountId,
+        amount: &IBig,
+        mut piece: impl FnMut(&Fund, &IBig),
+    ) {
+        let mut rest = amount.clone();
+        let mut is_nothing = rest.is_zero();
+        while self.head < self.queue.len() && (rest > IBig::ZERO || std::mem::take(&mut is_nothing)) {
+            let fund = &mut self.queue[self.head];
+            let part = (&fund.amount).min(&rest).clone();
+            piece(fund, &part);
+            fund.amount -= &part;
+            if fund.amount.is_zero() && !amount.is_zero() {
+                self.head += 1;
+            }
+            rest -= &part;
+            let from = fund.holding;
+            let Holding { account: source, asset, color, .. } = self.holdings[from];
+            let to = self.holding(destination, asset, color);
+            self.holdings[to].change += &part;
+            self.flows.push(Flow { source, destination, asset, color, amount: part });
+        }
+    }
+
     /// Gives up to `amount` from the front of the queue back to where it came from.
     pub(super) fn give_back(&mut self, amount: &IBig) {
         let mut rest = amount.clone();

@@ -17,6 +17,7 @@ mod scale;
 mod share;
 mod statement;
 mod take;
+mod zeros;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +36,7 @@ use super::outcome::{Outcome, ScriptPosting, colored_asset};
 use super::program::{AccountId, AssetId, Program};
 use super::span::Span;
 use super::switches::Switches;
+use super::trace::Trace;
 use super::value::Value;
 use crate::amount::Amount;
 use crate::metadata::Metadata;
@@ -302,8 +304,14 @@ impl<'a> Run<'a> {
             .into_iter()
             .map(|(account, metadata)| (self.account(account).clone(), metadata))
             .collect();
-        let trace = self.scratch.explained.take().map(|explained| explained.into_trace(self));
+        let trace = self.take_trace();
         Outcome { postings, metadata: std::mem::take(&mut self.scratch.metadata), account_metadata, trace }
+    }
+
+    /// How the postings came about, if that was asked for, by which the run forgets it. Of a run that failed, as far
+    /// as it came.
+    pub fn take_trace(&mut self) -> Option<Trace> {
+        self.scratch.explained.take().map(|explained| explained.into_trace(self))
     }
 
     /// The postings as a ledger records them: see [`Outcome::ledger_postings`].

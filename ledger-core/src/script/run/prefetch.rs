@@ -7,6 +7,8 @@ use compact_str::CompactString;
 
 use super::needs::Needed;
 use super::{Run, Step, Stop};
+use crate::script::error::ErrorKind;
+use crate::script::options::Flag;
 use crate::script::program::{AssetId, Expr, ExprKind, Part, Statement, WORLD_ID};
 use crate::script::switches::ZeroPostings;
 use crate::script::tree::{
@@ -66,8 +68,11 @@ impl<'a> Run<'a> {
             }
             SourceKind::Account { account, color, .. } => {
                 let account = self.account_of(account)?;
-                let color = self.color_of(color.as_ref())?;
-                if account != WORLD_ID {
+                let color = match color {
+                    None => Some(0),
+                    Some(color) => self.expected_color(color)?,
+                };
+                if let (Some(color), false) = (color, account == WORLD_ID) {
                     let holding = self.scratch.books.holding(account, asset, color);
                     self.note(holding);
                 }
@@ -89,6 +94,24 @@ impl<'a> Run<'a> {
                 items.iter().try_for_each(|item| self.prefetch_source(&item.source, asset))
             }
             SourceKind::Capped { source, .. } => self.prefetch_source(source, asset),
+        }
+    }
+
+    /// The number of a colour; `None` if it is none, or one that this run may not use: that counts only if the
+    /// source is reached.
+    fn expected_color(&mut self, color: &'a Expr) -> Step<Option<u32>> {
+        match self.color_of(Some(color)) {
+            Ok(color) => Ok(Some(color)),
+            Err(Stop::Fault(fault))
+                if matches!(
+                    fault.kind,
+                    ErrorKind::InvalidColor { .. }
+                        | ErrorKind::ExperimentalFeature { flag: Flag::AssetColors }
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(stop) => Err(stop),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::script::error::ErrorKind;
 use crate::script::options::{EmptySends, Tracing};
 use crate::script::program::{Expr, Statement, WORLD_ID};
 use crate::script::span::Span;
-use crate::script::switches::SaveDebt;
+use crate::script::switches::{SaveDebt, ZeroPostings};
 use crate::script::tree::{Amount, Send};
 use crate::script::types::{Action, Type};
 use crate::script::value::Value;
@@ -41,6 +41,9 @@ impl<'a> Run<'a> {
     }
 
     fn send(&mut self, send: &'a Send<Expr>) -> Step<()> {
+        if self.switches.zero_postings == ZeroPostings::Keep {
+            return self.send_entries(send);
+        }
         let (asset, amount) = match &send.amount {
             Amount::All(_, asset) => {
                 let asset = self.asset_of(asset)?;

@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
 
     /// The error of a source that cannot pay.
     #[cold]
-    fn missing_funds(
+    pub(super) fn missing_funds(
         &mut self,
         source: &'a Source<Expr>,
         asset: AssetId,

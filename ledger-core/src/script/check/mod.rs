@@ -4,24 +4,26 @@
 //! and notes what cannot be right. Assets are unknowns that are set equal as the script demands; two different
 //! ones that must be equal are a finding.
 
+mod assets;
+mod shares;
+mod versions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use compact_str::CompactString;
-use dashu_int::IBig;
 
-use super::diagnostic::{Diagnostic, DiagnosticKind, Misplaced, Version};
-use super::fault::Fault;
-use super::options::{Flag, Flags};
-use super::portion::{Portion, Total};
-use super::span::{Range, Span};
-use super::switches::Check;
-use super::tree::{
-    Amount, Call, Clauses, Destination, DestinationKind, Expr, ExprKind, Overdraft, Part, Share, Sign,
-    Source, SourceKind, Statement, StatementKind, Target, Tree,
-};
-use super::types::{Action, Function, Type};
-use crate::limits::SCRIPT_SHARE_BITS_MAX;
+use self::assets::{AssetNode, AssetVar};
 use crate::names::WORLD;
+use crate::script::diagnostic::{Diagnostic, DiagnosticKind, Misplaced, Version};
+use crate::script::fault::Fault;
+use crate::script::options::{Flag, Flags};
+use crate::script::span::{Range, Span};
+use crate::script::switches::Check;
+use crate::script::tree::{
+    Amount, Call, Clauses, Destination, DestinationKind, Expr, ExprKind, Overdraft, Part, Source, SourceKind,
+    Statement, StatementKind, Target, Tree,
+};
+use crate::script::types::{Action, Function, Type};
 
 /// Judges a script that was parsed from `text`, in the order of the text.
 pub fn check(tree: &Tree, text: &str) -> Vec<Diagnostic> {
@@ -41,7 +43,7 @@ fn ranged(findings: Vec<Finding>, text: &str) -> Vec<Diagnostic> {
 }
 
 /// The first finding by which a script must not run.
-pub(super) fn first_fatal(tree: &Tree, text: &str, check: Check) -> Option<Fault> {
+pub(in crate::script) fn first_fatal(tree: &Tree, text: &str, check: Check) -> Option<Fault> {
     if check == Check::Off {
         return None;
     }
@@ -59,9 +61,6 @@ enum Remaining {
     AnyPosition,
     LastOnly,
 }
-
-/// An unknown or known asset, by its place in [`Checker::assets`].
-type AssetVar = usize;
 
 /// What the checker knows of an expression.
 #[derive(Clone, Copy)]
@@ -92,6 +91,7 @@ struct Checker<'a> {
     assets: Vec<AssetNode>,
     version: Option<Version>,
     flags: Flags,
+    in_origin: bool,
     // Of the statement in hand.
     /// The asset that is sent.
     sent: Option<AssetVar>,
@@ -105,12 +105,6 @@ struct Checker<'a> {
     emptied_in_order: Vec<(CompactString, CompactString)>,
 }
 
-enum AssetNode {
-    Unknown,
-    Known(CompactString),
-    Same(AssetVar),
-}
-
 impl<'a> Checker<'a> {
     fn new(text: &'a str, remaining: Remaining) -> Self {
         Self {
@@ -122,6 +116,7 @@ impl<'a> Checker<'a> {
             assets: Vec::new(),
             version: None,
             flags: Flags::NONE,
+            in_origin: false,
             sent: None,
             sends_all: false,
             after_unbounded: false,
@@ -372,100 +367,19 @@ impl<'a> Checker<'a> {
         }
     }
 
-    // Shares.
-
-    fn shares<'s>(&mut self, block: Span, shares: impl ExactSizeIterator<Item = &'s Share>) {
-        let count = shares.len();
-        let mut total = Total::zero();
-        let mut unknown = Vec::new();
-        let mut invalid = None;
-        let mut remaining = None;
-        let mut computable = true;
-        for (at, share) in shares.enumerate() {
-            match share {
-                Share::Remaining(span) => {
-                    let is_last = at + 1 == count;
-                    if !is_last {
-                        self.report(block, DiagnosticKind::RemainingIsNotLast);
-                    }
-                    if remaining.is_some() && self.remaining == Remaining::AnyPosition {
-                        self.report(*span, DiagnosticKind::DuplicateRemaining);
-                    }
-                    if is_last || self.remaining == Remaining::AnyPosition {
-                        remaining = Some((*span, is_last));
-                    }
-                }
-                Share::Portion(expr) => {
-                    self.expect(expr, Type::Portion);
-                    match self.constant_share(expr) {
-                        Some(portion) => {
-                            computable &= total.add(&portion, SCRIPT_SHARE_BITS_MAX).is_some();
-                            if !portion.is_share() && invalid.is_none() {
-                                invalid = Some((expr.span, portion));
-                            }
-                        }
-                        None => unknown.push(expr.span),
-                    }
-                }
-            }
-        }
-        if computable {
-            self.sum(block, &total, remaining, &unknown);
-        }
-        if let (Some((span, portion)), Remaining::AnyPosition) = (invalid, self.remaining) {
-            self.report(span, DiagnosticKind::InvalidPortion { portion: portion.to_string() });
-        }
-    }
-
-    fn sum(&mut self, block: Span, total: &Total, remaining: Option<(Span, bool)>, unknown: &[Span]) {
-        let bad = |over| DiagnosticKind::BadAllotmentSum { sum: total.reduced().to_string(), over };
-        match (total.compare_one(), remaining, unknown) {
-            (std::cmp::Ordering::Greater, _, _) => self.report(block, bad(true)),
-            (std::cmp::Ordering::Less, None, []) => self.report(block, bad(false)),
-            (std::cmp::Ordering::Less, None, [only]) => {
-                let rest = total.rest();
-                let value = Portion::new(rest.numerator().clone(), rest.denominator().clone().into());
-                let value = value.map(|value| value.to_string()).unwrap_or_default();
-                self.report(*only, DiagnosticKind::FixedPortionVariable { value });
-            }
-            // The rest, or the values of the variables, can make it one.
-            (std::cmp::Ordering::Less, ..) => {}
-            (std::cmp::Ordering::Equal, remaining, unknown) => {
-                for span in unknown {
-                    self.report(*span, DiagnosticKind::FixedPortionVariable { value: "0/1".to_owned() });
-                }
-                if let Some((span, true)) = remaining {
-                    self.report(span, DiagnosticKind::RedundantRemaining);
-                }
-            }
-        }
-    }
-
-    /// The value of a share that is written out.
-    fn constant_share(&mut self, expr: &Expr) -> Option<Portion> {
-        match &expr.kind {
-            ExprKind::Percent(portion) => Some(Portion::clone(portion)),
-            ExprKind::Parens(inner) => self.constant_share(inner),
-            ExprKind::Divide(over, under) => {
-                let [under] = under.as_slice() else { return None };
-                let (over, under) = (constant_number(over)?, constant_number(under)?);
-                let portion = Portion::new(over.clone(), under);
-                if portion.is_none() {
-                    self.report(expr.span, DiagnosticKind::DivByZero { numerator: over.to_string() });
-                }
-                portion
-            }
-            _ => None,
-        }
-    }
-
     // Expressions.
 
     fn origin(&mut self, origin: &Expr, declared: Option<Type>) -> Typed {
-        match declared {
+        if !matches!(origin.kind, ExprKind::Call(_)) {
+            self.feature(origin.span, Flag::MidScriptFunctionCall);
+        }
+        self.in_origin = true;
+        let typed = match declared {
             Some(declared) => self.expect(origin, declared),
             None => self.infer(origin, None),
-        }
+        };
+        self.in_origin = false;
+        typed
     }
 
     /// The expression must be of this type.
@@ -533,14 +447,13 @@ impl<'a> Checker<'a> {
                 }
                 self.expect(over, Type::Number);
                 for (at, term) in under.iter().enumerate() {
-                    if at > 0 {
+                    if at == 1 {
                         // The quotient before it is a portion, which nothing divides.
-                        let span = Span::new(over.span.start, under[at - 1].span.end);
                         let kind = DiagnosticKind::TypeMismatch {
                             expected: Type::Number.name(),
                             got: Type::Portion.name(),
                         };
-                        self.report(span, kind);
+                        self.report(over.span.to(under[0].span), kind);
                     }
                     self.expect(term, Type::Number);
                 }
@@ -591,6 +504,9 @@ impl<'a> Checker<'a> {
         if let Some(flag) = flag {
             self.feature(call.span, flag);
         }
+        if !self.in_origin {
+            self.feature(call.span, Flag::MidScriptFunctionCall);
+        }
         let mut asset = None;
         let parameters = function.parameters();
         for (at, argument) in call.arguments.iter().enumerate() {
@@ -633,115 +549,4 @@ impl<'a> Checker<'a> {
         let name = call.name.text.clone();
         self.report(call.name.span, DiagnosticKind::UnknownFunction { name, misplaced });
     }
-
-    // Assets.
-
-    fn unknown_asset(&mut self) -> AssetVar {
-        self.assets.push(AssetNode::Unknown);
-        self.assets.len() - 1
-    }
-
-    fn known_asset(&mut self, name: CompactString) -> AssetVar {
-        self.assets.push(AssetNode::Known(name));
-        self.assets.len() - 1
-    }
-
-    fn root(&self, mut asset: AssetVar) -> AssetVar {
-        while let AssetNode::Same(other) = self.assets[asset] {
-            asset = other;
-        }
-        asset
-    }
-
-    /// The two must be the same asset.
-    fn unify(&mut self, span: Span, expected: AssetVar, got: AssetVar) {
-        let (wanted, found) = (self.root(expected), self.root(got));
-        if wanted == found {
-            return;
-        }
-        match (&self.assets[wanted], &self.assets[found]) {
-            (AssetNode::Known(expected), AssetNode::Known(got)) if expected != got => {
-                let (expected, got) = (expected.clone(), got.clone());
-                self.report(span, DiagnosticKind::AssetMismatch { expected, got });
-            }
-            // Both are the same, and what is found is what goes on to be used.
-            (_, AssetNode::Known(_)) => self.assets[wanted] = AssetNode::Same(found),
-            _ => self.assets[found] = AssetNode::Same(wanted),
-        }
-        // The path is kept short: a script can set very many equal.
-        for asset in [expected, got] {
-            let root = self.root(asset);
-            if root != asset {
-                self.assets[asset] = AssetNode::Same(root);
-            }
-        }
-    }
-
-    // Versions.
-
-    fn read_comments(&mut self, comments: &[Span]) {
-        for comment in comments {
-            let Some(text) = comment.of(self.text).strip_prefix("// ") else { continue };
-            if let Some(version) = text.strip_prefix("@version ") {
-                self.version = parse_version(version).or(self.version);
-            } else if let Some(flag) = text.strip_prefix("@feature_flag ").and_then(Flag::from_name) {
-                self.flags = self.flags.with(flag);
-            }
-        }
-    }
-
-    /// Says whether the script's version, if it names one, has this.
-    fn require(&mut self, span: Span, required: Version) -> bool {
-        match self.version {
-            Some(got) if got < required => {
-                self.report(span, DiagnosticKind::VersionMismatch { got, required });
-                false
-            }
-            _ => true,
-        }
-    }
-
-    fn feature(&mut self, span: Span, flag: Flag) {
-        let since = match flag {
-            Flag::AssetScaling => Version::Interpreter(0, 0, 24),
-            Flag::AssetColors => Version::Interpreter(0, 0, 17),
-            Flag::GetAssetFunction | Flag::GetAmountFunction => Version::Interpreter(0, 0, 16),
-            Flag::OverdraftFunction
-            | Flag::OneOf
-            | Flag::AccountInterpolation
-            | Flag::MidScriptFunctionCall => Version::Interpreter(0, 0, 15),
-        };
-        if self.require(span, since) && self.version.is_some() && !self.flags.has(flag) {
-            self.report(span, DiagnosticKind::ExperimentalFeature { flag });
-        }
-    }
-}
-
-/// The value of a number that is written out.
-fn constant_number(expr: &Expr) -> Option<IBig> {
-    match &expr.kind {
-        ExprKind::Number(number) => Some(number.clone()),
-        ExprKind::Parens(inner) => constant_number(inner),
-        ExprKind::Negate(inner) => constant_number(inner).map(|number| -number),
-        ExprKind::Sum(first, rest) => {
-            let mut sum = constant_number(first)?;
-            for (sign, term) in rest {
-                match sign {
-                    Sign::Plus => sum += constant_number(term)?,
-                    Sign::Minus => sum -= constant_number(term)?,
-                }
-            }
-            Some(sum)
-        }
-        _ => None,
-    }
-}
-
-fn parse_version(text: &str) -> Option<Version> {
-    let text = text.trim_end();
-    if text == "machine" {
-        return Some(Version::Machine);
-    }
-    let mut numbers = text.strip_prefix("interpreter ")?.splitn(3, '.').map(|number| number.parse().ok());
-    Some(Version::Interpreter(numbers.next()??, numbers.next()??, numbers.next()??))
 }

@@ -42,22 +42,20 @@
 //! an error the statement or declaration is left, and reading goes on with the next: several errors are found in
 //! one pass.
 
-use compact_str::CompactString;
-use dashu_int::IBig;
+mod cursor;
+mod words;
 
-use super::portion::{Portion, natural};
-use super::span::Span;
-use super::switches::Escapes;
-use super::token::{Kind, Token, Tokens};
-use super::tree::{
+use self::cursor::{Parsed, Parser, Reported};
+use crate::limits::{SCRIPT_BYTES_MAX, SCRIPT_ERRORS_MAX, SCRIPT_VARIABLES_MAX};
+use crate::script::portion::Portion;
+use crate::script::span::Span;
+use crate::script::switches::Escapes;
+use crate::script::token::{Kind, Token};
+use crate::script::tree::{
     AllottedSource, AllottedTarget, Amount, Call, CappedTarget, Clauses, Declaration, Destination,
-    DestinationKind, Directive, Expr, ExprKind, Name, Overdraft, Part, Send, Share, Sign, Source, SourceKind,
+    DestinationKind, Directive, Expr, ExprKind, Name, Overdraft, Send, Share, Sign, Source, SourceKind,
     Statement, StatementKind, Target, Text, Tree, Vars,
 };
-use crate::limits::{
-    SCRIPT_BYTES_MAX, SCRIPT_DEPTH_MAX, SCRIPT_DIGITS_MAX, SCRIPT_ERRORS_MAX, SCRIPT_VARIABLES_MAX,
-};
-use crate::names::AccountAddress;
 
 /// A place where a text is no script, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +71,7 @@ pub fn parse(text: &str) -> (Tree, Vec<SyntaxError>) {
     parse_with(text, Escapes::Replace)
 }
 
-pub(super) fn parse_with(text: &str, escapes: Escapes) -> (Tree, Vec<SyntaxError>) {
+pub(in crate::script) fn parse_with(text: &str, escapes: Escapes) -> (Tree, Vec<SyntaxError>) {
     if text.len() > SCRIPT_BYTES_MAX {
         let message = format!("the script has {} bytes, at most {SCRIPT_BYTES_MAX} are allowed", text.len());
         return (Tree::default(), vec![SyntaxError { span: Span::new(0, 0), message }]);
@@ -84,35 +82,7 @@ pub(super) fn parse_with(text: &str, escapes: Escapes) -> (Tree, Vec<SyntaxError
     (tree, parser.errors)
 }
 
-/// An error was reported; whoever can go on does so.
-struct Reported;
-
-type Parsed<T> = Result<T, Reported>;
-
-struct Parser<'a> {
-    text: &'a str,
-    tokens: Tokens<'a>,
-    escapes: Escapes,
-    /// The token to be read next.
-    token: Token,
-    /// The end of the token read last.
-    end: u32,
-    /// How many brackets are open.
-    open: usize,
-    /// How many productions that can contain themselves are being read.
-    depth: usize,
-    errors: Vec<SyntaxError>,
-}
-
-impl<'a> Parser<'a> {
-    fn new(text: &'a str, escapes: Escapes) -> Self {
-        let mut tokens = Tokens::new(text, escapes);
-        let token = tokens.next();
-        Self { text, tokens, escapes, token, end: 0, open: 0, depth: 0, errors: Vec::new() }
-    }
-
-    // Productions.
-
+impl Parser<'_> {
     fn program(&mut self) -> Tree {
         let mut tree = Tree::default();
         let start = self.token.span;
@@ -586,179 +556,5 @@ impl<'a> Parser<'a> {
         let end = self.expect(Kind::RightParen)?;
         self.depth -= 1;
         Ok(Call { span: name.span.to(end), name, arguments })
-    }
-
-    // The values of tokens.
-
-    fn name(&mut self, kind: Kind, expected: &'static str) -> Parsed<Name> {
-        if self.token.kind != kind {
-            return Err(self.unexpected(expected));
-        }
-        let span = self.bump();
-        Ok(Name { span, text: span.of(self.text).trim_start_matches('$').into() })
-    }
-
-    fn number(&mut self, span: Span) -> Parsed<IBig> {
-        let word = span.of(self.text);
-        let number = if word.contains('_') { natural(&word.replace('_', "")) } else { natural(word) };
-        number.map(IBig::from).ok_or_else(|| self.too_many_digits(span))
-    }
-
-    fn too_many_digits(&mut self, span: Span) -> Reported {
-        self.fail(span, format!("a number has at most {SCRIPT_DIGITS_MAX} digits"))
-    }
-
-    fn account(&mut self, span: Span) -> Parsed<ExprKind> {
-        let word = &span.of(self.text)[1..];
-        if !word.contains('$') {
-            if AccountAddress::parse(word).is_err() {
-                return Err(self.fail(span, "this account's address is too long".to_owned()));
-            }
-            return Ok(ExprKind::Account(word.into()));
-        }
-        let mut at = span.start + 1;
-        let mut parts = Vec::new();
-        for part in word.split(':') {
-            let place = Span::new(at, at + part.len() as u32);
-            at = place.end + 1;
-            parts.push(match part.strip_prefix('$') {
-                Some(name) => Part::Variable(Name { span: place, text: name.into() }),
-                None => Part::Text(part.into()),
-            });
-        }
-        Ok(ExprKind::Interpolated(parts))
-    }
-
-    /// The content of a string.
-    fn unescaped(&mut self, span: Span) -> Parsed<CompactString> {
-        let word = span.of(self.text);
-        let raw = &word[1..word.len() - 1];
-        if self.escapes == Escapes::Raw || !raw.contains('\\') {
-            return Ok(raw.into());
-        }
-        let mut text = CompactString::with_capacity(raw.len());
-        let mut characters = raw.chars();
-        while let Some(character) = characters.next() {
-            if character != '\\' {
-                text.push(character);
-                continue;
-            }
-            let replaced = match characters.next() {
-                Some(quoted @ ('"' | '\\')) => Some(quoted),
-                Some('n') => Some('\n'),
-                Some('r') => Some('\r'),
-                Some('t') => Some('\t'),
-                Some('u') => {
-                    let digits = characters.as_str().get(..4).unwrap_or_default();
-                    let code = u32::from_str_radix(digits, 16).ok();
-                    characters.nth(3);
-                    // A plus sign would be read as a digit's prefix.
-                    code.filter(|_| digits.bytes().all(|b| b.is_ascii_hexdigit())).and_then(char::from_u32)
-                }
-                _ => None,
-            };
-            let Some(character) = replaced else {
-                let known = "unknown escape in a string: only \\\" \\\\ \\n \\r \\t \\uNNNN are known";
-                return Err(self.fail(span, known.to_owned()));
-            };
-            text.push(character);
-        }
-        Ok(text)
-    }
-
-    // Tokens.
-
-    /// Takes the token.
-    fn bump(&mut self) -> Span {
-        let Token { kind, span } = self.token;
-        match kind {
-            Kind::LeftParen | Kind::LeftBracket | Kind::LeftBrace => self.open += 1,
-            Kind::RightParen | Kind::RightBracket | Kind::RightBrace => {
-                self.open = self.open.saturating_sub(1);
-            }
-            _ => {}
-        }
-        self.end = span.end;
-        self.token = self.tokens.next();
-        span
-    }
-
-    /// Takes the token if it is of this kind.
-    fn eat(&mut self, kind: Kind) -> bool {
-        let is = self.token.kind == kind;
-        if is {
-            self.bump();
-        }
-        is
-    }
-
-    fn expect(&mut self, kind: Kind) -> Parsed<Span> {
-        if self.token.kind == kind { Ok(self.bump()) } else { Err(self.unexpected(kind.describe())) }
-    }
-
-    /// From `start` to the token read last.
-    fn since(&self, start: Span) -> Span {
-        Span::new(start.start, self.end.max(start.start))
-    }
-
-    /// Goes one deeper; whoever did so successfully goes back.
-    fn enter(&mut self) -> Parsed<()> {
-        self.depth += 1;
-        if self.depth <= SCRIPT_DEPTH_MAX {
-            return Ok(());
-        }
-        let reported = self.fail(self.token.span, format!("nested deeper than {SCRIPT_DEPTH_MAX} levels"));
-        self.stop();
-        Err(reported)
-    }
-
-    // Errors.
-
-    #[cold]
-    fn error(&mut self, span: Span, message: String) {
-        if self.errors.len() < SCRIPT_ERRORS_MAX {
-            self.errors.push(SyntaxError { span, message });
-        }
-    }
-
-    #[cold]
-    fn fail(&mut self, span: Span, message: String) -> Reported {
-        self.error(span, message);
-        Reported
-    }
-
-    /// The token is none of those that may stand here.
-    #[cold]
-    fn unexpected(&mut self, expected: &str) -> Reported {
-        let Token { kind, span } = self.token;
-        let message = match kind {
-            Kind::Bad(reason) => reason.to_owned(),
-            _ => format!("expected {expected}, found {}", kind.describe()),
-        };
-        self.fail(span, message)
-    }
-
-    /// Nothing more is read.
-    #[cold]
-    fn stop(&mut self) {
-        let end = self.text.len() as u32;
-        self.token = Token { kind: Kind::End, span: Span::new(end, end) };
-        self.tokens = Tokens::new("", self.escapes);
-    }
-
-    /// Leaves what began at `start`, up to a word that begins a statement, or one that `begins` something where
-    /// no bracket is open.
-    #[cold]
-    fn recover(&mut self, start: Span, begins: impl Fn(Kind) -> bool) {
-        self.depth = 0;
-        loop {
-            let kind = self.token.kind;
-            let resumes = matches!(kind, Kind::Send | Kind::Save) || self.open == 0 && begins(kind);
-            // What was refused is passed, or reading would not go on.
-            if kind == Kind::End || resumes && self.token.span.start > start.start {
-                return;
-            }
-            self.bump();
-        }
     }
 }

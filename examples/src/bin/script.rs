@@ -1,0 +1,54 @@
+//! Scripts as a library: a commission is split, first on paper and then in a ledger.
+
+use ledger_core::script::{Blank, Options, Profile, Program, Progress, Run, Scratch, Variables};
+use ledger_core::{Command, CreateTransaction, Movement, Postings, Runtime, Script, TransactionId};
+use ledger_store::{Outcome, Store};
+
+const SPLIT: &str = "\
+vars {
+  account $seller
+  monetary $price
+}
+
+send $price (
+  source = @world
+  destination = {
+    12.5% to @platform:commission
+    remaining to $seller
+  }
+)
+";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let variables: Variables = [("seller", "sellers:ada"), ("price", "EUR/2 1999")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+
+    // On paper: the script reads nothing that blank books could not answer.
+    let program = Program::compile(SPLIT, Profile::Default)?;
+    let mut scratch = Scratch::default();
+    let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
+    while run.advance()? == Progress::Needs {
+        run.answer(&mut Blank)?;
+    }
+    for posting in run.outcome().postings {
+        let posting = posting.posting;
+        println!("{} -> {}: {} {}", posting.source, posting.destination, posting.asset, posting.amount);
+    }
+
+    // In a ledger: the same script is a transaction.
+    let store = Store::in_memory();
+    let ledger = store.ledger("main")?;
+    let script = Script { plain: SPLIT.to_owned(), variables, runtime: Runtime::default() };
+    let create =
+        CreateTransaction { movement: Movement::Script(script), ..CreateTransaction::of(Postings::new()) };
+    match ledger.apply(vec![Command::CreateTransaction(create)])?.pop() {
+        Some(Outcome::Done(receipt)) => {
+            println!("transaction {:?}", receipt.transaction.map(TransactionId::get))
+        }
+        other => return Err(format!("expected a receipt, got {other:?}").into()),
+    }
+    println!("commission: {}", ledger.balance("platform:commission", "EUR/2")?);
+    assert_eq!(ledger.balance("platform:commission", "EUR/2")?.to_string(), "250");
+    Ok(())
+}

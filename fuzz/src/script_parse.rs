@@ -1,0 +1,41 @@
+//! Any text is read, judged and laid out without a panic; laying out twice changes nothing, and what is laid out
+//! reads as the same tree.
+
+use ledger_core::script::{Profile, Program, check, format, parse};
+
+/// The bytes are a script; what is no UTF-8 is replaced.
+pub fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (tree, errors) = parse(&text);
+    // Half a script is judged too: editors do so.
+    check(&tree, &text);
+    for error in &errors {
+        assert!(error.span.start <= error.span.end && error.span.end as usize <= text.len(), "{text:?}");
+    }
+    for profile in [Profile::Default, Profile::Interpreter, Profile::Machine] {
+        let compiled = Program::compile(&text, profile);
+        assert!(errors.is_empty() || profile == Profile::Interpreter || compiled.is_err(), "{text:?}");
+    }
+    match format(&text) {
+        Ok(once) => {
+            assert!(errors.is_empty());
+            assert_eq!(format(&once).as_deref(), Ok(once.as_str()), "{text:?}");
+            let (again, errors) = parse(&once);
+            assert!(errors.is_empty(), "{text:?} {once:?}");
+            assert_eq!(outline(&format!("{tree:?}")), outline(&format!("{again:?}")), "{text:?} {once:?}");
+        }
+        Err(_) => assert!(!errors.is_empty()),
+    }
+}
+
+/// A tree without its places.
+fn outline(tree: &str) -> String {
+    const SPAN: &str = "Span { start: ";
+    let mut outline = String::with_capacity(tree.len());
+    let mut rest = tree;
+    while let Some(at) = rest.find(SPAN) {
+        outline.push_str(&rest[..at]);
+        rest = rest[at..].split_once('}').map_or("", |(_, after)| after);
+    }
+    outline + rest
+}
