@@ -1,8 +1,9 @@
 //! A request on its way to its handler.
 
 use std::borrow::Cow;
+use std::sync::Mutex;
 
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderMap, USER_AGENT};
 use ledger_core::{IdempotencyKey, LedgerName};
 use ledger_store::LedgerView;
@@ -21,12 +22,19 @@ pub(crate) struct Call<'a> {
     pub(crate) query: Query<'a>,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,
+    /// The body of a route that reads it itself.
+    pub(crate) stream: Mutex<Option<Incoming>>,
 }
 
 impl Call<'_> {
     /// A variable segment by its place in the template.
     pub(crate) fn variable(&self, at: usize) -> &str {
         &self.variables[at]
+    }
+
+    /// The body, if it was not read: the first who asks gets it.
+    pub(crate) fn take_stream(&self) -> Option<Incoming> {
+        self.stream.lock().ok()?.take()
     }
 
     /// The ledger of the path: no ledger can have a name that breaks the grammar.

@@ -37,6 +37,7 @@ pub(crate) enum Code {
     LedgerNotFound,
     LedgerAlreadyExists,
     BulkSizeExceeded,
+    Import,
     Internal,
 }
 
@@ -44,7 +45,8 @@ impl Code {
     /// The word. Clients of profile 2.0 cannot decode those that came later.
     pub(crate) const fn text(self, profile: Profile) -> &'static str {
         match (self, profile) {
-            (Self::Validation, _) | (Self::LedgerAlreadyExists | Self::BulkSizeExceeded, Profile::Stack) => {
+            (Self::Validation, _)
+            | (Self::LedgerAlreadyExists | Self::BulkSizeExceeded | Self::Import, Profile::Stack) => {
                 "VALIDATION"
             }
             (Self::InsufficientFund, _) => "INSUFFICIENT_FUND",
@@ -60,6 +62,7 @@ impl Code {
             (Self::LedgerNotFound, _) => "LEDGER_NOT_FOUND",
             (Self::LedgerAlreadyExists, Profile::Ledger) => "LEDGER_ALREADY_EXISTS",
             (Self::BulkSizeExceeded, Profile::Ledger) => "BULK_SIZE_EXCEEDED",
+            (Self::Import, Profile::Ledger) => "IMPORT",
             (Self::Internal, _) => "INTERNAL",
         }
     }
@@ -74,7 +77,8 @@ impl Code {
             | Self::InterpreterRuntime
             | Self::MetadataOverride
             | Self::AlreadyRevert
-            | Self::LedgerAlreadyExists => StatusCode::BAD_REQUEST,
+            | Self::LedgerAlreadyExists
+            | Self::Import => StatusCode::BAD_REQUEST,
             Self::Conflict => StatusCode::CONFLICT,
             Self::NotFound | Self::LedgerNotFound => StatusCode::NOT_FOUND,
             Self::BulkSizeExceeded => StatusCode::PAYLOAD_TOO_LARGE,

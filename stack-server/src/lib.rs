@@ -16,6 +16,7 @@ mod error;
 mod json;
 mod ledger_v2;
 mod limits;
+mod reply_body;
 mod request;
 mod response;
 mod router;

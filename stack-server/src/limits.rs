@@ -64,3 +64,12 @@ pub(crate) const HTTP_THREADS_MAX: usize = 64;
 
 /// Largest `pageSize` on the wire: an unsigned 32-bit number. Larger ones are no number of rows at all.
 pub(crate) const PAGE_SIZE_NUMBER_MAX: u64 = u32::MAX as u64;
+
+/// So many bytes of an import are gathered before their logs are taken in.
+pub(crate) const IMPORT_BYTES: usize = 256 * 1_024;
+
+/// So many logs of an import are committed at once.
+pub(crate) const IMPORT_LOGS: usize = 256;
+
+/// Most bytes of one log of an import.
+pub(crate) const LOG_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;

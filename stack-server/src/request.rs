@@ -228,7 +228,7 @@ async fn collect(incoming: &mut Incoming, limit: usize) -> Result<Bytes, Unread>
 
 /// Reads on for a while and forgets: a connection that is closed while the client still sends is reset, and the
 /// client never sees the answer.
-async fn discard(mut incoming: Incoming) {
+pub(crate) async fn discard(mut incoming: Incoming) {
     let mut left = DISCARD_BYTES_MAX;
     let reading = async {
         while let Some(Ok(frame)) = incoming.frame().await {

@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 
-use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -16,11 +15,13 @@ use hyper::{Response, StatusCode};
 use ledger_core::{Amount, Balance, Metadata, MetadataValue, Timestamp};
 
 use crate::error::{ApiError, Profile};
+use crate::reply_body::ReplyBody;
 
 /// An answer.
-pub(crate) type Reply = Response<Full<Bytes>>;
+pub(crate) type Reply = Response<ReplyBody>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const IDEMPOTENCY_HIT: HeaderName = HeaderName::from_static("idempotency-hit");
 const COUNT: HeaderName = HeaderName::from_static("count");
@@ -90,8 +91,7 @@ impl Json {
     }
 
     /// The text so far.
-    #[cfg(test)]
-    fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.out
     }
 
@@ -215,9 +215,16 @@ impl Json {
 }
 
 fn with_body(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Reply {
-    let mut reply = Response::new(Full::new(body));
+    let mut reply = Response::new(ReplyBody::from(body));
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, content_type);
+    reply
+}
+
+/// An answer that is made while it is sent.
+pub(crate) fn stream(body: ReplyBody) -> Reply {
+    let mut reply = Response::new(body);
+    reply.headers_mut().insert(CONTENT_TYPE, BYTES);
     reply
 }
 

@@ -73,6 +73,8 @@ pub(crate) enum Operation {
     AggregatedBalances,
     ListVolumes,
     ListLogs,
+    ExportLogs,
+    ImportLogs,
     Info(InfoForm),
     Health(HealthForm),
     Versions,
@@ -119,6 +121,8 @@ const fn row(
 const UNUSED: usize = FILTER_BODY_BYTES_MAX;
 const FILTER: usize = FILTER_BODY_BYTES_MAX;
 const BODY: usize = BODY_BYTES_MAX;
+/// A body that the operation reads itself, piece by piece.
+pub(crate) const STREAM: usize = usize::MAX;
 
 #[rustfmt::skip]
 static ROUTES: &[Route] = &[
@@ -151,6 +155,8 @@ static ROUTES: &[Route] = &[
     row("GET",    LedgerV2, "/{ledger}/aggregate/balances",    Read,  FILTER, O::AggregatedBalances),
     row("GET",    LedgerV2, "/{ledger}/volumes",               Read,  FILTER, O::ListVolumes),
     row("GET",    LedgerV2, "/{ledger}/logs",                  Read,  FILTER, O::ListLogs),
+    row("POST",   LedgerV2, "/{ledger}/logs/export",           Write, UNUSED, O::ExportLogs),
+    row("POST",   LedgerV2, "/{ledger}/logs/import",           Write, STREAM, O::ImportLogs),
 
     row("GET",    Service,  "/_info",          Open, UNUSED, O::Info(InfoForm::Wrapped)),
     row("GET",    Service,  "/_healthcheck",   Open, UNUSED, O::Health(HealthForm::Checks)),

@@ -3,10 +3,10 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use hyper::body::Incoming;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::ACCESS_CONTROL_REQUEST_METHOD;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -27,7 +27,7 @@ use crate::limits::{
 };
 use crate::request::{self, Query};
 use crate::response::{self, Reply};
-use crate::router::{self, Match};
+use crate::router::{self, Match, STREAM};
 use crate::settings::Settings;
 
 /// A running server.
@@ -145,9 +145,20 @@ async fn answer(app: &App, request: Request<Incoming>) -> Reply {
             Match::WrongMethod(allow) => return Ok(response::method_not_allowed(&allow)),
             Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
         };
-        let body = request::body(incoming, &parts.headers, route.body_limit).await?;
+        let (body, stream) = match route.body_limit {
+            STREAM => (Bytes::new(), Some(incoming)),
+            limit => (request::body(incoming, &parts.headers, limit).await?, None),
+        };
         let query = Query::of(&parts.uri);
-        let call = Call { app, profile, variables, query, headers: &parts.headers, body };
+        let call = Call {
+            app,
+            profile,
+            variables,
+            query,
+            headers: &parts.headers,
+            body,
+            stream: Mutex::new(stream),
+        };
         ledger_v2::answer(route.operation, &call).await
     };
     let mut reply = match routed().await {

@@ -129,6 +129,8 @@ pub(crate) struct TransactionRecord<'a> {
     pub(crate) id: u64,
     /// Its effective date.
     pub(crate) timestamp: Timestamp,
+    /// When it was first recorded, where that is not the date of its log: only imported ones say so.
+    pub(crate) inserted_at: Option<Timestamp>,
     /// The caller's name for it.
     pub(crate) reference: Option<&'a str>,
     /// The schema template it was made from.

@@ -59,6 +59,7 @@ mod flag {
     pub(super) const EFFECTIVE: u64 = 1 << 10;
     pub(super) const TEMPLATE: u64 = 1 << 11;
     pub(super) const IMPORTED: u64 = 1 << 12;
+    pub(super) const INSERTED_AT: u64 = 1 << 13;
     /// A document was removed.
     pub(super) const REMOVED: u64 = 1;
 }
@@ -360,6 +361,10 @@ fn put_transaction(out: &mut Vec<u8>, transaction: &TransactionRecord<'_>, date:
         flags |= flag::DISPLACED;
         put_varint(out, zigzag(transaction.timestamp.as_micros().wrapping_sub(date.as_micros())));
     }
+    if let Some(inserted_at) = transaction.inserted_at {
+        flags |= flag::INSERTED_AT;
+        put_varint(out, zigzag(inserted_at.as_micros().wrapping_sub(date.as_micros())));
+    }
     if let Some(reference) = transaction.reference {
         flags |= flag::REFERENCE;
         put_prefixed(out, reference.as_bytes());
@@ -655,6 +660,11 @@ fn read_transaction<'a>(
     } else {
         entry.date
     };
+    let inserted_at = if flags & flag::INSERTED_AT != 0 {
+        Some(Timestamp::from_micros(entry.date.wrapping_add(unzigzag(content.varint()?))))
+    } else {
+        None
+    };
     let reference = if flags & flag::REFERENCE != 0 { Some(read_text(content)?) } else { None };
     let reverts = if flags & flag::REVERTS != 0 { Some(content.varint()?) } else { None };
     let template = if flags & flag::TEMPLATE != 0 { Some(read_text(content)?) } else { None };
@@ -701,6 +711,7 @@ fn read_transaction<'a>(
     Ok(TransactionRecord {
         id: entry.transaction,
         timestamp: Timestamp::from_micros(timestamp),
+        inserted_at,
         reference,
         template,
         reverts,

@@ -46,14 +46,16 @@ impl Session {
         if timestamp == transaction.inserted_at && self.displaced().row_count() == 0 {
             return Ok(None);
         }
-        let until = self.until_effective(&TransactionRow {
+        // What is only tried has no row, and was not imported with a date of its own.
+        let stored = self.transactions().last_in((self.ledger(), id), (self.ledger(), id))?;
+        let until = self.until_effective(&stored.unwrap_or(TransactionRow {
             ledger: self.ledger(),
             transaction: id,
             position: 0,
             log: 0,
             timestamp: timestamp.as_micros(),
             date: transaction.inserted_at.as_micros(),
-        })?;
+        }))?;
         let before = match (until, id.checked_sub(1)) {
             (Until::Date { timestamp, recorded, .. }, Some(last)) => Until::Date {
                 timestamp,

@@ -228,8 +228,8 @@ impl LedgerReader {
             timestamp: record.timestamp,
             reference,
             template: record.template.map(Into::into),
-            inserted_at: log.date,
-            updated_at: log.date,
+            inserted_at: record.inserted_at.unwrap_or(log.date),
+            updated_at: record.inserted_at.unwrap_or(log.date),
             reverted_at: None,
             post_commit_volumes: self
                 .holding_volumes(record, record.holdings.iter().map(|holding| &holding.after))?,

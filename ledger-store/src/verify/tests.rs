@@ -89,6 +89,7 @@ fn moves(
         moves: smallvec![Move { source: 0, destination: 1, amount: amount.into() }],
         metadata: smallvec![],
         account_metadata: Vec::new(),
+        inserted_at: None,
         effective: None,
     }
 }

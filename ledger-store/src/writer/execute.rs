@@ -495,6 +495,7 @@ impl<'a> Numbers<'a> {
             moves,
             metadata,
             account_metadata,
+            inserted_at: None,
             effective: None,
         }
     }

@@ -122,7 +122,18 @@ impl State {
                 },
                 Err(rejection) => return Ok(inconsistent(format!("{rejection:?}"))),
             };
-            event = self.event(ledger, id.get(), &decision, &facts, &hints, &assets);
+            let mut entered = self.event(ledger, id.get(), &decision, &facts, &hints, &assets);
+            if let (
+                Event::Transaction(record),
+                LogPayload::NewTransaction { transaction, .. }
+                | LogPayload::RevertedTransaction { transaction, .. },
+            ) = (&mut entered, &entry.payload)
+            {
+                record.inserted_at =
+                    Some(transaction.inserted_at).filter(|inserted_at| *inserted_at != entry.date);
+                record.template = transaction.template.as_deref();
+            }
+            event = entered;
         } else {
             let LogPayload::InsertedSchema { schema } = &entry.payload else {
                 unreachable!("every other log makes a command")

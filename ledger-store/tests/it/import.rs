@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use ledger_core::Filter;
 use ledger_core::{
-    AccountAddress, Asset, Command, CreateTransaction, LedgerName, LedgerOptions, LogId, Metadata, Movement,
-    Overdraft, Posting, Reference, Resource, RevertDate, RevertTransaction, Target, Timestamp, TransactionId,
-    WireHash,
+    AccountAddress, Asset, Command, CreateTransaction, LedgerName, LedgerOptions, LogId, LogPayload,
+    Metadata, Movement, Overdraft, Posting, Reference, Resource, RevertDate, RevertTransaction, Target,
+    Timestamp, TransactionId, WireHash,
 };
 use ledger_store::testing::{Dice, Disk, SetClock, SimDisk};
 use ledger_store::{
@@ -178,4 +178,26 @@ fn a_log_that_was_changed_is_found_and_those_before_it_stay() {
     assert!(store.import(&name(), &without).is_err());
     store.import(&name(), &imported(&original[20..])).expect("it goes on where it was left");
     assert_eq!(logs(&store), original);
+}
+
+#[test]
+fn a_transaction_keeps_the_date_at_which_it_was_first_recorded() {
+    let clock = Arc::<SetClock>::default();
+    let mut log = logs(&source(&clock))
+        .into_iter()
+        .find(|log| matches!(log.entry.payload, LogPayload::NewTransaction { .. }))
+        .expect("there are transactions");
+    let LogPayload::NewTransaction { transaction, .. } = &mut log.entry.payload else { unreachable!() };
+    let earlier = Timestamp::from_micros(log.entry.date.as_micros() - 5);
+    (transaction.inserted_at, transaction.updated_at) = (earlier, earlier);
+    let disk = SimDisk::new();
+    let store = open(&disk, &clock);
+    store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
+    // It is not part of what is hashed, but its place in the chain is.
+    let hash = Some(ledger_core::wire_hash(None, &log.entry));
+    store.import(&name(), &[ImportedLog { entry: log.entry.clone(), hash }]).expect("it is taken");
+    drop(store);
+    let store = open(&disk, &clock);
+    assert_eq!(logs(&store)[0].entry, log.entry);
+    assert!(store.verify().expect("there is room").is_clean());
 }

@@ -37,7 +37,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     ))
 }
 
-fn write_log(json: &mut Json, view: &LogView, whole_reverts: bool) {
+pub(crate) fn write_log(json: &mut Json, view: &LogView, whole_reverts: bool) {
     let entry = &view.entry;
     json.raw("{\"type\":").plain_string(entry.payload.type_name());
     json.raw(",\"data\":");

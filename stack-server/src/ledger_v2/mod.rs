@@ -10,9 +10,11 @@ mod idempotency;
 mod info;
 mod ledgers;
 mod list;
+mod log_body;
 mod logs;
 mod query;
 mod transactions;
+mod transfer;
 mod volumes;
 mod wire;
 mod write;
@@ -48,6 +50,8 @@ pub(crate) async fn answer(operation: Operation, call: &Call<'_>) -> Result<Repl
         Operation::AggregatedBalances => volumes::balances(call).await,
         Operation::ListVolumes => volumes::list(call).await,
         Operation::ListLogs => logs::list(call).await,
+        Operation::ExportLogs => transfer::export(call).await,
+        Operation::ImportLogs => transfer::import(call).await,
         Operation::Info(form) => info::service(call, form),
         Operation::Health(form) => Ok(info::health(call, form)),
         Operation::Versions => Ok(info::versions(call)),

@@ -49,7 +49,12 @@ fn field(name: &str, fields: &[&'static str]) -> Option<&'static str> {
 }
 
 impl PostingBody<'_> {
-    fn to_posting(&self) -> Result<Posting, ApiError> {
+    /// The posting.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` for what breaks a rule.
+    pub(crate) fn to_posting(&self) -> Result<Posting, ApiError> {
         let amount = self.amount.ok_or_else(|| ApiError::validation("no amount defined"))?;
         let amount: Amount =
             amount.parse().map_err(|error: AmountError| ApiError::validation(error.to_string()))?;

@@ -5,10 +5,7 @@ use std::process::Command;
 
 /// Conversations about what this release does not have. All others must hold.
 const NOT_YET: &[&str] = &[
-    // Export and import.
-    "export",
-    "export-import",
-    "import-errors",
+    // The original inside an imported revert says when it was updated as of our own log, not as it came.
     "import-vectors",
     // Schemas.
     "schemas",

@@ -18,4 +18,5 @@ mod script_docs;
 mod scripts;
 mod shutdown;
 mod transactions;
+mod transfer;
 mod volumes;

@@ -1,0 +1,160 @@
+//! The whole log of a ledger, out and in.
+
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Bytes, Incoming};
+use ledger_core::{Filter, LedgerName, Resource};
+use ledger_store::{
+    Direction, ImportError, ImportRefusal, ImportedLog, LedgerView, LogQuery, LogView, Page, PageRequest,
+    Start, Store,
+};
+use serde_json::value::RawValue;
+
+use crate::call::Call;
+use crate::error::{ApiError, Code};
+use crate::ledger_v2::log_body::read_log;
+use crate::ledger_v2::logs::write_log;
+use crate::limits::{BODY_READ_TIMEOUT, IMPORT_BYTES, IMPORT_LOGS, LOG_BYTES_MAX};
+use crate::reply_body::ReplyBody;
+use crate::request;
+use crate::response::{Json, Numbers, Reply, stream};
+
+/// How many logs are read at once.
+const PAGE_LOGS: usize = 500;
+
+/// All logs as they are now, oldest first, one a line.
+pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let whole_reverts = call.reads_later_forms();
+    let app = call.app.clone();
+    let read = async move |ledger: LedgerView, start| app.long(move || page(&ledger, start)).await;
+    // What goes wrong with the first still has a status.
+    let mut part = read(ledger.clone(), Start::First).await?;
+    let (parts, body) = ReplyBody::parts();
+    tokio::spawn(async move {
+        loop {
+            let mut json = Json::with_capacity(Numbers::Plain, part.items.len() * 1_024);
+            for log in &part.items {
+                write_log(&mut json, log, whole_reverts);
+                json.raw("\n");
+            }
+            // A client that has gone needs no more.
+            if !part.items.is_empty() && parts.send(Ok(Bytes::from(json.into_bytes()))).await.is_err() {
+                return;
+            }
+            let Some(last) = part.items.last().filter(|_| part.has_next) else { return };
+            part = match read(ledger.clone(), Start::After(last.entry.id)).await {
+                Ok(part) => part,
+                Err(error) => {
+                    let _ = parts.send(Err(std::io::Error::other(error.message))).await;
+                    return;
+                }
+            };
+        }
+    });
+    Ok(stream(body))
+}
+
+fn page(ledger: &LedgerView, start: Start<ledger_core::LogId>) -> Result<Page<LogView>, ApiError> {
+    let page = PageRequest { size: PAGE_LOGS, direction: Direction::Ascending, start };
+    Ok(ledger.logs(&LogQuery { filter: Filter::all(Resource::Logs), page })?)
+}
+
+/// Logs as an export has them, one after the other, whatever is between them.
+pub(crate) async fn import(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let Some(mut incoming) = call.take_stream() else {
+        return Err(ApiError::fault("the body of an import was read before"));
+    };
+    let imported = import_all(call, &mut incoming).await;
+    if imported.is_err() {
+        request::discard(incoming).await;
+    }
+    imported.map(|()| crate::response::no_content())
+}
+
+async fn import_all(call: &Call<'_>, incoming: &mut Incoming) -> Result<(), ApiError> {
+    call.ledger()?;
+    let name = call.ledger_name()?;
+    let mut gathered = Vec::new();
+    loop {
+        let frame = tokio::time::timeout(BODY_READ_TIMEOUT, incoming.frame()).await;
+        let frame = frame
+            .map_err(|_| ApiError::refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))?;
+        let is_end = frame.is_none();
+        if let Some(frame) = frame {
+            let frame = frame.map_err(|_| refused("the body breaks off"))?;
+            if let Ok(data) = frame.into_data() {
+                gathered.extend_from_slice(&data);
+            }
+        }
+        if gathered.len() >= IMPORT_BYTES || is_end {
+            let (name, bytes) = (name.clone(), std::mem::take(&mut gathered));
+            gathered = call.app.blocking(move |store| import_some(store, &name, bytes, is_end)).await?;
+        }
+        if is_end {
+            return Ok(());
+        }
+    }
+}
+
+/// Imports the whole logs of a text and returns what is left of it.
+fn import_some(
+    store: &Store,
+    ledger: &LedgerName,
+    mut text: Vec<u8>,
+    is_end: bool,
+) -> Result<Vec<u8>, ApiError> {
+    let mut logs: Vec<ImportedLog> = Vec::new();
+    let mut values = serde_json::Deserializer::from_slice(&text).into_iter::<&RawValue>();
+    let mut fault = None;
+    loop {
+        let whole = values.byte_offset();
+        match values.next() {
+            None => break,
+            Some(Ok(value)) => match read_log(value) {
+                Ok(log) => logs.push(log),
+                Err(error) => {
+                    fault = Some(refused(error));
+                    break;
+                }
+            },
+            // The rest of it is still to come.
+            Some(Err(error)) if error.is_eof() && !is_end && text.len() - whole <= LOG_BYTES_MAX => {
+                import_logs(store, ledger, &logs)?;
+                return Ok(text.split_off(whole));
+            }
+            Some(Err(error)) => {
+                fault = Some(refused(error.to_string()));
+                break;
+            }
+        }
+        if logs.len() >= IMPORT_LOGS {
+            import_logs(store, ledger, &logs)?;
+            logs.clear();
+        }
+    }
+    import_logs(store, ledger, &logs)?;
+    fault.map_or(Ok(Vec::new()), Err)
+}
+
+fn import_logs(store: &Store, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<(), ApiError> {
+    if logs.is_empty() {
+        return Ok(());
+    }
+    store.import(ledger, logs).map_err(|error| match error {
+        ImportError::Write(error) => error.into(),
+        ImportError::Refused { log, refusal } => {
+            let log = log.get();
+            refused(match refusal {
+                ImportRefusal::InUse => refusal.to_string(),
+                ImportRefusal::LogExists => format!("log {log} already exists"),
+                ImportRefusal::WrongHash { .. } => format!("{refusal} for log {log}"),
+                ImportRefusal::Inconsistent { reason } => format!("log {log}: {reason}"),
+            })
+        }
+    })
+}
+
+fn refused(reason: impl std::fmt::Display) -> ApiError {
+    ApiError::new(Code::Import, format!("importing logs: {reason}"))
+}

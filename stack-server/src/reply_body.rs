@@ -1,0 +1,66 @@
+//! The body of an answer: a whole text, or parts as they are made.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http_body_util::Full;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// What is sent after the head.
+#[derive(Debug)]
+pub(crate) enum ReplyBody {
+    /// All of it.
+    Whole(Full<Bytes>),
+    /// Parts, until there are no more, or until one says that the rest cannot be had: then the connection is cut, so
+    /// that nobody takes a part for the whole.
+    Parts(Receiver<io::Result<Bytes>>),
+}
+
+impl ReplyBody {
+    /// A body that is made while it is sent: no more than one part ahead of the client.
+    pub(crate) fn parts() -> (Sender<io::Result<Bytes>>, Self) {
+        let (sender, parts) = channel(1);
+        (sender, Self::Parts(parts))
+    }
+}
+
+impl From<Bytes> for ReplyBody {
+    fn from(bytes: Bytes) -> Self {
+        Self::Whole(Full::new(bytes))
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        match self.get_mut() {
+            Self::Whole(full) => {
+                let frame = Pin::new(full).poll_frame(context);
+                frame.map(|frame| frame.map(|frame| frame.map_err(|never: Infallible| match never {})))
+            }
+            Self::Parts(parts) => parts.poll_recv(context).map(|part| part.map(|part| part.map(Frame::data))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(full) => full.is_end_stream(),
+            Self::Parts(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(full) => full.size_hint(),
+            Self::Parts(_) => SizeHint::default(),
+        }
+    }
+}

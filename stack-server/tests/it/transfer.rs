@@ -1,0 +1,85 @@
+//! Export and import of whole logs.
+
+use serde_json::{Value, json};
+
+use crate::client::TestServer;
+
+/// A ledger with some of everything, too much for one piece of an export or an import.
+fn filled() -> TestServer {
+    let server = TestServer::with_main();
+    for batch in 0..9 {
+        let elements: Vec<Value> = (0..90)
+            .map(|at| {
+                json!({"action":"CREATE_TRANSACTION","ik":format!("key-{batch}-{at}"),"data":{
+                    "postings":[{"source":"world","destination":format!("users:{at}"),"amount":batch + 1,"asset":"USD/2"}],
+                    "reference":format!("<{batch}>{at}"),"metadata":{"note":"x".repeat(300)}}})
+            })
+            .collect();
+        server.post("/v2/main/_bulk", &json!(elements).to_string()).is(200);
+    }
+    server.post("/v2/main/transactions/5/revert", "").is(201);
+    server.post("/v2/main/transactions/7/metadata", r#"{"k":"v"}"#).is(204);
+    server.send("DELETE", "/v2/main/transactions/7/metadata/k", &[], "").is(204);
+    server.post("/v2/main/accounts/users:1/metadata", r#"{"k":"v"}"#).is(204);
+    server
+}
+
+fn export(server: &TestServer, ledger: &str) -> String {
+    let answer = server.post(&format!("/v2/{ledger}/logs/export"), "").is(200);
+    assert_eq!(answer.header("content-type"), Some("application/octet-stream"));
+    answer.body
+}
+
+#[test]
+fn what_was_exported_is_imported_and_is_the_same() {
+    let server = filled();
+    let logs = export(&server, "main");
+    assert_eq!(logs.lines().count(), 814);
+    server.post("/v2/copy", "{}").is(204);
+    assert_eq!(export(&server, "copy"), "");
+    server.post("/v2/copy/logs/import", &logs).is(204);
+    assert_eq!(export(&server, "copy"), logs);
+    for question in ["stats", "aggregate/balances", "transactions/5", "accounts/users:1?expand=volumes"] {
+        let of = |ledger: &str| server.get(&format!("/v2/{ledger}/{question}")).is(200).json();
+        assert_eq!(of("copy"), of("main"), "{question}");
+    }
+    // An imported key was used: who repeats its request gets what was recorded.
+    let again = server.post(
+        "/v2/copy/transactions",
+        r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#,
+    );
+    assert_eq!(again.is(200).json()["data"]["id"], 812);
+    let refused = server.post("/v2/copy/logs/import", &logs).is(400).json();
+    assert_eq!(refused["errorCode"], "IMPORT");
+    assert_eq!(refused["errorMessage"], "importing logs: ledger is not in initializing state");
+}
+
+#[test]
+fn an_import_stops_at_the_first_fault_and_goes_on_behind_it() {
+    let server = filled();
+    let logs = export(&server, "main");
+    let lines: Vec<&str> = logs.lines().collect();
+    server.post("/v2/copy", "{}").is(204);
+    let import = |text: &str| server.post("/v2/copy/logs/import", text);
+    let code_and_text = |text: &str| {
+        let refused = import(text).is(400).json();
+        assert_eq!(refused["errorCode"], "IMPORT", "{refused}");
+        refused["errorMessage"].as_str().expect("a text").to_owned()
+    };
+    let changed = lines[740].replace("\"amount\":9", "\"amount\":8");
+    let text = code_and_text(&logs.replace(lines[740], &changed));
+    assert!(text.contains("invalid hash") && text.ends_with("for log 741"), "{text}");
+    assert_eq!(export(&server, "copy").lines().count(), 740, "those before it stay");
+    assert_eq!(code_and_text(lines[3]), "importing logs: log 4 already exists");
+    assert!(code_and_text(&lines[740][..50]).starts_with("importing logs: EOF"));
+    code_and_text("{nonsense");
+    code_and_text("[]");
+    code_and_text(r#"{"type":"OTHER","id":900,"date":"2024-05-01T00:00:00Z","data":{}}"#);
+    code_and_text(&lines[740].replace("741", "-1"));
+    assert_eq!(export(&server, "copy").lines().count(), 740, "what is refused changes nothing");
+    import("").is(204);
+    import(&lines[740..].join(" ")).is(204);
+    assert_eq!(export(&server, "copy"), logs);
+    server.post("/v2/nosuch/logs/import", &logs).is(404);
+    server.post("/v2/nosuch/logs/export", "").is(404);
+}
