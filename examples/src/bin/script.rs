@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         CreateTransaction { movement: Movement::Script(script), ..CreateTransaction::of(Postings::new()) };
     match ledger.apply(vec![Command::CreateTransaction(create)])?.pop() {
         Some(Outcome::Done(receipt)) => {
-            println!("transaction {:?}", receipt.transaction.map(TransactionId::get))
+            println!("transaction {:?}", receipt.transaction.map(TransactionId::get));
         }
         other => return Err(format!("expected a receipt, got {other:?}").into()),
     }
