@@ -145,13 +145,16 @@ pub(super) struct Tokens<'a> {
     at: usize,
     escapes: Escapes,
     comments: Vec<Span>,
+    /// The end of the line on which quotes were looked for last, and the last of them.
+    line_end: usize,
+    last_quote: usize,
 }
 
 impl<'a> Tokens<'a> {
     /// Those of `text`. A byte order mark before it is skipped.
     pub(super) fn new(text: &'a str, escapes: Escapes) -> Self {
         let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Self { bytes: text.as_bytes(), at, escapes, comments: Vec::new() }
+        Self { bytes: text.as_bytes(), at, escapes, comments: Vec::new(), line_end: 0, last_quote: 0 }
     }
 
     /// The comments met so far, in order.
@@ -287,13 +290,26 @@ impl<'a> Tokens<'a> {
                     // A line never ends inside a string, escaped or not.
                     let pair = match self.escapes {
                         Escapes::Replace => !matches!(escaped, b'\n' | b'\r' | 0),
-                        Escapes::Raw => escaped == b'"',
+                        // The longest match: a quote ends the string only if no other on the line can.
+                        Escapes::Raw => escaped == b'"' && self.last_quote_of_line() > self.at + 1,
                     };
                     self.at += 1 + usize::from(pair);
                 }
                 Some(_) => self.at += 1,
             }
         }
+    }
+
+    /// Where the last quote of the line stands. Looked up once for each line.
+    fn last_quote_of_line(&mut self) -> usize {
+        if self.line_end <= self.at {
+            let rest = &self.bytes[self.at..];
+            let length = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len());
+            self.line_end = self.at + length;
+            self.last_quote =
+                rest[..length].iter().rposition(|byte| *byte == b'"').map_or(0, |at| self.at + at);
+        }
+        self.last_quote
     }
 
     fn skip_space(&mut self) -> Result<(), (usize, &'static str)> {
@@ -373,6 +389,19 @@ mod tests {
         );
         for bad in ["\"a", "\"a\n\"", "\"a\\\n\"", "\"\\"] {
             assert!(matches!(Tokens::new(bad, Escapes::Replace).next().kind, Kind::Bad(_)), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn raw_strings_are_as_long_as_their_line_allows() {
+        for (text, word) in [
+            (r#""a\"b" 1"#, r#""a\"b""#),
+            (r#""\\" 1"#, r#""\\""#),
+            (r#""a\" 1"#, r#""a\""#),
+            ("\"a\\\"\n\"", "\"a\\\""),
+        ] {
+            let token = Tokens::new(text, Escapes::Raw).next();
+            assert_eq!((token.kind, token.span.of(text)), (Kind::Text, word), "{text:?}");
         }
     }
 

@@ -57,7 +57,7 @@ impl<'a> Run<'a> {
             }
             DestinationKind::InOrder(Clauses { capped, remaining })
             | DestinationKind::OneOf(Clauses { capped, remaining }) => {
-                // In order, all of nothing reaches the first; and of several, the first suffices.
+                // Every bound is enough for nothing: all of it goes to the first.
                 let first = capped.first().map_or(&**remaining, |clause| &clause.target);
                 self.nothing_to_target(first, asset, origin)
             }

@@ -104,7 +104,15 @@ impl<'a> Run<'a> {
             SourceKind::Capped { cap, source } => {
                 let cap = self.amount_of(cap, asset)?.max(IBig::ZERO);
                 let entries = self.entries(source, asset, Some(&cap))?;
+                let is_nothing = cap.is_zero();
                 let most = if entries.fallback.is_some() { cap } else { cap.min(entries.total()) };
+                if is_nothing {
+                    // To take at most nothing takes not even an entry.
+                    for fund in entries.funds {
+                        self.scratch.books.holdings[fund.holding].change += fund.amount;
+                    }
+                    return Ok(Entries::default());
+                }
                 self.take_entries(source, asset, entries, &most)
             }
             SourceKind::Allotment(items) => {
@@ -183,28 +191,24 @@ impl<'a> Run<'a> {
             }
             DestinationKind::Allotment(items) => {
                 let parts = self.split(destination.span, amount, items.iter().map(|item| &item.share))?;
-                // The machine leaves out parts of nothing, but not the whole of nothing.
-                let mut first = true;
                 for (item, part) in items.iter().zip(&parts) {
-                    if !part.is_zero() || amount.is_zero() && std::mem::replace(&mut first, false) {
-                        self.give_entries_target(&item.target, asset, part)?;
-                    }
+                    self.give_entries_target(&item.target, asset, part)?;
                 }
                 Ok(())
             }
             DestinationKind::InOrder(clauses) => {
                 let mut left = amount.clone();
+                let mut is_nothing = left.is_zero();
                 for clause in &clauses.capped {
-                    if left.is_zero() {
-                        break;
-                    }
-                    let part = self.amount_of(&clause.cap, asset)?.max(IBig::ZERO).min(left.clone());
-                    if part > IBig::ZERO {
+                    let cap = self.amount_of(&clause.cap, asset)?.max(IBig::ZERO);
+                    let part = (&cap).min(&left).clone();
+                    // What is nothing as a whole goes to the first that may take anything.
+                    if !part.is_zero() || !cap.is_zero() && std::mem::take(&mut is_nothing) {
                         self.give_entries_target(&clause.target, asset, &part)?;
-                        left -= part;
                     }
+                    left -= part;
                 }
-                if left.is_zero() && !amount.is_zero() {
+                if left.is_zero() && !is_nothing {
                     return Ok(());
                 }
                 self.give_entries_target(&clauses.remaining, asset, &left)
