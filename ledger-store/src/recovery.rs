@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ledger_core::Metadata;
 
 use crate::codec::Corrupt;
-use crate::documents::{LEDGERS, decode_ledger};
+use crate::documents::{LEDGERS, MAPPINGS, decode_ledger};
 use crate::entry::{Body, Event, LogRecord, Record, TargetRecord, find_in_chunk, read_chunk};
 use crate::error::{OpenError, ReadError};
 use crate::fingerprint::Fingerprints;
@@ -126,6 +126,7 @@ pub(crate) fn replay(
     let fingerprints = Fingerprints::new(&identity.secret);
     let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
     load_ledgers(&snapshot, &mut state)?;
+    load_mappings(&snapshot, &mut state)?;
     let mut view = View { next, index: snapshot, flushed: 0, pieces: Vec::new(), heads: Heads::default() };
     let hashed = Watermark::read(&view.index)?.map_or(Position::FIRST, |watermark| watermark.hashed);
     state.begin_replay();
@@ -282,6 +283,19 @@ fn original_of(
         return Err(Corrupt { what: "transaction that is not where it should be" }.into());
     };
     state.metadata_of(log.ledger, &transaction.metadata).map(Some)
+}
+
+fn load_mappings(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenError> {
+    let from = document_key(MAPPINGS, &[]);
+    let to = document_key(MAPPINGS + 1, &[]);
+    let bounds = (std::ops::Bound::Included(from.as_slice()), std::ops::Bound::Excluded(to.as_slice()));
+    if let Some(range) = index.range(tables::DOCUMENTS, bounds.0, bounds.1)? {
+        for found in range {
+            let (key, value) = found?;
+            state.put_mapping(&key[4..], &value).map_err(ReadError::from)?;
+        }
+    }
+    Ok(())
 }
 
 fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenError> {

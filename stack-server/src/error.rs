@@ -142,6 +142,7 @@ impl From<Rejection> for ApiError {
             | Rejection::TooManyPostings { .. }
             | Rejection::MetadataTooLarge { .. }
             | Rejection::TransactionTooLarge { .. }
+            | Rejection::PastDate { .. }
             | Rejection::TooManyAssets => Code::Validation,
             Rejection::ScriptUnsupported => Code::CompilationFailed,
             Rejection::TransactionNotFound { .. } | Rejection::MetadataKeyNotFound { .. } => Code::NotFound,

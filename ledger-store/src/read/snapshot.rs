@@ -118,6 +118,11 @@ impl LedgerView {
         &self.head.info
     }
 
+    /// Its mapping as it was set; `None` if it never was.
+    pub fn mapping(&self) -> Option<&Arc<str>> {
+        self.head.mapping.as_ref()
+    }
+
     /// How much there is in it.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use super::accounts::{DocumentState, HoldingState, NewState, Place, Totals};
 use super::recent::RecentKey;
 use super::state::{Located, State};
 use crate::codec::Corrupt;
-use crate::documents::{LEDGERS, TransactionDocument, decode_ledger};
+use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
 use crate::entry::{
     AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord,
     TransactionRecord, ValueRef,
@@ -86,6 +86,9 @@ impl State {
                 assets: 0,
                 keys: 0,
             });
+        }
+        if let (MAPPINGS, Some(value)) = (document.collection, document.value) {
+            self.put_mapping(document.key, value)?;
         }
         rows.documents.push(StoredDocument {
             collection: document.collection,

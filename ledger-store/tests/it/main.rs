@@ -3,6 +3,7 @@
 mod basics;
 mod concurrency;
 mod crash;
+mod legacy;
 mod model;
 mod old_formats;
 mod reads;

@@ -203,6 +203,7 @@ impl CreateBody<'_> {
             timestamp: self.timestamp,
             reference,
             overdraft: if self.force { Overdraft::Allow } else { overdraft },
+            rules: ledger_core::Rules::Current,
         }))
     }
 }
@@ -277,6 +278,7 @@ pub(crate) fn revert(id: TransactionId, force: bool, at_effective_date: bool, me
         overdraft: if force { Overdraft::Allow } else { Overdraft::Refuse },
         dated: if at_effective_date { RevertDate::OfOriginal } else { RevertDate::Now },
         metadata,
+        rules: ledger_core::Rules::Current,
     })
 }
 
