@@ -31,6 +31,16 @@ pub(crate) trait Fields<'de>: Default {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error>;
 }
 
+/// The field that a name means: the same in any case.
+pub(crate) fn field(name: &str, fields: &[&'static str]) -> Option<&'static str> {
+    // Nearly every name is spelled as documented.
+    fields
+        .iter()
+        .find(|field| **field == name)
+        .or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(name)))
+        .copied()
+}
+
 /// A JSON object, as its [`Fields`].
 pub(crate) struct Object<T>(pub(crate) T);
 

@@ -16,11 +16,14 @@ mod error;
 mod json;
 mod ledger_v2;
 mod limits;
+mod posting;
 mod request;
 mod response;
 mod router;
 mod server;
+mod service;
 mod settings;
+mod shape;
 
 pub use error::Profile;
 pub use router::{Mount, Route, Scope, routes};

@@ -7,10 +7,10 @@ use ledger_store::{Account, AccountQuery, Direction, TransactionOrder};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::ledger_v2::list::{self, Kind, List};
-use crate::ledger_v2::transactions::write_volumes;
 use crate::ledger_v2::wire::address_of;
 use crate::ledger_v2::{query, write};
 use crate::response::{self, Json, Reply};
+use crate::shape::write_volumes;
 
 static LIST: Kind = Kind {
     name: "accounts",

@@ -21,6 +21,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::response::Reply;
 use crate::router::Operation;
+use crate::service;
 
 /// Answers a request by its operation.
 pub(crate) async fn answer(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -48,8 +49,8 @@ pub(crate) async fn answer(operation: Operation, call: &Call<'_>) -> Result<Repl
         Operation::AggregatedBalances => volumes::balances(call).await,
         Operation::ListVolumes => volumes::list(call).await,
         Operation::ListLogs => logs::list(call).await,
-        Operation::Info(form) => info::service(call, form),
-        Operation::Health(form) => Ok(info::health(call, form)),
-        Operation::Versions => Ok(info::versions(call)),
+        Operation::Info(form) => service::info(call, form),
+        Operation::Health(form) => Ok(service::health(call, form)),
+        Operation::Versions => Ok(service::versions(call)),
     }
 }
