@@ -335,6 +335,15 @@ pub enum Condition {
         /// What with.
         test: AddressTest,
     },
+    /// Some posting has an address in a role that passes, and an end of the same posting passes another test.
+    Posting {
+        /// Which end: the source or the destination.
+        role: AddressRole,
+        /// What it is compared with.
+        test: AddressTest,
+        /// What either end is compared with.
+        either: AddressTest,
+    },
     /// A text passes; unknown where there is none.
     Text {
         /// Which.

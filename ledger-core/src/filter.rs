@@ -126,6 +126,12 @@ impl Filter {
             Condition::Address { role, test } => {
                 Some(subject.any_address(*role, &|address| test.passes(address))?)
             }
+            Condition::Posting { role, test, either } => {
+                Some(subject.any_posting(&|source, destination| {
+                    let end = if *role == AddressRole::Source { source } else { destination };
+                    test.passes(end) && (either.passes(source) || either.passes(destination))
+                })?)
+            }
             Condition::Text { field, test } => subject.text(*field)?.map(|have| test.passes(&have)),
             Condition::Date { field, comparison, value } => {
                 subject.date(*field)?.map(|have| comparison.holds(&have, value))
@@ -204,6 +210,16 @@ pub trait FilterSubject {
     /// If reading fails; so with every method below.
     fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, Self::Error> {
         let _ = (role, test);
+        Ok(false)
+    }
+
+    /// Whether the source and the destination of some posting pass.
+    ///
+    /// # Errors
+    ///
+    /// If reading fails.
+    fn any_posting(&self, test: &dyn Fn(&str, &str) -> bool) -> Result<bool, Self::Error> {
+        let _ = test;
         Ok(false)
     }
 

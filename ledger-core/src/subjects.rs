@@ -21,6 +21,10 @@ impl FilterSubject for Transaction {
         }))
     }
 
+    fn any_posting(&self, test: &dyn Fn(&str, &str) -> bool) -> Result<bool, Infallible> {
+        Ok(self.postings.iter().any(|posting| test(posting.source.as_str(), posting.destination.as_str())))
+    }
+
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
         Ok(self.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
     }

@@ -132,6 +132,11 @@ impl FilterSubject for TransactionSubject<'_> {
         Ok(passes)
     }
 
+    fn any_posting(&self, test: &dyn Fn(&str, &str) -> bool) -> Result<bool, ReadError> {
+        let Ok(passes) = self.recorded()?.any_posting(test);
+        Ok(passes)
+    }
+
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
         Ok(self.current_metadata()?.get(key).map(|value| Cow::Borrowed(value.as_shown())))
     }
