@@ -28,6 +28,7 @@ pub(crate) enum Code {
     Conflict,
     NoPostings,
     CompilationFailed,
+    NoScript,
     AlreadyRevert,
     NotFound,
     LedgerNotFound,
@@ -47,6 +48,7 @@ impl Code {
             (Self::Conflict, _) => "CONFLICT",
             (Self::NoPostings, _) => "NO_POSTINGS",
             (Self::CompilationFailed, _) => "COMPILATION_FAILED",
+            (Self::NoScript, _) => "NO_SCRIPT",
             (Self::AlreadyRevert, _) => "ALREADY_REVERT",
             (Self::NotFound, _) => "NOT_FOUND",
             (Self::LedgerNotFound, _) => "LEDGER_NOT_FOUND",
@@ -62,6 +64,7 @@ impl Code {
             | Self::InsufficientFund
             | Self::NoPostings
             | Self::CompilationFailed
+            | Self::NoScript
             | Self::AlreadyRevert
             | Self::LedgerAlreadyExists => StatusCode::BAD_REQUEST,
             Self::Conflict => StatusCode::CONFLICT,

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::response::{Json, Reply};
 use crate::router::{HealthForm, InfoForm};
+use crate::settings::Compat;
 
 /// The release of the API whose clients are served; they look at it, not at the release of this server.
 const API_VERSION: &str = "v2.0.0";
@@ -36,7 +37,13 @@ fn write_bare(json: &mut Json) {
 fn write_wrapped(json: &mut Json, call: &Call<'_>) -> Result<(), ApiError> {
     let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
     let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers))?;
-    write_bare(json.raw("\"data\":{"));
+    json.raw("\"data\":{");
+    match call.app.settings().compat {
+        Compat::V1_10 => {
+            json.raw("\"server\":\"numary-ledger\",\"version\":\"v1.10.14\"");
+        }
+        Compat::V2_0 => write_bare(json),
+    }
     json.raw(",\"config\":{\"storage\":{\"driver\":\"redb\",\"ledgers\":[");
     json.list(&ledgers.items, |json, ledger| {
         json.plain_string(ledger.name.as_str());

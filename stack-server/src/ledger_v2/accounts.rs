@@ -43,7 +43,7 @@ pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
     let at = list::point_in_time(call)?;
     let filter = query::parse(Resource::Accounts, query::filter_text(call)?)?;
     let number = call.app.long(move || Ok(ledger.count_accounts(&filter, at)?)).await?;
-    Ok(response::count(number))
+    Ok(response::count(StatusCode::NO_CONTENT, number))
 }
 
 pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {

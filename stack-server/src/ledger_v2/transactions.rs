@@ -115,7 +115,7 @@ pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
     let at = list::point_in_time(call)?;
     let filter = query::parse(Resource::Transactions, query::filter_text(call)?)?;
     let number = call.app.long(move || Ok(ledger.count_transactions(&filter, at)?)).await?;
-    Ok(response::count(number))
+    Ok(response::count(StatusCode::NO_CONTENT, number))
 }
 
 pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {

@@ -15,4 +15,7 @@ mod logs;
 mod nonsense;
 mod shutdown;
 mod transactions;
+mod v1_errors;
+mod v1_lists;
+mod v1_writes;
 mod volumes;
