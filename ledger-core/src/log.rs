@@ -99,16 +99,6 @@ pub enum LogPayload {
 }
 
 impl LogPayload {
-    /// The effective date of the transaction that it records, if it is one.
-    pub fn effective_date(&self) -> Option<Timestamp> {
-        match self {
-            Self::NewTransaction { transaction, .. } | Self::RevertedTransaction { transaction, .. } => {
-                Some(transaction.timestamp)
-            }
-            Self::SetMetadata { .. } | Self::DeleteMetadata { .. } | Self::InsertedSchema { .. } => None,
-        }
-    }
-
     /// The name of its type on the wire, such as `NEW_TRANSACTION`.
     pub const fn type_name(&self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 
 use crate::condition::{AddressRole, DateField, TextField};
 use crate::filter::FilterSubject;
+use crate::legacy_hash::LegacyLog;
 use crate::log::LogEntry;
 use crate::metadata::MetadataValue;
 use crate::timestamp::Timestamp;
@@ -67,7 +68,7 @@ impl FilterSubject for LogEntry {
     fn date(&self, field: DateField) -> Result<Option<Timestamp>, Infallible> {
         Ok(match field {
             DateField::Date => Some(self.date),
-            DateField::Timestamp => Some(self.payload.effective_date().unwrap_or(self.date)),
+            DateField::Timestamp => Some(LegacyLog::from(self).date()),
             _ => None,
         })
     }

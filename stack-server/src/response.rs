@@ -100,6 +100,12 @@ impl Json {
         self
     }
 
+    /// What somebody else writes.
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        write(&mut self.out);
+        self
+    }
+
     /// A string with its quotes.
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
         self.out.push(b'"');
