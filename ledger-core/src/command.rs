@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use compact_str::CompactString;
 
+use crate::legacy::Rules;
 use crate::metadata::Metadata;
 use crate::names::{AccountAddress, Reference};
 use crate::timestamp::Timestamp;
@@ -56,6 +57,8 @@ pub struct CreateTransaction {
     pub reference: Option<Reference>,
     /// Whether accounts other than `world` may go below zero.
     pub overdraft: Overdraft,
+    /// By whose rules it is checked.
+    pub rules: Rules,
 }
 
 impl CreateTransaction {
@@ -68,6 +71,7 @@ impl CreateTransaction {
             timestamp: None,
             reference: None,
             overdraft: Overdraft::Refuse,
+            rules: Rules::Current,
         }
     }
 }
@@ -123,6 +127,8 @@ pub struct RevertTransaction {
     pub dated: RevertDate,
     /// Metadata of the new transaction; cannot replace the link to the original.
     pub metadata: Metadata,
+    /// By whose rules it is checked.
+    pub rules: Rules,
 }
 
 /// The effective date of a reverting transaction.

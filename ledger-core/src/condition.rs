@@ -6,6 +6,7 @@ use compact_str::CompactString;
 
 use crate::address::AddressPattern;
 use crate::amount::Balance;
+use crate::expression::AddressExpression;
 use crate::field::{Field, Property, Resource};
 use crate::limits::LIKE_PATTERN_BYTES_MAX;
 use crate::names::AccountAddress;
@@ -252,6 +253,10 @@ pub enum AddressTest {
     Fits(AddressPattern),
     /// It is one of these, ascending, each once.
     In(Vec<AccountAddress>),
+    /// It fits the regular expression.
+    Like(AddressExpression),
+    /// It is bytewise less than this.
+    Below(CompactString),
 }
 
 impl AddressTest {
@@ -260,6 +265,8 @@ impl AddressTest {
         match self {
             Self::Fits(pattern) => pattern.matches(address),
             Self::In(all) => all.binary_search_by(|have| have.as_str().cmp(address)).is_ok(),
+            Self::Like(expression) => expression.matches(address),
+            Self::Below(bound) => address < bound.as_str(),
         }
     }
 }
@@ -328,6 +335,15 @@ pub enum Condition {
         /// What with.
         test: AddressTest,
     },
+    /// Some posting has an address in a role that passes, and an end of the same posting passes another test.
+    Posting {
+        /// Which end: the source or the destination.
+        role: AddressRole,
+        /// What it is compared with.
+        test: AddressTest,
+        /// What either end is compared with.
+        either: AddressTest,
+    },
     /// A text passes; unknown where there is none.
     Text {
         /// Which.
@@ -359,6 +375,15 @@ pub enum Condition {
         key: CompactString,
         /// What with.
         test: TextTest,
+    },
+    /// What stands in the metadata at a path equals a text: that of the top-level key with this very name, or
+    /// of the member that the path leads to, its names divided by dots. Strings, numbers and booleans have a
+    /// text; objects, arrays and null have none and equal nothing.
+    MetadataPath {
+        /// The path.
+        path: CompactString,
+        /// The text.
+        value: CompactString,
     },
     /// The metadata has this key.
     MetadataExists {

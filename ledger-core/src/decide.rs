@@ -5,6 +5,7 @@ use compact_str::CompactString;
 use crate::command::{
     Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Target,
 };
+use crate::legacy::{Rules, reverting_reference};
 use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
 use crate::metadata::Metadata;
 use crate::names::{AccountAddress, Reference};
@@ -104,7 +105,8 @@ fn decide_create(
     facts: &mut Facts,
     now: Timestamp,
 ) -> Result<Decision, Rejection> {
-    let CreateTransaction { movement, metadata, account_metadata, timestamp, reference, overdraft } = create;
+    let CreateTransaction { movement, metadata, account_metadata, timestamp, reference, overdraft, rules } =
+        create;
     if let Movement::Postings(postings) = &movement
         && postings.len() > POSTINGS_MAX
     {
@@ -118,14 +120,18 @@ fn decide_create(
         Movement::Postings(postings) => postings,
         Movement::Script(_) => panic!("a script is settled before it is decided"),
     };
-    move_in_order(&postings, &slots, &mut facts.volumes, overdraft)?;
+    match &rules {
+        Rules::Current => move_in_order(&postings, &slots, &mut facts.volumes, overdraft)?,
+        Rules::Legacy(rules) => {
+            rules.check_date(facts.last_date, timestamp.unwrap_or(now))?;
+            check_reference(facts, reference.as_ref())?;
+            rules.move_at_once(&postings, &slots, facts, overdraft)?;
+        }
+    }
     if postings.is_empty() {
         return Err(Rejection::NoPostings);
     }
-    if facts.reference_taken {
-        let reference = reference.expect("only a reference that was given can be taken");
-        return Err(Rejection::ReferenceTaken { reference });
-    }
+    check_reference(facts, reference.as_ref())?;
     Ok(Decision::Transaction(NewTransaction {
         postings,
         slots,
@@ -149,7 +155,19 @@ fn decide_revert(
         return Err(Rejection::AlreadyReverted { id: revert.id });
     }
     let postings: Postings = original.postings.iter().rev().map(reversed).collect();
-    move_at_once(&postings, &slots, &mut facts.volumes, revert.overdraft)?;
+    let timestamp = match revert.dated {
+        RevertDate::Now => now,
+        RevertDate::OfOriginal => original.timestamp,
+    };
+    let reference = reverting_reference(&revert.rules, original);
+    match &revert.rules {
+        Rules::Current => move_at_once(&postings, &slots, &mut facts.volumes, revert.overdraft)?,
+        Rules::Legacy(rules) => {
+            rules.check_date(facts.last_date, timestamp)?;
+            check_reference(facts, reference.as_ref())?;
+            rules.move_at_once(&postings, &slots, facts, revert.overdraft)?;
+        }
+    }
     let mut metadata = revert.metadata;
     metadata.insert_text(REVERTS_KEY, &revert.id.get().to_string());
     Ok(Decision::Transaction(NewTransaction {
@@ -157,13 +175,18 @@ fn decide_revert(
         slots,
         metadata,
         account_metadata: Vec::new(),
-        timestamp: match revert.dated {
-            RevertDate::Now => now,
-            RevertDate::OfOriginal => original.timestamp,
-        },
-        reference: None,
+        timestamp,
+        reference,
         reverts: Some(revert.id),
     }))
+}
+
+fn check_reference(facts: &Facts, reference: Option<&Reference>) -> Result<(), Rejection> {
+    if facts.reference_taken {
+        let reference = reference.expect("only a reference that was given can be taken").clone();
+        return Err(Rejection::ReferenceTaken { reference });
+    }
+    Ok(())
 }
 
 fn reversed(posting: &Posting) -> Posting {
@@ -237,6 +260,6 @@ fn move_at_once(
     Ok(())
 }
 
-fn insufficient(posting: &Posting) -> Rejection {
+pub(crate) fn insufficient(posting: &Posting) -> Rejection {
     Rejection::InsufficientFunds { account: posting.source.clone(), asset: posting.asset.clone() }
 }

@@ -10,7 +10,9 @@ use std::borrow::Cow;
 use crate::amount::{Amount, Balance};
 use crate::condition::{AddressRole, Condition, DateField, FilterError, TextField};
 use crate::field::Resource;
+use crate::json_path::is_text_at;
 use crate::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX};
+use crate::metadata::MetadataValue;
 use crate::timestamp::Timestamp;
 
 /// A node of a filter.
@@ -124,6 +126,12 @@ impl Filter {
             Condition::Address { role, test } => {
                 Some(subject.any_address(*role, &|address| test.passes(address))?)
             }
+            Condition::Posting { role, test, either } => {
+                Some(subject.any_posting(&|source, destination| {
+                    let end = if *role == AddressRole::Source { source } else { destination };
+                    test.passes(end) && (either.passes(source) || either.passes(destination))
+                })?)
+            }
             Condition::Text { field, test } => subject.text(*field)?.map(|have| test.passes(&have)),
             Condition::Date { field, comparison, value } => {
                 subject.date(*field)?.map(|have| comparison.holds(&have, value))
@@ -135,6 +143,7 @@ impl Filter {
             Condition::Metadata { key, test } => {
                 Some(subject.metadata(key)?.is_some_and(|have| test.passes(&have)))
             }
+            Condition::MetadataPath { path, value } => Some(metadata_at_path(subject, path, value)?),
             Condition::MetadataExists { key } => Some(subject.metadata(key)?.is_some()),
             Condition::Balance { asset: Some(asset), comparison, value } => {
                 match subject.balance(asset)?.map(|have| comparison.holds(&have, value)) {
@@ -153,6 +162,19 @@ impl Filter {
             Condition::FeatureExists { name } => Some(subject.feature(name)?.is_some()),
         })
     }
+}
+
+/// Whether metadata has a text at a path, see [`Condition::MetadataPath`].
+fn metadata_at_path<S: FilterSubject + ?Sized>(
+    subject: &S,
+    path: &str,
+    value: &str,
+) -> Result<bool, S::Error> {
+    if subject.metadata_value(path)?.is_some_and(|have| is_text_at(&have, "", value)) {
+        return Ok(true);
+    }
+    let Some((key, rest)) = path.split_once('.') else { return Ok(false) };
+    Ok(subject.metadata_value(key)?.is_some_and(|have| is_text_at(&have, rest, value)))
 }
 
 /// Counts nodes; stops at the first that is too many or too deep.
@@ -191,12 +213,32 @@ pub trait FilterSubject {
         Ok(false)
     }
 
+    /// Whether the source and the destination of some posting pass.
+    ///
+    /// # Errors
+    ///
+    /// If reading fails.
+    fn any_posting(&self, test: &dyn Fn(&str, &str) -> bool) -> Result<bool, Self::Error> {
+        let _ = test;
+        Ok(false)
+    }
+
     /// The metadata of a key, as text: see [`crate::MetadataValue::as_shown`].
     ///
     /// # Errors
     ///
     /// If reading fails.
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Self::Error> {
+        let _ = key;
+        Ok(None)
+    }
+
+    /// The metadata of a key, as it is stored.
+    ///
+    /// # Errors
+    ///
+    /// If reading fails.
+    fn metadata_value(&self, key: &str) -> Result<Option<Cow<'_, MetadataValue>>, Self::Error> {
         let _ = key;
         Ok(None)
     }

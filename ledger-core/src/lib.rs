@@ -13,10 +13,15 @@ mod command;
 mod condition;
 mod decide;
 mod decimal;
+mod expression;
 mod field;
 mod filter;
+mod json_path;
 mod ledger;
+mod legacy;
+mod legacy_hash;
 mod log;
+mod mapping;
 mod memento;
 mod metadata;
 #[cfg(feature = "model")]
@@ -43,10 +48,14 @@ pub use condition::{
     TextField, TextTest, ValueType,
 };
 pub use decide::{Decision, NewTransaction, REVERTS_KEY, decide};
+pub use expression::{AddressExpression, ExpressionError};
 pub use field::{Field, Property, Resource};
 pub use filter::{Filter, FilterNode, FilterSubject};
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
+pub use legacy::{LegacyRules, PastDates, Rules, reverting_reference};
+pub use legacy_hash::{LegacyHashChain, LegacyLog};
 pub use log::{Idempotency, LogEntry, LogId, LogPayload};
+pub use mapping::{Contract, Mapping, Operand, Rule};
 pub use memento::{Memento, write_json_text};
 pub use metadata::{Metadata, MetadataValue};
 pub use names::{

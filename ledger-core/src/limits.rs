@@ -33,6 +33,15 @@ pub const FILTER_NODES_MAX: usize = 100;
 /// Deepest nesting of a filter, a lone condition being 1; bounds the recursion of its evaluation.
 pub const FILTER_DEPTH_MAX: usize = 10;
 
+/// Longest regular expression over addresses, in bytes. A test takes time by the product of pattern and text.
+pub const EXPRESSION_BYTES_MAX: usize = 512;
+
+/// Most bytes that a compiled expression takes; beyond it the pattern is refused.
+pub const EXPRESSION_PROGRAM_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// Deepest nesting of groups in an expression; bounds the recursion of its compiler.
+pub const EXPRESSION_DEPTH_MAX: u32 = 50;
+
 /// Longest pattern of `$like`, in bytes. A test takes time by the product of pattern and text.
 pub const LIKE_PATTERN_BYTES_MAX: usize = 256;
 

@@ -6,6 +6,7 @@
 use smallvec::SmallVec;
 
 use crate::command::{Command, Movement, Target};
+use crate::legacy::{PastDates, Rules};
 use crate::metadata::Metadata;
 use crate::names::{AccountAddress, Asset, Reference};
 use crate::timestamp::Timestamp;
@@ -44,6 +45,10 @@ pub struct Needs<'a> {
     pub reference: Option<&'a Reference>,
     /// What is known of this transaction.
     pub transaction: Option<TransactionId>,
+    /// Which of `holdings` belong to accounts whose metadata a contract asks for.
+    pub metadata: SmallVec<[u32; 2]>,
+    /// Whether the effective date of the last transaction counts.
+    pub last_date: bool,
 }
 
 /// What is known of an existing transaction.
@@ -53,6 +58,8 @@ pub struct KnownTransaction {
     pub postings: Postings,
     /// Its effective date.
     pub timestamp: Timestamp,
+    /// Its reference.
+    pub reference: Option<Reference>,
     /// Its metadata now.
     pub metadata: Metadata,
     /// Whether it is reverted.
@@ -69,6 +76,10 @@ pub struct Facts {
     pub reference_taken: bool,
     /// The transaction asked for, or `None` if there is none.
     pub transaction: Option<KnownTransaction>,
+    /// Metadata of accounts, in the order of [`Needs::metadata`], with the index of the holding.
+    pub metadata: SmallVec<[(u32, Metadata); 1]>,
+    /// The effective date of the last transaction, where it was asked for and there is one.
+    pub last_date: Option<Timestamp>,
 }
 
 /// Says what `command` must know.
@@ -84,6 +95,7 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
             if let Movement::Postings(postings) = &create.movement {
                 add_holdings(&mut needs, postings.iter());
             }
+            add_legacy(&mut needs, &create.rules);
         }
         Command::RevertTransaction(revert) => {
             needs.transaction = Some(revert.id);
@@ -94,6 +106,7 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
                     std::mem::swap(&mut slots.source, &mut slots.destination);
                 }
             }
+            add_legacy(&mut needs, &revert.rules);
         }
         Command::SetMetadata { target: Target::Transaction(id), .. }
         | Command::DeleteMetadata { target: Target::Transaction(id), .. } => needs.transaction = Some(*id),
@@ -101,6 +114,17 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
         | Command::DeleteMetadata { target: Target::Account(_), .. } => {}
     }
     needs
+}
+
+/// Adds what the rules of the first generation ask for.
+fn add_legacy(needs: &mut Needs<'_>, rules: &Rules) {
+    let Rules::Legacy(rules) = rules else { return };
+    needs.last_date = rules.past_dates == PastDates::Refuse;
+    let accounts = needs.holdings.iter().zip(0..);
+    needs.metadata = accounts
+        .filter(|(holding, _)| rules.mapping.asks_metadata_of(holding.account))
+        .map(|(_, at)| at)
+        .collect();
 }
 
 /// Above this many holdings the search for one already named goes by a sorted index instead of by a look at

@@ -7,10 +7,12 @@ use compact_str::CompactString;
 use crate::command::Runtime;
 use crate::names::{AccountAddress, Asset, Reference};
 use crate::script::{ErrorClass, ErrorKind, ScriptError};
+use crate::timestamp::Timestamp;
 use crate::transaction::TransactionId;
 
 /// Why the core refuses a command. The variants stand in the order in which they are tested: a command with
-/// several faults is refused with the first of them.
+/// several faults is refused with the first of them. The rules of the first generation test the reference before
+/// the funds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// The idempotency key was used before by a different request.
@@ -66,6 +68,13 @@ pub enum Rejection {
         /// The id.
         id: TransactionId,
     },
+    /// The date is before that of the last transaction, which these rules do not allow.
+    PastDate {
+        /// The date of the new transaction.
+        passed: Timestamp,
+        /// The date of the last one.
+        last: Timestamp,
+    },
     /// An account lacks the funds for a posting.
     InsufficientFunds {
         /// The account.
@@ -116,6 +125,9 @@ impl fmt::Display for Rejection {
             Self::TransactionNotFound { .. } => f.write_str("not found"),
             Self::MetadataKeyNotFound { key } => write!(f, "metadata key '{key}' not found"),
             Self::AlreadyReverted { id } => write!(f, "already reverted, id: {}", id.get()),
+            Self::PastDate { passed, last } => {
+                write!(f, "the date {passed} is before that of the last transaction, {last}")
+            }
             Self::InsufficientFunds { account, .. } => {
                 write!(f, "account(s) @{account} had/have insufficient funds")
             }

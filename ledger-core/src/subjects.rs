@@ -5,7 +5,9 @@ use std::convert::Infallible;
 
 use crate::condition::{AddressRole, DateField, TextField};
 use crate::filter::FilterSubject;
+use crate::legacy_hash::LegacyLog;
 use crate::log::LogEntry;
+use crate::metadata::MetadataValue;
 use crate::timestamp::Timestamp;
 use crate::transaction::Transaction;
 
@@ -20,8 +22,16 @@ impl FilterSubject for Transaction {
         }))
     }
 
+    fn any_posting(&self, test: &dyn Fn(&str, &str) -> bool) -> Result<bool, Infallible> {
+        Ok(self.postings.iter().any(|posting| test(posting.source.as_str(), posting.destination.as_str())))
+    }
+
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
         Ok(self.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+    }
+
+    fn metadata_value(&self, key: &str) -> Result<Option<Cow<'_, MetadataValue>>, Infallible> {
+        Ok(self.metadata.get(key).map(Cow::Borrowed))
     }
 
     fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, Infallible> {
@@ -56,7 +66,11 @@ impl FilterSubject for LogEntry {
     }
 
     fn date(&self, field: DateField) -> Result<Option<Timestamp>, Infallible> {
-        Ok((field == DateField::Date).then_some(self.date))
+        Ok(match field {
+            DateField::Date => Some(self.date),
+            DateField::Timestamp => Some(LegacyLog::from(self).date()),
+            _ => None,
+        })
     }
 
     fn id(&self) -> Result<Option<u64>, Infallible> {

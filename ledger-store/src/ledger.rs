@@ -5,7 +5,7 @@ use std::fmt;
 use ledger_core::{
     AccountAddress, Amount, Asset, Balance, Command, CreateTransaction, Idempotency, IdempotencyKey,
     LedgerName, LedgerOptions, Metadata, Movement, NameError, Overdraft, Posting, Postings, Reference,
-    Rejection, RevertDate, RevertTransaction, Target, Timestamp, Transaction, TransactionId,
+    Rejection, RevertDate, RevertTransaction, Rules, Target, Timestamp, Transaction, TransactionId,
 };
 
 use crate::error::{ReadError, WriteError};
@@ -163,6 +163,7 @@ impl Ledger {
             overdraft: Overdraft::Refuse,
             dated: RevertDate::Now,
             metadata: Metadata::EMPTY,
+            rules: Rules::Current,
         });
         let receipt = self.execute(command.into(), Detail::Ids)?;
         Ok(receipt.transaction.expect("a revert is a transaction"))

@@ -110,6 +110,8 @@ pub struct Account {
 pub struct TransactionView {
     /// The transaction.
     pub transaction: Transaction,
+    /// The transaction that reverts it.
+    pub reverted_by: Option<ledger_core::TransactionId>,
     /// Totals of its holdings right after it in effective order, where asked for.
     pub effective_volumes: Option<Vec<HoldingVolumes>>,
 }

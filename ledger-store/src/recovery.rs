@@ -8,7 +8,7 @@ use ledger_core::Metadata;
 use crate::codec::Corrupt;
 use crate::documents::keys::{self, Space};
 use crate::documents::overlay::{self, Merged};
-use crate::documents::{LEDGERS, decode_ledger, decode_value};
+use crate::documents::{LEDGERS, MAPPINGS, decode_ledger, decode_value};
 use crate::entry::{Body, Event, LogRecord, Record, TargetRecord, find_in_chunk, read_chunk};
 use crate::error::{OpenError, ReadError};
 use crate::fingerprint::Fingerprints;
@@ -129,6 +129,7 @@ pub(crate) fn replay(
     let fingerprints = Fingerprints::new(&identity.secret);
     let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
     load_ledgers(&snapshot, &mut state)?;
+    load_mappings(&snapshot, &mut state)?;
     let mut view = View { next, index: snapshot, flushed: 0, pieces: Vec::new(), heads: Heads::default() };
     let hashed = Watermark::read(&view.index)?.map_or(Position::FIRST, |watermark| watermark.hashed);
     state.begin_replay();
@@ -287,14 +288,30 @@ fn original_of(
     state.metadata_of(log.ledger, &transaction.metadata).map(Some)
 }
 
-fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenError> {
-    let (from, to) = keys::range(LEDGERS, Space::Documents, &Bound::Unbounded, &Bound::Unbounded);
-    let mut ledgers: Vec<(LedgerInfo, u32)> = Vec::new();
+/// Hands the documents of a collection to `each`, in the order of their keys.
+fn each_document(
+    index: &IndexSnapshot,
+    collection: u32,
+    mut each: impl FnMut(&[u8], &[u8]) -> Result<(), Corrupt>,
+) -> Result<(), ReadError> {
+    let (from, to) = keys::range(collection, Space::Documents, &Bound::Unbounded, &Bound::Unbounded);
     let mut stored = Merged::new(vec![overlay::stored(index, &from, &to, Way::Ascending)?], Way::Ascending)?;
     while let Some((key, value)) = stored.next()? {
-        let value = decode_value(&value).map_err(ReadError::from)?;
-        ledgers.push(decode_ledger(&key[from.len()..], value.bytes).map_err(ReadError::from)?);
+        each(&key[from.len()..], decode_value(&value)?.bytes)?;
     }
+    Ok(())
+}
+
+fn load_mappings(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenError> {
+    Ok(each_document(index, MAPPINGS, |name, text| state.put_mapping(name, text))?)
+}
+
+fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenError> {
+    let mut ledgers: Vec<(LedgerInfo, u32)> = Vec::new();
+    each_document(index, LEDGERS, |name, bytes| {
+        ledgers.push(decode_ledger(name, bytes)?);
+        Ok(())
+    })?;
     ledgers.sort_by_key(|(info, _)| info.id);
     for (info, section) in ledgers {
         let id = info.id;

@@ -309,6 +309,16 @@ impl Store {
         }
     }
 
+    /// Replaces the mapping of a ledger: its contracts, as JSON text, which is kept as it is. Whoever wants
+    /// them to be asked puts them into the rules of a command.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::LedgerNotFound`], and what any write may meet.
+    pub fn set_mapping(&self, name: &LedgerName, text: String) -> Result<(), WriteError> {
+        self.ledger_work(Work::EditLedger(name.clone(), LedgerEdit::Mapping(text))).map(drop)
+    }
+
     fn ledger_work(&self, work: Work) -> Result<LedgerInfo, WriteError> {
         match self.run(work, 256)? {
             Answer::Ledger(info) => Ok(info),

@@ -45,6 +45,9 @@ pub enum Atomicity {
     StopAtRefusal,
     /// None of them happens.
     AllOrNothing,
+    /// None of them happens, and the idempotency key of the first is that of all: a repetition gets the answers
+    /// of all again. The others have no key.
+    AsOne,
 }
 
 /// Whether a submission is recorded.

@@ -59,6 +59,8 @@ pub(crate) struct LedgerHead {
     pub(crate) keys: Names,
     /// Where its numbers stand.
     pub(crate) counters: Counters,
+    /// Its contracts, once they were set.
+    pub(crate) mapping: Option<Arc<str>>,
 }
 
 /// All ledgers at one moment, by number. A changed copy shares all leaves but the changed ones.

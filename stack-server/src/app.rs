@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use ledger_store::{Outcome, Snapshot, Store, Submission};
+use ledger_core::Rules;
+use ledger_store::{LedgerView, Outcome, Snapshot, Store, Submission};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::cursor::CursorKey;
 use crate::error::ApiError;
+use crate::ledger_v1::KnownRules;
 use crate::limits::{LONG_READS_MAX, LONG_READS_WAITING_MAX};
 use crate::settings::Settings;
 
@@ -19,6 +21,7 @@ struct Shared {
     store: Store,
     settings: Settings,
     cursor_key: CursorKey,
+    legacy_rules: KnownRules,
     /// Slots of long reads.
     running: Semaphore,
     /// Slots of long reads, those that wait included.
@@ -32,6 +35,7 @@ impl App {
             store,
             settings,
             cursor_key,
+            legacy_rules: KnownRules::default(),
             running: Semaphore::new(LONG_READS_MAX),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
         }))
@@ -43,6 +47,15 @@ impl App {
 
     pub(crate) fn cursor_key(&self) -> &CursorKey {
         &self.0.cursor_key
+    }
+
+    /// The rules of the first generation for a ledger.
+    ///
+    /// # Errors
+    ///
+    /// `INTERNAL` if the mapping that is stored is none.
+    pub(crate) fn legacy_rules(&self, ledger: Option<&LedgerView>) -> Result<Rules, ApiError> {
+        self.0.legacy_rules.of(ledger, self.0.settings.past_dates)
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -20,6 +20,8 @@ pub(crate) struct Call<'a> {
     /// The variable segments of the path, in order; the route says how many there are.
     pub(crate) variables: Vec<Cow<'a, str>>,
     pub(crate) query: Query<'a>,
+    /// Path and query as they were sent.
+    pub(crate) target: &'a str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,
     /// The body of a route that reads it itself.

@@ -8,11 +8,11 @@ use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use ledger_core::FirstId;
+use ledger_core::{FirstId, PastDates};
 
 use crate::error::Profile;
 use crate::limits::HTTP_THREADS_MAX;
-use crate::settings::Settings;
+use crate::settings::{Compat, Settings};
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +83,8 @@ static FLAGS: &[Flag] = &[
     Flag { name: "memory-budget", value: "SIZE", variable: "STACK_MEMORY_BUDGET", help: "memory for the store, with suffix KiB, MiB or GiB (512MiB)" },
     Flag { name: "http-threads", value: "COUNT", variable: "STACK_HTTP_THREADS", help: "threads that speak HTTP (1)" },
     Flag { name: "profile", value: "mount|2.0|2.x", variable: "STACK_PROFILE", help: "generation of clients to speak to; mount: by path (mount)" },
+    Flag { name: "compat", value: "1.10|2.0", variable: "STACK_COMPAT", help: "release whose v1 clients are answered unless they say their own (2.0)" },
+    Flag { name: "commit-policy", value: "past|strict", variable: "STACK_COMMIT_POLICY", help: "whether v1 transactions may be dated before the last one; strict: no (past)" },
     Flag { name: "first-id", value: "0|1", variable: "STACK_FIRST_ID", help: "first id of new ledgers (by profile: 0 in 2.0, 1 in 2.x)" },
     Flag { name: "bulk-max-size", value: "COUNT", variable: "BULK_MAX_SIZE", help: "most elements of a bulk (100)" },
     Flag { name: "default-page-size", value: "COUNT", variable: "DEFAULT_PAGE_SIZE", help: "rows of a page unless asked (15)" },
@@ -194,6 +196,20 @@ fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
                 _ => return Err(format!("{value:?} is none of mount, 2.0, 2.x")),
             }
         }
+        "compat" => {
+            settings.compat = match value {
+                "1.10" => Compat::V1_10,
+                "2.0" => Compat::V2_0,
+                _ => return Err(format!("{value:?} is neither 1.10 nor 2.0")),
+            }
+        }
+        "commit-policy" => {
+            settings.past_dates = match value {
+                "past" => PastDates::Accept,
+                "strict" => PastDates::Refuse,
+                _ => return Err(format!("{value:?} is neither past nor strict")),
+            }
+        }
         "first-id" => {
             settings.first_id = match value {
                 "0" => Some(FirstId::Zero),
@@ -263,7 +279,8 @@ mod tests {
         assert_eq!(served("", &[]), Config::default());
         let variables = [("STACK_DATA", "/v"), ("MAX_PAGE_SIZE", "7"), ("EXPERIMENTAL_FEATURES", "true")];
         let config = served(
-            "serve --data=/f --memory-budget 2GiB --profile 2.0 --first-id 1 --http-threads 2",
+            "serve --data=/f --memory-budget 2GiB --profile 2.0 --compat 1.10 --commit-policy strict --first-id 1 \
+             --http-threads 2",
             &variables,
         );
         assert_eq!(config.data, PathBuf::from("/f"));
@@ -271,6 +288,8 @@ mod tests {
         assert_eq!(config.settings.max_page_size, 7);
         assert!(config.settings.experimental_features);
         assert_eq!(config.settings.profile, Some(Profile::Stack));
+        assert_eq!(config.settings.compat, Compat::V1_10);
+        assert_eq!(config.settings.past_dates, PastDates::Refuse);
         assert_eq!(config.settings.first_id, Some(FirstId::One));
         assert_eq!(config.settings.http_threads, 2);
     }
@@ -293,6 +312,8 @@ mod tests {
             "--listen x",
             "--first-id 2",
             "--profile 3",
+            "--compat 1",
+            "--commit-policy any",
             "--memory-budget 1XB",
             "--memory-budget MiB",
             "--max-page-size 0",

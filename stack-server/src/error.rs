@@ -32,6 +32,7 @@ pub(crate) enum Code {
     InterpreterParse,
     InterpreterRuntime,
     MetadataOverride,
+    NoScript,
     AlreadyRevert,
     NotFound,
     LedgerNotFound,
@@ -57,6 +58,7 @@ impl Code {
             (Self::InterpreterParse, Profile::Ledger) => "INTERPRETER_PARSE",
             (Self::InterpreterRuntime, Profile::Ledger) => "INTERPRETER_RUNTIME",
             (Self::MetadataOverride, _) => "METADATA_OVERRIDE",
+            (Self::NoScript, _) => "NO_SCRIPT",
             (Self::AlreadyRevert, _) => "ALREADY_REVERT",
             (Self::NotFound, _) => "NOT_FOUND",
             (Self::LedgerNotFound, _) => "LEDGER_NOT_FOUND",
@@ -76,6 +78,7 @@ impl Code {
             | Self::InterpreterParse
             | Self::InterpreterRuntime
             | Self::MetadataOverride
+            | Self::NoScript
             | Self::AlreadyRevert
             | Self::LedgerAlreadyExists
             | Self::Import => StatusCode::BAD_REQUEST,
@@ -157,6 +160,7 @@ impl From<Rejection> for ApiError {
             | Rejection::TooManyPostings { .. }
             | Rejection::MetadataTooLarge { .. }
             | Rejection::TransactionTooLarge { .. }
+            | Rejection::PastDate { .. }
             | Rejection::TooManyAssets => Code::Validation,
             Rejection::Script { error, runtime } => script_code(error.kind.class(), *runtime),
             Rejection::MetadataOverride { .. } => Code::MetadataOverride,

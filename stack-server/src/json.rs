@@ -5,10 +5,11 @@
 //! integer of any size is exact, and one with a fraction or an exponent is refused.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use ledger_core::{Metadata, MetadataValue, Timestamp};
+use ledger_core::{Metadata, MetadataValue, Timestamp, write_json_text};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -29,6 +30,16 @@ pub(crate) trait Fields<'de>: Default {
     ///
     /// If the value is not what the field wants.
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error>;
+}
+
+/// The field that a name means: the same in any case.
+pub(crate) fn field(name: &str, fields: &[&'static str]) -> Option<&'static str> {
+    // Nearly every name is spelled as documented.
+    fields
+        .iter()
+        .find(|field| **field == name)
+        .or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(name)))
+        .copied()
 }
 
 /// A JSON object, as its [`Fields`].
@@ -185,6 +196,84 @@ impl<'de> Deserialize<'de> for TextMap {
     }
 }
 
+/// A JSON object with values of any type; `null` is an empty one.
+///
+/// Values that are no strings are kept as compact JSON with the members of objects ascending and each once, so
+/// that equal values have equal texts. Numbers stay as they are written.
+#[derive(Debug, Default)]
+pub(crate) struct AnyMap(pub(crate) Metadata);
+
+impl<'de> Deserialize<'de> for AnyMap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Entries(entries) = Entries::<&RawValue>::deserialize(deserializer)?;
+        let mut metadata = Metadata::with_capacity(entries.len());
+        for (Text(key), value) in entries {
+            let value = match value.get().as_bytes().first() {
+                Some(b'"') => {
+                    let Text(text) = first::<Text<'_>>(value.get().as_bytes()).map_err(Error::custom)?;
+                    MetadataValue::Text(text.into())
+                }
+                _ => MetadataValue::Json(canonical(value).map_err(Error::custom)?.into()),
+            };
+            metadata.insert(&*key, value);
+        }
+        Ok(Self(metadata))
+    }
+}
+
+/// Deepest nesting of a value that is kept; bounds the recursion over it.
+const DEPTH_MAX: usize = 64;
+
+/// A value as compact JSON with the members of objects ascending, each once.
+///
+/// # Errors
+///
+/// If it is too deep.
+pub(crate) fn canonical(value: &RawValue) -> Result<String, serde_json::Error> {
+    let mut out = Vec::with_capacity(value.get().len());
+    write_canonical(value, 1, &mut out)?;
+    // Made of parts of a text, cut at ASCII characters.
+    String::from_utf8(out).map_err(Error::custom)
+}
+
+fn write_canonical(value: &RawValue, depth: usize, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    let text = value.get();
+    if depth > DEPTH_MAX {
+        return Err(Error::custom(format!("a value is at most {DEPTH_MAX} deep")));
+    }
+    match text.as_bytes().first() {
+        Some(b'{') => {
+            let Entries(entries) = first::<Entries<'_, &RawValue>>(text.as_bytes())?;
+            let members: BTreeMap<_, _> =
+                entries.into_iter().map(|(Text(name), value)| (name, value)).collect();
+            out.push(b'{');
+            for (at, (name, value)) in members.into_iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_json_text(&name, out);
+                out.push(b':');
+                write_canonical(value, depth + 1, out)?;
+            }
+            out.push(b'}');
+        }
+        Some(b'[') => {
+            let Array(items) = first::<Array<&RawValue>>(text.as_bytes())?;
+            out.push(b'[');
+            for (at, item) in items.into_iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_canonical(item, depth + 1, out)?;
+            }
+            out.push(b']');
+        }
+        Some(b'"') => write_json_text(&first::<Text<'_>>(text.as_bytes())?.0, out),
+        _ => out.extend_from_slice(text.as_bytes()),
+    }
+    Ok(())
+}
+
 /// The entries of a JSON object in order, with repetitions; `null` has none.
 #[derive(Debug)]
 pub(crate) struct Entries<'a, T>(pub(crate) Vec<(Text<'a>, T)>);
@@ -292,6 +381,20 @@ mod tests {
         for text in ["{\"n\":1}", "{\"n\":{}}", "[]", "\"x\""] {
             assert!(first::<TextMap>(text.as_bytes()).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn values_of_any_type_have_one_text() {
+        let AnyMap(metadata) = first(
+            br#"{"s":"a\u003c","n": 12345678901234567890.10 ,"o":{ "b" : [1, {"y":null,"x":"<"}],"a":true,"a":false}}"#,
+        )
+        .expect("an object");
+        assert_eq!(metadata.get("s"), Some(&MetadataValue::Text("a<".into())));
+        assert_eq!(metadata.get("n"), Some(&MetadataValue::Json("12345678901234567890.10".into())));
+        let object = r#"{"a":false,"b":[1,{"x":"\u003c","y":null}]}"#;
+        assert_eq!(metadata.get("o"), Some(&MetadataValue::Json(object.into())));
+        let deep = format!("{{\"k\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(first::<AnyMap>(deep.as_bytes()).is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, EXPECT, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::{StatusCode, Uri};
-use ledger_core::Timestamp;
+use ledger_core::{Timestamp, TimestampError};
 
 use crate::error::{ApiError, Profile};
 use crate::limits::{
@@ -85,6 +85,11 @@ impl<'a> Query<'a> {
         self.0.iter().filter(move |(have, _)| have == name).map(|(_, value)| value.as_ref())
     }
 
+    /// Every parameter, in order.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
+    }
+
     /// A boolean: true for `1` and for `true` in any case, else false; never an error.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
@@ -106,30 +111,34 @@ impl<'a> Query<'a> {
         let Some(text) = names.iter().find_map(|name| self.get(name)).filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
-        // A `+` of an offset that the client did not escape has become a space.
-        match Timestamp::parse(text).or_else(|error| {
-            if text.contains(' ') { Timestamp::parse(&text.replace(' ', "+")) } else { Err(error) }
-        }) {
+        match parse_date(text) {
             Ok(at) => Ok(Some(at)),
             Err(error) => Err(ApiError::validation(format!("parsing time \"{text}\": {error}"))),
         }
     }
 
-    /// `pageSize`: `None` where it is absent, empty or 0.
+    /// A number of rows under this name: `None` where it is absent, empty or 0.
     ///
     /// # Errors
     ///
     /// `VALIDATION` if it is no unsigned 32-bit number.
-    pub(crate) fn page_size(&self) -> Result<Option<u64>, ApiError> {
-        match self.get("pageSize") {
+    pub(crate) fn page_size(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        match self.get(name) {
             None | Some("") => Ok(None),
             Some(text) => match text.parse::<u64>() {
                 Ok(0) => Ok(None),
                 Ok(size) if size <= PAGE_SIZE_NUMBER_MAX && !text.starts_with('+') => Ok(Some(size)),
-                _ => Err(ApiError::validation("invalid 'pageSize' query param")),
+                _ => Err(ApiError::validation(format!("invalid '{name}' query param"))),
             },
         }
     }
+}
+
+/// A date in a query. A `+` of an offset that the client did not escape has become a space.
+pub(crate) fn parse_date(text: &str) -> Result<Timestamp, TimestampError> {
+    Timestamp::parse(text).or_else(|error| {
+        if text.contains(' ') { Timestamp::parse(&text.replace(' ', "+")) } else { Err(error) }
+    })
 }
 
 /// Whether the caller wants amounts as strings.
@@ -274,7 +283,7 @@ mod tests {
         assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "2"]);
         assert!(query.flag("a") && query.flag("b") && !query.flag("c") && !query.flag("e"));
         assert_eq!(query.get("d"), Some(" +"));
-        assert_eq!(query.page_size(), Ok(Some(7)));
+        assert_eq!(query.page_size("pageSize"), Ok(Some(7)));
         let at = query.date(&["nosuch", "f"]).expect("a date").expect("it is there");
         assert_eq!(at.to_string(), "2024-05-01T08:00:00Z");
         assert_eq!(query.date(&["e"]), Ok(None));
@@ -296,7 +305,7 @@ mod tests {
             ("99999999999999999999", Err(())),
         ] {
             let uri: Uri = format!("/x?pageSize={text}").parse().expect("a URI");
-            assert_eq!(Query::of(&uri).page_size().map_err(|_| ()), expected, "{text}");
+            assert_eq!(Query::of(&uri).page_size("pageSize").map_err(|_| ()), expected, "{text}");
         }
     }
 }

@@ -101,6 +101,12 @@ impl Json {
         self
     }
 
+    /// What somebody else writes.
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        write(&mut self.out);
+        self
+    }
+
     /// A string with its quotes.
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
         self.out.push(b'"');
@@ -192,6 +198,19 @@ impl Json {
         self.raw("}")
     }
 
+    /// Metadata as the first generation shows it: values of any JSON type.
+    pub(crate) fn any_metadata(&mut self, metadata: &Metadata) -> &mut Self {
+        self.raw("{");
+        for (at, (key, value)) in metadata.iter().enumerate() {
+            self.raw(if at == 0 { "" } else { "," }).string(key).raw(":");
+            match value {
+                MetadataValue::Text(text) => self.string(text),
+                MetadataValue::Json(text) => self.raw(text),
+            };
+        }
+        self.raw("}")
+    }
+
     /// Items divided by commas, without brackets.
     pub(crate) fn list<T>(
         &mut self,
@@ -233,9 +252,9 @@ pub(crate) fn no_content() -> Reply {
     with_body(StatusCode::NO_CONTENT, JSON, Bytes::new())
 }
 
-/// 204 with a number in the header `Count`.
-pub(crate) fn count(number: u64) -> Reply {
-    let mut reply = no_content();
+/// Empty, with a number in the header `Count`.
+pub(crate) fn count(status: StatusCode, number: u64) -> Reply {
+    let mut reply = with_body(status, JSON, Bytes::new());
     reply.headers_mut().insert(COUNT, HeaderValue::from(number));
     reply
 }
@@ -265,9 +284,14 @@ pub(crate) fn refusal(error: &ApiError, profile: Profile) -> Reply {
     json.raw(",\"errorMessage\":").string(&error.message).raw("}");
     let mut reply = json.reply(error.status(profile));
     if error.transient {
-        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        ask_to_retry(&mut reply);
     }
     reply
+}
+
+/// Asks the client to come back in a moment.
+pub(crate) fn ask_to_retry(reply: &mut Reply) {
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
 }
 
 /// Says that the connection ends after this answer: what follows on it cannot be told from the unread rest.

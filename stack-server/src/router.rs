@@ -1,8 +1,8 @@
 //! The table of routes, and how a path finds its row.
 //!
 //! A path that matches several templates belongs to the first of them that has its method, so a fixed segment
-//! stands above a variable one. Variable segments match any text but the empty one; `{ledger}` also not `_`,
-//! under which the service itself has its routes.
+//! stands above a variable one. Variable segments match any text but the empty one; `{ledger}` also none of the
+//! names that its mount reserves, so that no generation of the API shadows another or the service itself.
 
 use std::borrow::Cow;
 
@@ -12,6 +12,8 @@ use crate::limits::{BODY_BYTES_MAX, FILTER_BODY_BYTES_MAX};
 /// Below which prefixes a route is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mount {
+    /// The root as the stand-alone server of the first generation has it, and `/api/ledger`.
+    LedgerV1,
     /// `/v2`, and `/api/ledger/v2` as the stack's gateway has it.
     LedgerV2,
     /// The root, and `/api/ledger`.
@@ -50,6 +52,42 @@ pub struct Route {
 /// What a route does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
+    V1(V1),
+    V2(V2),
+    Info(InfoForm),
+    Health(HealthForm),
+    Versions,
+}
+
+/// What a route of the first generation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum V1 {
+    LedgerInfo,
+    Stats,
+    ListAccounts,
+    CountAccounts,
+    ReadAccount,
+    SetAccountMetadata,
+    DeleteAccountMetadata,
+    ListTransactions,
+    CountTransactions,
+    CreateTransaction,
+    CreateBatch,
+    ReadTransaction,
+    RevertTransaction,
+    SetTransactionMetadata,
+    DeleteTransactionMetadata,
+    RunScript,
+    ReadMapping,
+    UpdateMapping,
+    ListBalances,
+    AggregatedBalances,
+    ListLogs,
+}
+
+/// What a route of the second generation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum V2 {
     ListLedgers,
     CreateLedger,
     ReadLedger,
@@ -75,9 +113,6 @@ pub(crate) enum Operation {
     ListLogs,
     ExportLogs,
     ImportLogs,
-    Info(InfoForm),
-    Health(HealthForm),
-    Versions,
 }
 
 /// The forms in which the service tells its version.
@@ -102,7 +137,7 @@ pub(crate) enum HealthForm {
     Ready,
 }
 
-use Mount::{Gateway, LedgerV2, Service};
+use Mount::{Gateway, LedgerV1, LedgerV2, Service};
 use Operation as O;
 use Scope::{Open, Read, Write};
 
@@ -129,41 +164,67 @@ static ROUTES: &[Route] = &[
     row("GET",    LedgerV2, "/_info",        Open, UNUSED, O::Info(InfoForm::Hybrid)),
     row("GET",    LedgerV2, "/_healthcheck", Open, UNUSED, O::Health(HealthForm::Alive)),
 
-    row("GET",    LedgerV2, "/",                               Read,  FILTER, O::ListLedgers),
-    row("POST",   LedgerV2, "/{ledger}",                       Write, BODY,   O::CreateLedger),
-    row("GET",    LedgerV2, "/{ledger}",                       Read,  UNUSED, O::ReadLedger),
-    row("PUT",    LedgerV2, "/{ledger}/metadata",              Write, BODY,   O::SetLedgerMetadata),
-    row("DELETE", LedgerV2, "/{ledger}/metadata/{key}",        Write, UNUSED, O::DeleteLedgerMetadata),
-    row("GET",    LedgerV2, "/{ledger}/_info",                 Read,  UNUSED, O::LedgerInfo),
-    row("GET",    LedgerV2, "/{ledger}/stats",                 Read,  UNUSED, O::LedgerStats),
-    row("POST",   LedgerV2, "/{ledger}/_bulk",                 Write, BODY,   O::Bulk),
+    row("GET",    LedgerV2, "/",                               Read,  FILTER, O::V2(V2::ListLedgers)),
+    row("POST",   LedgerV2, "/{ledger}",                       Write, BODY,   O::V2(V2::CreateLedger)),
+    row("GET",    LedgerV2, "/{ledger}",                       Read,  UNUSED, O::V2(V2::ReadLedger)),
+    row("PUT",    LedgerV2, "/{ledger}/metadata",              Write, BODY,   O::V2(V2::SetLedgerMetadata)),
+    row("DELETE", LedgerV2, "/{ledger}/metadata/{key}",        Write, UNUSED, O::V2(V2::DeleteLedgerMetadata)),
+    row("GET",    LedgerV2, "/{ledger}/_info",                 Read,  UNUSED, O::V2(V2::LedgerInfo)),
+    row("GET",    LedgerV2, "/{ledger}/stats",                 Read,  UNUSED, O::V2(V2::LedgerStats)),
+    row("POST",   LedgerV2, "/{ledger}/_bulk",                 Write, BODY,   O::V2(V2::Bulk)),
 
-    row("GET",    LedgerV2, "/{ledger}/accounts",              Read,  FILTER, O::ListAccounts),
-    row("HEAD",   LedgerV2, "/{ledger}/accounts",              Read,  FILTER, O::CountAccounts),
-    row("GET",    LedgerV2, "/{ledger}/accounts/{address}",    Read,  UNUSED, O::ReadAccount),
-    row("POST",   LedgerV2, "/{ledger}/accounts/{address}/metadata",       Write, BODY,   O::SetAccountMetadata),
-    row("DELETE", LedgerV2, "/{ledger}/accounts/{address}/metadata/{key}", Write, UNUSED, O::DeleteAccountMetadata),
+    row("GET",    LedgerV2, "/{ledger}/accounts",              Read,  FILTER, O::V2(V2::ListAccounts)),
+    row("HEAD",   LedgerV2, "/{ledger}/accounts",              Read,  FILTER, O::V2(V2::CountAccounts)),
+    row("GET",    LedgerV2, "/{ledger}/accounts/{address}",    Read,  UNUSED, O::V2(V2::ReadAccount)),
+    row("POST",   LedgerV2, "/{ledger}/accounts/{address}/metadata",       Write, BODY,   O::V2(V2::SetAccountMetadata)),
+    row("DELETE", LedgerV2, "/{ledger}/accounts/{address}/metadata/{key}", Write, UNUSED, O::V2(V2::DeleteAccountMetadata)),
 
-    row("GET",    LedgerV2, "/{ledger}/transactions",          Read,  FILTER, O::ListTransactions),
-    row("HEAD",   LedgerV2, "/{ledger}/transactions",          Read,  FILTER, O::CountTransactions),
-    row("POST",   LedgerV2, "/{ledger}/transactions",          Write, BODY,   O::CreateTransaction),
-    row("GET",    LedgerV2, "/{ledger}/transactions/{id}",     Read,  UNUSED, O::ReadTransaction),
-    row("POST",   LedgerV2, "/{ledger}/transactions/{id}/revert",          Write, BODY,   O::RevertTransaction),
-    row("POST",   LedgerV2, "/{ledger}/transactions/{id}/metadata",        Write, BODY,   O::SetTransactionMetadata),
-    row("DELETE", LedgerV2, "/{ledger}/transactions/{id}/metadata/{key}",  Write, UNUSED, O::DeleteTransactionMetadata),
+    row("GET",    LedgerV2, "/{ledger}/transactions",          Read,  FILTER, O::V2(V2::ListTransactions)),
+    row("HEAD",   LedgerV2, "/{ledger}/transactions",          Read,  FILTER, O::V2(V2::CountTransactions)),
+    row("POST",   LedgerV2, "/{ledger}/transactions",          Write, BODY,   O::V2(V2::CreateTransaction)),
+    row("GET",    LedgerV2, "/{ledger}/transactions/{id}",     Read,  UNUSED, O::V2(V2::ReadTransaction)),
+    row("POST",   LedgerV2, "/{ledger}/transactions/{id}/revert",          Write, BODY,   O::V2(V2::RevertTransaction)),
+    row("POST",   LedgerV2, "/{ledger}/transactions/{id}/metadata",        Write, BODY,   O::V2(V2::SetTransactionMetadata)),
+    row("DELETE", LedgerV2, "/{ledger}/transactions/{id}/metadata/{key}",  Write, UNUSED, O::V2(V2::DeleteTransactionMetadata)),
 
-    row("GET",    LedgerV2, "/{ledger}/aggregate/balances",    Read,  FILTER, O::AggregatedBalances),
-    row("GET",    LedgerV2, "/{ledger}/volumes",               Read,  FILTER, O::ListVolumes),
-    row("GET",    LedgerV2, "/{ledger}/logs",                  Read,  FILTER, O::ListLogs),
-    row("POST",   LedgerV2, "/{ledger}/logs/export",           Write, UNUSED, O::ExportLogs),
-    row("POST",   LedgerV2, "/{ledger}/logs/import",           Write, STREAM, O::ImportLogs),
+    row("GET",    LedgerV2, "/{ledger}/aggregate/balances",    Read,  FILTER, O::V2(V2::AggregatedBalances)),
+    row("GET",    LedgerV2, "/{ledger}/volumes",               Read,  FILTER, O::V2(V2::ListVolumes)),
+    row("GET",    LedgerV2, "/{ledger}/logs",                  Read,  FILTER, O::V2(V2::ListLogs)),
+    row("POST",   LedgerV2, "/{ledger}/logs/export",           Write, UNUSED, O::V2(V2::ExportLogs)),
+    row("POST",   LedgerV2, "/{ledger}/logs/import",           Write, STREAM, O::V2(V2::ImportLogs)),
 
     row("GET",    Service,  "/_info",          Open, UNUSED, O::Info(InfoForm::Wrapped)),
     row("GET",    Service,  "/_healthcheck",   Open, UNUSED, O::Health(HealthForm::Checks)),
     row("GET",    Service,  "/_/info",         Open, UNUSED, O::Info(InfoForm::Bare)),
     row("GET",    Service,  "/_/healthcheck",  Open, UNUSED, O::Health(HealthForm::Checks)),
+    row("GET",    Service,  "/_health",        Open, UNUSED, O::Health(HealthForm::Checks)),
+    row("GET",    Service,  "/_live",          Open, UNUSED, O::Health(HealthForm::Alive)),
     row("GET",    Gateway,  "/versions",       Open, UNUSED, O::Versions),
     row("GET",    Gateway,  "/healthz",        Open, UNUSED, O::Health(HealthForm::Ready)),
+
+    row("GET",    LedgerV1, "/{ledger}/_info",                 Read,  UNUSED, O::V1(V1::LedgerInfo)),
+    row("GET",    LedgerV1, "/{ledger}/stats",                 Read,  UNUSED, O::V1(V1::Stats)),
+    row("HEAD",   LedgerV1, "/{ledger}/accounts",              Read,  UNUSED, O::V1(V1::CountAccounts)),
+    row("GET",    LedgerV1, "/{ledger}/accounts",              Read,  UNUSED, O::V1(V1::ListAccounts)),
+    row("GET",    LedgerV1, "/{ledger}/accounts/{address}",    Read,  UNUSED, O::V1(V1::ReadAccount)),
+    row("POST",   LedgerV1, "/{ledger}/accounts/{address}/metadata",       Write, BODY,   O::V1(V1::SetAccountMetadata)),
+    row("DELETE", LedgerV1, "/{ledger}/accounts/{address}/metadata/{key}", Write, UNUSED, O::V1(V1::DeleteAccountMetadata)),
+
+    row("HEAD",   LedgerV1, "/{ledger}/transactions",          Read,  UNUSED, O::V1(V1::CountTransactions)),
+    row("GET",    LedgerV1, "/{ledger}/transactions",          Read,  UNUSED, O::V1(V1::ListTransactions)),
+    row("POST",   LedgerV1, "/{ledger}/transactions",          Write, BODY,   O::V1(V1::CreateTransaction)),
+    row("POST",   LedgerV1, "/{ledger}/transactions/batch",    Write, BODY,   O::V1(V1::CreateBatch)),
+    row("GET",    LedgerV1, "/{ledger}/transactions/{txid}",   Read,  UNUSED, O::V1(V1::ReadTransaction)),
+    row("POST",   LedgerV1, "/{ledger}/transactions/{txid}/revert",          Write, BODY,   O::V1(V1::RevertTransaction)),
+    row("POST",   LedgerV1, "/{ledger}/transactions/{txid}/metadata",        Write, BODY,   O::V1(V1::SetTransactionMetadata)),
+    row("DELETE", LedgerV1, "/{ledger}/transactions/{txid}/metadata/{key}",  Write, UNUSED, O::V1(V1::DeleteTransactionMetadata)),
+
+    row("POST",   LedgerV1, "/{ledger}/script",                Write, BODY,   O::V1(V1::RunScript)),
+    row("GET",    LedgerV1, "/{ledger}/mapping",               Read,  UNUSED, O::V1(V1::ReadMapping)),
+    row("PUT",    LedgerV1, "/{ledger}/mapping",               Write, BODY,   O::V1(V1::UpdateMapping)),
+    row("GET",    LedgerV1, "/{ledger}/balances",              Read,  UNUSED, O::V1(V1::ListBalances)),
+    row("GET",    LedgerV1, "/{ledger}/aggregate/balances",    Read,  UNUSED, O::V1(V1::AggregatedBalances)),
+    row("GET",    LedgerV1, "/{ledger}/logs",                  Read,  UNUSED, O::V1(V1::ListLogs)),
 ];
 
 /// Every route, in the order in which they are tried.
@@ -185,9 +246,9 @@ pub(crate) enum Match<'a> {
 /// Finds the route of a method and the decoded segments of a path.
 pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>]) -> Match<'a> {
     let mut allowed: Vec<&str> = Vec::new();
-    for (mounts, profile, rest) in mounts_of(segments) {
+    for Below { mounts, profile, rest, reserved } in mounts_of(segments) {
         for route in ROUTES.iter().filter(|route| mounts.contains(&route.mount)) {
-            if !fits(route.template, rest) {
+            if !fits(route.template, rest, reserved) {
                 continue;
             }
             if route.method == method {
@@ -209,32 +270,63 @@ pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>]) -> Match<'a> {
     })
 }
 
-/// The mounts that a path lies below, each with what is left of the path.
-fn mounts_of<'p, 'a>(
-    segments: &'p [Cow<'a, str>],
-) -> impl Iterator<Item = (&'static [Mount], Profile, &'p [Cow<'a, str>])> {
+/// A prefix that a path lies below.
+struct Below<'p, 'a> {
+    mounts: &'static [Mount],
+    profile: Profile,
+    /// What is left of the path.
+    rest: &'p [Cow<'a, str>],
+    /// What is no ledger there.
+    reserved: &'static [&'static str],
+}
+
+/// No ledger in a path of the second generation.
+const RESERVED_V2: &[&str] = &["_"];
+/// No ledger of the first generation below `/api/ledger`, where the second has its own prefix.
+const RESERVED_V1: &[&str] = &["v2", "_info", "_health", "_healthcheck", "_live"];
+/// No ledger of the first generation at the root, which it shares with everything else.
+const RESERVED_ROOT: &[&str] = &[
+    "api",
+    "v2",
+    "_",
+    "versions",
+    "docs",
+    "openapi.json",
+    "openapi.yaml",
+    "metrics",
+    "console",
+    "_info",
+    "_health",
+    "_healthcheck",
+    "_live",
+];
+
+/// The prefixes that a path lies below.
+fn mounts_of<'p, 'a>(segments: &'p [Cow<'a, str>]) -> impl Iterator<Item = Below<'p, 'a>> {
     let below = |prefix: &[&str]| {
         let (head, rest) = segments.split_at_checked(prefix.len())?;
         head.iter().zip(prefix).all(|(have, want)| have == want).then_some(rest)
     };
-    let candidates: [(Option<_>, &'static [Mount], Profile); 4] = [
-        (below(&["v2"]), &[LedgerV2], Profile::Ledger),
-        (below(&["api", "ledger", "v2"]), &[LedgerV2], Profile::Stack),
-        (below(&["api", "ledger"]), &[Service], Profile::Stack),
-        (Some(segments), &[Service, Gateway], Profile::Ledger),
+    let candidates: [(Option<_>, &'static [Mount], Profile, _); 4] = [
+        (below(&["v2"]), &[LedgerV2], Profile::Ledger, RESERVED_V2),
+        (below(&["api", "ledger", "v2"]), &[LedgerV2], Profile::Stack, RESERVED_V2),
+        (below(&["api", "ledger"]), &[Service, LedgerV1], Profile::Stack, RESERVED_V1),
+        (Some(segments), &[Service, Gateway, LedgerV1], Profile::Ledger, RESERVED_ROOT),
     ];
-    candidates.into_iter().filter_map(|(rest, mounts, profile)| Some((mounts, profile, rest?)))
+    candidates.into_iter().filter_map(|(rest, mounts, profile, reserved)| {
+        Some(Below { mounts, profile, rest: rest?, reserved })
+    })
 }
 
 fn template_segments(template: &'static str) -> impl Iterator<Item = &'static str> {
     template.split('/').filter(|segment| !segment.is_empty())
 }
 
-fn fits(template: &'static str, segments: &[Cow<'_, str>]) -> bool {
+fn fits(template: &'static str, segments: &[Cow<'_, str>], reserved: &[&str]) -> bool {
     let mut have = segments.iter();
     let fits = template_segments(template).all(|want| {
         have.next().is_some_and(|have| match want {
-            "{ledger}" => !have.is_empty() && have != "_",
+            "{ledger}" => !have.is_empty() && !reserved.contains(&have.as_ref()),
             want if want.starts_with('{') => !have.is_empty(),
             want => have == want,
         })
@@ -263,22 +355,33 @@ mod tests {
     #[test]
     fn a_path_finds_its_route_and_profile() {
         for (method, path, operation, profile, variables) in [
-            ("GET", "/v2", O::ListLedgers, Profile::Ledger, ""),
-            ("GET", "/v2/", O::ListLedgers, Profile::Ledger, ""),
-            ("GET", "/api/ledger/v2/main", O::ReadLedger, Profile::Stack, "main"),
+            ("GET", "/v2", O::V2(V2::ListLedgers), Profile::Ledger, ""),
+            ("GET", "/v2/", O::V2(V2::ListLedgers), Profile::Ledger, ""),
+            ("GET", "/api/ledger/v2/main", O::V2(V2::ReadLedger), Profile::Stack, "main"),
             ("GET", "/v2/_info", O::Info(InfoForm::Hybrid), Profile::Ledger, ""),
-            ("GET", "/v2/main/_info", O::LedgerInfo, Profile::Ledger, "main"),
-            ("POST", "/v2/_info", O::CreateLedger, Profile::Ledger, "_info"),
+            ("GET", "/v2/main/_info", O::V2(V2::LedgerInfo), Profile::Ledger, "main"),
+            ("POST", "/v2/_info", O::V2(V2::CreateLedger), Profile::Ledger, "_info"),
             (
                 "DELETE",
                 "/v2/m/accounts/a%3Ab/metadata/x%2Fy/",
-                O::DeleteAccountMetadata,
+                O::V2(V2::DeleteAccountMetadata),
                 Profile::Ledger,
                 "m|a:b|x/y",
             ),
             ("GET", "/_info", O::Info(InfoForm::Wrapped), Profile::Ledger, ""),
             ("GET", "/api/ledger/_/info", O::Info(InfoForm::Bare), Profile::Stack, ""),
             ("GET", "/versions", O::Versions, Profile::Ledger, ""),
+            ("GET", "/main/stats", O::V1(V1::Stats), Profile::Ledger, "main"),
+            ("GET", "/api/ledger/main/stats", O::V1(V1::Stats), Profile::Stack, "main"),
+            ("GET", "/main/_info", O::V1(V1::LedgerInfo), Profile::Ledger, "main"),
+            ("POST", "/m/transactions/batch", O::V1(V1::CreateBatch), Profile::Ledger, "m"),
+            ("GET", "/m/transactions/batch", O::V1(V1::ReadTransaction), Profile::Ledger, "m|batch"),
+            ("GET", "/m/accounts/a%3Ab", O::V1(V1::ReadAccount), Profile::Ledger, "m|a:b"),
+            // What the root reserves is a ledger where it is not in the way of anything.
+            ("GET", "/api/ledger/versions/stats", O::V1(V1::Stats), Profile::Stack, "versions"),
+            ("GET", "/v2/v2/stats", O::V2(V2::LedgerStats), Profile::Ledger, "v2"),
+            ("GET", "/_live", O::Health(HealthForm::Alive), Profile::Ledger, ""),
+            ("GET", "/api/ledger/_health", O::Health(HealthForm::Checks), Profile::Stack, ""),
         ] {
             assert_eq!(
                 found(method, path),
@@ -298,6 +401,11 @@ mod tests {
             ("GET", "/v2/main/accounts/a/b", "404 page not found"),
             ("GET", "/api/ledger/v2/main/nosuch", "404 page not found"),
             ("GET", "/api/nosuch/x", "Not Found"),
+            ("GET", "/api/stats", "Not Found"),
+            ("GET", "/metrics/stats", "404 page not found"),
+            ("GET", "/v2/stats/x", "404 page not found"),
+            ("GET", "/api/ledger/_live/stats", "404 page not found"),
+            ("PATCH", "/main/mapping", "GET, PUT"),
             ("GET", "/api/versions", "Not Found"),
             ("PATCH", "/v2/main/transactions", "GET, HEAD, POST"),
             ("DELETE", "/v2/main", "POST, GET"),

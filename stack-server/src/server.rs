@@ -20,15 +20,15 @@ use crate::app::App;
 use crate::call::Call;
 use crate::connection::Patient;
 use crate::error::{ApiError, Profile};
-use crate::ledger_v2;
 use crate::limits::{
     ACCEPT_PAUSE, CONNECTIONS_MAX, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX,
     WRITE_STALL_TIMEOUT,
 };
 use crate::request::{self, Query};
 use crate::response::{self, Reply};
-use crate::router::{self, Match, STREAM};
+use crate::router::{self, Match, Operation, STREAM};
 use crate::settings::Settings;
+use crate::{ledger_v1, ledger_v2, service};
 
 /// A running server.
 ///
@@ -150,16 +150,24 @@ async fn answer(app: &App, request: Request<Incoming>) -> Reply {
             limit => (request::body(incoming, &parts.headers, limit).await?, None),
         };
         let query = Query::of(&parts.uri);
+        let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
         let call = Call {
             app,
             profile,
             variables,
             query,
+            target,
             headers: &parts.headers,
             body,
             stream: Mutex::new(stream),
         };
-        ledger_v2::answer(route.operation, &call).await
+        match route.operation {
+            Operation::V1(operation) => Ok(ledger_v1::answer(operation, &call).await),
+            Operation::V2(operation) => ledger_v2::answer(operation, &call).await,
+            Operation::Info(form) => service::info(&call, form),
+            Operation::Health(form) => Ok(service::health(&call, form)),
+            Operation::Versions => Ok(service::versions(&call)),
+        }
     };
     let mut reply = match routed().await {
         Ok(reply) => reply,

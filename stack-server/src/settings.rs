@@ -1,8 +1,18 @@
 //! What an operator can choose about the answers of a server.
 
-use ledger_core::FirstId;
+use ledger_core::{FirstId, PastDates};
 
 use crate::error::Profile;
+
+/// The releases of the first generation of the API whose clients differ in the shapes that they can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Compat {
+    /// 1.10.
+    V1_10,
+    /// The first generation inside 2.0.
+    #[default]
+    V2_0,
+}
 
 /// The choices of a server. [`Settings::default`] has what an unconfigured server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +20,10 @@ use crate::error::Profile;
 pub struct Settings {
     /// The profile of every mount; `None` is by mount.
     pub profile: Option<Profile>,
+    /// For whom the first generation of the API answers, where the client does not say who it is.
+    pub compat: Compat,
+    /// Whether transactions of the first generation of the API may be dated before the last one.
+    pub past_dates: PastDates,
     /// The first id of new ledgers; `None` is by profile: 0 in 2.0, 1 in 2.x.
     pub first_id: Option<FirstId>,
     /// Most elements of a bulk.
@@ -28,6 +42,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             profile: None,
+            compat: Compat::default(),
+            past_dates: PastDates::default(),
             first_id: None,
             bulk_max_size: 100,
             default_page_size: 15,

@@ -36,6 +36,7 @@ impl Books {
                 .collect(),
             reference_taken: wanted.reference.is_some_and(|reference| self.references.contains(reference)),
             transaction: original.clone(),
+            ..Facts::default()
         };
         let decision = decide(command.clone(), wanted.slots.clone(), &mut facts, date)?;
         let payload = match decision {
@@ -105,6 +106,7 @@ impl Changes for Books {
         let known = KnownTransaction {
             postings: transaction.postings.clone(),
             timestamp: transaction.timestamp,
+            reference: transaction.reference.clone(),
             metadata: transaction.metadata.clone(),
             reverted: false,
         };

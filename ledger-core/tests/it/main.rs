@@ -2,6 +2,7 @@
 
 mod books;
 mod export;
+mod legacy;
 mod model;
 mod properties;
 mod scenario;

@@ -191,6 +191,7 @@ fn metadata_and_reverts_are_as_of_a_date() {
         overdraft: Overdraft::Refuse,
         dated: RevertDate::Now,
         metadata: Metadata::EMPTY,
+        rules: ledger_core::Rules::Current,
     };
     run(&mut model, &Command::RevertTransaction(revert), 40);
     let key = "k".into();

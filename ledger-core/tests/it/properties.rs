@@ -82,7 +82,13 @@ fn create() -> impl Strategy<Value = CreateTransaction> {
 
 fn command() -> impl Strategy<Value = Command> {
     let revert = (id(), overdraft(), select(vec![RevertDate::Now, RevertDate::OfOriginal]), metadata())
-        .prop_map(|(id, overdraft, dated, metadata)| RevertTransaction { id, overdraft, dated, metadata });
+        .prop_map(|(id, overdraft, dated, metadata)| RevertTransaction {
+            id,
+            overdraft,
+            dated,
+            metadata,
+            rules: ledger_core::Rules::Current,
+        });
     prop_oneof![
         5 => create().prop_map(Command::CreateTransaction),
         2 => revert.prop_map(Command::RevertTransaction),
@@ -194,7 +200,7 @@ proptest! {
         if books.execute(&Command::CreateTransaction(create), now).is_ok() {
             let id = *books.transactions.last_key_value().unwrap().0;
             let (overdraft, dated) = (Overdraft::Allow, RevertDate::Now);
-            let revert = RevertTransaction { id, overdraft, dated, metadata: Metadata::EMPTY };
+            let revert = RevertTransaction { id, overdraft, dated, metadata: Metadata::EMPTY, rules: ledger_core::Rules::Current };
             books.execute(&Command::RevertTransaction(revert), now).unwrap();
         }
         for holding in books.volumes.keys() {

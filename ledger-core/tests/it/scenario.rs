@@ -109,7 +109,13 @@ fn command(line: &str) -> Command {
             let overdraft =
                 if words.next_if_eq(&"force").is_some() { Overdraft::Allow } else { Overdraft::Refuse };
             let dated = if words.next() == Some("at") { RevertDate::OfOriginal } else { RevertDate::Now };
-            Command::RevertTransaction(RevertTransaction { id, overdraft, dated, metadata: Metadata::EMPTY })
+            Command::RevertTransaction(RevertTransaction {
+                id,
+                overdraft,
+                dated,
+                metadata: Metadata::EMPTY,
+                rules: ledger_core::Rules::Current,
+            })
         }
         "set" => Command::SetMetadata {
             target: target(words.nth(1).unwrap()),

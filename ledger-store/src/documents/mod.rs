@@ -17,7 +17,9 @@ use std::fmt;
 use std::ops::Bound;
 
 pub(crate) use self::keys::decode_value;
-pub(crate) use self::stored::{AccountDocument, LEDGERS, TransactionDocument, decode_ledger, encode_ledger};
+pub(crate) use self::stored::{
+    AccountDocument, LEDGERS, MAPPINGS, TransactionDocument, decode_ledger, encode_ledger,
+};
 use crate::query::Direction;
 
 /// Most bytes of a document.

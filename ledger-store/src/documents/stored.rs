@@ -129,6 +129,9 @@ impl TransactionDocument {
 /// The collection of ledgers: the key is the name.
 pub(crate) const LEDGERS: u32 = 1;
 
+/// The collection of the mappings of ledgers, as JSON text: the key is the name.
+pub(crate) const MAPPINGS: u32 = 2;
+
 /// Layout: id, bucket number, first id, features as one byte each, creation as an 8-byte integer, bucket,
 /// metadata.
 pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {

@@ -21,7 +21,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use self::pending::{Pending, PendingOutcome, answer_from_within};
 use self::written::WrittenHere;
-use crate::documents::{DocumentChange, DocumentVersion, LEDGERS, encode_ledger};
+use crate::documents::{DocumentChange, DocumentVersion, LEDGERS, MAPPINGS, encode_ledger};
 use crate::entry::{Body, DocumentRecord, LedgerBase, Record};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
@@ -61,8 +61,10 @@ impl Work {
     }
 }
 
-/// A change of a ledger's metadata.
+/// A change of what a ledger is beside its log.
 pub(crate) enum LedgerEdit {
+    /// Its contracts, as JSON text.
+    Mapping(String),
     Set(Metadata),
     Delete(CompactString),
 }
@@ -479,6 +481,11 @@ impl Engine {
                 let head = &state.ledger(ledger).head;
                 let (mut info, section) = (LedgerInfo::clone(&head.info), head.section);
                 match edit {
+                    LedgerEdit::Mapping(text) => {
+                        let key = info.name.as_str().as_bytes();
+                        put_document(state, info.id, (MAPPINGS, key, text.as_bytes()), batch)?;
+                        return Ok(Pending::Ledger(info));
+                    }
                     LedgerEdit::Set(metadata) => info.metadata.merge(&metadata),
                     LedgerEdit::Delete(key) => {
                         info.metadata.remove(&key);
@@ -501,7 +508,8 @@ impl Engine {
         let Submission { ledger, requests, atomicity, mode, detail } = submission;
         let ledger = state.ledger_number(&ledger).ok_or(WriteError::LedgerNotFound)?;
         let first = state.next;
-        let mark = (mode == Mode::DryRun || atomicity == Atomicity::AllOrNothing).then(|| {
+        let whole = matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne);
+        let mark = (mode == Mode::DryRun || whole).then(|| {
             state.begin_undo(ledger);
             batch.mark()
         });
@@ -523,11 +531,21 @@ impl Engine {
                 outcomes.push(PendingOutcome::Cancelled);
                 continue;
             }
+            if atomicity == Atomicity::AsOne
+                && let Some(PendingOutcome::Replay { position, .. }) = outcomes.first()
+            {
+                // They were recorded one after the other.
+                let (position, later) = (*position, outcomes.len() as u64);
+                outcomes.push(PendingOutcome::Replay { ledger, position, later, detail });
+                continue;
+            }
             let program = programs.get(outcomes.len()).and_then(Option::as_ref);
             let prepared = Prepared { request, program };
             let outcome = match state.execute(ledger, prepared, now, detail, batch, written) {
                 Ok(Decided::Done(receipt)) => PendingOutcome::Done { ledger, receipt },
-                Ok(Decided::Replay(position)) => PendingOutcome::Replay { ledger, position, detail },
+                Ok(Decided::Replay(position)) => {
+                    PendingOutcome::Replay { ledger, position, later: 0, detail }
+                }
                 Ok(Decided::Refused(rejection)) => {
                     refused = true;
                     PendingOutcome::Refused(rejection)
@@ -601,16 +619,21 @@ fn put_ledger(
     batch: &mut Batch,
 ) -> Result<(), WriteError> {
     let value = encode_ledger(info, section);
-    let document = DocumentRecord {
-        collection: LEDGERS,
-        key: info.name.as_str().as_bytes(),
-        value: Some(&value),
-        secondary: Vec::new(),
-    };
+    put_document(state, info.id, (LEDGERS, info.name.as_str().as_bytes(), &value), batch)
+}
+
+/// Puts a document of a ledger: its collection, its key in it, its bytes.
+fn put_document(
+    state: &mut State,
+    ledger: u32,
+    (collection, key, value): (u32, &[u8], &[u8]),
+    batch: &mut Batch,
+) -> Result<(), WriteError> {
+    let document = DocumentRecord { collection, key, value: Some(value), secondary: Vec::new() };
     let record = Record { position: state.next, body: Body::Document(document) };
     state.apply(&record, &crate::writer::Hints::default(), &mut batch.rows)?;
     let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
     batch.chunks.push(&record, SectionId(0), base);
-    batch.touch(info.id);
+    batch.touch(ledger);
     Ok(())
 }

@@ -40,8 +40,17 @@ pub(super) enum Pending {
 }
 
 pub(super) enum PendingOutcome {
-    Done { ledger: u32, receipt: Receipt },
-    Replay { ledger: u32, position: Position, detail: Detail },
+    Done {
+        ledger: u32,
+        receipt: Receipt,
+    },
+    /// It was done before: the log entry that is `later` entries after the one at `position`.
+    Replay {
+        ledger: u32,
+        position: Position,
+        later: u64,
+        detail: Detail,
+    },
     Refused(ledger_core::Rejection),
     Cancelled,
 }
@@ -75,9 +84,12 @@ impl PendingOutcome {
             }
             Self::Refused(rejection) => Outcome::Refused(rejection),
             Self::Cancelled => Outcome::Cancelled,
-            Self::Replay { ledger, position, detail } => {
+            Self::Replay { ledger, position, later, detail } => {
                 let session = engine.session(ledger, view)?;
                 let mut entry = session.reader.entry(position)?;
+                if later > 0 {
+                    entry = session.entry_of(entry.id.get() + later)?;
+                }
                 session.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
                 let transaction = match &entry.payload {
                     ledger_core::LogPayload::NewTransaction { transaction, .. }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use ledger_core::{
-    AccountAddress, AddressRole, Asset, Balance, DateField, FilterSubject, Metadata, Timestamp, Volumes,
+    AccountAddress, AddressRole, Asset, Balance, DateField, FilterSubject, Metadata, MetadataValue,
+    Timestamp, Volumes,
 };
 
 use super::flows::{Flows, Until};
@@ -122,6 +123,10 @@ impl FilterSubject for AccountSubject<'_> {
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
         let value = self.then()?.and_then(|document| document.metadata.get(key));
         Ok(value.map(|value| Cow::Borrowed(value.as_shown())))
+    }
+
+    fn metadata_value(&self, key: &str) -> Result<Option<Cow<'_, MetadataValue>>, ReadError> {
+        Ok(self.then()?.and_then(|document| document.metadata.get(key)).map(Cow::Borrowed))
     }
 
     fn balance(&self, asset: &str) -> Result<Option<Balance>, ReadError> {

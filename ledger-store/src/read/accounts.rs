@@ -1,7 +1,8 @@
 //! Accounts by address: lists and counts.
 
 use ledger_core::{
-    AccountAddress, AddressRole, AddressTest, Condition, Filter, FilterNode, TextTest, Timestamp,
+    AccountAddress, AddressRole, AddressTest, CompactString, Condition, Filter, FilterNode, TextTest,
+    Timestamp,
 };
 
 use super::account::AccountSubject;
@@ -21,6 +22,8 @@ pub(crate) struct AccountPlan {
     addresses: Option<Vec<AccountAddress>>,
     /// Addresses begin with this.
     prefix: String,
+    /// Addresses are less than this.
+    below: Option<CompactString>,
     /// They have this term of metadata now.
     term: Option<u64>,
 }
@@ -49,7 +52,7 @@ impl AccountPlan {
 impl Session {
     /// How to find the accounts that a filter selects.
     pub(crate) fn account_plan(&self, filter: &Filter, moment: &Moment) -> AccountPlan {
-        let mut plan = AccountPlan { addresses: None, prefix: String::new(), term: None };
+        let mut plan = AccountPlan { addresses: None, prefix: String::new(), below: None, term: None };
         let present = moment.account_metadata == u64::MAX;
         let space = subject_space(self.ledger(), Subject::Account);
         conjuncts(filter.root(), &mut |condition| match condition {
@@ -65,6 +68,15 @@ impl Session {
                 } else if prefix.len() > plan.prefix.len() {
                     prefix.clone_into(&mut plan.prefix);
                 }
+            }
+            Condition::Address { role: AddressRole::Own, test: AddressTest::Like(expression) } => {
+                let prefix = expression.literal_prefix();
+                if prefix.len() > plan.prefix.len() {
+                    prefix.clone_into(&mut plan.prefix);
+                }
+            }
+            Condition::Address { role: AddressRole::Own, test: AddressTest::Below(bound) } => {
+                plan.below = Some(bound.clone());
             }
             Condition::Metadata { key, test: TextTest::Equal(value) } if present && plan.term.is_none() => {
                 plan.term = Some(self.fingerprints.term(space, key, value));
@@ -83,6 +95,8 @@ impl Session {
         beyond: Option<&str>,
         visit: &mut dyn FnMut(u32, AccountAddress) -> Result<bool, ReadError>,
     ) -> Result<(), ReadError> {
+        // A list that begins at its end needs not walk what is above the bound.
+        let beyond = beyond.or(plan.below.as_deref().filter(|_| direction == Direction::Descending));
         let is_beyond = |address: &str| match direction {
             Direction::Ascending => beyond.is_none_or(|beyond| address > beyond),
             Direction::Descending => beyond.is_none_or(|beyond| address < beyond),

@@ -56,7 +56,11 @@ impl FilterSubject for LogSubject<'_> {
     }
 
     fn date(&self, field: DateField) -> Result<Option<Timestamp>, ReadError> {
-        Ok((field == DateField::Date).then_some(Timestamp::from_micros(self.row.date)))
+        Ok(match field {
+            DateField::Date => Some(Timestamp::from_micros(self.row.date)),
+            DateField::Timestamp => self.entry()?.date(field).unwrap_or_default(),
+            _ => None,
+        })
     }
 
     fn id(&self) -> Result<Option<u64>, ReadError> {
@@ -69,6 +73,12 @@ impl Session {
     pub(crate) fn log_entry(&self, row: &LogRow) -> Result<LogEntry, ReadError> {
         let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
         self.reader.entry(position)
+    }
+
+    /// The entry of a log that exists.
+    pub(crate) fn entry_of(&self, log: u64) -> Result<LogEntry, ReadError> {
+        let row = self.logs().get((self.ledger(), log))?.ok_or_else(|| missing("a log"))?;
+        self.log_entry(&row)
     }
 
     /// A list of logs.

@@ -6,8 +6,10 @@ use ledger_core::{
 };
 
 use super::accounts::conjuncts;
+use super::addresses::AddressWalk;
 use super::session::{Moment, Session};
 use super::streams::{Candidate, Span, Stream, sorted, union};
+use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
 use crate::index::{HistoryRow, TransactionRow};
@@ -38,6 +40,8 @@ pub(crate) enum Driver {
 
 /// Most holdings whose histories are merged.
 const HOLDINGS_MAX: usize = 1_024;
+/// Most addresses with a prefix that are looked at to find those that fit a pattern.
+const ADDRESSES_MAX: usize = 4_096;
 /// How many transactions a term of metadata is taken to lead to; it is not known before they are read.
 const TERM_ROWS: u64 = 20_000;
 
@@ -205,15 +209,48 @@ impl Session {
                     AddressTest::In(all) => all.clone(),
                     AddressTest::Fits(pattern) => match pattern.exact() {
                         Some(address) => vec![address],
-                        None if pattern.can_match() => return Ok((Driver::All, false)),
+                        None if pattern.can_match() => {
+                            return self.prefix_driver(pattern.literal_prefix(), test, *role);
+                        }
                         None => Vec::new(),
                     },
+                    AddressTest::Like(expression) => {
+                        return self.prefix_driver(expression.literal_prefix(), test, *role);
+                    }
+                    AddressTest::Below(_) => return Ok((Driver::All, false)),
                 };
                 return self.holdings_driver(&addresses, *role);
             }
             _ => Driver::All,
         };
         Ok((driver, false))
+    }
+
+    /// The accounts that begin with a prefix and pass a test, if there are few.
+    fn prefix_driver(
+        &self,
+        prefix: &str,
+        test: &AddressTest,
+        role: AddressRole,
+    ) -> Result<(Driver, bool), ReadError> {
+        if prefix.is_empty() {
+            return Ok((Driver::All, false));
+        }
+        let mut addresses = Vec::new();
+        let mut walk = AddressWalk::new(self, prefix, Direction::Ascending, None)?;
+        let mut seen = 0;
+        while let Some((address, _)) = walk.next_account()? {
+            self.meter.row()?;
+            seen += 1;
+            if seen > ADDRESSES_MAX {
+                return Ok((Driver::All, false));
+            }
+            if test.passes(&address) {
+                let address = AccountAddress::parse(&address);
+                addresses.push(address.map_err(|_| Corrupt { what: "address in the directory" })?);
+            }
+        }
+        self.holdings_driver(&addresses, role)
     }
 
     fn holdings_driver(

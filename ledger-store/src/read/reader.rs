@@ -217,10 +217,7 @@ impl LedgerReader {
         log: &LogRecord<'_>,
         record: &TransactionRecord<'_>,
     ) -> Result<Transaction, ReadError> {
-        let reference = match record.reference {
-            Some(text) => Some(Reference::parse(text).map_err(|_| Corrupt { what: "reference" })?),
-            None => None,
-        };
+        let reference = reference_in(record)?;
         Ok(Transaction {
             id: TransactionId::new(record.id),
             postings: self.postings(record, &|_| None)?,
@@ -248,6 +245,7 @@ impl LedgerReader {
         Ok(RecordedTransaction {
             postings: self.postings(transaction, made)?,
             timestamp: transaction.timestamp,
+            reference: reference_in(transaction)?,
             metadata: self.metadata(&transaction.metadata)?,
         })
     }
@@ -389,6 +387,11 @@ impl LedgerReader {
         holdings.sort_unstable();
         Ok(holdings)
     }
+}
+
+fn reference_in(record: &TransactionRecord<'_>) -> Result<Option<Reference>, ReadError> {
+    let parse = |text| Reference::parse(text).map_err(|_| Corrupt { what: "reference" });
+    Ok(record.reference.map(parse).transpose()?)
 }
 
 fn parse_address(text: &str) -> Result<AccountAddress, ReadError> {

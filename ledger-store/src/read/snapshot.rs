@@ -133,6 +133,11 @@ impl LedgerView {
         self.session().chain_before(self.head.counters.next_log)
     }
 
+    /// Its mapping as it was set; `None` if it never was.
+    pub fn mapping(&self) -> Option<&Arc<str>> {
+        self.head.mapping.as_ref()
+    }
+
     /// How much there is in it.
     ///
     /// # Errors

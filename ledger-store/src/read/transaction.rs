@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use ledger_core::{
-    AddressRole, DateField, FilterSubject, HoldingVolumes, Metadata, TextField, Timestamp, Transaction,
-    TransactionId,
+    AddressRole, DateField, FilterSubject, HoldingVolumes, Metadata, MetadataValue, TextField, Timestamp,
+    Transaction, TransactionId,
 };
 
 use super::session::{Moment, Session};
@@ -22,7 +22,7 @@ use crate::query::TransactionView;
 #[derive(Debug, Default)]
 struct Overlay {
     updated_at: Option<Timestamp>,
-    reverted_at: Option<Timestamp>,
+    reverted: Option<(u64, Timestamp)>,
     metadata: Option<Metadata>,
 }
 
@@ -76,19 +76,25 @@ impl<'s> TransactionSubject<'s> {
         let mut overlay = Overlay::default();
         if let Some(document) = document(transaction_metadata)? {
             overlay.updated_at = Some(document.updated_at);
-            overlay.reverted_at = document.reverted.map(|(_, at)| at);
+            overlay.reverted = document.reverted;
             overlay.metadata = Some(document.metadata);
         }
         if transaction_metadata != position {
             // Only metadata lacks a history: whether it was reverted then is known.
-            overlay.reverted_at =
-                document(position)?.and_then(|document| document.reverted).map(|(_, at)| at);
+            overlay.reverted = document(position)?.and_then(|document| document.reverted);
         }
         if self.moment.at.is_some() {
             // Of now also at a point in time, as other servers of this API were seen to show it.
             overlay.updated_at = document(u64::MAX)?.map(|document| document.updated_at);
         }
         Ok(self.overlay.get_or_init(|| overlay))
+    }
+
+    fn current_metadata(&self) -> Result<&Metadata, ReadError> {
+        match &self.overlay()?.metadata {
+            Some(metadata) => Ok(metadata),
+            None => Ok(&self.recorded()?.metadata),
+        }
     }
 
     /// The transaction as it is shown.
@@ -105,7 +111,7 @@ impl<'s> TransactionSubject<'s> {
         if let Some(updated_at) = overlay.updated_at {
             transaction.updated_at = updated_at;
         }
-        transaction.reverted_at = overlay.reverted_at;
+        transaction.reverted_at = overlay.reverted.map(|(_, at)| at);
         Ok(transaction)
     }
 
@@ -113,7 +119,8 @@ impl<'s> TransactionSubject<'s> {
     pub(crate) fn into_view(self, effective_volumes: bool) -> Result<TransactionView, ReadError> {
         let effective_volumes =
             if effective_volumes { Some(self.session.effective_after(&self.row)?) } else { None };
-        Ok(TransactionView { transaction: self.into_transaction()?, effective_volumes })
+        let reverted_by = self.overlay()?.reverted.map(|(by, _)| TransactionId::new(by));
+        Ok(TransactionView { transaction: self.into_transaction()?, reverted_by, effective_volumes })
     }
 }
 
@@ -125,12 +132,17 @@ impl FilterSubject for TransactionSubject<'_> {
         Ok(passes)
     }
 
+    fn any_posting(&self, test: &dyn Fn(&str, &str) -> bool) -> Result<bool, ReadError> {
+        let Ok(passes) = self.recorded()?.any_posting(test);
+        Ok(passes)
+    }
+
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
-        let metadata = match &self.overlay()?.metadata {
-            Some(metadata) => metadata,
-            None => &self.recorded()?.metadata,
-        };
-        Ok(metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+        Ok(self.current_metadata()?.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+    }
+
+    fn metadata_value(&self, key: &str) -> Result<Option<Cow<'_, MetadataValue>>, ReadError> {
+        Ok(self.current_metadata()?.get(key).map(Cow::Borrowed))
     }
 
     fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, ReadError> {
@@ -148,7 +160,7 @@ impl FilterSubject for TransactionSubject<'_> {
                 Some(updated_at) => Some(updated_at),
                 None => Some(Timestamp::from_micros(self.row.date)),
             },
-            DateField::RevertedAt => self.overlay()?.reverted_at,
+            DateField::RevertedAt => self.overlay()?.reverted.map(|(_, at)| at),
             _ => None,
         })
     }
@@ -158,7 +170,7 @@ impl FilterSubject for TransactionSubject<'_> {
     }
 
     fn reverted(&self) -> Result<Option<bool>, ReadError> {
-        Ok(Some(self.overlay()?.reverted_at.is_some()))
+        Ok(Some(self.overlay()?.reverted.is_some()))
     }
 }
 

@@ -167,6 +167,7 @@ impl<'a> Workload<'a> {
                 overdraft: if self.dice.one_in(3) { Overdraft::Allow } else { Overdraft::Refuse },
                 dated: if self.dice.one_in(2) { RevertDate::OfOriginal } else { RevertDate::Now },
                 metadata: self.metadata(),
+                rules: ledger_core::Rules::Current,
             }),
             9 => Command::SetMetadata { target: self.target(), metadata: self.metadata() },
             10 => {

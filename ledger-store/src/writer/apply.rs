@@ -12,7 +12,7 @@ use super::holding::{Displaced, HoldingState, Totals};
 use super::recent::RecentKey;
 use super::state::{Located, State};
 use crate::codec::Corrupt;
-use crate::documents::{LEDGERS, TransactionDocument, decode_ledger};
+use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
 use crate::entry::{
     AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord,
     TransactionRecord, ValueRef,
@@ -89,6 +89,9 @@ impl State {
                 keys: 0,
                 in_use: false,
             });
+        }
+        if let (MAPPINGS, Some(value)) = (document.collection, document.value) {
+            self.put_mapping(document.key, value)?;
         }
         self.put_document(position, document, rows)
     }

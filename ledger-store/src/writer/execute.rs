@@ -4,12 +4,13 @@ use compact_str::CompactString;
 use ledger_core::script::settle;
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Decision, Facts, HashLogs, HoldingVolumes,
-    KnownTransaction, LogEntry, LogId, LogPayload, Memento, Metadata, MetadataValue, Movement,
-    NewTransaction, Posting, Postings, Rejection, SlotList, Slots, Target, Timestamp, Transaction,
-    TransactionId, Volumes, decide, needs,
+    KnownTransaction, LogEntry, LogId, LogPayload, Memento, Metadata, MetadataValue, Movement, Needs,
+    NewTransaction, Posting, Postings, Reference, Rejection, SlotList, Slots, Target, Timestamp, Transaction,
+    TransactionId, Volumes, decide, needs, reverting_reference,
 };
 use smallvec::SmallVec;
 
+use super::accounts::{DocumentState, Place};
 use super::apply::Hints;
 use super::batch::Batch;
 use super::script::ScriptReads;
@@ -64,6 +65,7 @@ pub(crate) trait Written {
 pub(crate) struct RecordedTransaction {
     pub(crate) postings: Postings,
     pub(crate) timestamp: Timestamp,
+    pub(crate) reference: Option<Reference>,
     pub(crate) metadata: Metadata,
 }
 
@@ -101,7 +103,7 @@ impl State {
         let mut facts = Facts::default();
         let mut hints = Hints::default();
         self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
-        let (slots, assets) = self.find_holdings(ledger, &command, &mut facts, &mut hints)?;
+        let (slots, assets) = self.find_holdings(ledger, &command, &mut facts, &mut hints, batch, written)?;
         if self.has_too_many_assets(ledger, &assets) {
             return Ok(Decided::Refused(Rejection::TooManyAssets));
         }
@@ -184,6 +186,11 @@ impl State {
             for account in create.account_metadata.keys() {
                 hints.located.push(self.locate(ledger, account.as_str())?);
             }
+        }
+        if let (Command::RevertTransaction(revert), Some(original)) = (command, &facts.transaction)
+            && let Some(reference) = reverting_reference(&revert.rules, original)
+        {
+            facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
         }
         if let Command::SetMetadata { target: Target::Account(account), .. }
         | Command::DeleteMetadata { target: Target::Account(account), .. } = command
@@ -278,6 +285,7 @@ impl State {
         facts.transaction = Some(KnownTransaction {
             postings: recorded.postings,
             timestamp: recorded.timestamp,
+            reference: recorded.reference,
             reverted: document.as_ref().is_some_and(|document| document.reverted.is_some()),
             metadata: document.map_or(recorded.metadata, |document| document.metadata),
         });
@@ -291,6 +299,8 @@ impl State {
         command: &Command,
         facts: &mut Facts,
         hints: &mut Hints,
+        batch: &mut Batch,
+        written: &impl Written,
     ) -> Result<(SlotList, AssetNumbers), ReadError> {
         let needs = needs(command, facts.transaction.as_ref());
         let mut assets = SmallVec::with_capacity(needs.holdings.len());
@@ -306,9 +316,38 @@ impl State {
             hints.located.push(located);
             assets.push(asset);
         }
-        let slots = needs.slots;
+        let Needs { slots, metadata, last_date, .. } = needs;
         facts.volumes = volumes;
+        for slot in metadata {
+            if let Some(place) = hints.located[slot as usize].place {
+                facts.metadata.push((slot, self.account_metadata(place)?));
+            }
+        }
+        if last_date {
+            facts.last_date = self.last_date(ledger, batch, written)?;
+        }
         Ok((slots, assets))
+    }
+
+    fn account_metadata(&mut self, place: Place) -> Result<Metadata, ReadError> {
+        self.load_document(place)?;
+        Ok(match &self.accounts.get(place).document {
+            DocumentState::Loaded(document) => document.metadata.clone(),
+            DocumentState::Plain { .. } | DocumentState::Stored => Metadata::EMPTY,
+        })
+    }
+
+    /// The effective date of the last transaction.
+    fn last_date(
+        &mut self,
+        ledger: u32,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<Option<Timestamp>, ReadError> {
+        let next = self.ledger(ledger).head.counters.next_transaction;
+        let Some(last) = next.checked_sub(1) else { return Ok(None) };
+        let last = written.transaction(batch, ledger, TransactionId::new(last))?;
+        Ok(last.map(|transaction| transaction.timestamp))
     }
 
     /// The entry's event, with the numbers that new names will get.

@@ -2,7 +2,7 @@
 
 use ledger_core::{
     Command, CreateTransaction, Decision, Facts, HashLogs, LogEntry, LogPayload, Memento, Movement,
-    Overdraft, RevertDate, RevertTransaction, Transaction, TransactionId, decide,
+    Overdraft, RevertDate, RevertTransaction, Rules, Transaction, TransactionId, decide,
 };
 
 use super::apply::Hints;
@@ -76,6 +76,7 @@ impl State {
                 dated: RevertDate::Now,
                 overdraft: Overdraft::Allow,
                 metadata: ledger_core::Metadata::EMPTY,
+                rules: Rules::default(),
             };
             let command = Command::RevertTransaction(revert);
             self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
@@ -103,7 +104,8 @@ impl State {
         let event;
         if let Some(command) = command {
             self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
-            let (slots, assets) = self.find_holdings(ledger, &command, &mut facts, &mut hints)?;
+            let (slots, assets) =
+                self.find_holdings(ledger, &command, &mut facts, &mut hints, batch, written)?;
             self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
             if is_too_large(&command, &facts) || self.has_too_many_assets(ledger, &assets) {
                 return Ok(inconsistent("it has more than a log may have"));
@@ -176,5 +178,6 @@ fn creation(
         timestamp: Some(transaction.timestamp),
         reference: transaction.reference.clone(),
         overdraft: Overdraft::Allow,
+        rules: Rules::default(),
     })
 }

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use super::accounts::{AccountTable, DocumentState, NewState, Place};
 use super::holding::{Displaced, HoldingState, Totals};
 use super::recent::{Recent, RecentKeys};
+use crate::codec::Corrupt;
 use crate::documents::TransactionDocument;
 use crate::documents::overlay::{Merged, Overlay};
 use crate::error::ReadError;
@@ -305,9 +306,21 @@ impl State {
                 assets: crate::names::Names::default(),
                 keys: crate::names::Names::default(),
                 counters: counters(),
+                mapping: None,
             };
             self.ledgers.push(LedgerState::new(head));
         }
+    }
+
+    /// Puts the mapping of a ledger.
+    pub(crate) fn put_mapping(&mut self, name: &[u8], text: &[u8]) -> Result<(), Corrupt> {
+        let corrupt = Corrupt { what: "mapping of a ledger" };
+        let name = std::str::from_utf8(name).ok().and_then(|name| LedgerName::parse(name).ok());
+        let number = name.and_then(|name| self.ledger_number(&name)).ok_or(corrupt)?;
+        let text = std::str::from_utf8(text).map_err(|_| corrupt)?;
+        self.note_ledger(number);
+        self.ledger(number).head.mapping = Some(text.into());
+        Ok(())
     }
 
     /// Brings near what some commands are about to need. Cheap where it is near already, and without effect.

@@ -79,6 +79,7 @@ fn a_reopened_store_goes_on_where_it_stopped() {
         overdraft: ledger_core::Overdraft::Refuse,
         dated: ledger_core::RevertDate::Now,
         metadata: ledger_core::Metadata::EMPTY,
+        rules: ledger_core::Rules::Current,
     });
     let outcomes = apply(&store, vec![revert.clone(), revert, send("a", "z", 8)]);
     assert_eq!(ids(&outcomes), [Some(9), None, Some(10)], "{outcomes:?}");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ledger_core::Filter;
 use ledger_core::{
     AccountAddress, Asset, Command, CreateTransaction, LedgerName, LedgerOptions, LogId, LogPayload,
-    Metadata, Movement, Overdraft, Posting, Reference, Resource, RevertDate, RevertTransaction, Target,
-    Timestamp, TransactionId, WireHash,
+    Metadata, Movement, Overdraft, Posting, Reference, Resource, RevertDate, RevertTransaction, Rules,
+    Target, Timestamp, TransactionId, WireHash,
 };
 use ledger_store::testing::{Dice, Disk, SetClock, SimDisk};
 use ledger_store::{
@@ -60,6 +60,7 @@ fn pay(
         timestamp: at,
         reference: reference.map(|text| Reference::parse(text).expect("a reference")),
         overdraft: Overdraft::Allow,
+        rules: Rules::default(),
     })
 }
 
@@ -85,6 +86,7 @@ fn source(clock: &Arc<SetClock>) -> Store {
                 dated: if dice.below(2) == 0 { RevertDate::Now } else { RevertDate::OfOriginal },
                 overdraft: Overdraft::Allow,
                 metadata: Metadata::EMPTY,
+                rules: Rules::default(),
             }),
             3 => Command::SetMetadata {
                 target: Target::Transaction(TransactionId::new(dice.below(step + 1))),

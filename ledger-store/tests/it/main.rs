@@ -5,6 +5,7 @@ mod concurrency;
 mod crash;
 mod documents;
 mod import;
+mod legacy;
 mod model;
 mod old_formats;
 mod reads;

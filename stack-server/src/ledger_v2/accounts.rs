@@ -7,10 +7,10 @@ use ledger_store::{Account, AccountQuery, Direction, TransactionOrder};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::ledger_v2::list::{self, Kind, List};
-use crate::ledger_v2::transactions::write_volumes;
 use crate::ledger_v2::wire::address_of;
 use crate::ledger_v2::{query, write};
 use crate::response::{self, Json, Reply};
+use crate::shape::write_volumes;
 
 static LIST: Kind = Kind {
     name: "accounts",
@@ -43,7 +43,7 @@ pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
     let at = list::point_in_time(call)?;
     let filter = query::parse(Resource::Accounts, query::filter_text(call)?)?;
     let number = call.app.long(move || Ok(ledger.count_accounts(&filter, at)?)).await?;
-    Ok(response::count(number))
+    Ok(response::count(StatusCode::NO_CONTENT, number))
 }
 
 pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {

@@ -1,49 +1,10 @@
-//! What the service tells about itself.
+//! What a ledger tells about its storage.
 
 use hyper::StatusCode;
-use ledger_core::{Filter, Resource};
-use ledger_store::{Direction, PageRequest, Start};
 
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::response::{Json, Reply};
-use crate::router::{HealthForm, InfoForm};
-
-/// The release of the API whose clients are served; they look at it, not at the release of this server.
-const API_VERSION: &str = "v2.0.0";
-
-/// Most names of ledgers that are told: the list has pages for more.
-const LEDGERS_TOLD_MAX: usize = 1_000;
-
-pub(crate) fn service(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiError> {
-    let mut json = call.json();
-    match form {
-        InfoForm::Bare => write_bare(json.raw("{")),
-        InfoForm::Wrapped => write_wrapped(json.raw("{"), call)?,
-        InfoForm::Hybrid => {
-            write_bare(json.raw("{"));
-            write_wrapped(json.raw(","), call)?;
-        }
-    }
-    json.raw("}");
-    Ok(json.reply(StatusCode::OK))
-}
-
-fn write_bare(json: &mut Json) {
-    json.raw("\"server\":\"ledger\",\"version\":").plain_string(API_VERSION);
-}
-
-fn write_wrapped(json: &mut Json, call: &Call<'_>) -> Result<(), ApiError> {
-    let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
-    let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers))?;
-    write_bare(json.raw("\"data\":{"));
-    json.raw(",\"config\":{\"storage\":{\"driver\":\"redb\",\"ledgers\":[");
-    json.list(&ledgers.items, |json, ledger| {
-        json.plain_string(ledger.name.as_str());
-    });
-    json.raw("]}}}");
-    Ok(())
-}
+use crate::response::Reply;
 
 pub(crate) fn ledger(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
@@ -52,28 +13,4 @@ pub(crate) fn ledger(call: &Call<'_>) -> Result<Reply, ApiError> {
     json.raw("{\"data\":{\"name\":").plain_string(ledger.info().name.as_str());
     json.raw(",\"storage\":{\"migrations\":[]}}}");
     Ok(json.reply(StatusCode::OK))
-}
-
-pub(crate) fn health(call: &Call<'_>, form: HealthForm) -> Reply {
-    let stopped = call.app.store().status().stopped;
-    let mut json = call.json();
-    json.raw("{");
-    let failed = match form {
-        HealthForm::Alive => StatusCode::OK,
-        HealthForm::Checks => StatusCode::INTERNAL_SERVER_ERROR,
-        HealthForm::Ready => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    if form != HealthForm::Alive {
-        json.raw("\"storage\":").string(stopped.as_deref().unwrap_or("OK"));
-    }
-    json.raw("}");
-    json.reply(if stopped.is_some() { failed } else { StatusCode::OK })
-}
-
-pub(crate) fn versions(call: &Call<'_>) -> Reply {
-    let healthy = call.app.store().status().stopped.is_none();
-    let mut json = call.json();
-    json.raw("{\"region\":\"local\",\"env\":\"local\",\"versions\":[{\"name\":\"ledger\",\"version\":");
-    json.plain_string(API_VERSION).raw(",\"health\":").boolean(healthy).raw("}]}");
-    json.reply(StatusCode::OK)
 }

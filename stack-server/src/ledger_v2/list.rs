@@ -42,7 +42,8 @@ impl List {
     pub(crate) fn of(call: &Call<'_>, kind: &'static Kind) -> Result<Self, ApiError> {
         let ledger = call.variables.first().map_or(String::new(), ToString::to_string);
         let settings = call.app.settings();
-        let page_size = call.query.page_size()?.map(|size| size.min(settings.max_page_size.into()) as u32);
+        let page_size =
+            call.query.page_size("pageSize")?.map(|size| size.min(settings.max_page_size.into()) as u32);
         let cursor = call.query.get("cursor").filter(|cursor| !cursor.is_empty());
         let query = if let Some(cursor) = cursor {
             let place = Place { list: kind.name, ledger: &ledger };

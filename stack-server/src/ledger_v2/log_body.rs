@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::error::ApiError;
 use crate::json::{self, Array, Date, Digits, Entries, Fields, Object, Text, TextMap};
-use crate::ledger_v2::wire::{PostingBody, address_of};
+use crate::ledger_v2::wire::{address_of, to_posting};
+use crate::posting::PostingBody;
 
 #[derive(Default)]
 struct LogBody<'a> {
@@ -173,12 +174,7 @@ fn transaction(body: TransactionBody<'_>, date: Timestamp) -> Result<Transaction
     };
     Ok(Transaction {
         id: TransactionId::new(number(body.id, "a transaction")?),
-        postings: body
-            .postings
-            .iter()
-            .map(PostingBody::to_posting)
-            .collect::<Result<_, _>>()
-            .map_err(message)?,
+        postings: body.postings.iter().map(to_posting).collect::<Result<_, _>>().map_err(message)?,
         metadata: body.metadata,
         timestamp: body.timestamp.unwrap_or(date),
         reference,

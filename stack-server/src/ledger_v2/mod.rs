@@ -22,38 +22,35 @@ mod write;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::response::Reply;
-use crate::router::Operation;
+use crate::router::V2;
 
 /// Answers a request by its operation.
-pub(crate) async fn answer(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn answer(operation: V2, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {
-        Operation::ListLedgers => ledgers::list(call).await,
-        Operation::CreateLedger => ledgers::create(call).await,
-        Operation::ReadLedger => ledgers::read(call),
-        Operation::SetLedgerMetadata => ledgers::set_metadata(call).await,
-        Operation::DeleteLedgerMetadata => ledgers::delete_metadata(call).await,
-        Operation::LedgerInfo => info::ledger(call),
-        Operation::LedgerStats => ledgers::stats(call),
-        Operation::Bulk => bulk::bulk(call).await,
-        Operation::ListAccounts => accounts::list(call).await,
-        Operation::CountAccounts => accounts::count(call).await,
-        Operation::ReadAccount => accounts::read(call),
-        Operation::SetAccountMetadata => accounts::set_metadata(call).await,
-        Operation::DeleteAccountMetadata => accounts::delete_metadata(call).await,
-        Operation::ListTransactions => transactions::list(call).await,
-        Operation::CountTransactions => transactions::count(call).await,
-        Operation::CreateTransaction => transactions::create(call).await,
-        Operation::ReadTransaction => transactions::read(call),
-        Operation::RevertTransaction => transactions::revert(call).await,
-        Operation::SetTransactionMetadata => transactions::set_metadata(call).await,
-        Operation::DeleteTransactionMetadata => transactions::delete_metadata(call).await,
-        Operation::AggregatedBalances => volumes::balances(call).await,
-        Operation::ListVolumes => volumes::list(call).await,
-        Operation::ListLogs => logs::list(call).await,
-        Operation::ExportLogs => transfer::export(call).await,
-        Operation::ImportLogs => transfer::import(call).await,
-        Operation::Info(form) => info::service(call, form),
-        Operation::Health(form) => Ok(info::health(call, form)),
-        Operation::Versions => Ok(info::versions(call)),
+        V2::ListLedgers => ledgers::list(call).await,
+        V2::CreateLedger => ledgers::create(call).await,
+        V2::ReadLedger => ledgers::read(call),
+        V2::SetLedgerMetadata => ledgers::set_metadata(call).await,
+        V2::DeleteLedgerMetadata => ledgers::delete_metadata(call).await,
+        V2::LedgerInfo => info::ledger(call),
+        V2::LedgerStats => ledgers::stats(call),
+        V2::Bulk => bulk::bulk(call).await,
+        V2::ListAccounts => accounts::list(call).await,
+        V2::CountAccounts => accounts::count(call).await,
+        V2::ReadAccount => accounts::read(call),
+        V2::SetAccountMetadata => accounts::set_metadata(call).await,
+        V2::DeleteAccountMetadata => accounts::delete_metadata(call).await,
+        V2::ListTransactions => transactions::list(call).await,
+        V2::CountTransactions => transactions::count(call).await,
+        V2::CreateTransaction => transactions::create(call).await,
+        V2::ReadTransaction => transactions::read(call),
+        V2::RevertTransaction => transactions::revert(call).await,
+        V2::SetTransactionMetadata => transactions::set_metadata(call).await,
+        V2::DeleteTransactionMetadata => transactions::delete_metadata(call).await,
+        V2::AggregatedBalances => volumes::balances(call).await,
+        V2::ListVolumes => volumes::list(call).await,
+        V2::ListLogs => logs::list(call).await,
+        V2::ExportLogs => transfer::export(call).await,
+        V2::ImportLogs => transfer::import(call).await,
     }
 }

@@ -2,8 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::{
-    Command, HoldingVolumes, LogPayload, Overdraft, Posting, Resource, Target, Timestamp, Transaction,
-    TransactionId, Volumes,
+    Command, HoldingVolumes, LogPayload, Overdraft, Resource, Target, Timestamp, Transaction, TransactionId,
 };
 use ledger_store::{
     Detail, Direction, Receipt, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
@@ -16,6 +15,7 @@ use crate::ledger_v2::list::{self, Kind, List};
 use crate::ledger_v2::wire::{CreateBody, RevertBody};
 use crate::ledger_v2::{query, wire, write};
 use crate::response::{self, Json, Reply};
+use crate::shape::{volumes_before, write_holdings, write_posting};
 
 static LIST: Kind = Kind {
     name: "transactions",
@@ -115,7 +115,7 @@ pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
     let at = list::point_in_time(call)?;
     let filter = query::parse(Resource::Transactions, query::filter_text(call)?)?;
     let number = call.app.long(move || Ok(ledger.count_transactions(&filter, at)?)).await?;
-    Ok(response::count(number))
+    Ok(response::count(StatusCode::NO_CONTENT, number))
 }
 
 pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -235,59 +235,4 @@ fn write_both(
             _ => write(json, volumes),
         }
     }
-}
-
-fn write_posting(json: &mut Json, posting: &Posting) {
-    json.raw("{\"source\":").plain_string(posting.source.as_str());
-    json.raw(",\"destination\":").plain_string(posting.destination.as_str());
-    json.raw(",\"amount\":").amount(&posting.amount);
-    json.raw(",\"asset\":").plain_string(posting.asset.as_str()).raw("}");
-}
-
-/// Account to asset to volumes. Holdings come ascending by account and asset, which is the order of map keys.
-fn write_holdings<'a>(json: &mut Json, holdings: impl Iterator<Item = (&'a HoldingVolumes, &'a Volumes)>) {
-    json.raw("{");
-    let mut account = None;
-    for (holding, volumes) in holdings {
-        if account == Some(&holding.account) {
-            json.raw(",");
-        } else {
-            json.raw(if account.is_some() { "}," } else { "" });
-            json.plain_string(holding.account.as_str()).raw(":{");
-            account = Some(&holding.account);
-        }
-        json.plain_string(holding.asset.as_str()).raw(":");
-        write_volumes(json, volumes);
-    }
-    json.raw(if account.is_some() { "}}" } else { "}" });
-}
-
-/// `{"input":…,"output":…,"balance":…}`
-pub(crate) fn write_volumes(json: &mut Json, volumes: &Volumes) {
-    json.raw("{").raw("\"input\":").amount(&volumes.input);
-    json.raw(",\"output\":").amount(&volumes.output);
-    json.raw(",\"balance\":").balance(&volumes.balance()).raw("}");
-}
-
-/// The volumes without the transaction's own postings, in the order of `after`.
-fn volumes_before(transaction: &Transaction, after: &[HoldingVolumes]) -> Vec<Volumes> {
-    let mut before: Vec<Volumes> = after.iter().map(|holding| holding.volumes.clone()).collect();
-    for posting in &transaction.postings {
-        let find = |account| {
-            after.binary_search_by(|have| (&have.account, &have.asset).cmp(&(account, &posting.asset)))
-        };
-        // Totals contain the postings that made them; a holding that is missing or smaller was not what the store
-        // promises, and is shown as it is.
-        if let Ok(at) = find(&posting.source)
-            && let Some(output) = before[at].output.checked_sub(&posting.amount)
-        {
-            before[at].output = output;
-        }
-        if let Ok(at) = find(&posting.destination)
-            && let Some(input) = before[at].input.checked_sub(&posting.amount)
-        {
-            before[at].input = input;
-        }
-    }
-    before
 }

@@ -14,62 +14,28 @@ use serde::de::{Error as _, MapAccess};
 use serde_json::value::RawValue;
 
 use crate::error::{ApiError, Code};
-use crate::json::{self, Array, Date, Digits, Entries, Fields, Flag, Object, Text, TextMap};
+use crate::json::{self, Array, Date, Digits, Entries, Fields, Flag, Object, Text, TextMap, field};
+use crate::posting::PostingBody;
 
-/// A posting as it was sent.
-#[derive(Default)]
-pub(crate) struct PostingBody<'a> {
-    source: Text<'a>,
-    destination: Text<'a>,
-    amount: Option<&'a str>,
-    asset: Text<'a>,
-}
-
-impl<'de> Fields<'de> for PostingBody<'de> {
-    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-        match field(name, &["source", "destination", "amount", "asset"]) {
-            Some("source") => self.source = map.next_value()?,
-            Some("destination") => self.destination = map.next_value()?,
-            Some("amount") => self.amount = map.next_value::<Digits<'de>>()?.0,
-            Some("asset") => self.asset = map.next_value()?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
-
-/// The field that a name means: the same in any case.
-fn field(name: &str, fields: &[&'static str]) -> Option<&'static str> {
-    // Nearly every name is spelled as documented.
-    fields
-        .iter()
-        .find(|field| **field == name)
-        .or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(name)))
-        .copied()
-}
-
-impl PostingBody<'_> {
-    /// The posting.
-    ///
-    /// # Errors
-    ///
-    /// `VALIDATION` for what breaks a rule.
-    pub(crate) fn to_posting(&self) -> Result<Posting, ApiError> {
-        let amount = self.amount.ok_or_else(|| ApiError::validation("no amount defined"))?;
-        let amount: Amount =
-            amount.parse().map_err(|error: AmountError| ApiError::validation(error.to_string()))?;
-        let invalid = |what: &str, text: &Text<'_>| {
-            ApiError::validation(format!("invalid {what} '{}'", text.0.chars().take(100).collect::<String>()))
-        };
-        Ok(Posting {
-            source: AccountAddress::parse(&self.source.0)
-                .map_err(|_| invalid("source address", &self.source))?,
-            destination: AccountAddress::parse(&self.destination.0)
-                .map_err(|_| invalid("destination address", &self.destination))?,
-            amount,
-            asset: Asset::parse(&self.asset.0).map_err(|_| invalid("asset", &self.asset))?,
-        })
-    }
+/// The posting, if it is one.
+///
+/// # Errors
+///
+/// `VALIDATION` for what breaks a rule.
+pub(crate) fn to_posting(body: &PostingBody<'_>) -> Result<Posting, ApiError> {
+    let amount = body.amount.ok_or_else(|| ApiError::validation("no amount defined"))?;
+    let amount: Amount =
+        amount.parse().map_err(|error: AmountError| ApiError::validation(error.to_string()))?;
+    let invalid = |what: &str, text: &Text<'_>| {
+        ApiError::validation(format!("invalid {what} '{}'", text.0.chars().take(100).collect::<String>()))
+    };
+    Ok(Posting {
+        source: AccountAddress::parse(&body.source.0).map_err(|_| invalid("source address", &body.source))?,
+        destination: AccountAddress::parse(&body.destination.0)
+            .map_err(|_| invalid("destination address", &body.destination))?,
+        amount,
+        asset: Asset::parse(&body.asset.0).map_err(|_| invalid("asset", &body.asset))?,
+    })
 }
 
 /// A script as it was sent.
@@ -193,7 +159,7 @@ impl CreateBody<'_> {
             return Err(ApiError::validation("templates are not supported by this release: pass postings"));
         }
         let movement = if has_postings {
-            let postings = self.postings.iter().map(PostingBody::to_posting).collect::<Result<Postings, _>>();
+            let postings = self.postings.iter().map(to_posting).collect::<Result<Postings, _>>();
             Movement::Postings(postings?)
         } else if has_script {
             let variables = self.script.variables.0.into_iter().map(|(Text(name), value)| {
@@ -235,6 +201,7 @@ impl CreateBody<'_> {
             timestamp: self.timestamp,
             reference,
             overdraft: if self.force { Overdraft::Allow } else { overdraft },
+            rules: ledger_core::Rules::Current,
         }))
     }
 }
@@ -309,6 +276,7 @@ pub(crate) fn revert(id: TransactionId, force: bool, at_effective_date: bool, me
         overdraft: if force { Overdraft::Allow } else { Overdraft::Refuse },
         dated: if at_effective_date { RevertDate::OfOriginal } else { RevertDate::Now },
         metadata,
+        rules: ledger_core::Rules::Current,
     })
 }
 

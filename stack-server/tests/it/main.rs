@@ -19,4 +19,7 @@ mod scripts;
 mod shutdown;
 mod transactions;
 mod transfer;
+mod v1_errors;
+mod v1_lists;
+mod v1_writes;
 mod volumes;

@@ -4,7 +4,8 @@ use std::fmt::Debug;
 
 use ledger_core::model::{Model, ModelAccount, MoveDate, Window};
 use ledger_core::{
-    AccountAddress, Asset, HashChain, LedgerName, LogPayload, Resource, Timestamp, TransactionId, Volumes,
+    AccountAddress, Asset, HashChain, LedgerName, LogEntry, LogPayload, Resource, Timestamp, TransactionId,
+    Volumes,
 };
 use ledger_store::{
     Account, AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, LogQuery, LogView, Page,
@@ -97,6 +98,16 @@ impl World {
     }
 }
 
+/// The transaction that reverts another.
+fn reverting(log: &[LogEntry], id: TransactionId) -> Option<TransactionId> {
+    log.iter().find_map(|entry| match &entry.payload {
+        LogPayload::RevertedTransaction { reverted, transaction, .. } if *reverted == id => {
+            Some(transaction.id)
+        }
+        _ => None,
+    })
+}
+
 impl Round<'_> {
     fn at(&mut self) -> Option<Timestamp> {
         if self.world.dice.one_in(3) { None } else { Some(self.world.date(&self.ledger)) }
@@ -177,6 +188,9 @@ impl Round<'_> {
                 effective_volumes: effective_volumes
                     .then(|| self.model.post_commit_effective_volumes(&self.ledger, transaction.id))
                     .flatten(),
+                reverted_by: transaction
+                    .reverted_at
+                    .and_then(|_| reverting(self.model.log(&self.ledger), transaction.id)),
                 transaction,
             })
             .collect();

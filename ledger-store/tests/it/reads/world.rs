@@ -249,6 +249,7 @@ fn random_command(dice: &mut Dice, now: i64, model: &Model, ledger: &LedgerName)
             overdraft: if dice.one_in(2) { Overdraft::Allow } else { Overdraft::Refuse },
             dated: if dice.one_in(2) { RevertDate::Now } else { RevertDate::OfOriginal },
             metadata: random_metadata(dice),
+            rules: ledger_core::Rules::Current,
         }),
         _ => {
             let displaced = |dice: &mut Dice| {

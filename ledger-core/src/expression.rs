@@ -1,0 +1,163 @@
+//! Regular expressions over account addresses, as the first generation of the API selects by them.
+
+use std::fmt;
+
+use compact_str::CompactString;
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_PROGRAM_BYTES_MAX};
+
+/// A compiled expression. It is matched in time linear in the address, whatever the expression.
+///
+/// Addresses are ASCII, and so are the classes: `\w` is `[0-9A-Za-z_]`. Two expressions are equal if their text
+/// and their anchoring are.
+///
+/// ```
+/// use ledger_core::AddressExpression;
+/// let users = AddressExpression::whole("users:[0-9]+")?;
+/// assert!(users.matches("users:001"));
+/// assert!(!users.matches("users:001:main"));
+/// assert_eq!(users.literal_prefix(), "users:");
+/// # Ok::<(), ledger_core::ExpressionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct AddressExpression {
+    regex: Regex,
+    prefix: CompactString,
+}
+
+/// Why a text is no expression: malformed, too long, or too large once it is compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpressionError(String);
+
+impl fmt::Display for ExpressionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ExpressionError {}
+
+impl AddressExpression {
+    /// An expression that the whole address has to fit.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpressionError`].
+    pub fn whole(text: &str) -> Result<Self, ExpressionError> {
+        check_length(text)?;
+        // Alone first: what would close the group around it is no expression.
+        compile(text)?;
+        Ok(Self { regex: compile(&format!("^(?:{text})$"))?, prefix: literal_prefix(text).into() })
+    }
+
+    /// An expression that is searched for anywhere in the address.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpressionError`].
+    pub fn anywhere(text: &str) -> Result<Self, ExpressionError> {
+        check_length(text)?;
+        Ok(Self { regex: compile(text)?, prefix: CompactString::default() })
+    }
+
+    /// Whether an address fits.
+    pub fn matches(&self, address: &str) -> bool {
+        self.regex.is_match(address.as_bytes())
+    }
+
+    /// A text with which every address that fits begins; perhaps not the longest.
+    pub fn literal_prefix(&self) -> &str {
+        &self.prefix
+    }
+}
+
+impl PartialEq for AddressExpression {
+    fn eq(&self, other: &Self) -> bool {
+        self.regex.as_str() == other.regex.as_str()
+    }
+}
+
+impl Eq for AddressExpression {}
+
+fn check_length(text: &str) -> Result<(), ExpressionError> {
+    if text.len() > EXPRESSION_BYTES_MAX {
+        let reason = format!("a pattern has at most {EXPRESSION_BYTES_MAX} bytes");
+        return Err(ExpressionError(reason));
+    }
+    Ok(())
+}
+
+fn compile(text: &str) -> Result<Regex, ExpressionError> {
+    RegexBuilder::new(text)
+        .unicode(false)
+        .size_limit(EXPRESSION_PROGRAM_BYTES_MAX)
+        .dfa_size_limit(EXPRESSION_PROGRAM_BYTES_MAX)
+        .nest_limit(EXPRESSION_DEPTH_MAX)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => ExpressionError("the pattern is too large".to_owned()),
+            // The compiler draws the place over several lines; the last says what is wrong.
+            error => {
+                let text = error.to_string();
+                let reason = text.lines().last().unwrap_or_default();
+                ExpressionError(reason.strip_prefix("error: ").unwrap_or(reason).to_owned())
+            }
+        })
+}
+
+/// The characters at the beginning that stand for themselves and are not repeated, unless the expression has
+/// branches: those might begin otherwise.
+fn literal_prefix(text: &str) -> &str {
+    if text.contains('|') {
+        return "";
+    }
+    let literal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+    let end = text.find(|c| !literal(c)).unwrap_or(text.len());
+    match text.as_bytes().get(end) {
+        Some(b'*' | b'?' | b'{') => &text[..end.saturating_sub(1)],
+        _ => &text[..end],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, prefix: &str, fitting: &[&str], others: &[&str]) {
+        let expression = AddressExpression::whole(text).expect(text);
+        assert_eq!(expression.literal_prefix(), prefix, "{text}");
+        for address in fitting {
+            assert!(expression.matches(address), "{text} {address}");
+            assert!(address.starts_with(prefix), "{text} {address}");
+        }
+        for address in others {
+            assert!(!expression.matches(address), "{text} {address}");
+        }
+    }
+
+    #[test]
+    fn the_whole_address_has_to_fit() {
+        check("b.b", "b", &["bob"], &["bobby", "abob"]);
+        check("shops:.*", "shops:", &["shops:1", "shops:1:till"], &["shops"]);
+        check("a|b", "", &["a", "b"], &["ab", "xa", "bx"]);
+        check("ab*c", "a", &["ac", "abbc"], &["abb"]);
+        check("ab+c", "ab", &["abc", "abbc"], &["ac"]);
+        check("ab{0}c", "a", &["ac"], &["abc"]);
+        check("ab?", "a", &["a", "ab"], &["abb"]);
+        check("(ab)?c", "", &["c", "abc"], &["ab"]);
+        check("A", "A", &["A"], &["a"]);
+        check("(?i)a", "", &["A", "a"], &["b"]);
+    }
+
+    #[test]
+    fn what_is_no_expression_or_too_much_is_refused() {
+        let deep = format!("{}a{}", "(".repeat(100), ")".repeat(100));
+        let long = "a".repeat(EXPRESSION_BYTES_MAX + 1);
+        for text in ["(", "a)(b", "[", "*", r"\pL{500}", "(a{1000}){1000}", &deep, &long] {
+            assert!(AddressExpression::whole(text).is_err(), "{text}");
+        }
+        assert!(AddressExpression::anywhere("bank").is_ok_and(|bank| bank.matches("mybank:1")));
+    }
+}

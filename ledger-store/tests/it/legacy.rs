@@ -1,0 +1,178 @@
+//! What the first generation of the API asks of a store.
+
+use std::sync::Arc;
+
+use ledger_core::{
+    AccountAddress, AddressExpression, AddressRole, AddressTest, Amount, Asset, Command, Condition,
+    CreateTransaction, Filter, FilterNode, Idempotency, IdempotencyKey, LedgerName, LedgerOptions,
+    LegacyRules, Metadata, Overdraft, PastDates, Posting, Reference, Rejection, Resource, RevertDate,
+    RevertTransaction, Rules, Timestamp, TransactionId,
+};
+use ledger_store::{
+    Atomicity, Detail, Direction, Mode, Outcome, PageRequest, Request, Start, Store, Submission,
+    TransactionOrder, TransactionQuery,
+};
+
+fn name() -> LedgerName {
+    LedgerName::parse("main").expect("a name")
+}
+
+fn send(source: &str, destination: &str, amount: u64, rules: Rules) -> CreateTransaction {
+    let posting = Posting {
+        source: AccountAddress::parse(source).expect("an address"),
+        destination: AccountAddress::parse(destination).expect("an address"),
+        amount: Amount::from(amount),
+        asset: Asset::parse("USD/2").expect("an asset"),
+    };
+    CreateTransaction { rules, ..CreateTransaction::of([posting].into_iter().collect()) }
+}
+
+fn apply(store: &Store, requests: Vec<Request>, atomicity: Atomicity) -> Vec<Outcome> {
+    let submission =
+        Submission { ledger: name(), requests, atomicity, mode: Mode::Commit, detail: Detail::Entry };
+    store.apply(submission).expect("the store takes writes")
+}
+
+fn one(store: &Store, command: Command) -> Outcome {
+    apply(store, vec![command.into()], Atomicity::Independent).remove(0)
+}
+
+#[test]
+fn a_mapping_is_kept_through_every_way_of_opening() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("data");
+    let mapping = |store: &Store| {
+        let ledger = store.snapshot().ledger(&name()).expect("the ledger");
+        ledger.mapping().map(ToString::to_string)
+    };
+    let store = Store::open(&path).expect("it opens");
+    store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
+    assert_eq!(mapping(&store), None);
+    for text in ["first", "second"] {
+        store.set_mapping(&name(), text.to_owned()).expect("it is set");
+        assert_eq!(mapping(&store).as_deref(), Some(text));
+    }
+    store.close().expect("it closes");
+    drop(store);
+    let store = Store::open(&path).expect("it opens from its index");
+    assert_eq!(mapping(&store).as_deref(), Some("second"));
+    store.close().expect("it closes");
+    drop(store);
+    std::fs::remove_file(path.join("index/index.redb")).expect("there is an index");
+    let store = Store::open(&path).expect("it opens from its journal");
+    assert_eq!(mapping(&store).as_deref(), Some("second"));
+    let report = store.verify().expect("it can be verified");
+    assert!(report.violations.is_empty(), "{report:?}");
+}
+
+#[test]
+fn a_batch_with_one_key_is_done_once_and_answered_whole() {
+    let store = Store::in_memory();
+    store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
+    let key = IdempotencyKey::parse("k").expect("a key");
+    let batch = || {
+        let mut requests: Vec<Request> = ["a", "b", "c"]
+            .map(|to| Command::CreateTransaction(send("world", to, 1, Rules::Current)).into())
+            .into();
+        requests[0].idempotency = Some(Idempotency { key: key.clone(), hash: "h".into() });
+        apply(&store, requests, Atomicity::AsOne)
+    };
+    let entries = |outcomes: Vec<Outcome>, replayed: bool| -> Vec<_> {
+        let receipts = outcomes.into_iter().map(|outcome| match outcome {
+            Outcome::Done(receipt) => receipt,
+            other => panic!("{other:?}"),
+        });
+        receipts
+            .map(|receipt| {
+                assert_eq!(receipt.replayed, replayed);
+                receipt.entry.expect("the entry was asked for").payload
+            })
+            .collect()
+    };
+    let first = entries(batch(), false);
+    one(&store, Command::CreateTransaction(send("world", "z", 1, Rules::Current)));
+    assert_eq!(entries(batch(), true), first);
+    let stats = store.snapshot().ledger(&name()).expect("the ledger").stats().expect("counted");
+    assert_eq!(stats.transactions, 4);
+}
+
+#[test]
+fn a_legacy_revert_takes_the_reference_made_of_the_originals() {
+    let store = Store::in_memory();
+    store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
+    let legacy = || Rules::Legacy(Arc::new(LegacyRules::default()));
+    let named = |to: &str, reference: &str| {
+        let reference = Some(Reference::parse(reference).expect("a reference"));
+        Command::CreateTransaction(CreateTransaction { reference, ..send("world", to, 5, legacy()) })
+    };
+    let revert = |id| {
+        let command = RevertTransaction {
+            id: TransactionId::new(id),
+            overdraft: Overdraft::Refuse,
+            dated: RevertDate::Now,
+            metadata: Metadata::EMPTY,
+            rules: legacy(),
+        };
+        one(&store, Command::RevertTransaction(command))
+    };
+    assert!(matches!(one(&store, named("a", "x")), Outcome::Done(_)));
+    assert!(matches!(one(&store, named("b", "revert_y")), Outcome::Done(_)));
+    assert!(matches!(one(&store, named("c", "y")), Outcome::Done(_)));
+    assert!(matches!(revert(1), Outcome::Done(_)));
+    assert!(matches!(
+        one(&store, named("d", "revert_x")),
+        Outcome::Refused(Rejection::ReferenceTaken { .. })
+    ));
+    assert!(matches!(revert(3), Outcome::Refused(Rejection::ReferenceTaken { .. })));
+    let ledger = store.snapshot().ledger(&name()).expect("the ledger");
+    let original = ledger.transaction(TransactionId::new(1), None, false).expect("read").expect("there");
+    assert_eq!(original.reverted_by, Some(TransactionId::new(4)));
+}
+
+#[test]
+fn strict_dates_compare_with_the_last_transaction() {
+    let store = Store::in_memory();
+    store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
+    let rules =
+        Rules::Legacy(Arc::new(LegacyRules { past_dates: PastDates::Refuse, ..LegacyRules::default() }));
+    let dated = |at: i64| {
+        let timestamp = Some(Timestamp::from_micros(at));
+        let create = CreateTransaction { timestamp, ..send("world", "a", 1, rules.clone()) };
+        one(&store, Command::CreateTransaction(create))
+    };
+    assert!(matches!(dated(50), Outcome::Done(_)));
+    assert!(matches!(dated(50), Outcome::Done(_)));
+    assert!(matches!(dated(49), Outcome::Refused(Rejection::PastDate { .. })));
+    assert!(matches!(dated(51), Outcome::Done(_)));
+}
+
+#[test]
+fn an_expression_over_accounts_selects_their_transactions() {
+    let store = Store::in_memory();
+    store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
+    for to in ["users:1", "users:20", "users-x", "shops:1", "users:3"] {
+        one(&store, Command::CreateTransaction(send("world", to, 1, Rules::Current)));
+    }
+    let ledger = store.snapshot().ledger(&name()).expect("the ledger");
+    for (text, expected) in [
+        ("users:[0-9]", vec![5, 1]),
+        ("users.*", vec![5, 3, 2, 1]),
+        (".*:1", vec![4, 1]),
+        ("nosuch.", vec![]),
+    ] {
+        let expression = AddressExpression::whole(text).expect("an expression");
+        let condition = Condition::Address { role: AddressRole::Any, test: AddressTest::Like(expression) };
+        let filter = Filter::new(Resource::Transactions, FilterNode::Is(condition)).expect("a filter");
+        let query = TransactionQuery {
+            filter: filter.clone(),
+            at: None,
+            effective_volumes: false,
+            order: TransactionOrder::Id,
+            page: PageRequest { size: 9, direction: Direction::Descending, start: Start::First },
+        };
+        let page = ledger.transactions(&query).expect("a page");
+        let ids: Vec<u64> = page.items.iter().map(|view| view.transaction.id.get()).collect();
+        assert_eq!(ids, expected, "{text}");
+        assert_eq!(ledger.count_transactions(&filter, None), Ok(ids.len() as u64), "{text}");
+    }
+}

@@ -1,0 +1,110 @@
+//! What all writes have in common.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
+use ledger_core::{Command, CompactString, Idempotency, LogPayload, Metadata, Rejection, Transaction};
+use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::json::{self, AnyMap};
+use crate::ledger_v1::{error, ledger};
+use crate::response::{self, Reply};
+
+/// Submits the commands of a request as one, under its idempotency key.
+///
+/// # Errors
+///
+/// What `refused` makes of the refusal of one of them, or why there is no outcome.
+pub(crate) async fn submit(
+    call: &Call<'_>,
+    commands: Vec<Command>,
+    mode: Mode,
+    detail: Detail,
+    refused: impl Fn(Rejection) -> ApiError,
+) -> Result<Vec<Receipt>, ApiError> {
+    let key = call.idempotency_key()?;
+    let ledger = ledger::ensured(call).await?;
+    let mut requests: Vec<Request> = commands.into_iter().map(Request::from).collect();
+    if let (Some(key), Some(first)) = (key, requests.first_mut()) {
+        first.idempotency = Some(Idempotency { key, hash: hash_of(call) });
+    }
+    let ledger = ledger.info().name.clone();
+    let submission = Submission { ledger, requests, atomicity: Atomicity::AsOne, mode, detail };
+    let mut receipts = Vec::new();
+    let mut refusal = None;
+    for outcome in call.app.submit(submission).await? {
+        match outcome {
+            Outcome::Done(receipt) => receipts.push(receipt),
+            Outcome::Refused(rejection) => refusal = refusal.or(Some(rejection)),
+            Outcome::Cancelled => {}
+        }
+    }
+    match refusal {
+        Some(rejection) => Err(refused(rejection)),
+        None => Ok(receipts),
+    }
+}
+
+/// What a repetition must equal: the target of the request and its body, byte by byte. The word before them keeps
+/// this apart from the keys of the second generation.
+fn hash_of(call: &Call<'_>) -> CompactString {
+    let mut hasher = Sha256::new();
+    hasher.update(b"v1\n");
+    hasher.update(call.target.as_bytes());
+    hasher.update(b"\n");
+    hasher.update(&call.body);
+    let mut text = CompactString::default();
+    text.push_str(&URL_SAFE.encode(hasher.finalize()));
+    text
+}
+
+/// Submits a command whose answer is empty.
+///
+/// # Errors
+///
+/// As [`submit`].
+pub(crate) async fn without_answer(call: &Call<'_>, command: Command) -> Result<Reply, ApiError> {
+    let receipts = submit(call, vec![command], Mode::Commit, Detail::Ids, error::refused).await?;
+    Ok(marked(response::no_content(), &receipts))
+}
+
+/// Says on an answer whether it is the first one again.
+pub(crate) fn marked(mut reply: Reply, receipts: &[Receipt]) -> Reply {
+    if receipts.iter().any(|receipt| receipt.replayed) {
+        response::mark_replayed(&mut reply);
+    }
+    reply
+}
+
+/// The transaction of a receipt that was asked for with [`Detail::Entry`].
+///
+/// # Errors
+///
+/// `INTERNAL` if it is not there: the store promises it.
+pub(crate) fn transaction(receipt: &Receipt) -> Result<&Transaction, ApiError> {
+    match receipt.entry.as_deref().map(|entry| &entry.payload) {
+        Some(
+            LogPayload::NewTransaction { transaction, .. }
+            | LogPayload::RevertedTransaction { transaction, .. },
+        ) => Ok(transaction),
+        _ => Err(ApiError::fault("a receipt lacks its transaction")),
+    }
+}
+
+/// The body of a metadata write: an object, with values of any type.
+///
+/// # Errors
+///
+/// `VALIDATION`.
+pub(crate) fn metadata_body(call: &Call<'_>) -> Result<Metadata, ApiError> {
+    let invalid = |_| ApiError::validation("invalid metadata format");
+    let body = json::first::<&RawValue>(&call.body).map_err(invalid)?;
+    if body.get() == "null" {
+        return Err(ApiError::validation("invalid metadata format"));
+    }
+    let AnyMap(metadata) = json::first(body.get().as_bytes()).map_err(invalid)?;
+    Ok(metadata)
+}

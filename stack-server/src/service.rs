@@ -1,0 +1,77 @@
+//! What the service tells about itself.
+
+use hyper::StatusCode;
+use ledger_core::{Filter, Resource};
+use ledger_store::{Direction, PageRequest, Start};
+
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::response::{Json, Reply};
+use crate::router::{HealthForm, InfoForm};
+use crate::settings::Compat;
+
+/// The release of the API whose clients are served; they look at it, not at the release of this server.
+const API_VERSION: &str = "v2.0.0";
+
+/// Most names of ledgers that are told: the list has pages for more.
+const LEDGERS_TOLD_MAX: usize = 1_000;
+
+pub(crate) fn info(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiError> {
+    let mut json = call.json();
+    match form {
+        InfoForm::Bare => write_bare(json.raw("{")),
+        InfoForm::Wrapped => write_wrapped(json.raw("{"), call)?,
+        InfoForm::Hybrid => {
+            write_bare(json.raw("{"));
+            write_wrapped(json.raw(","), call)?;
+        }
+    }
+    json.raw("}");
+    Ok(json.reply(StatusCode::OK))
+}
+
+fn write_bare(json: &mut Json) {
+    json.raw("\"server\":\"ledger\",\"version\":").plain_string(API_VERSION);
+}
+
+fn write_wrapped(json: &mut Json, call: &Call<'_>) -> Result<(), ApiError> {
+    let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
+    let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers))?;
+    json.raw("\"data\":{");
+    match call.app.settings().compat {
+        Compat::V1_10 => {
+            json.raw("\"server\":\"numary-ledger\",\"version\":\"v1.10.14\"");
+        }
+        Compat::V2_0 => write_bare(json),
+    }
+    json.raw(",\"config\":{\"storage\":{\"driver\":\"redb\",\"ledgers\":[");
+    json.list(&ledgers.items, |json, ledger| {
+        json.plain_string(ledger.name.as_str());
+    });
+    json.raw("]}}}");
+    Ok(())
+}
+
+pub(crate) fn health(call: &Call<'_>, form: HealthForm) -> Reply {
+    let stopped = call.app.store().status().stopped;
+    let mut json = call.json();
+    json.raw("{");
+    let failed = match form {
+        HealthForm::Alive => StatusCode::OK,
+        HealthForm::Checks => StatusCode::INTERNAL_SERVER_ERROR,
+        HealthForm::Ready => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    if form != HealthForm::Alive {
+        json.raw("\"storage\":").string(stopped.as_deref().unwrap_or("OK"));
+    }
+    json.raw("}");
+    json.reply(if stopped.is_some() { failed } else { StatusCode::OK })
+}
+
+pub(crate) fn versions(call: &Call<'_>) -> Reply {
+    let healthy = call.app.store().status().stopped.is_none();
+    let mut json = call.json();
+    json.raw("{\"region\":\"local\",\"env\":\"local\",\"versions\":[{\"name\":\"ledger\",\"version\":");
+    json.plain_string(API_VERSION).raw(",\"health\":").boolean(healthy).raw("}]}");
+    json.reply(StatusCode::OK)
+}

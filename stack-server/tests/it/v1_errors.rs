@@ -1,0 +1,297 @@
+//! Refusals of the first generation: status, word and text of each, and that they change nothing.
+
+use serde_json::{Value, json};
+
+use crate::client::{Answer, TestServer};
+
+const BASE: &str = "/api/ledger/old";
+
+fn posting(source: &str, destination: &str, amount: &str, asset: &str) -> String {
+    format!(r#"{{"source":"{source}","destination":"{destination}","amount":{amount},"asset":"{asset}"}}"#)
+}
+
+/// With two transactions, of which 0 can be reverted and 1 cannot, and 0 has the reference `taken`.
+fn server() -> TestServer {
+    let server = TestServer::start();
+    let first = posting("world", "till", "9", "CHF/2");
+    let body = format!(r#"{{"postings":[{first}],"reference":"taken"}}"#);
+    server.post(&format!("{BASE}/transactions"), &body).is(200);
+    let spent = format!(r#"{{"postings":[{}]}}"#, posting("till", "safe", "9", "CHF/2"));
+    server.post(&format!("{BASE}/transactions"), &spent).is(200);
+    server
+}
+
+/// The message of a refusal whose older names say the same.
+#[track_caller]
+fn refused(answer: Answer, status: u16, code: &str) -> String {
+    let json = answer.json();
+    assert_eq!(json["error_code"], json["errorCode"], "{answer:?}");
+    assert_eq!(json["error_message"], json["errorMessage"], "{answer:?}");
+    answer.refused(status, code)
+}
+
+/// Everything that a refusal could have changed.
+fn state(server: &TestServer) -> Value {
+    let read = |path: &str| server.get(&format!("{BASE}/{path}")).is(200).json();
+    let ledgers = server.get("/_info").is(200).json()["data"]["config"].clone();
+    json!([read("logs"), read("balances"), read("accounts"), read("stats"), read("mapping"), ledgers])
+}
+
+#[test]
+fn a_refused_write_says_why_and_changes_nothing() {
+    let server = server();
+    let before = state(&server);
+    let one = |body: String| format!(r#"{{"postings":[{body}]}}"#);
+    let batch = |bodies: &[String]| format!(r#"{{"transactions":[{}]}}"#, bodies.join(","));
+    let good = || posting("world", "a", "1", "CHF");
+    let named = format!(r#"{{"postings":[{}],"reference":"taken"}}"#, posting("poor", "a", "1", "CHF"));
+    for (method, path, body, status, code, message) in [
+        ("POST", "transactions", "[]".to_owned(), 400, "VALIDATION", "invalid transaction format"),
+        (
+            "POST",
+            "transactions",
+            one(posting("a", "b", "\"1\"", "CHF")),
+            400,
+            "VALIDATION",
+            "invalid transaction format",
+        ),
+        (
+            "POST",
+            "transactions",
+            "{}".to_owned(),
+            400,
+            "VALIDATION",
+            "invalid payload: should contain either postings or script",
+        ),
+        (
+            "POST",
+            "transactions",
+            format!(r#"{{"postings":[{}],"script":{{"plain":"x"}}}}"#, good()),
+            400,
+            "VALIDATION",
+            "invalid payload: should contain either postings or script",
+        ),
+        (
+            "POST",
+            "transactions",
+            one(posting("a", "b", "-1", "chf")),
+            400,
+            "VALIDATION",
+            "invalid posting 0: negative amount",
+        ),
+        (
+            "POST",
+            "transactions",
+            one(posting("a", "b", "null", "CHF")),
+            400,
+            "VALIDATION",
+            "invalid posting 0: no amount defined",
+        ),
+        (
+            "POST",
+            "transactions",
+            one(format!("{},{}", good(), posting("a.b", "c.d", "1", "chf"))),
+            400,
+            "VALIDATION",
+            "invalid posting 1: invalid source address",
+        ),
+        (
+            "POST",
+            "transactions",
+            one(posting("a", "c.d", "1", "chf")),
+            400,
+            "VALIDATION",
+            "invalid posting 0: invalid destination address",
+        ),
+        (
+            "POST",
+            "transactions",
+            one(posting("a", "c", "1", "chf")),
+            400,
+            "VALIDATION",
+            "invalid posting 0: invalid asset",
+        ),
+        (
+            "POST",
+            "transactions",
+            one(posting("poor", "a", "1", "CHF")),
+            400,
+            "INSUFFICIENT_FUND",
+            "balance.insufficient.CHF",
+        ),
+        // The reference is looked at before the funds.
+        ("POST", "transactions", named, 409, "CONFLICT", "conflict error on reference"),
+        ("POST", "transactions/batch", "{}".to_owned(), 400, "VALIDATION", "invalid transactions format"),
+        (
+            "POST",
+            "transactions/batch",
+            r#"{"transactions":null}"#.to_owned(),
+            400,
+            "VALIDATION",
+            "invalid transactions format",
+        ),
+        ("POST", "transactions/batch", batch(&[]), 400, "VALIDATION", "no transaction to insert"),
+        (
+            "POST",
+            "transactions/batch",
+            batch(&[one(good()), "{}".to_owned()]),
+            400,
+            "VALIDATION",
+            "invalid transaction 1: no postings",
+        ),
+        (
+            "POST",
+            "transactions/batch",
+            batch(&[one(good()), one(posting("a", "b", "-7", "CHF"))]),
+            400,
+            "VALIDATION",
+            "invalid transaction 1: posting 0: negative amount",
+        ),
+        (
+            "POST",
+            "transactions/batch",
+            batch(&[one(good()), one(posting("a", "b", "2", "CHF"))]),
+            400,
+            "INSUFFICIENT_FUND",
+            "balance.insufficient.CHF",
+        ),
+        ("POST", "transactions/x/revert", String::new(), 400, "VALIDATION", "invalid transaction ID"),
+        ("POST", "transactions/+1/revert", String::new(), 400, "VALIDATION", "invalid transaction ID"),
+        ("POST", "transactions/7/revert", String::new(), 404, "NOT_FOUND", "transaction 7 not found"),
+        (
+            "POST",
+            "transactions/0/revert",
+            String::new(),
+            400,
+            "INSUFFICIENT_FUND",
+            "executing revert script for transaction 0: balance.insufficient.CHF/2",
+        ),
+        ("POST", "transactions/x/metadata", "[]".to_owned(), 400, "VALIDATION", "invalid metadata format"),
+        ("POST", "transactions/x/metadata", "{}".to_owned(), 400, "VALIDATION", "invalid transaction ID"),
+        ("POST", "transactions/7/metadata", "{}".to_owned(), 404, "NOT_FOUND", "transaction not found"),
+        ("DELETE", "transactions/7/metadata/k", String::new(), 404, "NOT_FOUND", "transaction not found"),
+        (
+            "POST",
+            "accounts/a..b/metadata",
+            "[]".to_owned(),
+            400,
+            "VALIDATION",
+            "invalid account address format",
+        ),
+        ("POST", "accounts/a/metadata", "null".to_owned(), 400, "VALIDATION", "invalid metadata format"),
+        ("PUT", "mapping", "[".to_owned(), 400, "VALIDATION", "invalid mapping format: "),
+        (
+            "PUT",
+            "mapping",
+            r#"{"contracts":[{"account":"a"}]}"#.to_owned(),
+            400,
+            "VALIDATION",
+            "malformed expression",
+        ),
+        (
+            "PUT",
+            "mapping",
+            r#"{"contracts":[{"account":"(","expr":{}}]}"#.to_owned(),
+            400,
+            "VALIDATION",
+            "invalid account pattern: ",
+        ),
+        ("POST", "script", "[".to_owned(), 400, "VALIDATION", "invalid transaction format"),
+    ] {
+        let answer = server.send(method, &format!("{BASE}/{path}"), &[], &body);
+        let text = refused(answer, status, code);
+        assert!(text.starts_with(message), "{method} {path} {body}: {text}");
+    }
+    let script = server.post(&format!("{BASE}/script"), r#"{"plain":""}"#).is(200).json();
+    assert_eq!(script["errorCode"], "NO_SCRIPT");
+    assert_eq!(script["transaction"]["postings"], json!([]));
+    assert_eq!(state(&server), before);
+}
+
+#[test]
+fn a_refused_read_says_why() {
+    let server = server();
+    for (path, status, code, message) in [
+        ("accounts/a..b", 400, "VALIDATION", "invalid account address format"),
+        ("accounts?balance=x", 400, "VALIDATION", "invalid parameter 'balance', should be a number"),
+        ("accounts?balance=9223372036854775808", 400, "VALIDATION", "invalid parameter 'balance'"),
+        (
+            "accounts?balance_operator=is",
+            400,
+            "VALIDATION",
+            "invalid parameter 'balance_operator', should be one of",
+        ),
+        ("accounts?balance=x&pageSize=x", 400, "VALIDATION", "invalid parameter 'balance'"),
+        ("accounts?address=(", 400, "VALIDATION", "invalid address pattern: "),
+        ("balances?address=%5B", 400, "VALIDATION", "invalid address pattern: "),
+        ("aggregate/balances?address=a**", 200, "", ""),
+        ("aggregate/balances?address=%2B", 400, "VALIDATION", "invalid address pattern: "),
+        ("transactions/x", 400, "VALIDATION", "invalid transaction ID"),
+        ("transactions/9", 404, "NOT_FOUND", "transaction not found"),
+        ("transactions?after=-1", 400, "VALIDATION", "invalid 'after' query param"),
+        ("transactions?after=18446744073709551616", 400, "VALIDATION", "invalid 'after' query param"),
+        ("transactions?start_time=x", 400, "VALIDATION", "invalid 'start_time' query param"),
+        (
+            "transactions?startTime=2020-01-01T00:00:00Z&start_time=x",
+            400,
+            "VALIDATION",
+            "invalid 'start_time' query param",
+        ),
+        ("logs?endTime=x", 400, "VALIDATION", "invalid 'endTime' query param"),
+        ("logs?page_size=x", 400, "VALIDATION", "invalid 'page_size' query param"),
+        ("logs?pageSize=4294967296", 400, "VALIDATION", "invalid 'pageSize' query param"),
+        ("logs?cursor=x", 400, "VALIDATION", "invalid 'cursor' query param"),
+        ("logs?pagination_token=x", 400, "VALIDATION", "invalid 'pagination_token' query param"),
+        (
+            "logs?pagination_token=x&after=1",
+            400,
+            "VALIDATION",
+            "no other query params can be set with 'pagination_token'",
+        ),
+    ] {
+        let answer = server.get(&format!("{BASE}/{path}"));
+        if status == 200 {
+            answer.is(200);
+            continue;
+        }
+        let text = refused(answer, status, code);
+        assert!(text.starts_with(message), "{path}: {text}");
+    }
+    server.send("HEAD", &format!("{BASE}/transactions?endTime=x"), &[], "").is(400);
+    server.send("HEAD", &format!("{BASE}/accounts?address=("), &[], "").is(400);
+    let text = refused(server.get("/a.b/stats"), 400, "VALIDATION");
+    assert!(text.starts_with("invalid ledger name 'a.b': name must match format"), "{text}");
+}
+
+#[test]
+fn patterns_are_bounded_in_length_and_size() {
+    let server = server();
+    let long = "a".repeat(600) + ".";
+    for pattern in ["(a%7B1000%7D)%7B1000%7D", long.as_str(), "%5CpL%7B500%7D"] {
+        for path in ["accounts?address", "transactions?account", "balances?address"] {
+            refused(server.get(&format!("{BASE}/{path}={pattern}")), 400, "VALIDATION");
+        }
+    }
+}
+
+#[test]
+fn strict_dates_are_refused_with_both() {
+    let mut settings = stack_server::Settings::default();
+    settings.past_dates = ledger_core::PastDates::Refuse;
+    let server = TestServer::with(settings);
+    let dated = |at: &str| {
+        let posting = posting("world", "a", "1", "CHF");
+        server.post(
+            &format!("{BASE}/transactions"),
+            &format!(r#"{{"postings":[{posting}],"timestamp":"{at}"}}"#),
+        )
+    };
+    dated("2031-05-01T12:00:00Z").is(200);
+    dated("2031-05-01T12:00:00Z").is(200);
+    let text = refused(dated("2031-05-01T10:59:30Z"), 400, "VALIDATION");
+    let expected = "cannot pass a timestamp prior to the last transaction: 2031-05-01T10:59:30Z (passed) is 1h0m30s \
+                    before 2031-05-01T12:00:00Z (last)";
+    assert_eq!(text, expected);
+    // A revert is dated now.
+    refused(server.post(&format!("{BASE}/transactions/0/revert"), ""), 400, "VALIDATION");
+}

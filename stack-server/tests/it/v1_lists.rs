@@ -1,0 +1,185 @@
+//! Lists of the first generation: pages, cursors, filters.
+
+use serde_json::Value;
+
+use crate::client::{TestServer, escape};
+
+fn server() -> TestServer {
+    let server = TestServer::start();
+    for (at, to) in ["shops:1", "shops:2", "shops:1:till", "users-7", "zoo"].into_iter().enumerate() {
+        let body = format!(
+            r#"{{"postings":[{{"source":"world","destination":"{to}","amount":{},"asset":"CHF"}}],
+                "metadata":{{"at":{at},"o":{{"in":"{to}"}}}},"timestamp":"2030-02-0{}T00:00:00Z"}}"#,
+            10 * (at + 1),
+            at + 1
+        );
+        server.post("/old/transactions", &body).is(200);
+    }
+    server
+        .post("/old/accounts/empty/metadata", r#"{"n":null,"o":{"in":{"deep":true}},"a.b":"dotted"}"#)
+        .is(204);
+    server
+}
+
+/// What tells the rows of a list apart.
+fn keys(page: &Value) -> Vec<String> {
+    let rows = page["cursor"]["data"].as_array().expect("a list").iter();
+    let key = |row: &Value| {
+        let named = ["address", "txid", "id"].iter().find_map(|name| row.get(*name).map(ToString::to_string));
+        named
+            .unwrap_or_else(|| row.as_object().and_then(|row| row.keys().next().cloned()).unwrap_or_default())
+    };
+    rows.map(key).map(|key| key.trim_matches('"').to_owned()).collect()
+}
+
+const LISTS: [&str; 5] =
+    ["/old/accounts", "/old/balances", "/old/transactions", "/old/logs", "/old/accounts?balance=0"];
+
+#[test]
+fn pages_of_any_size_join_into_the_same_list_forwards_and_back() {
+    let server = server();
+    for list in LISTS {
+        let (path, query) = list.split_once('?').unwrap_or((list, ""));
+        let whole = keys(&server.get(&format!("{path}?{query}")).is(200).json());
+        assert!(whole.len() > 4, "{whole:?}");
+        let mut descending = whole.clone();
+        descending.sort_by(|one, other| other.cmp(one));
+        assert_eq!(whole, descending, "{list}");
+        for size in 1..=whole.len() {
+            let mut pages = vec![server.get(&format!("{path}?{query}&pageSize={size}")).is(200).json()];
+            // What is written meanwhile is newer, or behind the place in the list that was reached.
+            server.post("/old/accounts/~/metadata", "{}").is(400);
+            while let Some(next) = pages[pages.len() - 1]["cursor"]["next"].as_str() {
+                pages.push(server.get(&format!("{path}?cursor={next}")).is(200).json());
+                assert!(pages.len() <= whole.len(), "{list} by {size} does not end");
+            }
+            assert_eq!(pages.iter().flat_map(keys).collect::<Vec<_>>(), whole, "{list} by {size}");
+            for (at, page) in pages.iter().enumerate() {
+                let cursor = &page["cursor"];
+                assert_eq!(cursor["hasMore"], at + 1 < pages.len(), "{list} by {size}, page {at}");
+                assert_eq!(cursor["has_more"], cursor["hasMore"]);
+                assert_eq!(cursor["pageSize"], size);
+                assert_eq!(cursor["page_size"], size);
+                let Some(previous) = cursor["previous"].as_str() else {
+                    assert_eq!(at, 0, "{list} by {size}: only the first page has none before it");
+                    continue;
+                };
+                // The page size beside a cursor is ignored.
+                let back =
+                    server.get(&format!("{path}?pagination_token={previous}&pageSize=15")).is(200).json();
+                assert_eq!(keys(&back), keys(&pages[at - 1]), "{list} by {size}, page {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn writers_that_append_do_not_disturb_the_pages_of_who_reads() {
+    let server = server();
+    let mut page = server.get("/old/transactions?pageSize=2").is(200).json();
+    let mut seen = keys(&page);
+    while let Some(next) = page["cursor"]["next"].as_str() {
+        let body = r#"{"postings":[{"source":"world","destination":"new","amount":1,"asset":"CHF"}]}"#;
+        server.post("/old/transactions", body).is(200);
+        page = server.get(&format!("/old/transactions?cursor={next}")).is(200).json();
+        seen.extend(keys(&page));
+    }
+    assert_eq!(seen, ["4", "3", "2", "1", "0"]);
+}
+
+#[test]
+fn a_cursor_of_elsewhere_or_of_nobody_is_refused() {
+    let server = server();
+    server.post("/other/accounts/a/metadata", "{}").is(204);
+    let first = server.get("/old/accounts?pageSize=1").is(200).json();
+    let cursor = first["cursor"]["next"].as_str().expect("there is more").to_owned();
+    server.get(&format!("/api/ledger/old/accounts?cursor={cursor}")).is(200);
+    for path in ["/old/balances", "/old/logs", "/old/transactions", "/other/accounts", "/v2/old/accounts"] {
+        server.get(&format!("{path}?cursor={cursor}")).refused(400, "VALIDATION");
+    }
+    for at in [3, 20, cursor.len() - 1] {
+        let mut tampered = cursor.clone().into_bytes();
+        tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
+        let tampered = String::from_utf8(tampered).expect("ASCII");
+        server.get(&format!("/old/accounts?cursor={tampered}")).refused(400, "VALIDATION");
+    }
+    for conflict in ["address=a", "after=a", "metadata[k]=v", "balance=1", "balance_operator=gt"] {
+        server.get(&format!("/old/accounts?cursor={cursor}&{conflict}")).refused(400, "VALIDATION");
+    }
+    // What is empty or unknown is as if it were not there.
+    server.get(&format!("/old/accounts?cursor={cursor}&address=&metadata[k]=&colour=red")).is(200);
+    server.get("/old/accounts?cursor=e30").is(200);
+}
+
+#[test]
+fn page_sizes_are_clamped() {
+    let server = server();
+    for (query, size) in [
+        ("", 15),
+        ("pageSize=0", 15),
+        ("pageSize=1000", 1_000),
+        ("pageSize=1001", 1_000),
+        ("page_size=3", 3),
+        ("pageSize=2&page_size=x", 2),
+    ] {
+        for path in ["accounts", "balances", "transactions", "logs"] {
+            let page = server.get(&format!("/old/{path}?{query}")).is(200).json();
+            assert_eq!(page["cursor"]["pageSize"], size, "{path}?{query}");
+        }
+    }
+}
+
+#[track_caller]
+fn check(server: &TestServer, path: &str, query: &[(&str, &str)], expected: &[&str]) {
+    let query: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect();
+    let query = query.join("&");
+    let page = server.get(&format!("/old/{path}?{query}")).is(200).json();
+    assert_eq!(keys(&page), expected, "{path}?{query}");
+    if matches!(path, "accounts" | "transactions") {
+        let counted = server.send("HEAD", &format!("/old/{path}?{query}"), &[], "").is(200);
+        assert_eq!(counted.header("count"), Some(expected.len().to_string().as_str()), "{path}?{query}");
+    }
+}
+
+#[test]
+fn filters_select_the_same_rows_for_lists_and_counts() {
+    let server = server();
+    let (till, both, one) = ("shops:1:till", ["shops:2", "shops:1"], ["shops:1"]);
+    check(&server, "accounts", &[("address", "shops:*")], &both);
+    check(&server, "accounts", &[("address", "shops:[0-9]")], &both);
+    check(&server, "accounts", &[("address", "shops:.*")], &["shops:2", till, "shops:1"]);
+    check(&server, "accounts", &[("address", "users-7")], &["users-7"]);
+    check(&server, "accounts", &[("address", "SHOPS:1")], &[]);
+    check(&server, "accounts", &[("after", "shops:2")], &[till, "shops:1", "empty"]);
+    check(&server, "accounts", &[("after", "!")], &[]);
+    check(&server, "accounts", &[("metadata[n]", "null")], &[]);
+    check(&server, "accounts", &[("metadata[o.in.deep]", "true")], &["empty"]);
+    check(&server, "accounts", &[("metadata[a.b]", "dotted")], &["empty"]);
+    check(&server, "accounts", &[("balance", "10"), ("balanceOperator", "e")], &one);
+    check(&server, "accounts", &[("balance", "10"), ("balanceOperator", "lte")], &["world", "shops:1"]);
+    check(&server, "accounts", &[("balance", "40"), ("balanceOperator", "ne"), ("address", "z.*")], &["zoo"]);
+    check(&server, "balances", &[("address", "shops:1,zoo,no such")], &["zoo", "shops:1"]);
+    check(&server, "balances", &[("address", "zoo"), ("address", "empty")], &["zoo"]);
+    check(&server, "transactions", &[("account", "shops:.*")], &["2", "1", "0"]);
+    check(&server, "transactions", &[("source", "shops:.*")], &[]);
+    check(&server, "transactions", &[("destination", "shops:")], &["1", "0"]);
+    check(&server, "transactions", &[("account", "world"), ("destination", "zoo")], &["4"]);
+    check(&server, "transactions", &[("metadata[at]", "3")], &["3"]);
+    check(&server, "transactions", &[("metadata[o.in]", "zoo")], &["4"]);
+    check(&server, "transactions", &[("metadata[o]", "{\"in\":\"zoo\"}")], &[]);
+    check(&server, "transactions", &[("after", "2")], &["1", "0"]);
+    check(&server, "transactions", &[("after", "0")], &[]);
+    let (from, to) = ("2030-02-02T00:00:00Z", "2030-02-04T00:00:00Z");
+    check(&server, "transactions", &[("startTime", from), ("endTime", to)], &["2", "1"]);
+    check(&server, "transactions", &[("startTime", to), ("start_time", from)], &["4", "3"]);
+    // A log is dated like its transaction.
+    check(&server, "logs", &[("start_time", from), ("end_time", to)], &["2", "1"]);
+}
+
+#[test]
+fn metadata_may_be_asked_for_an_empty_text() {
+    let server = server();
+    check(&server, "accounts", &[("metadata[nosuch]", "")], &[]);
+    server.post("/old/accounts/blank/metadata", r#"{"nosuch":""}"#).is(204);
+    check(&server, "accounts", &[("metadata[nosuch]", "")], &["blank"]);
+}
