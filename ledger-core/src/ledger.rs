@@ -51,6 +51,8 @@ impl FirstId {
 pub struct Features {
     /// The wire hash of its logs.
     pub hash_logs: HashLogs,
+    /// Beside the wire hash, the hashes of the first generation of the API.
+    pub legacy_hashes: Switch,
     /// Volumes at any point in time.
     pub moves_history: Switch,
     /// Volumes in effective order at any point in time.
@@ -65,6 +67,7 @@ impl Default for Features {
     fn default() -> Self {
         Self {
             hash_logs: HashLogs::Sync,
+            legacy_hashes: Switch::Off,
             moves_history: Switch::On,
             effective_volumes: Switch::On,
             account_metadata_history: Switch::On,

@@ -121,7 +121,7 @@ pub struct TransactionView {
 pub struct LogView {
     /// The entry.
     pub entry: LogEntry,
-    /// Its wire hash; `None` where the ledger keeps none.
+    /// Its hash, of the chain that was asked for; `None` where the ledger keeps none.
     pub hash: Option<[u8; 32]>,
     /// For a revert, the original as of that entry.
     pub reverted: Option<Box<Transaction>>,
@@ -174,11 +174,23 @@ pub struct TransactionQuery {
     pub page: PageRequest<TransactionKey>,
 }
 
+/// Which hashes a list of log entries shall show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LogHashes {
+    /// The wire hashes.
+    #[default]
+    Wire,
+    /// Those of the first generation of the API where the ledger keeps them, else the wire hashes.
+    Legacy,
+}
+
 /// A list of log entries by id.
 #[derive(Clone, Debug)]
 pub struct LogQuery {
     /// Which ones.
     pub filter: ledger_core::Filter,
+    /// Which hashes to show.
+    pub hashes: LogHashes,
     /// Which part of the list.
     pub page: PageRequest<LogId>,
 }

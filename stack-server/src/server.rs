@@ -26,7 +26,7 @@ use crate::limits::{
 };
 use crate::request::{self, Query};
 use crate::response::{self, Reply};
-use crate::router::{self, Match, Operation, STREAM};
+use crate::router::{self, Match, Mount, Operation, STREAM};
 use crate::settings::Settings;
 use crate::{ledger_v1, ledger_v2, service};
 
@@ -134,6 +134,7 @@ async fn answer(app: &App, request: Request<Incoming>) -> Reply {
         return reply;
     }
     let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
+    let mut mount = None;
     let routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
         let segments = request::segments(parts.uri.path())?;
@@ -145,6 +146,7 @@ async fn answer(app: &App, request: Request<Incoming>) -> Reply {
             Match::WrongMethod(allow) => return Ok(response::method_not_allowed(&allow)),
             Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
         };
+        mount = Some(route.mount);
         let (body, stream) = match route.body_limit {
             STREAM => (Bytes::new(), Some(incoming)),
             limit => (request::body(incoming, &parts.headers, limit).await?, None),
@@ -171,6 +173,7 @@ async fn answer(app: &App, request: Request<Incoming>) -> Reply {
     };
     let mut reply = match routed().await {
         Ok(reply) => reply,
+        Err(error) if mount == Some(Mount::LedgerV1) => ledger_v1::refusal(&error),
         Err(error) => response::refusal(&error, profile),
     };
     if breaks_framing(reply.status()) {

@@ -132,7 +132,8 @@ pub(crate) const LEDGERS: u32 = 1;
 /// The collection of the mappings of ledgers, as JSON text: the key is the name.
 pub(crate) const MAPPINGS: u32 = 2;
 
-/// Layout: id, bucket number, first id, features as one byte each, creation as an 8-byte integer, bucket,
+/// Layout: id, bucket number, first id, features as one byte each (that of the wire hash with the bit 4 for the
+/// hashes of the first generation), creation as an 8-byte integer, bucket,
 /// metadata.
 pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
@@ -142,11 +143,12 @@ pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
     let features = &info.features;
     out.extend_from_slice(&[
         info.first_id.get() as u8,
-        match features.hash_logs {
-            HashLogs::Sync => 0,
-            HashLogs::Async => 1,
-            HashLogs::Disabled => 2,
-        },
+        u8::from(features.legacy_hashes == Switch::On) << 2
+            | match features.hash_logs {
+                HashLogs::Sync => 0,
+                HashLogs::Async => 1,
+                HashLogs::Disabled => 2,
+            },
         switch(features.moves_history),
         switch(features.effective_volumes),
         switch(features.account_metadata_history),
@@ -176,7 +178,8 @@ pub(crate) fn decode_ledger(name: &[u8], bytes: &[u8]) -> Result<(LedgerInfo, u3
         added_at,
         metadata: read_metadata(&mut reader)?,
         features: Features {
-            hash_logs: match hash_logs {
+            legacy_hashes: switch(hash_logs & 4),
+            hash_logs: match hash_logs & !4 {
                 0 => HashLogs::Sync,
                 1 => HashLogs::Async,
                 2 => HashLogs::Disabled,

@@ -126,10 +126,10 @@ impl Engine {
             }
             let view = self.view();
             while let Some(batch) = feed.take(view.next) {
-                for (ledger, log, text) in batch.texts.iter() {
-                    chains.append_text(&self.hashes, (ledger, log, text), || {
-                        let reader = LedgerReader::new(self.journal.clone(), view.clone(), ledger);
-                        self.hashes.chain_before(&reader, log, || Ok(()))
+                for (chain, log, text) in batch.texts.iter() {
+                    chains.append_text(&self.hashes, (chain, log, text), || {
+                        let reader = LedgerReader::new(self.journal.clone(), view.clone(), chain.ledger());
+                        self.hashes.chain_before(&reader, chain, log, || Ok(()))
                     })?;
                 }
                 self.hashes.advance(batch.next);

@@ -3,29 +3,29 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use ledger_core::{HashChain, HashLogs, LogEntry, WireHash};
+use ledger_core::{LogEntry, WireHash};
 
-use super::Hashes;
+use super::{Chain, ChainId, Hashes};
 use crate::entry::{Body, Record};
 use crate::error::ReadError;
 use crate::read::LedgerReader;
 
 /// A checkpoint is kept after so many entries of a ledger.
 const CHECKPOINT_ENTRIES: u32 = 256;
-/// Chains of so many ledgers are kept going; beyond that all are begun anew from their checkpoints.
+/// So many chains are kept going; beyond that all are begun anew from their checkpoints.
 const CHAINS_MAX: usize = 4_096;
 
-/// Chains by ledger.
+/// Chains by what they are of.
 #[derive(Default)]
-pub(crate) struct Chains(HashMap<u32, Chain, RandomState>);
+pub(crate) struct Chains(HashMap<ChainId, Growing, RandomState>);
 
-struct Chain {
-    hashes: HashChain,
+struct Growing {
+    chain: Chain,
     since_checkpoint: u32,
 }
 
 impl Chains {
-    /// Hashes an entry of the journal, if its ledger keeps hashes.
+    /// Hashes an entry of the journal, by each chain that its ledger keeps.
     pub(crate) fn append_record(
         &mut self,
         hashes: &Hashes,
@@ -33,17 +33,20 @@ impl Chains {
         record: &Record<'_>,
     ) -> Result<(), ReadError> {
         let Body::Log(log) = &record.body else { return Ok(()) };
-        if reader.head()?.info.features.hash_logs == HashLogs::Disabled {
+        let features = reader.head()?.info.features;
+        let mut kept = [ChainId::wire(log.ledger), ChainId::legacy(log.ledger)]
+            .into_iter()
+            .filter(|id| id.is_kept(features))
+            .peekable();
+        if kept.peek().is_none() {
             return Ok(());
         }
         let entry: LogEntry = reader.log_entry(record)?;
-        self.append(
-            hashes,
-            log.ledger,
-            log.log,
-            || hashes.chain_before(reader, log.log, || Ok(())),
-            |chain| chain.append(&entry),
-        )
+        for id in kept {
+            let begin = || hashes.chain_before(reader, id, log.log, || Ok(()));
+            self.append(hashes, (id, log.log), begin, |chain| chain.append(&entry))?;
+        }
+        Ok(())
     }
 
     /// Hashes an entry of which the writer gave the text. `begin` makes the chain right before it, where none
@@ -51,32 +54,31 @@ impl Chains {
     pub(crate) fn append_text(
         &mut self,
         hashes: &Hashes,
-        (ledger, log, text): (u32, u64, &[u8]),
-        begin: impl FnOnce() -> Result<HashChain, ReadError>,
+        (id, log, text): (ChainId, u64, &[u8]),
+        begin: impl FnOnce() -> Result<Chain, ReadError>,
     ) -> Result<(), ReadError> {
-        self.append(hashes, ledger, log, begin, |chain| chain.append_text(text))
+        self.append(hashes, (id, log), begin, |chain| chain.append_text(text))
     }
 
     fn append(
         &mut self,
         hashes: &Hashes,
-        ledger: u32,
-        log: u64,
-        begin: impl FnOnce() -> Result<HashChain, ReadError>,
-        append: impl FnOnce(&mut HashChain) -> WireHash,
+        (id, log): (ChainId, u64),
+        begin: impl FnOnce() -> Result<Chain, ReadError>,
+        append: impl FnOnce(&mut Chain) -> WireHash,
     ) -> Result<(), ReadError> {
-        if self.0.len() >= CHAINS_MAX && !self.0.contains_key(&ledger) {
+        if self.0.len() >= CHAINS_MAX && !self.0.contains_key(&id) {
             self.0.clear();
         }
-        let chain = match self.0.entry(ledger) {
+        let growing = match self.0.entry(id) {
             Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => entry.insert(Chain { hashes: begin()?, since_checkpoint: 0 }),
+            Entry::Vacant(entry) => entry.insert(Growing { chain: begin()?, since_checkpoint: 0 }),
         };
-        let hash = append(&mut chain.hashes);
-        chain.since_checkpoint += 1;
-        if chain.since_checkpoint >= CHECKPOINT_ENTRIES {
-            chain.since_checkpoint = 0;
-            hashes.pending.lock().insert((ledger, log), hash);
+        let hash = append(&mut growing.chain);
+        growing.since_checkpoint += 1;
+        if growing.since_checkpoint >= CHECKPOINT_ENTRIES {
+            growing.since_checkpoint = 0;
+            hashes.pending.lock().insert((id.number(), log), hash);
         }
         Ok(())
     }

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ledger_core::Memento;
 use parking_lot::{Condvar, Mutex};
 
+use super::ChainId;
 use crate::journal::Position;
 
 /// So many buffers are kept for the batches to come.
@@ -14,7 +14,7 @@ const SPARE_MAX: usize = 4;
 /// The text of an entry in [`HashTexts`].
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    ledger: u32,
+    chain: ChainId,
     log: u64,
     end: usize,
 }
@@ -31,10 +31,10 @@ pub(crate) struct HashTexts {
 pub(crate) struct TextMark(usize);
 
 impl HashTexts {
-    /// Adds the text of an entry.
-    pub(crate) fn push(&mut self, ledger: u32, log: u64, memento: &Memento<'_>) {
-        memento.write_to(&mut self.bytes);
-        self.places.push(Place { ledger, log, end: self.bytes.len() });
+    /// Adds what a chain hashes of an entry.
+    pub(crate) fn push(&mut self, chain: ChainId, log: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.places.push(Place { chain, log, end: self.bytes.len() });
     }
 
     /// Remembers this state, to return to with [`HashTexts::reset`].
@@ -48,13 +48,13 @@ impl HashTexts {
         self.bytes.truncate(self.places.last().map_or(0, |place| place.end));
     }
 
-    /// Ledger, log and text of each entry, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u64, &[u8])> {
+    /// Chain, log and text of each entry, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ChainId, u64, &[u8])> {
         let mut start = 0;
         self.places.iter().map(move |place| {
             let text = &self.bytes[start..place.end];
             start = place.end;
-            (place.ledger, place.log, text)
+            (place.chain, place.log, text)
         })
     }
 
@@ -192,7 +192,7 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use ledger_core::{Decision, Metadata, Target, Timestamp, TransactionId};
+    use ledger_core::{Decision, Memento, Metadata, Target, Timestamp, TransactionId};
 
     use super::*;
 
@@ -208,7 +208,8 @@ mod tests {
         let target = Target::Transaction(TransactionId::new(log));
         let decision = Decision::SetMetadata { target, metadata: Metadata::EMPTY };
         let (id, date) = (TransactionId::new(0), Timestamp::from_micros(0));
-        texts.push(1, log, &Memento::of_decision(&decision, id, date, None));
+        let memento = Memento::of_decision(&decision, id, date, None);
+        texts.push(ChainId::wire(1), log, |out| memento.write_to(out));
     }
 
     fn at(position: u64) -> Position {

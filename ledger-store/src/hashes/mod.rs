@@ -10,7 +10,7 @@ mod feed;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use ledger_core::{HashChain, WireHash};
+use ledger_core::{Features, HashChain, HashLogs, LegacyHashChain, LogEntry, Switch, WireHash};
 use parking_lot::{Condvar, Mutex};
 
 pub(crate) use self::chains::Chains;
@@ -20,10 +20,95 @@ use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::index::Way;
 use crate::journal::Position;
-use crate::lookup::tables;
+use crate::lookup::{missing, tables};
 use crate::read::LedgerReader;
 
-/// Hashes by ledger and log.
+/// One of the chains of a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ChainId(u32);
+
+/// Set in the number of a chain of the first generation. Ledgers are numbered from 1 and never reach it.
+const LEGACY: u32 = 1 << 31;
+
+impl ChainId {
+    /// The wire hashes of a ledger.
+    pub(crate) fn wire(ledger: u32) -> Self {
+        Self(ledger)
+    }
+
+    /// The hashes of the first generation of the API.
+    pub(crate) fn legacy(ledger: u32) -> Self {
+        Self(ledger | LEGACY)
+    }
+
+    /// The chain with a number.
+    pub(crate) fn of_number(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number, by which its checkpoints are kept.
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Its ledger.
+    pub(crate) fn ledger(self) -> u32 {
+        self.0 & !LEGACY
+    }
+
+    /// Whether a ledger keeps it.
+    pub(crate) fn is_kept(self, features: Features) -> bool {
+        features.hash_logs != HashLogs::Disabled
+            && (self.0 & LEGACY == 0 || features.legacy_hashes == Switch::On)
+    }
+
+    /// The chain before its first entry.
+    pub(crate) fn begin(self) -> Chain {
+        if self.0 & LEGACY == 0 {
+            Chain::Wire(HashChain::after(None))
+        } else {
+            Chain::Legacy(LegacyHashChain::default())
+        }
+    }
+
+    /// The chain after an entry with a hash.
+    fn after(
+        self,
+        entry: impl FnOnce() -> Result<LogEntry, ReadError>,
+        hash: WireHash,
+    ) -> Result<Chain, ReadError> {
+        if self.0 & LEGACY == 0 {
+            return Ok(Chain::Wire(HashChain::after(Some(hash))));
+        }
+        Ok(Chain::Legacy(LegacyHashChain::after(&entry()?, &hash)))
+    }
+}
+
+/// A chain that grows.
+pub(crate) enum Chain {
+    Wire(HashChain),
+    Legacy(LegacyHashChain),
+}
+
+impl Chain {
+    /// Adds an entry and returns its hash.
+    pub(crate) fn append(&mut self, entry: &LogEntry) -> WireHash {
+        match self {
+            Self::Wire(chain) => chain.append(entry),
+            Self::Legacy(chain) => chain.append(entry),
+        }
+    }
+
+    /// Adds an entry by the text that is hashed of it.
+    fn append_text(&mut self, text: &[u8]) -> WireHash {
+        match self {
+            Self::Wire(chain) => chain.append_text(text),
+            Self::Legacy(chain) => chain.append_text(text),
+        }
+    }
+}
+
+/// Hashes by chain and log.
 type Checkpoints = BTreeMap<(u32, u64), WireHash>;
 
 /// Checkpoints that are not in the index yet, and how far the thread is.
@@ -37,10 +122,10 @@ pub(crate) struct Hashes {
     pub(crate) feed: Feed,
 }
 
-/// The key of a checkpoint in its table.
-pub(crate) fn checkpoint_key(ledger: u32, log: u64) -> [u8; 12] {
+/// The key of a checkpoint in its table: the number of the chain, and the log.
+pub(crate) fn checkpoint_key(chain: u32, log: u64) -> [u8; 12] {
     let mut key = [0; 12];
-    key[..4].copy_from_slice(&ledger.to_be_bytes());
+    key[..4].copy_from_slice(&chain.to_be_bytes());
     key[4..].copy_from_slice(&log.to_be_bytes());
     key
 }
@@ -92,19 +177,27 @@ impl Hashes {
         }
     }
 
-    /// The chain of a ledger right before the log `before`, and the id of the first that may follow it.
+    /// A chain right before the log `before`. The reader is one of its ledger.
     ///
     /// `each` is called for each entry that is hashed on the way; its error ends it.
     pub(crate) fn chain_before(
         &self,
         reader: &LedgerReader,
+        id: ChainId,
         before: u64,
         each: impl Fn() -> Result<(), ReadError>,
-    ) -> Result<HashChain, ReadError> {
+    ) -> Result<Chain, ReadError> {
         let ledger = reader.ledger;
-        let (mut chain, from) = match self.checkpoint(reader, before)? {
-            Some((log, hash)) => (HashChain::after(Some(hash)), log + 1),
-            None => (HashChain::after(None), 0),
+        let (mut chain, from) = match self.checkpoint(reader, id, before)? {
+            Some((log, hash)) => {
+                let entry = || {
+                    let row = reader.view.table(|piece| &piece.logs).get((ledger, log))?;
+                    let row = row.ok_or_else(|| missing("a log"))?;
+                    reader.entry(Position::new(row.position).ok_or(Corrupt { what: "position" })?)
+                };
+                (id.after(entry, hash)?, log + 1)
+            }
+            None => (id.begin(), 0),
         };
         let Some(last) = before.checked_sub(1).filter(|last| *last >= from) else { return Ok(chain) };
         let logs = reader.view.table(|piece| &piece.logs);
@@ -117,19 +210,20 @@ impl Hashes {
     }
 
     /// The last checkpoint at a log before `before`.
-    fn checkpoint(&self, reader: &LedgerReader, before: u64) -> Result<Option<(u64, WireHash)>, ReadError> {
-        let ledger = reader.ledger;
+    fn checkpoint(
+        &self,
+        reader: &LedgerReader,
+        id: ChainId,
+        before: u64,
+    ) -> Result<Option<(u64, WireHash)>, ReadError> {
+        let chain = id.number();
         let last = |checkpoints: &Mutex<Checkpoints>| {
-            checkpoints
-                .lock()
-                .range((ledger, 0)..(ledger, before))
-                .next_back()
-                .map(|(at, hash)| (at.1, *hash))
+            checkpoints.lock().range((chain, 0)..(chain, before)).next_back().map(|(at, hash)| (at.1, *hash))
         };
         if let Some(recent) = last(&self.pending).or_else(|| last(&self.flushed)) {
             return Ok(Some(recent));
         }
-        let (from, to) = (checkpoint_key(ledger, 0), checkpoint_key(ledger, before));
+        let (from, to) = (checkpoint_key(chain, 0), checkpoint_key(chain, before));
         let bounds = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
         let Some(mut range) = reader.view.index.range(tables::HASHES, bounds.0, bounds.1)? else {
             return Ok(None);

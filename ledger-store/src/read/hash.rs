@@ -1,9 +1,10 @@
 //! The wire hashes of log entries.
 
-use ledger_core::{HashChain, LogEntry, WireHash};
+use ledger_core::{LogEntry, WireHash};
 
 use super::session::Session;
 use crate::error::ReadError;
+use crate::hashes::{Chain, ChainId};
 use crate::index::Way;
 use crate::journal::Position;
 
@@ -11,8 +12,8 @@ use crate::journal::Position;
 const HASH_AHEAD: u64 = 4_096;
 
 impl Session {
-    /// The chain right before a log id.
-    pub(crate) fn chain_before(&self, log: u64) -> Result<HashChain, ReadError> {
+    /// A chain right before a log id.
+    pub(crate) fn chain_before(&self, id: ChainId, log: u64) -> Result<Chain, ReadError> {
         let ledger = self.ledger();
         if let Some(last) = log.checked_sub(1)
             && let Some(row) = self.logs().last_in((ledger, 0), (ledger, last))?
@@ -22,11 +23,11 @@ impl Session {
             self.hashes.wait(needed, || self.meter.is_late());
             self.meter.in_time()?;
         }
-        self.hashes.chain_before(&self.reader, log, || self.meter.row())
+        self.hashes.chain_before(&self.reader, id, log, || self.meter.row())
     }
 
     /// Adds the entries from one log id up to but without another.
-    fn extend_chain(&self, chain: &mut HashChain, from: u64, to: u64) -> Result<(), ReadError> {
+    fn extend_chain(&self, chain: &mut Chain, from: u64, to: u64) -> Result<(), ReadError> {
         let Some(last) = to.checked_sub(1).filter(|last| *last >= from) else { return Ok(()) };
         let ledger = self.ledger();
         for row in self.logs().cursor((ledger, from), (ledger, last), Way::Ascending) {
@@ -36,11 +37,11 @@ impl Session {
         Ok(())
     }
 
-    /// The hashes of entries that ascend by id.
-    pub(crate) fn hashes_of(&self, entries: &[&LogEntry]) -> Result<Vec<WireHash>, ReadError> {
+    /// The hashes, by one of the chains of the ledger, of entries that ascend by id.
+    pub(crate) fn hashes_of(&self, id: ChainId, entries: &[&LogEntry]) -> Result<Vec<WireHash>, ReadError> {
         let Some(first) = entries.first() else { return Ok(Vec::new()) };
         let mut next = first.id.get();
-        let mut chain = self.chain_before(next)?;
+        let mut chain = self.chain_before(id, next)?;
         let mut hashes = Vec::with_capacity(entries.len());
         for entry in entries {
             self.extend_chain(&mut chain, next, entry.id.get())?;

@@ -16,10 +16,11 @@ use super::streams::Span;
 use super::transaction::TransactionSubject;
 use crate::codec::Corrupt;
 use crate::error::ReadError;
+use crate::hashes::ChainId;
 use crate::index::LogRow;
 use crate::journal::Position;
 use crate::lookup::missing;
-use crate::query::{Direction, LogQuery, LogView, Page};
+use crate::query::{Direction, LogHashes, LogQuery, LogView, Page};
 
 /// A log. Its entry is read when it is asked for.
 struct LogSubject<'s> {
@@ -120,7 +121,12 @@ impl Session {
         }
         let mut page = page.finish(&query.page);
         if self.head.info.features.hash_logs == HashLogs::Sync {
-            self.put_hashes(&mut page.items)?;
+            let legacy = ChainId::legacy(self.ledger());
+            let id = match query.hashes {
+                LogHashes::Legacy if legacy.is_kept(self.head.info.features) => legacy,
+                LogHashes::Legacy | LogHashes::Wire => ChainId::wire(self.ledger()),
+            };
+            self.put_hashes(id, &mut page.items)?;
         }
         Ok(page)
     }
@@ -163,11 +169,11 @@ impl Session {
         subject.into_transaction().map(|transaction| Some(Box::new(transaction)))
     }
 
-    fn put_hashes(&self, logs: &mut [LogView]) -> Result<(), ReadError> {
+    fn put_hashes(&self, id: ChainId, logs: &mut [LogView]) -> Result<(), ReadError> {
         let mut order: Vec<usize> = (0..logs.len()).collect();
         order.sort_unstable_by_key(|place| logs[*place].entry.id);
         let entries: Vec<&LogEntry> = order.iter().map(|place| &logs[*place].entry).collect();
-        let hashes = self.hashes_of(&entries)?;
+        let hashes = self.hashes_of(id, &entries)?;
         for (place, hash) in order.into_iter().zip(hashes) {
             logs[place].hash = Some(*hash.as_bytes());
         }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashChain, HashLogs, LedgerName, Switch,
-    TextField, Timestamp, TransactionId,
+    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashLogs, LedgerName, Switch, TextField,
+    Timestamp, TransactionId,
 };
 
 use super::page::PageBuilder;
@@ -13,7 +13,7 @@ use super::reader::LedgerReader;
 use super::session::Session;
 use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
-use crate::hashes::Hashes;
+use crate::hashes::{Chain, ChainId, Hashes};
 use crate::journal::Journal;
 use crate::query::{
     Account, AccountQuery, Balances, BalancesQuery, Direction, Expand, LedgerInfo, LogQuery, LogView, Page,
@@ -128,9 +128,9 @@ impl LedgerView {
         &self.head.counters
     }
 
-    /// The hash chain after its last log.
-    pub(crate) fn chain(&self) -> Result<HashChain, ReadError> {
-        self.session().chain_before(self.head.counters.next_log)
+    /// The chain of wire hashes after its last log.
+    pub(crate) fn chain(&self) -> Result<Chain, ReadError> {
+        self.session().chain_before(ChainId::wire(self.head.info.id), self.head.counters.next_log)
     }
 
     /// Its mapping as it was set; `None` if it never was.

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use ledger_core::{HashChain, HashLogs, Volumes};
+use ledger_core::Volumes;
 
 use super::{Findings, Stop, ViolationCode};
 use crate::codec::Corrupt;
 use crate::entry::{Body, find_in_chunk, read_chunk};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
+use crate::hashes::{Chain, ChainId};
 use crate::index::{IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way};
 use crate::journal::{Journal, Position};
 use crate::lookup::{self, missing, tables};
@@ -154,7 +155,7 @@ pub(super) fn wire_hashes(
     if checkpoints.is_empty() {
         return Ok(());
     }
-    let mut chains: HashMap<u32, HashChain> = HashMap::new();
+    let mut chains: HashMap<ChainId, Chain> = HashMap::new();
     let mut wrong = Vec::new();
     let mut next = Position::FIRST;
     let mut hash = || -> Result<(), ReadError> {
@@ -174,24 +175,22 @@ pub(super) fn wire_hashes(
                         let reader = readers
                             .entry(log.ledger)
                             .or_insert_with(|| LedgerReader::new(journal.clone(), view.clone(), log.ledger));
-                        let hashed = reader.head().and_then(|head| {
-                            if head.info.features.hash_logs == HashLogs::Disabled {
-                                return Ok(None);
-                            }
-                            let chain = chains.entry(log.ledger).or_insert_with(|| HashChain::after(None));
-                            reader.log_entry(&record).map(|entry| Some(chain.append(&entry)))
-                        });
-                        match hashed {
-                            Ok(Some(hash)) => {
-                                if let Some(found) = checkpoints.remove(&(log.ledger, log.log))
+                        let hashed = reader.head().map(|head| head.info.features).and_then(|features| {
+                            for id in [ChainId::wire(log.ledger), ChainId::legacy(log.ledger)] {
+                                if !id.is_kept(features) {
+                                    continue;
+                                }
+                                let chain = chains.entry(id).or_insert_with(|| id.begin());
+                                let hash = chain.append(&reader.log_entry(&record)?);
+                                if let Some(found) = checkpoints.remove(&(id.number(), log.log))
                                     && found != *hash.as_bytes()
                                 {
                                     wrong.push((log.ledger, log.log, record.position.get()));
                                 }
                             }
-                            Ok(None) => {}
-                            Err(error) => failed = Some(error),
-                        }
+                            Ok(())
+                        });
+                        failed = hashed.err();
                     }
                     Ok(())
                 })?;
@@ -209,11 +208,11 @@ pub(super) fn wire_hashes(
         let detail = format!("the wire hash after log {log} is not that of the log");
         findings.add(ViolationCode::WireHash, Some(ledger), Some(position), detail)?;
     }
-    for (ledger, log) in checkpoints.into_keys() {
+    for (chain, log) in checkpoints.into_keys() {
+        let id = ChainId::of_number(chain);
+        let ledger = id.ledger();
         let known = view.heads.get(ledger);
-        if known.is_none_or(|head| {
-            head.info.features.hash_logs == HashLogs::Disabled || log < head.counters.next_log
-        }) {
+        if known.is_none_or(|head| !id.is_kept(head.info.features) || log < head.counters.next_log) {
             let detail = format!("a wire hash after log {log}, of which there is none");
             findings.add(ViolationCode::IndexExtra, Some(ledger), None, detail)?;
         }
@@ -221,7 +220,7 @@ pub(super) fn wire_hashes(
     Ok(())
 }
 
-/// The checkpoints of wire hashes: one for some hundreds of logs.
+/// The checkpoints of hashes by chain and log: one for some hundreds of logs.
 fn checkpoints(live: &IndexSnapshot) -> Result<BTreeMap<(u32, u64), [u8; 32]>, ReadError> {
     let mut all = BTreeMap::new();
     for found in live.range(tables::HASHES, Bound::Unbounded, Bound::Unbounded)?.into_iter().flatten() {

@@ -3,10 +3,10 @@
 use compact_str::CompactString;
 use ledger_core::script::settle;
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, Decision, Facts, HashLogs, HoldingVolumes,
-    KnownTransaction, LogEntry, LogId, LogPayload, Memento, Metadata, MetadataValue, Movement, Needs,
-    NewTransaction, Posting, Postings, Reference, Rejection, SlotList, Slots, Target, Timestamp, Transaction,
-    TransactionId, Volumes, decide, needs, reverting_reference,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, Decision, Facts, HoldingVolumes,
+    KnownTransaction, LegacyLog, LogEntry, LogId, LogPayload, Memento, Metadata, MetadataValue, Movement,
+    Needs, NewTransaction, Posting, Postings, Reference, Rejection, SlotList, Slots, Target, Timestamp,
+    Transaction, TransactionId, Volumes, decide, needs, reverting_reference,
 };
 use smallvec::SmallVec;
 
@@ -21,6 +21,7 @@ use crate::entry::{
 };
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
+use crate::hashes::ChainId;
 use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 use crate::scripts::{Compiled, Prepared};
 use crate::submission::{Detail, Receipt, Request};
@@ -140,10 +141,16 @@ impl State {
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
         drop(record);
-        if self.ledger(ledger).head.info.features.hash_logs != HashLogs::Disabled {
-            let (id, key) =
-                (TransactionId::new(base.transaction), idempotency.as_ref().map(|have| &have.key));
-            batch.texts.push(ledger, base.log, &Memento::of_decision(&decision, id, date, key));
+        let features = self.ledger(ledger).head.info.features;
+        let id = TransactionId::new(base.transaction);
+        if ChainId::wire(ledger).is_kept(features) {
+            let key = idempotency.as_ref().map(|have| &have.key);
+            let memento = Memento::of_decision(&decision, id, date, key);
+            batch.texts.push(ChainId::wire(ledger), base.log, |out| memento.write_to(out));
+        }
+        if ChainId::legacy(ledger).is_kept(features) {
+            let log = LegacyLog::of_decision(&decision, base.log, id, date);
+            batch.texts.push(ChainId::legacy(ledger), base.log, |out| log.write_to("", out));
         }
         let transaction = match &decision {
             Decision::Transaction(_) => Some(TransactionId::new(base.transaction)),

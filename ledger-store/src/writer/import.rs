@@ -1,7 +1,7 @@
 //! A log of another store: what it says is entered as it stands, after what the rules demand of any log.
 
 use ledger_core::{
-    Command, CreateTransaction, Decision, Facts, HashLogs, LogEntry, LogPayload, Memento, Movement,
+    Command, CreateTransaction, Decision, Facts, LegacyLog, LogEntry, LogPayload, Memento, Movement,
     Overdraft, RevertDate, RevertTransaction, Rules, Transaction, TransactionId, decide,
 };
 
@@ -11,6 +11,7 @@ use super::execute::{Written, is_too_large};
 use super::state::State;
 use crate::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
 use crate::error::ReadError;
+use crate::hashes::ChainId;
 use crate::import::ImportRefusal;
 use crate::journal::SectionId;
 
@@ -143,7 +144,7 @@ impl State {
             event = Event::InsertedSchema { schema };
         }
         let head = &self.ledger(ledger).head;
-        let (section, hashed) = (SectionId(head.section), head.info.features.hash_logs != HashLogs::Disabled);
+        let (section, features) = (SectionId(head.section), head.info.features);
         let log = LogRecord {
             ledger,
             log: entry.id.get(),
@@ -159,8 +160,13 @@ impl State {
         let record = Record { position: self.next, body: Body::Log(log) };
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
-        if hashed {
-            batch.texts.push(ledger, entry.id.get(), &Memento::from(entry));
+        if ChainId::wire(ledger).is_kept(features) {
+            let memento = Memento::from(entry);
+            batch.texts.push(ChainId::wire(ledger), entry.id.get(), |out| memento.write_to(out));
+        }
+        if ChainId::legacy(ledger).is_kept(features) {
+            let log = LegacyLog::from(entry);
+            batch.texts.push(ChainId::legacy(ledger), entry.id.get(), |out| log.write_to("", out));
         }
         Ok(Ok(()))
     }

@@ -11,8 +11,8 @@ use ledger_core::{
 };
 use ledger_store::testing::{Dice, Disk, SetClock, SimDisk};
 use ledger_store::{
-    Atomicity, Detail, Direction, ImportError, ImportRefusal, ImportedLog, LogQuery, LogView, Mode, Options,
-    Outcome, PageRequest, Request, Start, Store, Submission,
+    Atomicity, Detail, Direction, ImportError, ImportRefusal, ImportedLog, LogHashes, LogQuery, LogView,
+    Mode, Options, Outcome, PageRequest, Request, Start, Store, Submission,
 };
 
 fn name() -> LedgerName {
@@ -111,7 +111,8 @@ fn logs(store: &Store) -> Vec<LogView> {
     let mut start = Start::First;
     loop {
         let page = PageRequest { size: 100, direction: Direction::Ascending, start };
-        let page = view.logs(&LogQuery { filter: filter.clone(), page }).expect("it reads");
+        let page =
+            view.logs(&LogQuery { filter: filter.clone(), hashes: LogHashes::Wire, page }).expect("it reads");
         let Some(last) = page.items.last() else { return all };
         start = Start::After(last.entry.id);
         all.extend(page.items);

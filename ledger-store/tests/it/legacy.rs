@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use ledger_core::{
     AccountAddress, AddressExpression, AddressRole, AddressTest, Amount, Asset, Command, Condition,
-    CreateTransaction, Filter, FilterNode, Idempotency, IdempotencyKey, LedgerName, LedgerOptions,
-    LegacyRules, Metadata, Overdraft, PastDates, Posting, Reference, Rejection, Resource, RevertDate,
-    RevertTransaction, Rules, Timestamp, TransactionId,
+    CreateTransaction, Features, Filter, FilterNode, HashChain, Idempotency, IdempotencyKey, LedgerName,
+    LedgerOptions, LegacyHashChain, LegacyRules, LogEntry, LogId, Metadata, Overdraft, PastDates, Posting,
+    Reference, Rejection, Resource, RevertDate, RevertTransaction, Rules, Switch, Timestamp, TransactionId,
 };
 use ledger_store::{
-    Atomicity, Detail, Direction, Mode, Outcome, PageRequest, Request, Start, Store, Submission,
-    TransactionOrder, TransactionQuery,
+    Atomicity, Detail, Direction, LogHashes, LogQuery, Mode, Outcome, PageRequest, Request, Start, Store,
+    Submission, TransactionOrder, TransactionQuery,
 };
 
 fn name() -> LedgerName {
@@ -175,4 +175,79 @@ fn an_expression_over_accounts_selects_their_transactions() {
         assert_eq!(ids, expected, "{text}");
         assert_eq!(ledger.count_transactions(&filter, None), Ok(ids.len() as u64), "{text}");
     }
+}
+
+#[test]
+fn the_hashes_of_both_generations_are_kept_through_every_way_of_opening() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("data");
+    let store = Store::open(&path).expect("it opens");
+    let features = Features { legacy_hashes: Switch::On, ..Features::default() };
+    store
+        .create_ledger(name(), LedgerOptions { features, ..LedgerOptions::default() })
+        .expect("a new ledger");
+    let page = |store: &Store, hashes, before: u64| {
+        let ledger = store.snapshot().ledger(&name()).expect("the ledger");
+        let query = LogQuery {
+            filter: Filter::all(Resource::Logs),
+            hashes,
+            page: PageRequest {
+                size: 100,
+                direction: Direction::Descending,
+                start: Start::After(LogId::new(before)),
+            },
+        };
+        ledger.logs(&query).expect("a page").items
+    };
+    let check = |store: &Store, entries: &mut Vec<LogEntry>| {
+        // Pages begin before, between and behind the checkpoints.
+        for before in [u64::MAX, 700, 300, 120] {
+            let views = page(store, LogHashes::Legacy, before);
+            if before == u64::MAX {
+                entries.clear();
+                let mut next = before;
+                loop {
+                    let more = page(store, LogHashes::Wire, next);
+                    let Some(last) = more.last() else { break };
+                    next = last.entry.id.get();
+                    entries.extend(more.into_iter().map(|view| view.entry));
+                }
+                entries.reverse();
+            }
+            let mut chain = LegacyHashChain::default();
+            let expected: Vec<_> = entries.iter().map(|entry| (entry.id, chain.append(entry))).collect();
+            for view in views {
+                let (_, hash) = expected.iter().find(|(id, _)| *id == view.entry.id).expect("it was listed");
+                assert_eq!(view.hash.as_ref(), Some(hash.as_bytes()), "{:?}", view.entry.id);
+            }
+            let wire = page(store, LogHashes::Wire, before);
+            let mut chain = HashChain::after(None);
+            let expected: Vec<_> = entries.iter().map(|entry| (entry.id, chain.append(entry))).collect();
+            for view in wire {
+                let (_, hash) = expected.iter().find(|(id, _)| *id == view.entry.id).expect("it was listed");
+                assert_eq!(view.hash.as_ref(), Some(hash.as_bytes()), "{:?}", view.entry.id);
+            }
+        }
+        assert!(store.verify().expect("it can be verified").violations.is_empty());
+    };
+    let mut entries = Vec::new();
+    for _ in 0..9 {
+        let requests = (0..100).map(|at| {
+            Command::CreateTransaction(send("world", &format!("a:{at}"), 1, Rules::Current)).into()
+        });
+        apply(&store, requests.collect(), Atomicity::Independent);
+    }
+    check(&store, &mut entries);
+    assert_eq!(entries.len(), 900);
+    store.close().expect("it closes");
+    drop(store);
+    let store = Store::open(&path).expect("it opens from its index");
+    one(&store, Command::CreateTransaction(send("world", "b", 1, Rules::Current)));
+    check(&store, &mut entries);
+    store.close().expect("it closes");
+    drop(store);
+    std::fs::remove_file(path.join("index/index.redb")).expect("there is an index");
+    let store = Store::open(&path).expect("it opens from its journal");
+    check(&store, &mut entries);
+    assert_eq!(entries.len(), 901);
 }

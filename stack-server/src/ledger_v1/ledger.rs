@@ -1,7 +1,7 @@
 //! The ledger of a request, what it tells about itself, and how it comes into being.
 
 use hyper::StatusCode;
-use ledger_core::{BucketName, FirstId, LedgerName, LedgerOptions};
+use ledger_core::{BucketName, Features, FirstId, LedgerName, LedgerOptions, Switch};
 use ledger_store::{LedgerView, WriteError};
 
 use crate::call::Call;
@@ -48,6 +48,7 @@ pub(crate) async fn ensured(call: &Call<'_>) -> Result<LedgerView, ApiError> {
     let options = LedgerOptions {
         bucket: BucketName::parse(name.as_str()).map_err(|error| ApiError::validation(error.to_string()))?,
         first_id: call.app.settings().first_id.unwrap_or(FirstId::Zero),
+        features: Features { legacy_hashes: Switch::On, ..Features::default() },
         ..LedgerOptions::default()
     };
     let new = name.clone();

@@ -4,7 +4,7 @@
 //! to null. Ids are those of the ledger's one log.
 
 use ledger_core::{Condition, FilterNode, LegacyLog, LogId, Resource, TextField, TextTest, WireHash};
-use ledger_store::{LogQuery, LogView};
+use ledger_store::{LogHashes, LogQuery, LogView};
 use sha2::{Digest as _, Sha256};
 
 use crate::call::Call;
@@ -38,6 +38,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
         Some(ledger) => {
             let question = LogQuery {
                 filter: list.filter.clone(),
+                hashes: LogHashes::Legacy,
                 page: list.page(|text| text.parse().ok().map(LogId::new))?,
             };
             // Always long: the hashes of recent entries may still have to be computed.

@@ -18,6 +18,7 @@ mod transactions;
 mod wire;
 mod write;
 
+pub(crate) use error::refusal;
 pub(crate) use mapping::KnownRules;
 
 use crate::call::Call;
@@ -50,5 +51,5 @@ pub(crate) async fn answer(operation: V1, call: &Call<'_>) -> Reply {
         V1::AggregatedBalances => balances::aggregated(call).await,
         V1::ListLogs => logs::list(call).await,
     };
-    answer.unwrap_or_else(|error| error::refusal(&error))
+    answer.unwrap_or_else(|error| refusal(&error))
 }

@@ -130,6 +130,8 @@ fn write_ledger(json: &mut Json, ledger: &LedgerInfo) {
         effective_volumes,
         account_metadata_history,
         transaction_metadata_history,
+        // No word of this generation's.
+        legacy_hashes: _,
     } = ledger.features;
     let kept = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
     json.raw("{\"bucket\":").plain_string(ledger.bucket.as_str());

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ledger_core::{AccountAddress, LogId, LogPayload, Metadata, Resource, Target};
-use ledger_store::{Direction, LogQuery, LogView, TransactionOrder};
+use ledger_store::{Direction, LogHashes, LogQuery, LogView, TransactionOrder};
 
 use crate::call::Call;
 use crate::error::ApiError;
@@ -24,8 +24,11 @@ static LIST: Kind = Kind {
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let list = List::of(call, &LIST)?;
-    let question =
-        LogQuery { filter: list.filter.clone(), page: list.page(|text| text.parse().ok().map(LogId::new))? };
+    let question = LogQuery {
+        filter: list.filter.clone(),
+        hashes: LogHashes::Wire,
+        page: list.page(|text| text.parse().ok().map(LogId::new))?,
+    };
     // Always long: the hashes of recent entries may still have to be computed.
     let page = call.app.long(move || Ok(ledger.logs(&question)?)).await?;
     let whole_reverts = call.reads_later_forms();

@@ -5,8 +5,8 @@ use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
 use ledger_core::{Filter, LedgerName, Resource};
 use ledger_store::{
-    Direction, ImportError, ImportRefusal, ImportedLog, LedgerView, LogQuery, LogView, Page, PageRequest,
-    Start, Store,
+    Direction, ImportError, ImportRefusal, ImportedLog, LedgerView, LogHashes, LogQuery, LogView, Page,
+    PageRequest, Start, Store,
 };
 use serde_json::value::RawValue;
 
@@ -57,7 +57,7 @@ pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 fn page(ledger: &LedgerView, start: Start<ledger_core::LogId>) -> Result<Page<LogView>, ApiError> {
     let page = PageRequest { size: PAGE_LOGS, direction: Direction::Ascending, start };
-    Ok(ledger.logs(&LogQuery { filter: Filter::all(Resource::Logs), page })?)
+    Ok(ledger.logs(&LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page })?)
 }
 
 /// Logs as an export has them, one after the other, whatever is between them.

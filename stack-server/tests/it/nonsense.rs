@@ -24,6 +24,8 @@ const BODIES: &[&str] = &[
     r#"{"$and":[{"$match":{"source":"world"}},{"$lt":{"timestamp":"2024-05-01T10:00:00Z"}},{"$like":{"reference":"a%"}}]}"#,
     r#"{"bucket":"b","metadata":{"k":"v"},"features":{"HASH_LOGS":"SYNC"}}"#,
     r#"{"k":"v","":null}"#,
+    r#"{"transactions":[{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}],"metadata":{"o":{"k":[1,null]}}}]}"#,
+    r#"{"contracts":[{"name":"n","account":"users:*","expr":{"$or":[{"$gte":["$balance",{"$meta":"k"}]},{"$eq":[1,[2]]}]}}]}"#,
     "null",
     "",
 ];
@@ -78,6 +80,18 @@ fn nothing_that_is_sent_is_a_fault_of_the_server() {
         "atomic",
         "continueOnFailure",
         "parallel",
+        "after",
+        "address",
+        "account",
+        "source",
+        "metadata[a.b]",
+        "balance",
+        "balanceOperator",
+        "page_size",
+        "pagination_token",
+        "start_time",
+        "preview",
+        "disableChecks",
         "nosuch",
     ];
     let values = [
@@ -95,6 +109,8 @@ fn nothing_that_is_sent_is_a_fault_of_the_server() {
         "account:desc",
         "effective",
         "volumes",
+        "users:.*",
+        "((a*)*)*|[^x]{9}",
         "é",
         "\u{0}",
     ];
@@ -115,8 +131,13 @@ fn nothing_that_is_sent_is_a_fault_of_the_server() {
     ];
     let mut numbers = Numbers(1);
     for _ in 0..40 {
-        for route in routes().iter().filter(|route| route.mount == Mount::LedgerV2) {
-            let mut path = String::from(if numbers.below(2) == 0 { "/v2" } else { "/api/ledger/v2" });
+        for route in routes() {
+            let mounts = match route.mount {
+                Mount::LedgerV2 => ["/v2", "/api/ledger/v2"],
+                Mount::LedgerV1 => ["", "/api/ledger"],
+                _ => continue,
+            };
+            let mut path = String::from(mounts[numbers.below(2)]);
             for segment in route.template.split('/').skip(1) {
                 path.push('/');
                 match segment {

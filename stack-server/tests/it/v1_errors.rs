@@ -264,6 +264,13 @@ fn a_refused_read_says_why() {
 }
 
 #[test]
+fn a_body_too_large_is_refused_in_the_same_form() {
+    let server = server();
+    let body = " ".repeat(4 * 1_024 * 1_024 + 1);
+    refused(server.post(&format!("{BASE}/transactions"), &body), 413, "VALIDATION");
+}
+
+#[test]
 fn patterns_are_bounded_in_length_and_size() {
     let server = server();
     let long = "a".repeat(600) + ".";

@@ -183,3 +183,21 @@ fn metadata_may_be_asked_for_an_empty_text() {
     server.post("/old/accounts/blank/metadata", r#"{"nosuch":""}"#).is(204);
     check(&server, "accounts", &[("metadata[nosuch]", "")], &["blank"]);
 }
+
+#[test]
+fn an_account_beside_a_source_is_an_end_of_the_same_posting() {
+    let server = server();
+    let posting = |from: &str, to: &str| {
+        format!(r#"{{"source":"{from}","destination":"{to}","amount":1,"asset":"CHF"}}"#)
+    };
+    for pairs in [[("zoo", "x"), ("users-7", "y")], [("zoo", "y"), ("users-7", "x")]] {
+        let postings: Vec<String> = pairs.iter().map(|(from, to)| posting(from, to)).collect();
+        let body = format!(r#"{{"postings":[{}]}}"#, postings.join(","));
+        server.post("/old/transactions", &body).is(200);
+    }
+    check(&server, "transactions", &[("source", "zoo"), ("account", "y")], &["6"]);
+    check(&server, "transactions", &[("destination", "x"), ("account", "zoo")], &["5"]);
+    // Each of the two may be of a posting of its own.
+    check(&server, "transactions", &[("source", "zoo"), ("destination", "x")], &["6", "5"]);
+    check(&server, "transactions", &[("source", "users.*"), ("account", "[xy]")], &["6", "5"]);
+}

@@ -185,3 +185,19 @@ fn scripts_are_refused_in_the_forms_of_this_generation() {
     assert!(answer["details"].as_str().is_some_and(|link| link.contains("?payload=")), "{answer}");
     assert_eq!(answer["transaction"]["txid"], 0);
 }
+
+#[test]
+fn hashes_are_those_of_the_generation_that_made_the_ledger() {
+    let server = TestServer::start();
+    server.post("/v2/later", "").is(204);
+    for ledger in ["early", "later"] {
+        server.post(&format!("/{ledger}/transactions"), &one("world", "a", 1)).is(200);
+        let shown = server.get(&format!("/{ledger}/logs")).is(200).json();
+        let shown = shown["cursor"]["data"][0]["hash"].as_str().expect("a hash").to_owned();
+        let wire = server.get(&format!("/v2/{ledger}/logs")).is(200).json();
+        let wire = wire["cursor"]["data"][0]["hash"].as_str().expect("a hash").to_owned();
+        let wire = ledger_core::WireHash::from_base64(&wire).expect("base64 of a hash").to_hex();
+        assert_eq!(shown.len(), 64);
+        assert_eq!(shown == wire, ledger == "later", "{ledger}");
+    }
+}

@@ -8,8 +8,8 @@ use ledger_core::{
     Volumes,
 };
 use ledger_store::{
-    Account, AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, LogQuery, LogView, Page,
-    PageRequest, ReadError, Snapshot, Start, Stats, TransactionKey, TransactionOrder, TransactionQuery,
+    Account, AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, LogHashes, LogQuery, LogView,
+    Page, PageRequest, ReadError, Snapshot, Start, Stats, TransactionKey, TransactionOrder, TransactionQuery,
     VolumesQuery,
 };
 
@@ -229,7 +229,8 @@ impl Round<'_> {
         let selected = self.model.logs(&self.ledger, &filter);
         all.retain(|log| selected.iter().any(|entry| entry.id == log.entry.id));
         let paging = self.paging();
-        let fetch = |page| self.view.logs(&LogQuery { filter: filter.clone(), page });
+        let fetch =
+            |page| self.view.logs(&LogQuery { filter: filter.clone(), hashes: LogHashes::Wire, page });
         walk(&filter, paging, |log: &LogView| log.entry.id, fetch, all);
     }
 
