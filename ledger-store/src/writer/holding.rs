@@ -84,21 +84,28 @@ impl Displaced {
 
     /// Adds what one more displaced transaction moved.
     pub(crate) fn add(&mut self, input: &Quantity, output: &Quantity) {
-        let none = || Box::new(DisplacedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 });
-        let mut sums = self.to_sums().unwrap_or_else(none);
-        sums.input = sums.input.plus(input);
-        sums.output = sums.output.plus(output);
-        sums.count += 1;
-        *self = Self::from(Some(sums));
+        let (count, sum_in, sum_out) = match self {
+            Self::None => (0, Quantity::ZERO, Quantity::ZERO),
+            Self::Small { count, input, output } => (*count, Quantity::from(*input), Quantity::from(*output)),
+            Self::Large(sums) => (sums.count, sums.input.clone(), sums.output.clone()),
+        };
+        *self = Self::of(count + 1, sum_in.plus(input), sum_out.plus(output));
+    }
+
+    /// Allocates only what does not fit 64 bits.
+    fn of(count: u32, input: Quantity, output: Quantity) -> Self {
+        match (input.as_u64(), output.as_u64()) {
+            (Some(input), Some(output)) => Self::Small { count, input, output },
+            _ => Self::Large(Box::new(DisplacedSums { input, output, count })),
+        }
     }
 }
 
 impl From<Option<Box<DisplacedSums>>> for Displaced {
     fn from(sums: Option<Box<DisplacedSums>>) -> Self {
-        let Some(sums) = sums else { return Self::None };
-        match (sums.input.as_u64(), sums.output.as_u64()) {
-            (Some(input), Some(output)) => Self::Small { count: sums.count, input, output },
-            _ => Self::Large(sums),
+        match sums {
+            None => Self::None,
+            Some(sums) => Self::of(sums.count, sums.input, sums.output),
         }
     }
 }
