@@ -149,6 +149,9 @@ pub(crate) struct AccountTable {
     heap_bytes: usize,
     bytes_max: usize,
     hand: usize,
+    /// How many slots the hand passed since an account went, and the flush up to which it might.
+    passed: usize,
+    passed_for: u64,
 }
 
 impl AccountTable {
@@ -162,6 +165,8 @@ impl AccountTable {
             heap_bytes: 0,
             bytes_max,
             hand: 0,
+            passed: 0,
+            passed_for: 0,
         }
     }
 
@@ -353,10 +358,15 @@ impl AccountTable {
                 + table.index_bytes()
                 + table.heap_bytes
         };
+        if self.passed_for != flushed {
+            (self.passed, self.passed_for) = (0, flushed);
+        }
         let target = self.bytes_max - self.bytes_max / 16;
-        let mut steps = EVICTION_STEPS.min(2 * slots);
-        while steps > 0 && live_bytes(self) > target {
+        let mut steps = EVICTION_STEPS;
+        // After two rounds in vain nothing can go before another flush is done.
+        while steps > 0 && self.passed <= 2 * slots && live_bytes(self) > target {
             steps -= 1;
+            self.passed += 1;
             self.hand = if self.hand + 1 < slots { self.hand + 1 } else { 0 };
             let place = Place(self.hand as u32);
             match self.slot_mut(place.0) {
@@ -365,6 +375,7 @@ impl AccountTable {
                         account.used = false;
                     } else {
                         self.remove(place);
+                        self.passed = 0;
                     }
                 }
                 _ => {}
@@ -382,4 +393,68 @@ pub(crate) struct NewState {
     pub(crate) first_usage: Timestamp,
     pub(crate) holdings: SmallVec<[HoldingState; 1]>,
     pub(crate) document: DocumentState,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insert(table: &mut AccountTable, account: u32, flush: u64) {
+        let address = format!("users:{account}");
+        let hash = table.hash(1, &address);
+        let new = NewState {
+            ledger: 1,
+            account,
+            address: address.into(),
+            first_usage: Timestamp::from_micros(0),
+            holdings: SmallVec::new(),
+            document: DocumentState::Stored,
+        };
+        table.insert(hash, new, flush);
+    }
+
+    fn find(table: &mut AccountTable, account: u32) -> Option<Place> {
+        let address = format!("users:{account}");
+        let hash = table.hash(1, &address);
+        table.find(hash, 1, &address)
+    }
+
+    #[test]
+    fn what_no_flush_holds_stays_and_is_not_searched_for_room_again_and_again() {
+        let mut table = AccountTable::new(10_000);
+        for account in 0..1_000 {
+            insert(&mut table, account, 5);
+        }
+        for _ in 0..3 {
+            table.evict(4);
+        }
+        let hand = table.hand;
+        table.evict(4);
+        assert_eq!(table.hand, hand, "nothing could go");
+        assert!((0..1_000).all(|account| find(&mut table, account).is_some()));
+        table.evict(5);
+        assert!(table.index.len() < 100, "{} are left", table.index.len());
+        insert(&mut table, 2_000, 6);
+        table.evict(5);
+        assert!(find(&mut table, 2_000).is_some());
+    }
+
+    #[test]
+    fn accounts_of_many_blocks_are_found_removed_and_put_again() {
+        let mut table = AccountTable::new(usize::MAX);
+        let count = 2 * BLOCK as u32 + 7;
+        for account in 0..count {
+            insert(&mut table, account, 1);
+        }
+        for account in (0..count).step_by(3) {
+            let place = find(&mut table, account).expect("it is there");
+            assert_eq!(table.get(place).account, account);
+            table.remove(place);
+            assert_eq!(find(&mut table, account), None);
+        }
+        let slots = table.slots();
+        insert(&mut table, 0, 1);
+        assert_eq!(table.slots(), slots, "a free slot is used first");
+        assert_eq!(table.iter().count(), (count - count.div_ceil(3) + 1) as usize);
+    }
 }
