@@ -139,7 +139,9 @@ impl Walked {
                     let what = format!("ledger {} was not created", log.ledger);
                     return stop(findings, ViolationCode::FileFormat, position, what);
                 };
-                if log.log < tail.next_log {
+                // What is imported into a ledger without a log may begin before its first id.
+                let begins = log.imported && tail.date == i64::MIN;
+                if log.log < tail.next_log && !begins {
                     let what = format!("log {} where {} is due", log.log, tail.next_log);
                     findings.complete = false;
                     findings.add(ViolationCode::SequenceGap, Some(log.ledger), Some(position.get()), what)?;
@@ -147,7 +149,7 @@ impl Walked {
                 }
                 tail.next_log = log.log.saturating_add(1);
                 let date = log.date.as_micros();
-                if date < tail.date {
+                if date < tail.date && !log.imported {
                     let what = format!(
                         "log {} is dated {} µs before the one before it",
                         log.log,

@@ -1,8 +1,11 @@
 //! A log of another store: what it says is entered as it stands, after what the rules demand of any log.
 
+use std::collections::BTreeMap;
+
 use ledger_core::{
-    Command, CreateTransaction, Decision, Facts, LegacyLog, LogEntry, LogPayload, Memento, Movement,
-    Overdraft, RevertDate, RevertTransaction, Rules, Transaction, TransactionId, decide,
+    AccountAddress, Command, CreateTransaction, Decision, Facts, LegacyLog, LogEntry, LogPayload, Memento,
+    Metadata, Movement, NewTransaction, Overdraft, Rejection, RevertDate, RevertTransaction, Rules,
+    Transaction, TransactionId, decide,
 };
 
 use super::apply::Hints;
@@ -47,11 +50,9 @@ impl State {
                 let metadata = account_metadata.iter().cloned().collect();
                 (Some(creation(transaction, metadata)), Some(transaction.id), None)
             }
-            LogPayload::RevertedTransaction { reverted, transaction, .. } => (
-                Some(creation(transaction, std::collections::BTreeMap::new())),
-                Some(transaction.id),
-                Some(*reverted),
-            ),
+            LogPayload::RevertedTransaction { reverted, transaction, .. } => {
+                (Some(creation(transaction, BTreeMap::new())), Some(transaction.id), Some(*reverted))
+            }
             LogPayload::SetMetadata { target, metadata } => {
                 let (target, metadata) = (target.clone(), metadata.clone());
                 (Some(Command::SetMetadata { target, metadata }), None, None)
@@ -63,8 +64,10 @@ impl State {
             LogPayload::InsertedSchema { .. } => (None, None, None),
         };
         if let Some(id) = id {
-            if id.get() < counters.next_transaction && written.transaction(batch, ledger, id)?.is_some() {
-                return Ok(inconsistent(format!("transaction {} exists already", id.get())));
+            // Histories and dates are searched by id, so ids must ascend as they do here.
+            if counters.transactions > 0 && id.get() < counters.next_transaction {
+                let next = counters.next_transaction;
+                return Ok(inconsistent(format!("transaction {} comes when {next} is due", id.get())));
             }
             if id.get() == u64::MAX {
                 return Ok(inconsistent("no transaction may follow this one"));
@@ -76,7 +79,7 @@ impl State {
                 id,
                 dated: RevertDate::Now,
                 overdraft: Overdraft::Allow,
-                metadata: ledger_core::Metadata::EMPTY,
+                metadata: Metadata::EMPTY,
                 rules: Rules::default(),
             };
             let command = Command::RevertTransaction(revert);
@@ -112,18 +115,16 @@ impl State {
                 return Ok(inconsistent("it has more than a log may have"));
             }
             decision = match decide(command, slots, &mut facts, entry.date) {
-                Ok(Decision::Transaction(new)) => {
-                    Decision::Transaction(ledger_core::NewTransaction { reverts, ..new })
-                }
+                Ok(Decision::Transaction(new)) => Decision::Transaction(NewTransaction { reverts, ..new }),
                 Ok(decision) => decision,
                 // A key that was removed though it was not there is in logs of other servers.
-                Err(ledger_core::Rejection::MetadataKeyNotFound { key }) => match &entry.payload {
+                Err(Rejection::MetadataKeyNotFound { key }) => match &entry.payload {
                     LogPayload::DeleteMetadata { target, .. } => {
                         Decision::DeleteMetadata { target: target.clone(), key }
                     }
                     _ => return Ok(inconsistent("a key is missing")),
                 },
-                Err(rejection) => return Ok(inconsistent(format!("{rejection:?}"))),
+                Err(rejection) => return Ok(inconsistent(rejection.to_string())),
             };
             let mut entered = self.event(ledger, id.get(), &decision, &facts, &hints, &assets);
             if let (
@@ -173,10 +174,7 @@ impl State {
 }
 
 /// A command by which a transaction is made as it stands.
-fn creation(
-    transaction: &Transaction,
-    account_metadata: std::collections::BTreeMap<ledger_core::AccountAddress, ledger_core::Metadata>,
-) -> Command {
+fn creation(transaction: &Transaction, account_metadata: BTreeMap<AccountAddress, Metadata>) -> Command {
     Command::CreateTransaction(CreateTransaction {
         movement: Movement::Postings(transaction.postings.clone()),
         metadata: transaction.metadata.clone(),

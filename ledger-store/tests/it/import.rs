@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ledger_core::Filter;
 use ledger_core::{
-    AccountAddress, Asset, Command, CreateTransaction, LedgerName, LedgerOptions, LogId, LogPayload,
-    Metadata, Movement, Overdraft, Posting, Reference, Resource, RevertDate, RevertTransaction, Rules,
-    Target, Timestamp, TransactionId, WireHash,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, Filter, LedgerName, LedgerOptions, LogEntry,
+    LogId, LogPayload, Metadata, Movement, Overdraft, Posting, Reference, Resource, RevertDate,
+    RevertTransaction, Rules, Target, Timestamp, Transaction, TransactionId, WireHash,
 };
 use ledger_store::testing::{Dice, Disk, SetClock, SimDisk};
 use ledger_store::{
-    Atomicity, Detail, Direction, ImportError, ImportRefusal, ImportedLog, LogHashes, LogQuery, LogView,
-    Mode, Options, Outcome, PageRequest, Request, Start, Store, Submission,
+    Atomicity, Detail, Direction, Expand, ImportError, ImportRefusal, ImportedLog, LogHashes, LogQuery,
+    LogView, Mode, Options, Outcome, PageRequest, Request, Start, Store, Submission,
 };
 
 fn name() -> LedgerName {
@@ -202,5 +201,84 @@ fn a_transaction_keeps_the_date_at_which_it_was_first_recorded() {
     drop(store);
     let store = open(&disk, &clock);
     assert_eq!(logs(&store)[0].entry, log.entry);
+    assert!(store.verify().expect("there is room").is_clean());
+}
+
+#[test]
+fn ids_from_zero_gaps_and_dates_that_run_backwards_are_taken_as_they_come() {
+    let clock = Arc::<SetClock>::default();
+    let disk = SimDisk::new();
+    let store = open(&disk, &clock);
+    store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
+    let at = |second: i64| Timestamp::from_micros(1_700_000_000_000_000 + second * 1_000_000);
+    let mut chain = ledger_core::HashChain::default();
+    let mut entries = Vec::new();
+    for (id, transaction, second) in [(0, 0, 100), (1, 3, 50), (7, 4, 200), (8, 5, 150)] {
+        let Command::CreateTransaction(create) = pay("world", "users:1", 1 << id, None, None) else {
+            unreachable!("a payment is a creation")
+        };
+        let Movement::Postings(postings) = create.movement else { unreachable!("of postings") };
+        let transaction = Box::new(Transaction {
+            id: TransactionId::new(transaction),
+            postings,
+            metadata: Metadata::EMPTY,
+            timestamp: at(second),
+            reference: None,
+            template: None,
+            inserted_at: at(second),
+            updated_at: at(second),
+            reverted_at: None,
+            post_commit_volumes: Vec::new(),
+        });
+        let payload =
+            LogPayload::NewTransaction { transaction, account_metadata: Vec::new(), effective_volumes: None };
+        let entry = LogEntry {
+            id: LogId::new(id),
+            date: at(second),
+            idempotency: None,
+            schema_version: None,
+            payload,
+        };
+        entries.push(ImportedLog { hash: Some(chain.append(&entry)), entry });
+    }
+    let mut unordered = entries.clone();
+    let LogPayload::NewTransaction { transaction, .. } = &mut unordered[3].entry.payload else {
+        unreachable!("it is one")
+    };
+    transaction.id = TransactionId::new(2);
+    assert!(store.import(&name(), &unordered[..3]).is_ok());
+    let mut chain = ledger_core::HashChain::after(unordered[2].hash);
+    unordered[3].hash = Some(chain.append(&unordered[3].entry));
+    match store.import(&name(), &unordered[3..]) {
+        Err(ImportError::Refused { refusal: ImportRefusal::Inconsistent { reason }, .. }) => {
+            assert_eq!(reason, "transaction 2 comes when 5 is due");
+        }
+        other => panic!("{other:?}"),
+    }
+    store.import(&name(), &entries[3..]).expect("it is taken");
+    let check = |store: &Store| {
+        let ids: Vec<u64> = logs(store).iter().map(|log| log.entry.id.get()).collect();
+        assert_eq!(ids, [0, 1, 7, 8]);
+        let view = store.snapshot().ledger(&name()).expect("it is there");
+        let address = AccountAddress::parse("users:1").expect("an address");
+        let expand = Expand { volumes: false, effective_volumes: true };
+        for (second, held) in [(50, 2), (120, 3), (170, 259), (200, 387)] {
+            let account = view.account(&address, Some(at(second)), expand).expect("it reads");
+            let volumes = account.expect("it was used").effective_volumes.expect("it was asked for");
+            assert_eq!(volumes[0].1.input, Amount::from(held as u64), "{second}");
+        }
+        let report = store.verify().expect("there is room");
+        assert!(report.is_clean(), "{}", report.to_json_lines());
+    };
+    check(&store);
+    drop(store);
+    let store = open(&disk, &clock);
+    check(&store);
+    clock.set(at(60));
+    let Outcome::Done(receipt) = run(&store, pay("world", "users:1", 1, None, None)) else {
+        panic!("it is accepted")
+    };
+    assert_eq!((receipt.log, receipt.transaction), (LogId::new(9), Some(TransactionId::new(6))));
+    assert_eq!(receipt.date, at(200), "dates of the ledger itself do not run backwards");
     assert!(store.verify().expect("there is room").is_clean());
 }
