@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use ledger_core::{HashLogs, LedgerName, LogEntry, LogId, WireHash};
+use ledger_core::{HashLogs, LedgerName, LogEntry, LogId, LogPayload, Posting, Transaction, WireHash};
 
 use crate::engine::{Answer, Work};
 use crate::error::{ReadError, WriteError};
@@ -149,8 +149,7 @@ impl Store {
             let refusal = if counters.in_use { ImportRefusal::InUse } else { ImportRefusal::LogExists };
             return Ok((Imported::Refused(first.entry.id, refusal), None));
         }
-        // What an entry takes is at most some times its own size.
-        let bytes = entries.len() * 1_024;
+        let bytes = entries.iter().map(entry_bytes).sum();
         match self.run(Work::Import(ledger.clone(), counters.next_log, entries), bytes)? {
             Answer::Imported(imported) => Ok((imported, refused)),
             Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Documents(_) => {
@@ -158,4 +157,25 @@ impl Store {
             }
         }
     }
+}
+
+/// About how many bytes an entry holds, for the bound of the queue.
+fn entry_bytes(entry: &LogEntry) -> usize {
+    let payload = match &entry.payload {
+        LogPayload::NewTransaction { transaction, account_metadata, .. } => {
+            let accounts = account_metadata.iter().map(|(_, metadata)| 64 + metadata.text_bytes());
+            transaction_bytes(transaction) + accounts.sum::<usize>()
+        }
+        LogPayload::RevertedTransaction { transaction, .. } => transaction_bytes(transaction),
+        LogPayload::SetMetadata { metadata, .. } => metadata.text_bytes(),
+        LogPayload::DeleteMetadata { key, .. } => key.len(),
+        LogPayload::InsertedSchema { schema } => schema.len(),
+    };
+    size_of::<LogEntry>() + payload
+}
+
+fn transaction_bytes(transaction: &Transaction) -> usize {
+    size_of::<Transaction>()
+        + transaction.postings.len() * size_of::<Posting>()
+        + transaction.metadata.text_bytes()
 }

@@ -74,5 +74,6 @@ pub(crate) const IMPORT_BYTES: usize = 256 * 1_024;
 /// So many logs of an import are committed at once.
 pub(crate) const IMPORT_LOGS: usize = 256;
 
-/// Most bytes of one log of an import.
-pub(crate) const LOG_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
+/// Most bytes of one log of an import: an export names the accounts of a transaction in its postings and four times in
+/// its volumes, so it is some times as long as the request was.
+pub(crate) const LOG_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;

@@ -8,8 +8,8 @@ use parking_lot::{Condvar, Mutex};
 use super::ChainId;
 use crate::journal::Position;
 
-/// So many buffers are kept for the batches to come.
-const SPARE_MAX: usize = 4;
+/// So many buffers are kept for the batches to come, each of at most the budget divided by as many.
+const SPARE_MAX: usize = 2;
 
 /// The text of an entry in [`HashTexts`].
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,7 @@ impl Feed {
     }
 
     /// Hands over a batch that is on disk, in order of the batches.
-    pub(crate) fn put(&self, next: Position, mut texts: HashTexts) {
+    pub(crate) fn put(&self, next: Position, texts: HashTexts) {
         let mut waiting = self.waiting.lock();
         if waiting.open {
             waiting.bytes += texts.size();
@@ -129,8 +129,8 @@ impl Feed {
                 self.crowded.notify_one();
             }
         } else {
-            texts.clear();
-            waiting.recycle(texts);
+            drop(waiting);
+            self.give_back(texts);
         }
     }
 
@@ -144,10 +144,13 @@ impl Feed {
         Some(batch)
     }
 
-    /// Keeps the buffer of a batch for another.
+    /// Keeps the buffer of a batch for another, unless it grew too large.
     pub(crate) fn give_back(&self, mut texts: HashTexts) {
         texts.clear();
-        self.waiting.lock().recycle(texts);
+        let mut waiting = self.waiting.lock();
+        if waiting.spare.len() < SPARE_MAX && texts.bytes.capacity() <= self.bytes_max / SPARE_MAX {
+            waiting.spare.push(texts);
+        }
     }
 
     /// Waits for a batch up to `timeout`, and then up to `gather` for more, unless half of the budget is used.
@@ -179,14 +182,6 @@ impl Feed {
         self.fed.notify_all();
         self.crowded.notify_all();
         self.taken.notify_all();
-    }
-}
-
-impl Waiting {
-    fn recycle(&mut self, texts: HashTexts) {
-        if self.spare.len() < SPARE_MAX {
-            self.spare.push(texts);
-        }
     }
 }
 
@@ -254,6 +249,7 @@ mod tests {
             feed.give_back(batch.texts);
             waiting.join().expect("it does not wait any longer");
         });
+        assert_eq!(feed.buffer().bytes.capacity(), 0, "a buffer beyond the budget is not kept");
         feed.put(at(6), texts(4..8));
         feed.wait_for_room(|| true);
     }

@@ -76,6 +76,7 @@ async fn import_all(call: &Call<'_>, incoming: &mut Incoming) -> Result<(), ApiE
     call.ledger()?;
     let name = call.ledger_name()?;
     let mut gathered = Vec::new();
+    let mut enough = IMPORT_BYTES;
     loop {
         let frame = tokio::time::timeout(BODY_READ_TIMEOUT, incoming.frame()).await;
         let frame = frame
@@ -87,9 +88,11 @@ async fn import_all(call: &Call<'_>, incoming: &mut Incoming) -> Result<(), ApiE
                 gathered.extend_from_slice(&data);
             }
         }
-        if gathered.len() >= IMPORT_BYTES || is_end {
+        if gathered.len() >= enough || is_end {
             let (name, bytes) = (name.clone(), std::mem::take(&mut gathered));
             gathered = call.app.blocking(move |store| import_some(store, &name, bytes, is_end)).await?;
+            // A long log is read again only when twice as much of it is there.
+            enough = IMPORT_BYTES.max(2 * gathered.len());
         }
         if is_end {
             return Ok(());

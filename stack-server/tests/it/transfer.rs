@@ -83,3 +83,21 @@ fn an_import_stops_at_the_first_fault_and_goes_on_behind_it() {
     server.post("/v2/nosuch/logs/import", &logs).is(404);
     server.post("/v2/nosuch/logs/export", "").is(404);
 }
+
+#[test]
+fn a_log_of_many_pieces_is_read_and_one_without_end_is_refused() {
+    let server = TestServer::with_main();
+    let postings: Vec<Value> = (0..5_000)
+        .map(|at| json!({"source":"world","destination":format!("users:{at}"),"amount":1,"asset":"USD"}))
+        .collect();
+    server.post("/v2/main/transactions", &json!({ "postings": postings }).to_string()).is(200);
+    let logs = export(&server, "main");
+    assert!(logs.len() > 1 << 20, "{}", logs.len());
+    server.post("/v2/copy", "{}").is(204);
+    server.post("/v2/copy/logs/import", &logs).is(204);
+    assert_eq!(export(&server, "copy"), logs);
+    let endless = format!("{{\"type\":\"{}", "x".repeat(33 << 20));
+    server.post("/v2/other", "{}").is(204);
+    let refused = server.post("/v2/other/logs/import", &endless).is(400).json();
+    assert_eq!(refused["errorCode"], "IMPORT");
+}
