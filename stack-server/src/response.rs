@@ -12,7 +12,7 @@ use hyper::header::{
     HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, VARY,
 };
 use hyper::{Response, StatusCode};
-use ledger_core::{Amount, Balance, Metadata, MetadataValue, Timestamp};
+use ledger_core::{Amount, Balance, Metadata, MetadataValue, Timestamp, write_json_text};
 
 use crate::error::{ApiError, Profile};
 use crate::reply_body::ReplyBody;
@@ -42,31 +42,6 @@ pub(crate) struct Json {
     out: Vec<u8>,
     numbers: Numbers,
 }
-
-/// What stands for a byte inside a JSON string: nothing special (0), `\u00xx` (1), or a backslash and this byte.
-const ESCAPES: [u8; 256] = {
-    let mut table = [0_u8; 256];
-    let mut control = 0;
-    while control < 0x20 {
-        table[control] = 1;
-        control += 1;
-    }
-    table[b'\n' as usize] = b'n';
-    table[b'\r' as usize] = b'r';
-    table[b'\t' as usize] = b't';
-    table[0x08] = b'b';
-    table[0x0c] = b'f';
-    table[b'"' as usize] = b'"';
-    table[b'\\' as usize] = b'\\';
-    table[b'<' as usize] = 1;
-    table[b'>' as usize] = 1;
-    table[b'&' as usize] = 1;
-    // The first byte of U+2028 and U+2029, which are looked at more closely.
-    table[0xe2] = 2;
-    table
-};
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 impl Json {
     /// Nothing yet, with room for a usual answer.
@@ -109,35 +84,7 @@ impl Json {
 
     /// A string with its quotes.
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
-        self.out.push(b'"');
-        let bytes = text.as_bytes();
-        let mut plain_from = 0;
-        for (at, byte) in bytes.iter().enumerate() {
-            let escape = ESCAPES[*byte as usize];
-            if escape == 0 {
-                continue;
-            }
-            let mut next = at + 1;
-            let mut unit = [b'\\', b'u', b'0', b'0', HEX[(byte >> 4) as usize], HEX[(byte & 15) as usize]];
-            if escape == 2 {
-                match bytes[at..] {
-                    [_, 0x80, last @ (0xa8 | 0xa9), ..] => {
-                        unit = [b'\\', b'u', b'2', b'0', b'2', last - 0xa8 + b'8'];
-                        next = at + 3;
-                    }
-                    _ => continue,
-                }
-            }
-            self.out.extend_from_slice(&bytes[plain_from..at]);
-            if escape > 2 {
-                self.out.extend_from_slice(&[b'\\', escape]);
-            } else {
-                self.out.extend_from_slice(&unit);
-            }
-            plain_from = next;
-        }
-        self.out.extend_from_slice(&bytes[plain_from..]);
-        self.out.push(b'"');
+        write_json_text(text, &mut self.out);
         self
     }
 
