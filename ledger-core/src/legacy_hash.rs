@@ -11,7 +11,7 @@ use crate::command::Target;
 use crate::decide::Decision;
 use crate::decimal::write_u64;
 use crate::log::{LogEntry, LogPayload};
-use crate::memento::write_json_text;
+use crate::memento::{write_json_text, write_metadata_with};
 use crate::metadata::{Metadata, MetadataValue};
 use crate::names::Reference;
 use crate::timestamp::Timestamp;
@@ -167,19 +167,10 @@ fn write_target(target: &Target, out: &mut Vec<u8>) {
 }
 
 fn write_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
-    out.push(b'{');
-    for (at, (key, value)) in metadata.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write_json_text(key, out);
-        out.push(b':');
-        match value {
-            MetadataValue::Text(text) => write_json_text(text, out),
-            MetadataValue::Json(json) => out.extend_from_slice(json.as_bytes()),
-        }
-    }
-    out.push(b'}');
+    write_metadata_with(metadata, out, |value, out| match value {
+        MetadataValue::Text(text) => write_json_text(text, out),
+        MetadataValue::Json(json) => out.extend_from_slice(json.as_bytes()),
+    });
 }
 
 /// A chain of hashes that grows by one entry at a time.

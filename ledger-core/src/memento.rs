@@ -4,7 +4,7 @@ use crate::command::Target;
 use crate::decide::Decision;
 use crate::decimal::write_u64;
 use crate::log::{LogEntry, LogPayload};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, MetadataValue};
 use crate::names::{AccountAddress, IdempotencyKey, Reference};
 use crate::timestamp::Timestamp;
 use crate::transaction::{Posting, Transaction, TransactionId};
@@ -207,6 +207,15 @@ fn write_target(target: &Target, out: &mut Vec<u8>) {
 }
 
 fn write_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
+    write_metadata_with(metadata, out, |value, out| write_json_text(value.as_shown(), out));
+}
+
+/// Appends metadata as a JSON object, its keys ascending, each value as `write_value` has it.
+pub(crate) fn write_metadata_with(
+    metadata: &Metadata,
+    out: &mut Vec<u8>,
+    write_value: impl Fn(&MetadataValue, &mut Vec<u8>),
+) {
     out.push(b'{');
     for (at, (key, value)) in metadata.iter().enumerate() {
         if at > 0 {
@@ -214,7 +223,7 @@ fn write_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
         }
         write_json_text(key, out);
         out.push(b':');
-        write_json_text(value.as_shown(), out);
+        write_value(value, out);
     }
     out.push(b'}');
 }
