@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::{AccountAddress, AddressRole, Asset, Command, FilterNode, Resource, Target, Volumes};
-use ledger_store::{Account, AccountQuery, Expand};
+use ledger_store::{Account, AccountQuery, Expand, LedgerView};
 
 use crate::call::Call;
 use crate::error::ApiError;
@@ -33,22 +33,13 @@ fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = ledger::view(call)?;
     let list = List::of(call, &LIST)?;
-    let page = match ledger {
-        None => None,
-        Some(ledger) => {
-            let question = AccountQuery {
-                filter: list.filter.clone(),
-                at: None,
-                expand: Expand::default(),
-                page: list.page(|text| AccountAddress::parse(text).ok())?,
-            };
-            Some(if list.is_long() {
-                call.app.long(move || Ok(ledger.accounts(&question)?)).await?
-            } else {
-                ledger.accounts(&question)?
-            })
-        }
+    let question = AccountQuery {
+        filter: list.filter.clone(),
+        at: None,
+        expand: Expand::default(),
+        page: list.page(|text| AccountAddress::parse(text).ok())?,
     };
+    let page = List::ask(call, ledger, question, list.is_long(), LedgerView::accounts).await?;
     Ok(list.reply(
         call,
         page.as_ref(),

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::{AccountAddress, AddressRole, Filter, FilterNode, Resource};
-use ledger_store::{AccountQuery, BalancesQuery, Clock, Expand};
+use ledger_store::{AccountQuery, BalancesQuery, Clock, Expand, LedgerView};
 
 use crate::call::Call;
 use crate::error::ApiError;
@@ -38,18 +38,13 @@ fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = ledger::view(call)?;
     let list = List::of(call, &LIST)?;
-    let page = match ledger {
-        None => None,
-        Some(ledger) => {
-            let question = AccountQuery {
-                filter: list.filter.clone(),
-                at: None,
-                expand: Expand { volumes: true, effective_volumes: false },
-                page: list.page(|text| AccountAddress::parse(text).ok())?,
-            };
-            Some(call.app.long(move || Ok(ledger.accounts(&question)?)).await?)
-        }
+    let question = AccountQuery {
+        filter: list.filter.clone(),
+        at: None,
+        expand: Expand { volumes: true, effective_volumes: false },
+        page: list.page(|text| AccountAddress::parse(text).ok())?,
     };
+    let page = List::ask(call, ledger, question, true, LedgerView::accounts).await?;
     Ok(list.reply(
         call,
         page.as_ref(),

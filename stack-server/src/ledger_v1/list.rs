@@ -4,7 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::StatusCode;
 use ledger_core::{Filter, FilterNode, Resource};
-use ledger_store::{Clock, Direction, Expand, Page, PageRequest, Start, TransactionOrder};
+use ledger_store::{
+    Clock, Direction, Expand, LedgerView, Page, PageRequest, ReadError, Start, TransactionOrder,
+};
 use serde_json::value::RawValue;
 
 use crate::call::Call;
@@ -163,6 +165,26 @@ impl List {
     /// Whether the store has to look at more than one page of rows in their order.
     pub(crate) fn is_long(&self) -> bool {
         !self.filter.is_all() || self.query.page_size > INLINE_ROWS_MAX
+    }
+
+    /// The page that a ledger answers with; none of a ledger that is not there. What is `long` is asked for on a
+    /// thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// As the ledger answers.
+    pub(crate) async fn ask<Q: Send + 'static, T: Send + 'static>(
+        call: &Call<'_>,
+        ledger: Option<LedgerView>,
+        question: Q,
+        long: bool,
+        ask: fn(&LedgerView, &Q) -> Result<Page<T>, ReadError>,
+    ) -> Result<Option<Page<T>>, ApiError> {
+        let Some(ledger) = ledger else { return Ok(None) };
+        if long {
+            return call.app.long(move || Ok(Some(ask(&ledger, &question)?))).await;
+        }
+        Ok(Some(ask(&ledger, &question)?))
     }
 
     /// The part that is asked for, with keys read by `parse`.

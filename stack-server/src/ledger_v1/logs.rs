@@ -4,7 +4,7 @@
 //! to null. Ids are those of the ledger's one log.
 
 use ledger_core::{Condition, FilterNode, LegacyLog, LogId, Resource, TextField, TextTest, WireHash};
-use ledger_store::{LogHashes, LogQuery, LogView};
+use ledger_store::{LedgerView, LogHashes, LogQuery, LogView};
 use sha2::{Digest as _, Sha256};
 
 use crate::call::Call;
@@ -33,18 +33,13 @@ fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = ledger::view(call)?;
     let list = List::of(call, &LIST)?;
-    let page = match ledger {
-        None => None,
-        Some(ledger) => {
-            let question = LogQuery {
-                filter: list.filter.clone(),
-                hashes: LogHashes::Legacy,
-                page: list.page(|text| text.parse().ok().map(LogId::new))?,
-            };
-            // Always long: the hashes of recent entries may still have to be computed.
-            Some(call.app.long(move || Ok(ledger.logs(&question)?)).await?)
-        }
+    let question = LogQuery {
+        filter: list.filter.clone(),
+        hashes: LogHashes::Legacy,
+        page: list.page(|text| text.parse().ok().map(LogId::new))?,
     };
+    // Always long: the hashes of recent entries may still have to be computed.
+    let page = List::ask(call, ledger, question, true, LedgerView::logs).await?;
     Ok(list.reply(call, page.as_ref(), |view| view.entry.id.get().to_string(), write_log))
 }
 

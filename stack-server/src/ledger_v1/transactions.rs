@@ -7,7 +7,7 @@ use ledger_core::{
     Command, CreateTransaction, FilterNode, Metadata, MetadataValue, Overdraft, REVERTS_KEY, Resource,
     RevertDate, RevertTransaction, Target, Timestamp, Transaction, TransactionId,
 };
-use ledger_store::{Detail, Mode, Receipt, TransactionKey, TransactionOrder, TransactionQuery};
+use ledger_store::{Detail, LedgerView, Mode, Receipt, TransactionKey, TransactionOrder, TransactionQuery};
 
 use crate::call::Call;
 use crate::error::{ApiError, Code};
@@ -141,27 +141,18 @@ pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (ledger, client) = (ledger::view(call)?, Client::of(call));
     let list = List::of(call, &LIST)?;
-    let page = match ledger {
-        None => None,
-        Some(ledger) => {
-            let question = TransactionQuery {
-                filter: list.filter.clone(),
-                at: None,
-                effective_volumes: false,
-                order: TransactionOrder::Id,
-                // Lists by id do not look at the date.
-                page: list.page(|text| {
-                    let id = TransactionId::new(text.parse().ok()?);
-                    Some(TransactionKey { timestamp: Timestamp::default(), id })
-                })?,
-            };
-            Some(if list.is_long() {
-                call.app.long(move || Ok(ledger.transactions(&question)?)).await?
-            } else {
-                ledger.transactions(&question)?
-            })
-        }
+    let question = TransactionQuery {
+        filter: list.filter.clone(),
+        at: None,
+        effective_volumes: false,
+        order: TransactionOrder::Id,
+        // Lists by id do not look at the date.
+        page: list.page(|text| {
+            let id = TransactionId::new(text.parse().ok()?);
+            Some(TransactionKey { timestamp: Timestamp::default(), id })
+        })?,
     };
+    let page = List::ask(call, ledger, question, list.is_long(), LedgerView::transactions).await?;
     let key = |view: &ledger_store::TransactionView| view.transaction.id.get().to_string();
     Ok(list.reply(call, page.as_ref(), key, |json, view| {
         write_transaction(json, &view.transaction, view.reverted_by, client);
