@@ -13,7 +13,7 @@ use crate::documents::{
 };
 use crate::entry::{Body, DocumentRecord, LedgerBase, Record, SecondaryKey};
 use crate::error::ReadError;
-use crate::journal::SectionId;
+use crate::journal::{Position, SectionId};
 use crate::projection::{PieceBuilder, StoredDocument};
 
 impl State {
@@ -44,13 +44,23 @@ impl State {
             };
             let collection = change.collection.number();
             let document = DocumentRecord { collection, key: &change.key, value, secondary };
-            let record = Record { position: self.next, body: Body::Document(document) };
-            self.apply(&record, &super::Hints::default(), &mut batch.rows)?;
-            let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
-            batch.chunks.push(&record, SectionId(0), base);
-            versions.push(DocumentVersion(record.position.get()));
+            versions.push(DocumentVersion(self.enter_document(document, batch)?.get()));
         }
         Ok(Ok(versions))
+    }
+
+    /// Enters a change of a document and says at which position.
+    pub(crate) fn enter_document(
+        &mut self,
+        document: DocumentRecord<'_>,
+        batch: &mut Batch,
+    ) -> Result<Position, ReadError> {
+        let position = self.next;
+        let record = Record { position, body: Body::Document(document) };
+        self.apply(&record, &super::Hints::default(), &mut batch.rows)?;
+        let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
+        batch.chunks.push(&record, SectionId(0), base);
+        Ok(position)
     }
 
     /// Whether every document stands as expected, and no unique key would belong to two.

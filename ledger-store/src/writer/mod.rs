@@ -7,6 +7,7 @@ mod documents;
 mod execute;
 mod holding;
 mod import;
+mod numbers;
 mod recent;
 mod script;
 mod state;

@@ -1,0 +1,199 @@
+//! Work decided: what each kind of it does to the state and the batch.
+
+use super::pending::{Pending, PendingOutcome, answer_from_within};
+use super::written::WrittenHere;
+use super::{Engine, LedgerEdit, WARM_COMMANDS, Work};
+use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
+use crate::entry::DocumentRecord;
+use crate::error::WriteError;
+use crate::import::Imported;
+use crate::query::LedgerInfo;
+use crate::scripts::{Prepared, Programs};
+use crate::submission::{Atomicity, Mode, Submission};
+use crate::writer::{Batch, Decided, State};
+
+impl Engine {
+    /// Decides some work upon the state; what it records goes into the batch.
+    pub(super) fn decide(
+        &self,
+        state: &mut State,
+        work: Work,
+        now: ledger_core::Timestamp,
+        batch: &mut Batch,
+        is_my_turn: bool,
+    ) -> Result<Pending, WriteError> {
+        match work {
+            Work::Apply(submission, programs) => {
+                let written = WrittenHere { engine: self, is_my_turn };
+                Self::decide_submission(state, submission, &programs, now, batch, &written)
+                    .map(Pending::Outcomes)
+            }
+            Work::CreateLedger(name, options) => {
+                if state.ledger_number(&name).is_some() {
+                    return Err(WriteError::LedgerExists);
+                }
+                let section = match state.buckets.get(&options.bucket) {
+                    Some(section) => *section,
+                    None => state.buckets.values().max().map_or(1, |last| last + 1),
+                };
+                let info = LedgerInfo {
+                    id: state.ledgers.len() as u32 + 1,
+                    name,
+                    bucket: options.bucket,
+                    added_at: now,
+                    metadata: options.metadata,
+                    features: options.features,
+                    first_id: options.first_id,
+                };
+                put_ledger(state, &info, section, batch)?;
+                Ok(Pending::Ledger(info))
+            }
+            Work::Import(name, next, logs) => {
+                let ledger = state.ledger_number(&name).ok_or(WriteError::LedgerNotFound)?;
+                if state.ledger(ledger).counters().next_log != next {
+                    return Ok(Pending::Imported(Imported::Overtaken));
+                }
+                let written = WrittenHere { engine: self, is_my_turn };
+                for log in &logs {
+                    if let Err(refusal) = state.import(ledger, log, batch, &written)? {
+                        return Ok(Pending::Imported(Imported::Refused(log.id, refusal)));
+                    }
+                    batch.touch(ledger);
+                }
+                Ok(Pending::Imported(Imported::All))
+            }
+            Work::ChangeDocuments(changes) => {
+                state.change_documents(&changes, batch)?.map(Pending::Documents).map_err(WriteError::Document)
+            }
+            Work::EditLedger(name, edit) => {
+                let ledger = state.ledger_number(&name).ok_or(WriteError::LedgerNotFound)?;
+                let head = &state.ledger(ledger).head;
+                let (mut info, section) = (LedgerInfo::clone(&head.info), head.section);
+                match edit {
+                    LedgerEdit::Mapping(text) => {
+                        let key = info.name.as_str().as_bytes();
+                        put_document(state, info.id, (MAPPINGS, key, text.as_bytes()), batch)?;
+                        return Ok(Pending::Ledger(info));
+                    }
+                    LedgerEdit::Set(metadata) => info.metadata.merge(&metadata),
+                    LedgerEdit::Delete(key) => {
+                        info.metadata.remove(&key);
+                    }
+                }
+                put_ledger(state, &info, section, batch)?;
+                Ok(Pending::Ledger(info))
+            }
+        }
+    }
+
+    fn decide_submission(
+        state: &mut State,
+        submission: Submission,
+        programs: &Programs,
+        now: ledger_core::Timestamp,
+        batch: &mut Batch,
+        written: &WrittenHere<'_>,
+    ) -> Result<Vec<PendingOutcome>, WriteError> {
+        let Submission { ledger, requests, atomicity, mode, detail } = submission;
+        let ledger = state.ledger_number(&ledger).ok_or(WriteError::LedgerNotFound)?;
+        let first = state.next;
+        let whole = matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne);
+        let mark = (mode == Mode::DryRun || whole).then(|| {
+            state.begin_undo(ledger);
+            batch.mark()
+        });
+        let mut outcomes = Vec::with_capacity(requests.len());
+        let mut refused = false;
+        let mut failed = None;
+        let mut requests = requests.into_iter();
+        let mut until_warm = 0;
+        while let Some(request) = {
+            if until_warm == 0 {
+                let ahead = requests.as_slice();
+                state.warm(ledger, &ahead[..ahead.len().min(WARM_COMMANDS)]);
+                until_warm = WARM_COMMANDS;
+            }
+            until_warm -= 1;
+            requests.next()
+        } {
+            if refused && atomicity != Atomicity::Independent {
+                outcomes.push(PendingOutcome::Cancelled);
+                continue;
+            }
+            if atomicity == Atomicity::AsOne
+                && let Some(PendingOutcome::Replay { position, .. }) = outcomes.first()
+            {
+                // They were recorded one after the other.
+                let (position, later) = (*position, outcomes.len() as u64);
+                outcomes.push(PendingOutcome::Replay { ledger, position, later, detail });
+                continue;
+            }
+            let program = programs.get(outcomes.len()).and_then(Option::as_ref);
+            let prepared = Prepared { request, program };
+            let outcome = match state.execute(ledger, prepared, now, detail, batch, written) {
+                Ok(Decided::Done(receipt)) => PendingOutcome::Done { ledger, receipt },
+                Ok(Decided::Replay(position)) => {
+                    PendingOutcome::Replay { ledger, position, later: 0, detail }
+                }
+                Ok(Decided::Refused(rejection)) => {
+                    refused = true;
+                    PendingOutcome::Refused(rejection)
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            };
+            outcomes.push(outcome);
+        }
+        if mode == Mode::DryRun {
+            answer_from_within(&mut outcomes, first);
+        }
+        let undone = match mark {
+            Some(mark) if mode == Mode::DryRun || refused || failed.is_some() => {
+                state.take_back();
+                batch.reset(mark);
+                true
+            }
+            _ => {
+                state.keep();
+                batch.touch(ledger);
+                false
+            }
+        };
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        if undone && mode == Mode::Commit {
+            for outcome in &mut outcomes {
+                if !matches!(outcome, PendingOutcome::Refused(_)) {
+                    *outcome = PendingOutcome::Cancelled;
+                }
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+fn put_ledger(
+    state: &mut State,
+    info: &LedgerInfo,
+    section: u32,
+    batch: &mut Batch,
+) -> Result<(), WriteError> {
+    let value = encode_ledger(info, section);
+    put_document(state, info.id, (LEDGERS, info.name.as_str().as_bytes(), &value), batch)
+}
+
+/// Puts a document of a ledger: its collection, its key in it, its bytes.
+fn put_document(
+    state: &mut State,
+    ledger: u32,
+    (collection, key, value): (u32, &[u8], &[u8]),
+    batch: &mut Batch,
+) -> Result<(), WriteError> {
+    let document = DocumentRecord { collection, key, value: Some(value), secondary: Vec::new() };
+    state.enter_document(document, batch)?;
+    batch.touch(ledger);
+    Ok(())
+}

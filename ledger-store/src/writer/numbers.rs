@@ -1,0 +1,218 @@
+//! The entry of a decision: what is named in it gets numbers, new ones where it is the first to be named.
+
+use ledger_core::{
+    AccountAddress, Asset, Decision, Facts, Metadata, MetadataValue, NewTransaction, Slots, Target,
+    TransactionId,
+};
+use smallvec::SmallVec;
+
+use super::apply::Hints;
+use super::state::{Located, State};
+use crate::entry::{
+    AddressRef, Event, HoldingRecord, MetadataRecord, Move, NameRef, TargetRecord, TransactionRecord,
+    ValueRef,
+};
+
+impl State {
+    /// The entry's event, with the numbers that new names will get.
+    pub(super) fn event<'a>(
+        &mut self,
+        ledger: u32,
+        id: u64,
+        decision: &'a Decision,
+        facts: &Facts,
+        hints: &Hints,
+        assets: &[Option<u32>],
+    ) -> Event<'a> {
+        let mut numbers = Numbers::new(self, ledger);
+        match decision {
+            Decision::Transaction(transaction) => {
+                Event::Transaction(numbers.transaction(self, id, transaction, facts, hints, assets))
+            }
+            Decision::SetMetadata { target, metadata } => Event::SetMetadata {
+                target: numbers.target(self, target, hints),
+                metadata: numbers.metadata(self, metadata),
+            },
+            Decision::DeleteMetadata { target, key } => {
+                let target = match target {
+                    Target::Account(address)
+                        if hints.located.first().is_none_or(|found| found.place.is_none()) =>
+                    {
+                        TargetRecord::Unknown(address.as_str())
+                    }
+                    target => numbers.target(self, target, hints),
+                };
+                Event::DeleteMetadata { target, key: numbers.key(self, key) }
+            }
+        }
+    }
+}
+
+/// Gives out the numbers of the names that an entry is the first to use; applying the entry makes them so.
+struct Numbers<'a> {
+    ledger: u32,
+    next_account: u32,
+    next_holding: u32,
+    next_asset: u32,
+    next_key: u32,
+    accounts: SmallVec<[(&'a str, u32); 4]>,
+    assets: SmallVec<[(&'a str, u32); 2]>,
+    keys: SmallVec<[(&'a str, u32); 4]>,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(state: &mut State, ledger: u32) -> Self {
+        let counters = *state.ledger(ledger).counters();
+        Self {
+            ledger,
+            next_account: counters.accounts,
+            next_holding: counters.holdings,
+            next_asset: counters.assets,
+            next_key: counters.keys,
+            accounts: SmallVec::new(),
+            assets: SmallVec::new(),
+            keys: SmallVec::new(),
+        }
+    }
+
+    fn account(&mut self, state: &State, address: &'a str, located: Option<&Located>) -> AddressRef<'a> {
+        if let Some(place) = located.and_then(|located| located.place) {
+            return AddressRef { account: state.accounts.get(place).account, new: None };
+        }
+        if let Some((_, account)) = self.accounts.iter().find(|(have, _)| *have == address) {
+            return AddressRef { account: *account, new: None };
+        }
+        let account = self.next_account;
+        self.next_account += 1;
+        self.accounts.push((address, account));
+        AddressRef { account, new: Some(address) }
+    }
+
+    fn asset(&mut self, known: Option<u32>, asset: &'a str) -> NameRef<'a> {
+        if let Some(id) = known {
+            return NameRef::Known(id);
+        }
+        if let Some((_, id)) = self.assets.iter().find(|(have, _)| *have == asset) {
+            return NameRef::Known(*id);
+        }
+        let id = self.next_asset;
+        self.next_asset += 1;
+        self.assets.push((asset, id));
+        NameRef::New(id, asset)
+    }
+
+    fn key(&mut self, state: &mut State, key: &'a str) -> NameRef<'a> {
+        if let Some(id) = state.ledger(self.ledger).head.keys.id(key) {
+            return NameRef::Known(id);
+        }
+        if let Some((_, id)) = self.keys.iter().find(|(have, _)| *have == key) {
+            return NameRef::Known(*id);
+        }
+        if self.next_key as usize >= crate::names::NAMES_MAX {
+            return NameRef::Inline(key);
+        }
+        let id = self.next_key;
+        self.next_key += 1;
+        self.keys.push((key, id));
+        NameRef::New(id, key)
+    }
+
+    fn metadata(&mut self, state: &mut State, metadata: &'a Metadata) -> MetadataRecord<'a> {
+        metadata
+            .iter()
+            .map(|(key, value)| {
+                let value = match value {
+                    MetadataValue::Text(text) => ValueRef::Text(text),
+                    MetadataValue::Json(text) => ValueRef::Json(text),
+                };
+                (self.key(state, key), value)
+            })
+            .collect()
+    }
+
+    fn target(&mut self, state: &State, target: &'a Target, hints: &Hints) -> TargetRecord<'a> {
+        match target {
+            Target::Account(address) => {
+                TargetRecord::Account(self.account(state, address.as_str(), hints.located.first()))
+            }
+            Target::Transaction(id) => TargetRecord::Transaction(id.get()),
+        }
+    }
+
+    fn transaction(
+        &mut self,
+        state: &mut State,
+        id: u64,
+        transaction: &'a NewTransaction,
+        facts: &Facts,
+        hints: &Hints,
+        assets: &[Option<u32>],
+    ) -> TransactionRecord<'a> {
+        let names = holding_names(transaction, facts.volumes.len());
+        let mut holdings = SmallVec::with_capacity(names.len());
+        for (at, (address, asset)) in names.into_iter().enumerate() {
+            let located = &hints.located[at];
+            let account = self.account(state, address.as_str(), Some(located));
+            let known = match (located.place, assets[at]) {
+                (Some(place), Some(asset)) => {
+                    state.accounts.get(place).holding(asset).map(|have| have.holding)
+                }
+                _ => None,
+            };
+            let holding = known.unwrap_or_else(|| {
+                self.next_holding += 1;
+                self.next_holding - 1
+            });
+            holdings.push(HoldingRecord {
+                holding,
+                is_new: known.is_none(),
+                account,
+                asset: self.asset(assets[at], asset.as_str()),
+                after: facts.volumes[at].clone(),
+            });
+        }
+        let moves = transaction
+            .postings
+            .iter()
+            .zip(&transaction.slots)
+            .map(|(posting, slots)| Move {
+                source: slots.source,
+                destination: slots.destination,
+                amount: posting.amount.clone(),
+            })
+            .collect();
+        let metadata = self.metadata(state, &transaction.metadata);
+        let mut account_metadata = Vec::with_capacity(transaction.account_metadata.len());
+        for (at, (address, metadata)) in transaction.account_metadata.iter().enumerate() {
+            let located = hints.located.get(facts.volumes.len() + at);
+            account_metadata
+                .push((self.account(state, address.as_str(), located), self.metadata(state, metadata)));
+        }
+        TransactionRecord {
+            id,
+            timestamp: transaction.timestamp,
+            reference: transaction.reference.as_ref().map(AsRef::as_ref),
+            template: None,
+            reverts: transaction.reverts.map(TransactionId::get),
+            holdings,
+            moves,
+            metadata,
+            account_metadata,
+            inserted_at: None,
+            effective: None,
+        }
+    }
+}
+
+/// The account and asset of each slot of a transaction.
+pub(super) fn holding_names(
+    transaction: &NewTransaction,
+    count: usize,
+) -> SmallVec<[(&AccountAddress, &Asset); 4]> {
+    let mut names: SmallVec<[Option<(&AccountAddress, &Asset)>; 4]> = SmallVec::from_elem(None, count);
+    for (posting, Slots { source, destination }) in transaction.postings.iter().zip(&transaction.slots) {
+        names[*source as usize].get_or_insert((&posting.source, &posting.asset));
+        names[*destination as usize].get_or_insert((&posting.destination, &posting.asset));
+    }
+    names.into_iter().map(|name| name.expect("every slot is the end of a posting")).collect()
+}
