@@ -64,3 +64,25 @@ impl Body for ReplyBody {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[test]
+    fn a_part_that_cannot_be_had_is_no_end() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let (parts, mut body) = ReplyBody::parts();
+            parts.send(Ok(Bytes::from_static(b"one"))).await.expect("there is room");
+            let frame = body.frame().await.expect("a frame").expect("it is there");
+            assert_eq!(frame.into_data().ok(), Some(Bytes::from_static(b"one")));
+            parts.send(Err(io::Error::other("damaged"))).await.expect("there is room");
+            drop(parts);
+            assert!(body.frame().await.expect("a frame").is_err());
+            assert!(body.frame().await.is_none());
+        });
+    }
+}
