@@ -396,6 +396,7 @@ impl State {
         account: u32,
         stored: StoredAccount,
     ) -> Result<Place, ReadError> {
+        let first_usage = lookup::stored_first_usage(&self.index.snapshot, ledger, account)?;
         let mut holdings = SmallVec::with_capacity(stored.holdings.len());
         for (asset, holding) in &stored.holdings {
             let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
@@ -412,7 +413,7 @@ impl State {
             ledger,
             account,
             address: stored.address,
-            first_usage: stored.first_usage,
+            first_usage,
             holdings,
             document: DocumentState::Stored,
         };
