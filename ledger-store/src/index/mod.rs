@@ -29,7 +29,7 @@ mod tests;
 pub(crate) use cursor::{Direction as Way, merge_pieces, merged};
 pub(crate) use file::{Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange};
 pub(crate) use merge::maintain;
-pub(crate) use resident::ResidentFilters;
+pub(crate) use resident::KnownKeys;
 pub(crate) use row::{PieceRows, Row, piece_bytes, seal_piece};
 pub(crate) use rows::{
     DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,

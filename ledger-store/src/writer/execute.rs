@@ -17,7 +17,7 @@ use super::script::ScriptReads;
 use super::state::State;
 use crate::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Record};
 use crate::error::ReadError;
-use crate::fingerprint::{KeyKind, key_space};
+use crate::fingerprint::KeyKind;
 use crate::hashes::ChainId;
 use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 use crate::scripts::{Compiled, Prepared};
@@ -185,7 +185,8 @@ impl State {
     ) -> Result<(), ReadError> {
         if let Command::CreateTransaction(create) = command {
             if let Some(reference) = &create.reference {
-                facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
+                facts.reference_taken =
+                    self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
             }
             for account in create.account_metadata.keys() {
                 hints.located.push(self.locate(ledger, account.as_str())?);
@@ -194,7 +195,8 @@ impl State {
         if let (Command::RevertTransaction(revert), Some(original)) = (command, &facts.transaction)
             && let Some(reference) = reverting_reference(&revert.rules, original)
         {
-            facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
+            facts.reference_taken =
+                self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
         }
         if let Command::SetMetadata { target: Target::Account(account), .. }
         | Command::DeleteMetadata { target: Target::Account(account), .. } = command
@@ -228,11 +230,14 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Option<(Position, CompactString)>, ReadError> {
-        let space = key_space(ledger, KeyKind::Idempotency);
-        if let Some(recent) = self.keys.find(space, key) {
+        let probe = self.probe_key(ledger, KeyKind::Idempotency, key);
+        if self.known.prove_absent(probe) {
+            return Ok(None);
+        }
+        if let Some(recent) = self.keys.find(probe.0, key) {
             return Ok(Position::new(recent.value).map(|position| (position, recent.hash.clone())));
         }
-        for position in self.stored_keys(ledger, KeyKind::Idempotency, key)? {
+        for position in self.stored_keys(probe)? {
             if let Some(position) = Position::new(position)
                 && let Some((have, hash)) = written.idempotency(batch, position)?
                 && have == key
@@ -247,14 +252,19 @@ impl State {
         &self,
         ledger: u32,
         reference: &str,
+        hints: &mut Hints,
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<bool, ReadError> {
-        let space = key_space(ledger, KeyKind::Reference);
-        if self.keys.find(space, reference).is_some() {
+        let probe = self.probe_key(ledger, KeyKind::Reference, reference);
+        hints.reference = Some(probe.1);
+        if self.known.prove_absent(probe) {
+            return Ok(false);
+        }
+        if self.keys.find(probe.0, reference).is_some() {
             return Ok(true);
         }
-        for id in self.stored_keys(ledger, KeyKind::Reference, reference)? {
+        for id in self.stored_keys(probe)? {
             if written.reference(batch, ledger, id)?.is_some_and(|have| have == reference) {
                 return Ok(true);
             }

@@ -34,6 +34,12 @@ impl<K: Eq + Hash, V> Recent<K, V> {
             .find_map(|(_, table)| table.find(hash, |(have, _)| is(have)).map(|(_, value)| value))
     }
 
+    /// Looks at where [`Recent::insert`] will put a key, and drops it: so it is near then.
+    pub(crate) fn warm(&self, key: &impl Hash) -> bool {
+        let (_, table) = self.generations.back().expect("there is always a generation");
+        table.find(self.hasher.hash_one(key), |_| true).is_some()
+    }
+
     /// Puts a value; what stood under the key in this generation is returned.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let hash = self.hasher.hash_one(&key);
