@@ -479,6 +479,19 @@ fn the_machine_moves_entries_of_zero() {
     let check = |script: &str, books: &str, expected: &str| {
         assert_eq!(shown(&run(script, "", books, options)), expected, "{script}");
     };
+    // It saves more than there is, and what comes in then is saved too; all of a debt is no debt.
+    let more = "save [PEAR 7] from @a send [PEAR 5] (source = @world destination = @a) send [PEAR 4] (source = @a destination = @b)";
+    check(more, "a PEAR 6", "world -> a PEAR 5\na -> b PEAR 4");
+    check(
+        more,
+        "a PEAR 5",
+        "MissingFundsErr: 1:96 Not enough funds. Needed [PEAR 4] (only [PEAR 3] available)",
+    );
+    check(
+        "save [PEAR *] from @a send [PEAR 2] (source = @a allowing overdraft up to [PEAR 2] destination = @b)",
+        "a PEAR -9",
+        "a -> b PEAR 2",
+    );
     let three = "send [PEAR 9] (source = { @a @b @c } destination = @d)";
     check(three, "a PEAR 4\nc PEAR 9", "a -> d PEAR 4\nb -> d PEAR 0\nc -> d PEAR 5");
     check(three, "a PEAR 9", "a -> d PEAR 9");
