@@ -15,6 +15,7 @@ mod logs;
 mod nonsense;
 mod script;
 mod script_docs;
+mod script_profiles;
 mod scripts;
 mod shutdown;
 mod transactions;
