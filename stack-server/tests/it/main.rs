@@ -21,5 +21,6 @@ mod transactions;
 mod transfer;
 mod v1_errors;
 mod v1_lists;
+mod v1_scripts;
 mod v1_writes;
 mod volumes;
