@@ -16,6 +16,7 @@ mod nonsense;
 mod script;
 mod script_docs;
 mod scripts;
+mod sdk;
 mod shutdown;
 mod transactions;
 mod transfer;
