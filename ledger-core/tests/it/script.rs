@@ -9,7 +9,7 @@ use ledger_core::script::{
 };
 use ledger_core::{
     AccountAddress, Amount, Asset, Balance, Command, CompactString, CreateTransaction, Facts, MetadataValue,
-    Movement, Overdraft, Posting, Rejection, Runtime, Script, Timestamp, Volumes, decide, needs,
+    Movement, Overdraft, Posting, Rejection, Script, Timestamp, VariableValue, Volumes, decide, needs,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -513,9 +513,33 @@ fn the_machine_moves_entries_of_zero() {
 }
 
 #[test]
+fn a_value_of_a_known_form_is_of_one_type() {
+    let settled = |declared: &str, value: &VariableValue| {
+        let plain =
+            format!("vars {{ {declared} $v }} send [PEAR 1] (source = @world destination = @b) print $v");
+        let mut create = CreateTransaction::of([].into_iter().collect());
+        let program = Program::compile(&plain, Profile::Default);
+        let mut script = Script::new(plain, Variables::new());
+        script.variables.insert("v".to_owned(), value.clone());
+        create.movement = Movement::Script(script);
+        let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut Books::of(""));
+        settled.is_ok()
+    };
+    let types = ["account", "string", "number", "monetary"];
+    for (value, fits) in [
+        (VariableValue::Text("7".into()), [true, true, true, false]),
+        (VariableValue::Number("7".into()), [false, false, true, false]),
+        (VariableValue::Monetary("PEAR 7".into()), [false, false, false, true]),
+        (VariableValue::Unfit, [false; 4]),
+    ] {
+        assert_eq!(types.map(|declared| settled(declared, &value)), fits, "{value:?}");
+    }
+}
+
+#[test]
 fn a_command_is_settled_into_postings() {
     let settled = |plain: &str, books: &str| {
-        let script = Script { plain: plain.into(), variables: Variables::new(), runtime: Runtime::Machine };
+        let script = Script { plain: plain.into(), ..Script::default() };
         let mut create = CreateTransaction::of([].into_iter().collect());
         create.movement = Movement::Script(script);
         create.metadata.insert_text("k", "request");

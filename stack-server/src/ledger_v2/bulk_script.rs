@@ -3,7 +3,7 @@
 //! A block begins with a line `//script`, optionally followed by `key=value` pairs divided by commas, and ends
 //! with a line `//end` or with the text. Blank lines between blocks are skipped. The only key is `ik`.
 
-use ledger_core::{Command, CreateTransaction, Movement, Postings, Runtime, Script};
+use ledger_core::{Command, CreateTransaction, Movement, Postings, Script};
 
 use crate::error::ApiError;
 use crate::ledger_v2::bulk::{Action, Element, Elements};
@@ -73,7 +73,7 @@ fn block<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Result<String, ApiErr
 }
 
 fn element(plain: String, key: &str) -> Element {
-    let script = Script { plain, variables: std::collections::BTreeMap::new(), runtime: Runtime::default() };
+    let script = Script { plain, ..Script::default() };
     let create =
         CreateTransaction { movement: Movement::Script(script), ..CreateTransaction::of(Postings::new()) };
     Element::new(Action::CreateTransaction, Ok(Command::CreateTransaction(create)), key)
