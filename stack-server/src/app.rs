@@ -11,6 +11,7 @@ use crate::cursor::CursorKey;
 use crate::error::ApiError;
 use crate::ledger_v1::KnownRules;
 use crate::limits::{LONG_READS_MAX, LONG_READS_WAITING_MAX};
+use crate::openapi;
 use crate::settings::Settings;
 
 /// The server's state; cheap to clone.
@@ -22,6 +23,7 @@ struct Shared {
     settings: Settings,
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
+    description: openapi::Texts,
     /// Slots of long reads.
     running: Semaphore,
     /// Slots of long reads, those that wait included.
@@ -36,6 +38,7 @@ impl App {
             settings,
             cursor_key,
             legacy_rules: KnownRules::default(),
+            description: openapi::Texts::default(),
             running: Semaphore::new(LONG_READS_MAX),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
         }))
@@ -47,6 +50,11 @@ impl App {
 
     pub(crate) fn cursor_key(&self) -> &CursorKey {
         &self.0.cursor_key
+    }
+
+    /// The description of the API.
+    pub(crate) fn description(&self) -> &openapi::Texts {
+        &self.0.description
     }
 
     /// The rules of the first generation for a ledger.

@@ -17,6 +17,7 @@ mod json;
 mod ledger_v1;
 mod ledger_v2;
 mod limits;
+mod openapi;
 mod posting;
 mod reply_body;
 mod request;

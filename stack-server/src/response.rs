@@ -194,6 +194,11 @@ pub(crate) fn stream(body: ReplyBody) -> Reply {
     reply
 }
 
+/// A text of another type than JSON, or one that is made already.
+pub(crate) fn text(status: StatusCode, content_type: &'static str, text: Bytes) -> Reply {
+    with_body(status, HeaderValue::from_static(content_type), text)
+}
+
 /// 204. It has a content type all the same: clients check it.
 pub(crate) fn no_content() -> Reply {
     with_body(StatusCode::NO_CONTENT, JSON, Bytes::new())

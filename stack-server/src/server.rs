@@ -28,7 +28,7 @@ use crate::request::{self, Query};
 use crate::response::{self, Reply};
 use crate::router::{self, Match, Mount, Operation, STREAM};
 use crate::settings::Settings;
-use crate::{ledger_v1, ledger_v2, service};
+use crate::{ledger_v1, ledger_v2, openapi, service};
 
 /// A running server.
 ///
@@ -169,6 +169,7 @@ async fn answer(app: &App, request: Request<Incoming>) -> Reply {
             Operation::Info(form) => service::info(&call, form),
             Operation::Health(form) => Ok(service::health(&call, form)),
             Operation::Versions => Ok(service::versions(&call)),
+            Operation::Document(form) => Ok(openapi::answer(&call, form)),
         }
     };
     let mut reply = match routed().await {

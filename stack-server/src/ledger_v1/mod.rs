@@ -18,7 +18,7 @@ mod transactions;
 mod wire;
 mod write;
 
-pub(crate) use error::refusal;
+pub(crate) use error::{refusal, word};
 pub(crate) use mapping::KnownRules;
 
 use crate::call::Call;

@@ -6,6 +6,7 @@ mod bulk;
 mod client;
 mod conformance;
 mod cursors;
+mod described;
 mod errors;
 mod info;
 mod kill;
