@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::cursor::CursorKey;
 use crate::error::ApiError;
+use crate::guard::Guard;
 use crate::ledger_v1::KnownRules;
 use crate::limits::{LONG_READS_MAX, LONG_READS_WAITING_MAX};
 use crate::openapi;
@@ -23,6 +24,7 @@ struct Shared {
     settings: Settings,
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
+    guard: Option<Guard>,
     description: openapi::Texts,
     /// Slots of long reads.
     running: Semaphore,
@@ -31,13 +33,14 @@ struct Shared {
 }
 
 impl App {
-    pub(crate) fn new(store: Store, settings: Settings) -> Self {
+    pub(crate) fn new(store: Store, settings: Settings, guard: Option<Guard>) -> Self {
         let cursor_key = store.cursor_key();
         Self(Arc::new(Shared {
             store,
             settings,
             cursor_key,
             legacy_rules: KnownRules::default(),
+            guard,
             description: openapi::Texts::default(),
             running: Semaphore::new(LONG_READS_MAX),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
@@ -50,6 +53,11 @@ impl App {
 
     pub(crate) fn cursor_key(&self) -> &CursorKey {
         &self.0.cursor_key
+    }
+
+    /// Who looks at the tokens of requests; `None` if nobody does.
+    pub(crate) fn guard(&self) -> Option<&Guard> {
+        self.0.guard.as_ref()
     }
 
     /// The description of the API.

@@ -13,6 +13,7 @@ mod call;
 mod connection;
 mod cursor;
 mod error;
+mod guard;
 mod json;
 mod ledger_v1;
 mod ledger_v2;
@@ -28,8 +29,11 @@ mod server;
 mod service;
 mod settings;
 mod shape;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use error::Profile;
+pub use guard::AuthSettings;
 pub use router::{Mount, Route, Scope, routes};
 pub use server::Server;
 pub use settings::{Compat, Settings};

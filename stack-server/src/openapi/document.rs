@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::error::Profile;
+use crate::guard::Guard;
 use crate::openapi::describe;
 use crate::openapi::description::{Body, Description, Parameter, Place};
 use crate::openapi::responses::{content, responses};
-use crate::router::{Route, reserved, routes};
+use crate::router::{Route, Scope, reserved, routes};
 
 const SCHEMAS: &str = include_str!("schemas.json");
 
@@ -16,8 +17,8 @@ const DESCRIPTION: &str = "A double-entry ledger. The second generation of its A
 `/api/ledger/v2` in the form that clients of stack 2.0 read; the first generation at the root and below \
 `/api/ledger`. Unknown members and parameters are ignored. Paths may end with a slash.";
 
-/// The document.
-pub(crate) fn document() -> Value {
+/// The document of a server with this guard.
+pub(crate) fn document(guard: Option<&Guard>) -> Value {
     let mut paths = Map::new();
     let mut ids = BTreeSet::new();
     for route in routes() {
@@ -29,7 +30,7 @@ pub(crate) fn document() -> Value {
             let described = describe(route.operation);
             let id = unique_id(&mut ids, described.id, prefix, route.template);
             let item = paths.entry(path).or_insert_with(|| json!({}));
-            item[route.method.to_ascii_lowercase()] = operation(route, *profile, &described, &id);
+            item[route.method.to_ascii_lowercase()] = operation(route, *profile, &described, &id, guard);
         }
     }
     let schemas: Value = serde_json::from_str(SCHEMAS).expect("the schemas are JSON, as a test shows");
@@ -44,7 +45,13 @@ pub(crate) fn document() -> Value {
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": schemas
+            "schemas": schemas,
+            "securitySchemes": {"bearer": {
+                "type": "http",
+                "scheme": "bearer",
+                "bearerFormat": "JWT",
+                "description": "A token of a trusted issuer, where the server asks for tokens."
+            }}
         }
     })
 }
@@ -62,7 +69,13 @@ fn unique_id(ids: &mut BTreeSet<String>, id: &str, prefix: &str, template: &str)
     id
 }
 
-fn operation(route: &Route, profile: Profile, described: &Description, id: &str) -> Value {
+fn operation(
+    route: &Route,
+    profile: Profile,
+    described: &Description,
+    id: &str,
+    guard: Option<&Guard>,
+) -> Value {
     let variables = route.variables().map(|name| variable(name, route));
     let parameters: Vec<Value> = variables.chain(described.parameters.iter().map(parameter)).collect();
     let mut operation = json!({
@@ -77,7 +90,18 @@ fn operation(route: &Route, profile: Profile, described: &Description, id: &str)
     if let Some(taken) = &described.body {
         operation["requestBody"] = body(taken);
     }
+    if let Some(security) = security(route.scope, guard) {
+        operation["security"] = security;
+    }
     operation
+}
+
+/// What a caller needs: nothing where the server asks for no tokens.
+fn security(scope: Scope, guard: Option<&Guard>) -> Option<Value> {
+    match (scope, guard) {
+        (Scope::Open, _) | (_, None) => None,
+        (scope, Some(guard)) => Some(json!([{"bearer": guard.accepted_scopes(scope)}])),
+    }
 }
 
 /// A variable segment of the path.
@@ -137,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_route_is_described_below_every_mount_and_nothing_else_is() {
-        let document = document();
+        let document = document(None);
         let mut described = 0;
         for route in routes() {
             for (prefix, _) in route.mount.prefixes() {
@@ -155,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere_and_every_schema_is_used() {
-        let document = document();
+        let document = document(None);
         let mut used = BTreeSet::new();
         walk(&document, &mut |value| {
             if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
@@ -171,7 +195,7 @@ mod tests {
 
     #[test]
     fn operations_are_as_the_standard_wants_them() {
-        let document = document();
+        let document = document(None);
         let mut ids = BTreeSet::new();
         for (path, item) in document["paths"].as_object().expect("paths") {
             assert!(path.starts_with('/') && (path == "/" || !path.ends_with('/')), "{path}");

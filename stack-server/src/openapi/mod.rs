@@ -55,13 +55,14 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 /// Answers with the document.
 pub(crate) fn answer(call: &Call<'_>, form: DocumentForm) -> Reply {
     let texts = call.app.description();
+    let make = || document::document(call.app.guard());
     match form {
         DocumentForm::Json => {
-            let text = texts.json.get_or_init(|| Bytes::from(format!("{}\n", document::document())));
+            let text = texts.json.get_or_init(|| Bytes::from(format!("{}\n", make())));
             response::text(StatusCode::OK, "application/json", text.clone())
         }
         DocumentForm::Yaml => {
-            let text = texts.yaml.get_or_init(|| Bytes::from(yaml::to_yaml(&document::document())));
+            let text = texts.yaml.get_or_init(|| Bytes::from(yaml::to_yaml(&make())));
             response::text(StatusCode::OK, "application/yaml", text.clone())
         }
         DocumentForm::Page => {

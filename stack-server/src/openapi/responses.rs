@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, Code, Profile};
 use crate::ledger_v1;
 use crate::openapi::description::{Answer, Content, Description, Refusal, Shown};
-use crate::router::{Mount, Route, STREAM};
+use crate::router::{Mount, Route, STREAM, Scope};
 
 /// What an answer of one status can be.
 #[derive(Default)]
@@ -40,6 +40,12 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
         let response = all.entry(404).or_default();
         response.contents.entry("text/plain").or_default().push(json!({"type": "string"}));
     }
+    if route.scope != Scope::Open {
+        let challenge = json!({"schema": {"type": "string"}, "required": true});
+        let response = all.entry(401).or_default();
+        response.summary = Some("No token that allows this; only where the server asks for tokens");
+        response.headers.insert("WWW-Authenticate", challenge);
+    }
     let rendered = all.into_iter().map(|(status, response)| {
         (status.to_string(), render(status, response, is_first_generation, route.method == "HEAD"))
     });
@@ -57,9 +63,13 @@ fn common(route: &Route) -> Vec<Refusal> {
         // Escapes that are none.
         statuses.push(400);
     }
+    let mut codes = vec![(503, Code::Internal), (500, Code::Internal)];
+    if !matches!(route.method, "GET" | "HEAD") {
+        codes.push((400, Code::ReadOnly));
+    }
     let refused = |status: &u16| Refusal { status: Some(*status), code: Code::Validation };
     let mut refusals: Vec<Refusal> = statuses.iter().map(refused).collect();
-    refusals.extend([500, 503].map(|status| Refusal { status: Some(status), code: Code::Internal }));
+    refusals.extend(codes.into_iter().map(|(status, code)| Refusal { status: Some(status), code }));
     refusals
 }
 
@@ -86,6 +96,7 @@ pub(crate) fn content(content: Content) -> Option<(&'static str, Value)> {
     match content {
         Content::Empty => None,
         Content::Json(name) => Some(("application/json", schema(name))),
+        Content::Yaml(name) => Some(("application/yaml", schema(name))),
         Content::Data(name) => Some((
             "application/json",
             json!({"type": "object", "required": ["data"], "properties": {"data": schema(name)}}),

@@ -3,7 +3,7 @@
 use crate::openapi::description::{Content, Description};
 use crate::router::{DocumentForm, HealthForm, InfoForm};
 
-use Content::{Data, Json, Text};
+use Content::{Data, Json, Text, Yaml};
 
 const GROUP: &str = "Service";
 
@@ -45,7 +45,7 @@ pub(crate) fn versions() -> Description {
 pub(crate) fn document(form: DocumentForm) -> Description {
     let (id, content) = match form {
         DocumentForm::Json => ("getOpenapiJson", Json("OpenApi")),
-        DocumentForm::Yaml => ("getOpenapiYaml", Text("application/yaml")),
+        DocumentForm::Yaml => ("getOpenapiYaml", Yaml("OpenApi")),
         DocumentForm::Page => ("getOpenapiPage", Text("text/html; charset=utf-8")),
     };
     Description::new(id, GROUP, "The description of this API").answers(200, "The description", content)

@@ -1,6 +1,7 @@
 //! The server over HTTP: a real listener on a free port, an in-memory store, one file per area.
 
 mod accounts;
+mod auth;
 mod binary;
 mod bulk;
 mod client;
@@ -17,6 +18,7 @@ mod nonsense;
 mod script;
 mod script_docs;
 mod scripts;
+mod settings;
 mod shutdown;
 mod transactions;
 mod transfer;
