@@ -9,8 +9,10 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::cursor::CursorKey;
 use crate::error::ApiError;
+use crate::guard::Guard;
 use crate::ledger_v1::{self, KnownRules};
 use crate::limits::{LONG_READS_MAX, LONG_READS_WAITING_MAX};
+use crate::openapi;
 use crate::rehearsal::Rehearsal;
 use crate::settings::Settings;
 
@@ -24,6 +26,8 @@ struct Shared {
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
     rehearsal: Rehearsal,
+    guard: Option<Guard>,
+    description: openapi::Texts,
     /// Slots of long reads.
     running: Semaphore,
     /// Slots of long reads, those that wait included.
@@ -31,7 +35,7 @@ struct Shared {
 }
 
 impl App {
-    pub(crate) fn new(store: Store, settings: Settings) -> Self {
+    pub(crate) fn new(store: Store, settings: Settings, guard: Option<Guard>) -> Self {
         let cursor_key = store.cursor_key();
         Self(Arc::new(Shared {
             store,
@@ -39,6 +43,8 @@ impl App {
             cursor_key,
             legacy_rules: KnownRules::default(),
             rehearsal: Rehearsal::default(),
+            guard,
+            description: openapi::Texts::default(),
             running: Semaphore::new(LONG_READS_MAX),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
         }))
@@ -50,6 +56,16 @@ impl App {
 
     pub(crate) fn cursor_key(&self) -> &CursorKey {
         &self.0.cursor_key
+    }
+
+    /// Who looks at the tokens of requests; `None` if nobody does.
+    pub(crate) fn guard(&self) -> Option<&Guard> {
+        self.0.guard.as_ref()
+    }
+
+    /// The description of the API.
+    pub(crate) fn description(&self) -> &openapi::Texts {
+        &self.0.description
     }
 
     /// The rules of the first generation for a ledger.

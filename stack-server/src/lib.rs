@@ -13,10 +13,12 @@ mod call;
 mod connection;
 mod cursor;
 mod error;
+mod guard;
 mod json;
 mod ledger_v1;
 mod ledger_v2;
 mod limits;
+mod openapi;
 mod posting;
 mod rehearsal;
 mod reply_body;
@@ -29,8 +31,11 @@ mod server;
 mod service;
 mod settings;
 mod shape;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use error::Profile;
+pub use guard::AuthSettings;
 pub use router::{Mount, Route, Scope, routes};
 pub use server::Server;
 pub use settings::{Compat, Settings};

@@ -1,6 +1,6 @@
 //! What an operator can choose about the answers of a server.
 
-use ledger_core::{FirstId, PastDates};
+use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::error::Profile;
 
@@ -32,6 +32,12 @@ pub struct Settings {
     pub default_page_size: u32,
     /// Most rows of a page; a larger request is answered with so many.
     pub max_page_size: u32,
+    /// Who runs a script that names no runtime.
+    pub runtime: Runtime,
+    /// Whether every request that could write is refused.
+    pub read_only: bool,
+    /// Whether each request has a line in the log.
+    pub debug: bool,
     /// Whether callers may choose the features of new ledgers.
     pub experimental_features: bool,
     /// Threads that speak HTTP.
@@ -48,6 +54,9 @@ impl Default for Settings {
             bulk_max_size: 100,
             default_page_size: 15,
             max_page_size: 100,
+            runtime: Runtime::Machine,
+            read_only: false,
+            debug: false,
             experimental_features: false,
             http_threads: 1,
         }

@@ -225,7 +225,9 @@ impl State {
         if let Rules::Legacy(rules) = &create.rules {
             let mut facts = Facts::default();
             if let Some(reference) = &create.reference {
-                facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
+                let hints = &mut Hints::default();
+                facts.reference_taken =
+                    self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
             }
             if rules.past_dates == PastDates::Refuse {
                 facts.last_date = self.last_date(ledger, batch, written)?;

@@ -18,7 +18,7 @@ mod transactions;
 mod wire;
 mod write;
 
-pub(crate) use error::refusal;
+pub(crate) use error::{refusal, word};
 pub(crate) use ledger::options as ledger_options;
 pub(crate) use mapping::KnownRules;
 

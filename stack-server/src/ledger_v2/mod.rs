@@ -19,6 +19,11 @@ mod volumes;
 mod wire;
 mod write;
 
+#[cfg(feature = "testing")]
+pub(crate) use log_body::read_log;
+#[cfg(feature = "testing")]
+pub(crate) use query::parse as parse_filter;
+
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::response::Reply;

@@ -99,12 +99,13 @@ impl<'de> Fields<'de> for CreateBody<'de> {
 }
 
 impl CreateBody<'_> {
-    /// The command of this body; `overdraft` is what the rest of the request says, to which `force` adds.
+    /// The command of this body; `overdraft` is what the rest of the request says, to which `force` adds, `runtime`
+    /// who runs a script that does not say.
     ///
     /// # Errors
     ///
     /// `VALIDATION` or `NO_POSTINGS`, in the order of the checks of this API.
-    pub(crate) fn into_command(self, overdraft: Overdraft) -> Result<Command, ApiError> {
+    pub(crate) fn into_command(self, overdraft: Overdraft, runtime: Runtime) -> Result<Command, ApiError> {
         let has_script = !self.script.script.is_empty();
         let has_template = !self.script.template.0.is_empty();
         let has_postings = !self.postings.is_empty();
@@ -119,7 +120,8 @@ impl CreateBody<'_> {
             Movement::Postings(postings?)
         } else if has_script {
             let runtime = match self.runtime.0.as_ref() {
-                "" | "machine" => Runtime::Machine,
+                "" => runtime,
+                "machine" => Runtime::Machine,
                 "experimental-interpreter" => Runtime::Interpreter,
                 other => return Err(ApiError::validation(format!("unknown runtime '{other}'"))),
             };
@@ -317,7 +319,7 @@ mod tests {
 
     fn create(body: &str) -> Result<Command, ApiError> {
         let Object(body) = json::first::<Object<CreateBody<'_>>>(body.as_bytes()).expect("well-formed");
-        body.into_command(Overdraft::Refuse)
+        body.into_command(Overdraft::Refuse, Runtime::Machine)
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The server over HTTP: a real listener on a free port, an in-memory store, one file per area.
 
 mod accounts;
+mod auth;
 mod binary;
 mod bulk;
 mod client;
 mod conformance;
 mod cursors;
+mod described;
 mod errors;
 mod info;
 mod kill;
@@ -18,6 +20,7 @@ mod script_docs;
 mod script_profiles;
 mod scripts;
 mod sdk;
+mod settings;
 mod shutdown;
 mod transactions;
 mod transfer;
