@@ -2,6 +2,7 @@
 
 mod accounts;
 mod auth;
+mod bad_input;
 mod binary;
 mod bulk;
 mod client;
@@ -9,6 +10,7 @@ mod conformance;
 mod cursors;
 mod described;
 mod errors;
+mod foreign;
 mod info;
 mod kill;
 mod ledgers;
