@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use ledger_core::Rules;
-use ledger_store::{LedgerView, Outcome, Snapshot, Store, Submission};
+use ledger_store::{Detail, LedgerView, Outcome, Request, Snapshot, Store, Submission};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::cursor::CursorKey;
 use crate::error::ApiError;
 use crate::guard::Guard;
-use crate::ledger_v1::KnownRules;
+use crate::ledger_v1::{self, KnownRules};
 use crate::limits::{LONG_READS_MAX, LONG_READS_WAITING_MAX};
 use crate::openapi;
+use crate::rehearsal::Rehearsal;
 use crate::settings::Settings;
 
 /// The server's state; cheap to clone.
@@ -24,6 +25,7 @@ struct Shared {
     settings: Settings,
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
+    rehearsal: Rehearsal,
     guard: Option<Guard>,
     description: openapi::Texts,
     /// Slots of long reads.
@@ -40,6 +42,7 @@ impl App {
             settings,
             cursor_key,
             legacy_rules: KnownRules::default(),
+            rehearsal: Rehearsal::default(),
             guard,
             description: openapi::Texts::default(),
             running: Semaphore::new(LONG_READS_MAX),
@@ -92,6 +95,22 @@ impl App {
         match answered.await {
             Ok(outcomes) => Ok(outcomes?),
             Err(_) => Err(ApiError::fault("the writer gave no answer")),
+        }
+    }
+
+    /// What commands of the first generation would do, as one, to a ledger that is not there.
+    pub(crate) async fn rehearse(
+        &self,
+        requests: Vec<Request>,
+        detail: Detail,
+    ) -> Result<Vec<Outcome>, ApiError> {
+        let app = self.clone();
+        let answer = tokio::task::spawn_blocking(move || {
+            app.0.rehearsal.try_out(ledger_v1::ledger_options(app.settings()), requests, detail)
+        });
+        match answer.await {
+            Ok(outcomes) => Ok(outcomes?),
+            Err(panic) => Err(ApiError::fault(&panic.to_string())),
         }
     }
 

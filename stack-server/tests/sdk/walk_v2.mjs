@@ -1,22 +1,21 @@
 // Walks through every operation of the second generation with the official SDK for TypeScript, and compares what it
 // reads.
 //
-// Usage: node walk_v2.mjs ADDRESS MODULES, with @formance/formance-sdk@2.7.0 in the folder MODULES and an empty store
-// behind the address.
+//     NODE_PATH=…/node_modules node walk_v2.mjs http://127.0.0.1:8080
+//
+// Needs the package `@formance/formance-sdk@2.7.0`. The server has to be empty.
 
 import assert from "node:assert/strict";
 import {createRequire} from "node:module";
-import {join} from "node:path";
 
-const [address, modules] = process.argv.slice(2);
-const require = createRequire(join(modules, "here.js"));
-const {SDK} = require("@formance/formance-sdk");
+// Modules of NODE_PATH are found by `require` alone.
+const {SDK} = createRequire(import.meta.url)("@formance/formance-sdk");
 
 const ledger = "walk";
 const date = new Date("2024-05-01T10:00:00.120Z");
 const walked = new Set();
 // Without security it asks nobody for tokens.
-const client = new SDK({serverURL: address});
+const client = new SDK({serverURL: process.argv[2]});
 
 async function call(operation, request, status = 200) {
   walked.add(operation);
