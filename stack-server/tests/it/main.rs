@@ -2,6 +2,7 @@
 
 mod accounts;
 mod auth;
+mod bad_input;
 mod binary;
 mod bulk;
 mod client;
@@ -15,6 +16,7 @@ mod ledgers;
 mod limits;
 mod logs;
 mod nonsense;
+mod schemathesis;
 mod script;
 mod script_docs;
 mod script_profiles;
