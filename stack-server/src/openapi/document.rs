@@ -112,6 +112,7 @@ fn variable(name: &str, route: &Route) -> Value {
             "not": {"enum": reserved(route.mount)}
         }),
         "address" => json!({"$ref": "#/components/schemas/Address"}),
+        "exporterID" | "pipelineID" => json!({"type": "string", "format": "uuid"}),
         "id" | "txid" => json!({"$ref": "#/components/schemas/Id"}),
         _ => json!({"type": "string", "minLength": 1}),
     };

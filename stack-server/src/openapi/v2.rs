@@ -3,7 +3,7 @@
 use crate::error::Code;
 use crate::openapi::description::{
     BIGINT_AS_STRING, Body, Content, DATE, Description, IDEMPOTENCY_KEY, Parameter, SWITCH, Shown, TEXT,
-    query,
+    header, query,
 };
 use crate::router::V2;
 
@@ -12,12 +12,14 @@ use Code::{
     InterpreterRuntime, LedgerAlreadyExists, LedgerNotFound, MetadataOverride, NoPostings, NotFound,
     Validation,
 };
-use Content::{Cursor, Data, Empty, Json, Text};
+use Content::{All, Cursor, Data, Empty, Json, Text};
 
 const LEDGERS: &str = "Ledgers";
 const ACCOUNTS: &str = "Accounts";
 const TRANSACTIONS: &str = "Transactions";
 const LOGS: &str = "Logs";
+/// Only where the server was started with `--experimental-exporters`.
+const EXPORTERS: &str = "Exporters";
 
 const JSON: &str = "application/json";
 
@@ -50,6 +52,9 @@ const EXPAND: Parameter = query(
     r#"{"type":"array","items":{"type":"string","examples":["volumes","effectiveVolumes"]}}"#,
     "`volumes`, `effectiveVolumes`; others are ignored.",
 );
+/// What an exporter is made of.
+const EXPORTER: Body = Body { required: true, contents: &[(JSON, Json("V2ExporterRequest"))] };
+const PIPELINE: Body = Body { required: true, contents: &[(JSON, Json("V2PipelineRequest"))] };
 const DRY_RUN: Parameter =
     query("dryRun", SWITCH, "Checks and computes everything, answers the same, and stores nothing.");
 const FORCE: Parameter = query("force", SWITCH, "Sources may go below zero.");
@@ -57,6 +62,8 @@ const FORCE: Parameter = query("force", SWITCH, "Sources may go below zero.");
 /// The description of an operation.
 pub(crate) fn describe(operation: V2) -> Description {
     let new = Description::new;
+    // Where the server has none they answer 404.
+    let exporting = |id, summary| new(id, EXPORTERS, summary).refuses(&[NotFound]);
     match operation {
         V2::ListLedgers => new("v2ListLedgers", LEDGERS, "Lists ledgers")
             .reads(&PAGES)
@@ -250,5 +257,53 @@ pub(crate) fn describe(operation: V2) -> Description {
                 .answers(204, "They are there", Empty)
                 .refuses(&[Validation, Import, LedgerNotFound])
         }
+        V2::StreamEvents => new("v2StreamEvents", LOGS, "The events of a ledger as server-sent events")
+            .reads(&[
+                query("type", TEXT, "Of these types only, divided by commas."),
+                query("from", r#"{"type":"string","enum":["now","first",""]}"#, "Where the stream begins."),
+                query("lastEventId", TEXT, "Behind the event of this log."),
+                header("Last-Event-ID", TEXT, "The same; it goes before the parameters."),
+            ])
+            .answers(200, "Events, for as long as the client stays", Text("text/event-stream"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ListExporters => {
+            exporting("v2ListExporters", "Lists exporters").answers(200, "All of them", All("V2Exporter"))
+        }
+        V2::CreateExporter => exporting("v2CreateExporter", "Creates an exporter")
+            .takes(EXPORTER)
+            .answers(201, "The exporter", Data("V2Exporter"))
+            .refuses(&[Validation]),
+        V2::ReadExporter => exporting("v2GetExporterState", "Reads an exporter")
+            .answers(200, "The exporter", Data("V2Exporter"))
+            .refuses(&[Validation]),
+        V2::UpdateExporter => exporting("v2UpdateExporter", "Changes an exporter")
+            .takes(EXPORTER)
+            .answers(204, "It is changed", Empty)
+            .refuses(&[Validation]),
+        V2::DeleteExporter => exporting("v2DeleteExporter", "Deletes an exporter")
+            .answers(204, "It is not there", Empty)
+            .refuses(&[Validation]),
+        V2::ListPipelines => exporting("v2ListPipelines", "Lists the pipelines of a ledger")
+            .answers(200, "All of them", All("V2Pipeline"))
+            .refuses(&[LedgerNotFound]),
+        V2::CreatePipeline => exporting("v2CreatePipeline", "Creates a pipeline and starts it")
+            .takes(PIPELINE)
+            .answers(201, "The pipeline", Data("V2Pipeline"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ReadPipeline => exporting("v2GetPipelineState", "Reads a pipeline")
+            .answers(200, "The pipeline", Data("V2Pipeline"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::DeletePipeline => exporting("v2DeletePipeline", "Deletes a pipeline")
+            .answers(204, "It is not there", Empty)
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::StartPipeline => exporting("v2StartPipeline", "Starts a pipeline")
+            .answers(202, "It goes on from where it was", Empty)
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::StopPipeline => exporting("v2StopPipeline", "Stops a pipeline")
+            .answers(202, "It keeps its place", Empty)
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ResetPipeline => exporting("v2ResetPipeline", "Has a pipeline begin again")
+            .answers(202, "It pushes everything once more", Empty)
+            .refuses(&[Validation, LedgerNotFound]),
     }
 }

@@ -1,6 +1,6 @@
 //! Refusals: the table of status and code, for both profiles.
 
-use stack_server::{Mount, routes};
+use stack_server::{Mount, Settings, routes};
 
 use crate::client::TestServer;
 
@@ -12,7 +12,9 @@ fn path_of(mount: &str, template: &str) -> String {
 
 #[test]
 fn every_route_into_an_unknown_ledger_says_so() {
-    let server = TestServer::start();
+    let mut settings = Settings::default();
+    settings.experimental_exporters = true;
+    let server = TestServer::with(settings);
     let bodies = ["", "{", "{}", "[]", "{\"k\":\"v\"}"];
     let mut seen = 0;
     for route in routes().iter().filter(|route| route.mount == Mount::LedgerV2) {
