@@ -21,6 +21,9 @@ impl ReadLimits {
     /// The bounds of every read.
     pub(crate) const DEFAULT: Self =
         Self { rows_max: 5_000_000, time_max: Duration::from_secs(10), held_max: 1_000_000 };
+
+    /// None, for work that no caller chose and that must be done in the end.
+    pub(crate) const NONE: Self = Self { rows_max: u64::MAX, time_max: Duration::MAX, held_max: usize::MAX };
 }
 
 /// So many rows are looked at between two looks at the clock.

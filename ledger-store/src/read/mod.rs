@@ -6,7 +6,7 @@
 //! - [`account`], [`accounts`], [`addresses`]: accounts, one and many.
 //! - [`transaction`], [`transactions`]: transactions, one and many; [`plan`] finds the index that leads to
 //!   those of a filter, [`streams`] merges what several lead to.
-//! - [`logs`], [`hash`], [`volumes`]: logs and sums.
+//! - [`logs`], [`hash`], [`volumes`]: logs and sums. [`feed`]: logs for whoever passes them on.
 //! - [`page`], [`limits`]: what all lists share.
 
 mod account;
@@ -14,6 +14,7 @@ mod accounts;
 mod addresses;
 mod documents;
 mod effective;
+mod feed;
 mod flows;
 mod hash;
 mod limits;
@@ -30,6 +31,7 @@ mod transactions;
 mod volumes;
 
 pub(crate) use effective::Later;
+pub use feed::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize};
 pub(crate) use reader::{KnownAddresses, LedgerReader, idempotency_of, reference_of};
 pub(crate) use session::Session;
 pub use snapshot::{LedgerView, Snapshot};

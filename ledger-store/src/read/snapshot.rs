@@ -52,6 +52,18 @@ impl Snapshot {
         &self.view
     }
 
+    /// What reads one ledger of this moment, by its number.
+    pub(super) fn session(&self, ledger: u32) -> Result<Session, ReadError> {
+        let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), ledger);
+        let head = reader.head()?.clone();
+        Ok(Session::new(reader, head, self.fingerprints.clone(), self.hashes.clone()))
+    }
+
+    /// The journal behind it.
+    pub(super) fn journal(&self) -> &dyn Journal {
+        &*self.journal
+    }
+
     /// A part of the list of ledgers that a filter selects, by number.
     ///
     /// # Errors
@@ -113,7 +125,7 @@ pub struct LedgerView {
 }
 
 impl LedgerView {
-    fn session(&self) -> Session {
+    pub(super) fn session(&self) -> Session {
         let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), self.head.info.id);
         Session::new(reader, self.head.clone(), self.fingerprints.clone(), self.hashes.clone())
     }
