@@ -189,10 +189,7 @@ pub(crate) async fn body(
         ApiError::refused(StatusCode::PAYLOAD_TOO_LARGE, message)
     };
     if incoming.size_hint().lower() > limit as u64 {
-        // A client that waits for leave to send its body is told at once.
-        if !headers.contains_key(EXPECT) {
-            discard(incoming).await;
-        }
+        leave_body(incoming, headers).await;
         return Err(too_large());
     }
     let reading = tokio::time::timeout(BODY_READ_TIMEOUT, collect(&mut incoming, limit));
@@ -233,6 +230,13 @@ async fn collect(incoming: &mut Incoming, limit: usize) -> Result<Bytes, Unread>
         joined.extend_from_slice(&data);
     }
     Ok(if joined.is_empty() { first } else { Bytes::from(joined) })
+}
+
+/// Gives up a body that is not wanted. A client that waits for leave to send it is told at once.
+pub(crate) async fn leave_body(incoming: Incoming, headers: &HeaderMap) {
+    if !headers.contains_key(EXPECT) {
+        discard(incoming).await;
+    }
 }
 
 /// Reads on for a while and forgets: a connection that is closed while the client still sends is reset, and the

@@ -212,9 +212,11 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
         if let Some(guard) = app.guard()
             && !guard.allows(&parts.headers, route.scope).await
         {
+            request::leave_body(incoming, &parts.headers).await;
             return Ok(response::unauthorized());
         }
         if app.settings().read_only && !matches!(route.method, "GET" | "HEAD") {
+            request::leave_body(incoming, &parts.headers).await;
             return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
         }
         let (body, stream) = match route.body_limit {

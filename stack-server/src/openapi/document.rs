@@ -194,6 +194,57 @@ mod tests {
         assert!(unused.is_empty(), "{unused:?}");
     }
 
+    /// The texts in quotes that follow one of these words in the sources of a folder.
+    fn quoted_after(folder: &str, words: &[&str]) -> BTreeSet<String> {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
+        let mut found = BTreeSet::new();
+        for file in std::fs::read_dir(folder).expect("a folder of sources") {
+            let source = std::fs::read_to_string(file.expect("a file").path()).expect("its text");
+            // What tests ask for is no parameter of an operation.
+            let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+            for (word, at) in
+                words.iter().flat_map(|word| source.match_indices(word)).map(|(at, word)| (word, at))
+            {
+                let rest = &source[at + word.len()..];
+                // One text, or a list of them; or a name that is known elsewhere.
+                let end = if word.ends_with('[') {
+                    rest.find(']')
+                } else {
+                    rest.strip_prefix('"').and_then(|rest| rest.find('"')).map(|end| end + 2)
+                };
+                let part = &rest[..end.unwrap_or(0)];
+                found.extend(part.split('"').skip(1).step_by(2).map(str::to_owned));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_parameter_that_a_handler_asks_for_is_described() {
+        let document = document(None);
+        let mut described = BTreeSet::new();
+        walk(&document["paths"], &mut |value| {
+            if let (Some("query"), Some(name)) = (value["in"].as_str(), value["name"].as_str()) {
+                described.insert(name.to_owned());
+            }
+        });
+        let words = [
+            "query.get(",
+            "query.flag(",
+            "query.all(",
+            "query.page_size(",
+            "query.date(&[",
+            "until: &[",
+            "since: &[",
+            "parameters: &[",
+        ];
+        let mut asked = quoted_after("ledger_v1", &words);
+        asked.extend(quoted_after("ledger_v2", &words));
+        assert!(asked.len() > 20 && asked.contains("pit") && asked.contains("after"), "{asked:?}");
+        let missing: Vec<_> = asked.difference(&described).collect();
+        assert!(missing.is_empty(), "{missing:?} are asked for and not described");
+    }
+
     #[test]
     fn operations_are_as_the_standard_wants_them() {
         let document = document(None);

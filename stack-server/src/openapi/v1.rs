@@ -16,6 +16,7 @@ const JSON: &str = "application/json";
 const METADATA: Body = Body { required: true, contents: &[(JSON, Json("V1Metadata"))] };
 
 const SIZE: &str = r#"{"type":"integer","minimum":0,"maximum":4294967295}"#;
+const OPERATOR: &str = r#"{"type":"string","enum":["e","ne","gt","gte","lt","lte"]}"#;
 const PAGES: [Parameter; 5] = [
     query("pageSize", SIZE, "Rows of a page, at most 1000; 15 unless told."),
     query("page_size", SIZE, "Its older name."),
@@ -38,8 +39,8 @@ const METADATA_FILTER: Parameter = query(
 const ADDRESS: Parameter = query("address", TEXT, "A regular expression on the whole address.");
 const BALANCE: [Parameter; 3] = [
     query("balance", r#"{"type":"integer"}"#, "Some balance is at least so high."),
-    query("balanceOperator", TEXT, "Instead of at least: `e`, `ne`, `gt`, `gte`, `lt`, `lte`."),
-    query("balance_operator", TEXT, "Its older name."),
+    query("balanceOperator", OPERATOR, "How it compares, instead of at least."),
+    query("balance_operator", OPERATOR, "Its older name."),
 ];
 const SIDES: [Parameter; 4] = [
     query("reference", TEXT, "With this reference."),

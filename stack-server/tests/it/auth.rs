@@ -282,6 +282,14 @@ fn a_token_without_a_key_name_may_be_signed_with_any_key() {
 }
 
 #[test]
+fn a_long_body_without_a_token_is_answered_too() {
+    let issuer = Issuer::start(Vec::new());
+    let server = issuer.guarded(false);
+    server.post("/v2/main/transactions", &"x".repeat(3 << 20)).is(401);
+    server.send("POST", "/v2/main/transactions", &[("Expect", "100-continue")], &"x".repeat(100)).is(401);
+}
+
+#[test]
 fn the_description_says_which_scopes_are_wanted() {
     let one = Signer::new(ONE, Some("one"));
     let issuer = Issuer::start(vec![one.public()]);

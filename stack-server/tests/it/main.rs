@@ -37,3 +37,4 @@ mod v1_lists;
 mod v1_scripts;
 mod v1_writes;
 mod volumes;
+mod walk;

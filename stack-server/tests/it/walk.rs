@@ -1,0 +1,149 @@
+//! One walk through the second generation at `/v2` in plain HTTP: what clients of later releases do in a day, with
+//! every answer compared. The clients of earlier ones walk in `sdk.rs`.
+
+use serde_json::{Value, json};
+
+use crate::client::{TestServer, escape};
+
+/// A JSON value without these members, wherever they are.
+fn without(value: &Value, names: &[&str]) -> Value {
+    match value {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+            Value::Object(kept.map(|(name, member)| (name.clone(), without(member, names))).collect())
+        }
+        Value::Array(items) => items.iter().map(|item| without(item, names)).collect(),
+        other => other.clone(),
+    }
+}
+
+/// What a server says by its own clock.
+const CLOCKED: [&str; 6] =
+    ["insertedAt", "updatedAt", "insertionDate", "firstUsage", "timestamp", "revertedAt"];
+
+#[test]
+fn a_day_of_a_later_client() {
+    let server = TestServer::start();
+    let get = |path: &str| server.get(path).is(200).json();
+
+    // Ledgers.
+    let body = r#"{"bucket":"eu","metadata":{"env":"test"}}"#;
+    server.post("/v2/main", body).is(204);
+    server.post("/v2/main", body).refused(400, "LEDGER_ALREADY_EXISTS");
+    server.send("PUT", "/v2/main/metadata", &[], r#"{"owner":"me","env":"walk"}"#).is(204);
+    server.send("DELETE", "/v2/main/metadata/owner", &[], "").is(204);
+    let ledger = get("/v2/main")["data"].clone();
+    assert_eq!(ledger["name"], "main");
+    assert_eq!((&ledger["bucket"], &ledger["metadata"]), (&json!("eu"), &json!({"env": "walk"})));
+    assert_eq!(ledger["features"]["MOVES_HISTORY"], "ON");
+    let by_bucket = escape(r#"{"$match":{"bucket":"eu"}}"#);
+    assert_eq!(get(&format!("/v2?query={by_bucket}"))["cursor"]["data"], json!([ledger]));
+    assert_eq!(get("/v2/main/_info")["data"], json!({"name": "main", "storage": {"migrations": []}}));
+    assert_eq!(get("/v2/_info")["data"]["config"]["storage"]["ledgers"], json!(["main"]));
+
+    // Transactions: ids begin at 1, and the answer has the volumes before and after.
+    let topup = r#"{"postings":[{"source":"world","destination":"users:001","amount":10000,"asset":"USD/2"}],
+        "reference":"topup-1","metadata":{"kind":"topup"},"timestamp":"2024-05-01T12:00:00.12+02:00",
+        "accountMetadata":{"users:001":{"tier":"gold"}}}"#;
+    let dry = server.post("/v2/main/transactions?dryRun=true", topup).is(200).json();
+    let made = server.post("/v2/main/transactions", topup).is(200).json();
+    assert_eq!(without(&dry, &CLOCKED), without(&made, &CLOCKED));
+    let volumes = |input: u64, output: u64| json!({"input": input, "output": output, "balance": input as i64 - output as i64});
+    assert_eq!(
+        without(&made["data"], &["insertedAt", "updatedAt"]),
+        json!({
+            "postings": [{"source": "world", "destination": "users:001", "amount": 10_000, "asset": "USD/2"}],
+            "metadata": {"kind": "topup"},
+            "timestamp": "2024-05-01T10:00:00.12Z",
+            "reference": "topup-1",
+            "id": 1,
+            "reverted": false,
+            "preCommitVolumes": {"users:001": {"USD/2": volumes(0, 0)}, "world": {"USD/2": volumes(0, 0)}},
+            "postCommitVolumes":
+                {"users:001": {"USD/2": volumes(10_000, 0)}, "world": {"USD/2": volumes(0, 10_000)}},
+            "preCommitEffectiveVolumes":
+                {"users:001": {"USD/2": volumes(0, 0)}, "world": {"USD/2": volumes(0, 0)}},
+            "postCommitEffectiveVolumes":
+                {"users:001": {"USD/2": volumes(10_000, 0)}, "world": {"USD/2": volumes(0, 10_000)}},
+        })
+    );
+    server.post("/v2/main/transactions", topup).refused(409, "CONFLICT");
+    let script = r#"{"script":{"plain":"vars { account $to\n monetary $sum }\nsend $sum (source = @users:001 destination = $to)",
+        "vars":{"to":"shops:1","sum":{"asset":"USD/2","amount":2500}}}}"#;
+    let key = [("Idempotency-Key", "once")];
+    let first = server.send("POST", "/v2/main/transactions", &key, script).is(200);
+    let again = server.send("POST", "/v2/main/transactions", &key, script).is(200);
+    assert_eq!((first.header("idempotency-hit"), again.header("idempotency-hit")), (None, Some("true")));
+    assert_eq!(first.json(), again.json());
+    server.send("POST", "/v2/main/transactions", &key, topup).refused(400, "VALIDATION");
+    let quoted = server.send("GET", "/v2/main/transactions/2", &[("Formance-Bigint-As-String", "true")], "");
+    assert_eq!(quoted.is(200).json()["data"]["postings"][0]["amount"], "2500");
+
+    // Metadata, lists and counts.
+    server.post("/v2/main/transactions/1/metadata", r#"{"checked":"yes"}"#).is(204);
+    server.send("DELETE", "/v2/main/transactions/1/metadata/kind", &[], "").is(204);
+    server.send("DELETE", "/v2/main/transactions/1/metadata/kind", &[], "").refused(404, "NOT_FOUND");
+    server.post("/v2/main/accounts/shops:1/metadata", r#"{"vat":"yes"}"#).is(204);
+    server.send("DELETE", "/v2/main/accounts/users:001/metadata/tier", &[], "").is(204);
+    assert_eq!(get("/v2/main/transactions/1")["data"]["metadata"], json!({"checked": "yes"}));
+    let account = get("/v2/main/accounts/users%3A001?expand=volumes,effectiveVolumes")["data"].clone();
+    assert_eq!(account["volumes"], json!({"USD/2": volumes(10_000, 2_500)}));
+    assert_eq!((&account["effectiveVolumes"], &account["metadata"]), (&account["volumes"], &json!({})));
+    assert_eq!(
+        server.get("/v2/main/accounts?sort=address:desc").column("address"),
+        ["world", "users:001", "shops:1"]
+    );
+    let filter = r#"{"$match":{"account":"shops:..."}}"#;
+    assert_eq!(server.send("GET", "/v2/main/transactions", &[], filter).column("id"), ["2"]);
+    assert_eq!(server.get("/v2/main/transactions?order=effective&reverse=true").column("id"), ["1", "2"]);
+    let counted = server.send("HEAD", "/v2/main/transactions", &[], filter).is(204);
+    assert_eq!(counted.header("count"), Some("1"));
+    assert_eq!(server.send("HEAD", "/v2/main/accounts", &[], "").is(204).header("count"), Some("3"));
+    let past = "pit=2024-05-01T10:00:00.12Z";
+    assert_eq!(
+        get(&format!(
+            "/v2/main/aggregate/balances?{past}&query={}",
+            escape(r#"{"$match":{"address":"users:"}}"#)
+        ))["data"],
+        json!({"USD/2": 10_000})
+    );
+    let rows = get("/v2/main/volumes?groupBy=1")["cursor"]["data"].clone();
+    assert_eq!(
+        rows[1],
+        json!({"account": "users", "asset": "USD/2", "input": 10_000, "output": 2_500, "balance": 7_500})
+    );
+
+    // Revert and bulk.
+    let reverted =
+        server.post("/v2/main/transactions/2/revert", r#"{"metadata":{"why":"refund"}}"#).is(201).json();
+    assert_eq!(
+        reverted["data"]["metadata"],
+        json!({"com.formance.spec/state/reverts": "2", "why": "refund"})
+    );
+    server.post("/v2/main/transactions/2/revert", "").refused(400, "ALREADY_REVERT");
+    let bulk = r#"[{"action":"CREATE_TRANSACTION","ik":"b-1","data":{"postings":
+          [{"source":"world","destination":"users:002","amount":1,"asset":"USD/2"}]}},
+        {"action":"ADD_METADATA","data":{"targetType":"TRANSACTION","targetId":4,"metadata":{"a":"b"}}},
+        {"action":"DELETE_METADATA","data":{"targetType":"TRANSACTION","targetId":4,"key":"a"}},
+        {"action":"REVERT_TRANSACTION","data":{"id":2}},
+        {"action":"REVERT_TRANSACTION","data":{"id":4}}]"#;
+    let results = server.post("/v2/main/_bulk", bulk).is(400).json()["data"].clone();
+    let shown: Vec<_> = results.as_array().expect("results").iter().map(|one| &one["responseType"]).collect();
+    assert_eq!(shown, ["CREATE_TRANSACTION", "ADD_METADATA", "DELETE_METADATA", "ERROR", "ERROR"]);
+    assert_eq!(
+        (&results[3]["errorCode"], &results[4]["errorDescription"]),
+        (&json!("ALREADY_REVERT"), &json!("context canceled"))
+    );
+    assert_eq!(get("/v2/main/stats")["data"], json!({"transactions": 4, "accounts": 4}));
+
+    // The whole log into another ledger, which then is the same.
+    let export = server.post("/v2/main/logs/export", "").is(200).body;
+    server.post("/v2/copy", "").is(204);
+    server.post("/v2/copy/logs/import", &export).is(204);
+    assert_eq!(server.post("/v2/copy/logs/export", "").is(200).body, export);
+    for list in ["accounts?expand=volumes", "transactions?expand=volumes", "volumes", "logs", "stats"] {
+        let [main, copy] = ["main", "copy"].map(|ledger| get(&format!("/v2/{ledger}/{list}")));
+        assert_eq!(without(&main, &["updatedAt"]), without(&copy, &["updatedAt"]), "{list}");
+    }
+    server.post("/v2/main/logs/import", &export).refused(400, "IMPORT");
+}
