@@ -15,12 +15,12 @@ use crate::index::{
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
 use crate::projection::{
-    AccountPage, HoldingPage, NewAccount, NewHolding, PAGE_PLACES, Piece, StoredAccount, page_key,
+    AccountPage, HoldingPage, NewAccount, NewHolding, PAGE_PLACES, Piece, StoredAccount, UsagePage, page_key,
 };
 use crate::view::{Counters, LedgerHead};
 
 /// The format of the index. Another one is not read: the index is built again from the journal.
-const INDEX_FORMAT: u32 = 2;
+const INDEX_FORMAT: u32 = 3;
 const ABOUT_KEY: &[u8] = b"projection";
 
 /// Whose index this is, and how far it goes.
@@ -138,6 +138,7 @@ pub(crate) fn write(
     holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
     write_holdings(&write, &last, &holdings)?;
     write_accounts(&write, pieces, &holdings)?;
+    write_first_usages(&write, pieces)?;
     write_heads(&write, heads)?;
     write_documents(&write, pieces)?;
     if !hashes.is_empty() {
@@ -196,7 +197,6 @@ fn write_holdings(write: &IndexWrite, last: &[HistoryRow], new: &[NewHolding]) -
 #[derive(Debug)]
 enum AccountChange<'a> {
     New(&'a str),
-    FirstUsage(Timestamp),
     Holding(u32, u32),
 }
 
@@ -219,17 +219,6 @@ fn write_accounts(
             push(account.ledger, account.account, AccountChange::New(&account.address));
         }
     }
-    // Pieces are in order of age, so the last version of each account is the last change.
-    for piece in pieces {
-        for rows in piece.versions.chunk_by(|a, b| (a.space, a.id) == (b.space, b.id)) {
-            let row = rows.last().expect("a chunk of rows has one");
-            let ledger = (row.space >> 8) as u32;
-            if row.space == subject_space(ledger, Subject::Account) {
-                let usage = first_usage(row).map_err(page_error(tables::ACCOUNTS))?;
-                push(ledger, row.id as u32, AccountChange::FirstUsage(usage));
-            }
-        }
-    }
     for holding in new_holdings {
         push(holding.ledger, holding.account, AccountChange::Holding(holding.asset, holding.holding));
     }
@@ -244,14 +233,7 @@ fn write_accounts(
             let missing = || IndexError::corrupt(tables::ACCOUNTS, Corrupt { what: "an account is missing" });
             match change {
                 AccountChange::New(address) => {
-                    page.entry(account, || StoredAccount {
-                        address: address.into(),
-                        first_usage: crate::lookup::BEFORE_ALL,
-                        holdings: Vec::new(),
-                    });
-                }
-                AccountChange::FirstUsage(usage) => {
-                    page.get_mut(account).ok_or_else(missing)?.first_usage = usage;
+                    page.entry(account, || StoredAccount { address: address.into(), holdings: Vec::new() });
                 }
                 AccountChange::Holding(asset, holding) => {
                     let holdings = &mut page.get_mut(account).ok_or_else(missing)?.holdings;
@@ -273,6 +255,38 @@ fn write_accounts(
         key.extend_from_slice(&account.ledger.to_be_bytes());
         key.extend_from_slice(account.address.as_bytes());
         table.put(&key, &account.account.to_be_bytes())?;
+    }
+    Ok(())
+}
+
+fn write_first_usages(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), IndexError> {
+    let mut usages: Vec<(u32, u32, Timestamp)> = Vec::new();
+    for piece in pieces {
+        for rows in piece.versions.chunk_by(|a, b| (a.space, a.id) == (b.space, b.id)) {
+            let row = rows.last().expect("a chunk of rows has one");
+            let ledger = (row.space >> 8) as u32;
+            if row.space == subject_space(ledger, Subject::Account) {
+                let usage = first_usage(row).map_err(page_error(tables::USAGES))?;
+                usages.push((ledger, row.id as u32, usage));
+            }
+        }
+    }
+    // Pieces are in order of age and the order is kept: of an account, the last is the last.
+    usages.sort_by_key(|(ledger, account, _)| (*ledger, *account));
+    let mut table = write.table(tables::USAGES)?;
+    for usages in usages.chunk_by(|a, b| UsagePage::key(a.0, a.1) == UsagePage::key(b.0, b.1)) {
+        let key = UsagePage::key(usages[0].0, usages[0].1);
+        let mut page = match table.get(&key)? {
+            Some(stored) => UsagePage::decode(&stored).map_err(page_error(tables::USAGES))?,
+            None => UsagePage::empty(),
+        };
+        let mut changed = false;
+        for (_, account, usage) in usages {
+            changed |= page.put(*account, *usage);
+        }
+        if changed {
+            table.put(&key, &page.encode())?;
+        }
     }
     Ok(())
 }

@@ -8,12 +8,14 @@ use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, Subject, key_space, subject_space};
 use crate::index::{IndexError, IndexSnapshot, KeyRow, TableView, VersionRow};
 use crate::journal::JournalError;
-use crate::projection::{AccountPage, HoldingPage, StoredAccount, StoredHolding, page_key};
+use crate::projection::{AccountPage, HoldingPage, StoredAccount, StoredHolding, UsagePage, page_key};
 
 /// Names of the plain tables of the index.
 pub(crate) mod tables {
     /// Pages of accounts by number.
     pub(crate) const ACCOUNTS: &str = "accounts";
+    /// Pages of the first usages of accounts by number.
+    pub(crate) const USAGES: &str = "usages";
     /// Pages of holdings by number.
     pub(crate) const HOLDINGS: &str = "holdings";
     /// Ledger (4 bytes) and address to account number.
@@ -62,6 +64,17 @@ pub(crate) fn stored_account(
     let found = index
         .read(tables::ACCOUNTS, &page_key(ledger, account), |page| Ok(AccountPage::find(page, account)))?;
     Ok(found.transpose()?.flatten())
+}
+
+/// The first usage of an account that is in the index.
+pub(crate) fn stored_first_usage(
+    index: &IndexSnapshot,
+    ledger: u32,
+    account: u32,
+) -> Result<Timestamp, ReadError> {
+    let key = UsagePage::key(ledger, account);
+    let found = index.read(tables::USAGES, &key, |page| Ok(UsagePage::find(page, account)))?;
+    found.transpose()?.ok_or_else(|| missing("a first usage"))
 }
 
 /// A holding by number.

@@ -4,16 +4,19 @@
 use std::sync::Arc;
 
 use ledger_core::Rules;
-use ledger_store::{LedgerView, Outcome, Snapshot, Store, Submission};
+use ledger_store::{Detail, LedgerView, Outcome, Request, Snapshot, Store, Submission};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::cursor::CursorKey;
 use crate::error::ApiError;
 use crate::events::commits::Commits;
-use crate::ledger_v1::KnownRules;
+use crate::guard::Guard;
+use crate::ledger_v1::{self, KnownRules};
 use crate::limits::{EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX};
+use crate::openapi;
 use crate::pipelines::Live;
 use crate::pipelines::exporter::Allowed;
+use crate::rehearsal::Rehearsal;
 use crate::settings::Settings;
 
 /// The server's state; cheap to clone.
@@ -25,6 +28,9 @@ struct Shared {
     settings: Settings,
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
+    rehearsal: Rehearsal,
+    guard: Option<Guard>,
+    description: openapi::Texts,
     /// Slots of long reads.
     running: Semaphore,
     /// Slots of long reads, those that wait included.
@@ -45,6 +51,7 @@ impl App {
     pub(crate) fn new(
         store: Store,
         settings: Settings,
+        guard: Option<Guard>,
         stopping: watch::Receiver<bool>,
         allowed: Allowed,
     ) -> Self {
@@ -55,6 +62,9 @@ impl App {
             settings,
             cursor_key,
             legacy_rules: KnownRules::default(),
+            rehearsal: Rehearsal::default(),
+            guard,
+            description: openapi::Texts::default(),
             running: Semaphore::new(LONG_READS_MAX),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
             commits,
@@ -72,6 +82,16 @@ impl App {
 
     pub(crate) fn cursor_key(&self) -> &CursorKey {
         &self.0.cursor_key
+    }
+
+    /// Who looks at the tokens of requests; `None` if nobody does.
+    pub(crate) fn guard(&self) -> Option<&Guard> {
+        self.0.guard.as_ref()
+    }
+
+    /// The description of the API.
+    pub(crate) fn description(&self) -> &openapi::Texts {
+        &self.0.description
     }
 
     /// The rules of the first generation for a ledger.
@@ -101,6 +121,22 @@ impl App {
         match answered.await {
             Ok(outcomes) => Ok(outcomes?),
             Err(_) => Err(ApiError::fault("the writer gave no answer")),
+        }
+    }
+
+    /// What commands of the first generation would do, as one, to a ledger that is not there.
+    pub(crate) async fn rehearse(
+        &self,
+        requests: Vec<Request>,
+        detail: Detail,
+    ) -> Result<Vec<Outcome>, ApiError> {
+        let app = self.clone();
+        let answer = tokio::task::spawn_blocking(move || {
+            app.0.rehearsal.try_out(ledger_v1::ledger_options(app.settings()), requests, detail)
+        });
+        match answer.await {
+            Ok(outcomes) => Ok(outcomes?),
+            Err(panic) => Err(ApiError::fault(&panic.to_string())),
         }
     }
 

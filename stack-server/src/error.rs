@@ -39,6 +39,7 @@ pub(crate) enum Code {
     LedgerAlreadyExists,
     BulkSizeExceeded,
     Import,
+    ReadOnly,
     Internal,
 }
 
@@ -65,6 +66,7 @@ impl Code {
             (Self::LedgerAlreadyExists, Profile::Ledger) => "LEDGER_ALREADY_EXISTS",
             (Self::BulkSizeExceeded, Profile::Ledger) => "BULK_SIZE_EXCEEDED",
             (Self::Import, Profile::Ledger) => "IMPORT",
+            (Self::ReadOnly, _) => "READ_ONLY",
             (Self::Internal, _) => "INTERNAL",
         }
     }
@@ -81,7 +83,8 @@ impl Code {
             | Self::NoScript
             | Self::AlreadyRevert
             | Self::LedgerAlreadyExists
-            | Self::Import => StatusCode::BAD_REQUEST,
+            | Self::Import
+            | Self::ReadOnly => StatusCode::BAD_REQUEST,
             Self::Conflict => StatusCode::CONFLICT,
             Self::NotFound | Self::LedgerNotFound => StatusCode::NOT_FOUND,
             Self::BulkSizeExceeded => StatusCode::PAYLOAD_TOO_LARGE,

@@ -73,11 +73,18 @@ fn run(config: &Config) -> Result<(), String> {
             ("rebuilt", &store.opening().rebuilt.as_deref().unwrap_or("no")),
         ],
     );
+    if !config.ignored.is_empty() {
+        log::event(Level::Warning, "ignored", &[("settings", &config.ignored.join(", "))]);
+    }
     // Before anything can be written: a new publisher misses nothing.
     let publishers = Publishers::start(&store, &config.publishing)
         .map_err(|error| format!("publishing events: {error}"))?;
-    let server = Server::start(&store, config.settings.clone(), listener)
-        .map_err(|error| format!("starting to serve: {error}"))?;
+    let server = if config.auth_enabled {
+        Server::start_guarded(&store, config.settings.clone(), &config.auth, listener)
+    } else {
+        Server::start(&store, config.settings.clone(), listener)
+    };
+    let server = server.map_err(|error| format!("starting to serve: {error}"))?;
     println!("listening on http://{}", server.address());
     log::event(
         Level::Info,

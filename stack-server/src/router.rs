@@ -22,6 +22,17 @@ pub enum Mount {
     Gateway,
 }
 
+impl Mount {
+    /// Its prefixes, and the profile of each.
+    pub(crate) const fn prefixes(self) -> &'static [(&'static str, Profile)] {
+        match self {
+            Self::LedgerV1 | Self::Service => &[("", Profile::Ledger), ("/api/ledger", Profile::Stack)],
+            Self::LedgerV2 => &[("/v2", Profile::Ledger), ("/api/ledger/v2", Profile::Stack)],
+            Self::Gateway => &[("", Profile::Ledger)],
+        }
+    }
+}
+
 /// What a caller must be allowed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -49,6 +60,13 @@ pub struct Route {
     pub(crate) operation: Operation,
 }
 
+impl Route {
+    /// The names of its variable segments, in order.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
+        template_segments(self.template).filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+    }
+}
+
 /// What a route does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
@@ -57,6 +75,7 @@ pub(crate) enum Operation {
     Info(InfoForm),
     Health(HealthForm),
     Versions,
+    Document(DocumentForm),
 }
 
 /// What a route of the first generation does.
@@ -129,8 +148,8 @@ pub(crate) enum V2 {
 }
 
 impl Operation {
-    /// Whether it is about exporters or pipelines.
-    const fn is_of_exporters(self) -> bool {
+    /// Whether it is about exporters or pipelines, which are only there where the operator says so.
+    pub(crate) const fn is_of_exporters(self) -> bool {
         matches!(
             self,
             Self::V2(
@@ -171,6 +190,15 @@ pub(crate) enum HealthForm {
     Checks,
     /// As load balancers want it; 503 if a check fails.
     Ready,
+}
+
+/// The forms in which the API is described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentForm {
+    Json,
+    Yaml,
+    /// For a person.
+    Page,
 }
 
 use Mount::{Gateway, LedgerV1, LedgerV2, Service};
@@ -230,18 +258,18 @@ static ROUTES: &[Route] = &[
     row("POST",   LedgerV2, "/{ledger}/logs/import",           Write, STREAM, O::V2(V2::ImportLogs)),
     row("GET",    LedgerV2, "/{ledger}/_events",               Read,  UNUSED, O::V2(V2::StreamEvents)),
 
-    row("GET",    LedgerV2, "/_/exporters",                    Read,  UNUSED, O::V2(V2::ListExporters)),
-    row("POST",   LedgerV2, "/_/exporters",                    Write, BODY,   O::V2(V2::CreateExporter)),
-    row("GET",    LedgerV2, "/_/exporters/{id}",               Read,  UNUSED, O::V2(V2::ReadExporter)),
-    row("PUT",    LedgerV2, "/_/exporters/{id}",               Write, BODY,   O::V2(V2::UpdateExporter)),
-    row("DELETE", LedgerV2, "/_/exporters/{id}",               Write, UNUSED, O::V2(V2::DeleteExporter)),
-    row("GET",    LedgerV2, "/{ledger}/pipelines",             Read,  UNUSED, O::V2(V2::ListPipelines)),
-    row("POST",   LedgerV2, "/{ledger}/pipelines",             Write, BODY,   O::V2(V2::CreatePipeline)),
-    row("GET",    LedgerV2, "/{ledger}/pipelines/{id}",        Read,  UNUSED, O::V2(V2::ReadPipeline)),
-    row("DELETE", LedgerV2, "/{ledger}/pipelines/{id}",        Write, UNUSED, O::V2(V2::DeletePipeline)),
-    row("POST",   LedgerV2, "/{ledger}/pipelines/{id}/start",  Write, UNUSED, O::V2(V2::StartPipeline)),
-    row("POST",   LedgerV2, "/{ledger}/pipelines/{id}/stop",   Write, UNUSED, O::V2(V2::StopPipeline)),
-    row("POST",   LedgerV2, "/{ledger}/pipelines/{id}/reset",  Write, UNUSED, O::V2(V2::ResetPipeline)),
+    row("GET",    LedgerV2, "/_/exporters",                                     Read,  UNUSED, O::V2(V2::ListExporters)),
+    row("POST",   LedgerV2, "/_/exporters",                                     Write, BODY,   O::V2(V2::CreateExporter)),
+    row("GET",    LedgerV2, "/_/exporters/{exporterID}",                        Read,  UNUSED, O::V2(V2::ReadExporter)),
+    row("PUT",    LedgerV2, "/_/exporters/{exporterID}",                        Write, BODY,   O::V2(V2::UpdateExporter)),
+    row("DELETE", LedgerV2, "/_/exporters/{exporterID}",                        Write, UNUSED, O::V2(V2::DeleteExporter)),
+    row("GET",    LedgerV2, "/{ledger}/pipelines",                              Read,  UNUSED, O::V2(V2::ListPipelines)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines",                              Write, BODY,   O::V2(V2::CreatePipeline)),
+    row("GET",    LedgerV2, "/{ledger}/pipelines/{pipelineID}",                 Read,  UNUSED, O::V2(V2::ReadPipeline)),
+    row("DELETE", LedgerV2, "/{ledger}/pipelines/{pipelineID}",                 Write, UNUSED, O::V2(V2::DeletePipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/start",           Write, UNUSED, O::V2(V2::StartPipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/stop",            Write, UNUSED, O::V2(V2::StopPipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/reset",           Write, UNUSED, O::V2(V2::ResetPipeline)),
 
     row("GET",    Service,  "/_info",          Open, UNUSED, O::Info(InfoForm::Wrapped)),
     row("GET",    Service,  "/_healthcheck",   Open, UNUSED, O::Health(HealthForm::Checks)),
@@ -251,6 +279,9 @@ static ROUTES: &[Route] = &[
     row("GET",    Service,  "/_live",          Open, UNUSED, O::Health(HealthForm::Alive)),
     row("GET",    Gateway,  "/versions",       Open, UNUSED, O::Versions),
     row("GET",    Gateway,  "/healthz",        Open, UNUSED, O::Health(HealthForm::Ready)),
+    row("GET",    Gateway,  "/openapi.json",   Open, UNUSED, O::Document(DocumentForm::Json)),
+    row("GET",    Gateway,  "/openapi.yaml",   Open, UNUSED, O::Document(DocumentForm::Yaml)),
+    row("GET",    Gateway,  "/docs",           Open, UNUSED, O::Document(DocumentForm::Page)),
 
     row("GET",    LedgerV1, "/{ledger}/_info",                 Read,  UNUSED, O::V1(V1::LedgerInfo)),
     row("GET",    LedgerV1, "/{ledger}/stats",                 Read,  UNUSED, O::V1(V1::Stats)),
@@ -350,6 +381,18 @@ const RESERVED_ROOT: &[&str] = &[
     "_healthcheck",
     "_live",
 ];
+
+/// What is no ledger below any prefix of a mount, or stands for something else there.
+pub(crate) fn reserved(mount: Mount) -> Vec<&'static str> {
+    let lists: &[&[&str]] = match mount {
+        Mount::LedgerV1 => &[RESERVED_V1, RESERVED_ROOT],
+        _ => &[RESERVED_V2, &["_info", "_healthcheck"]],
+    };
+    let mut names = lists.concat();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
 
 /// The prefixes that a path lies below.
 fn mounts_of<'p, 'a>(segments: &'p [Cow<'a, str>]) -> impl Iterator<Item = Below<'p, 'a>> {
@@ -461,6 +504,22 @@ mod tests {
             ("DELETE", "/v2/main", "POST, GET"),
         ] {
             assert_eq!(found(method, path), Err(answer.to_owned()), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn every_route_is_found_below_its_prefixes() {
+        for route in ROUTES {
+            for (prefix, profile) in route.mount.prefixes() {
+                let path = format!("{prefix}{}", route.template).replace(['{', '}'], "");
+                let (operation, found_profile, _) = found(route.method, &path).expect(&path);
+                assert_eq!(
+                    (operation, found_profile),
+                    (route.operation, *profile),
+                    "{} {path}",
+                    route.method
+                );
+            }
         }
     }
 

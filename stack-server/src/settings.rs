@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ledger_core::{FirstId, PastDates};
+use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::error::Profile;
 use crate::outbound::Outbound;
@@ -21,6 +21,7 @@ pub enum Compat {
 /// The choices of a server. [`Settings::default`] has what an unconfigured server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the operator's")]
 pub struct Settings {
     /// The profile of every mount; `None` is by mount.
     pub profile: Option<Profile>,
@@ -36,6 +37,12 @@ pub struct Settings {
     pub default_page_size: u32,
     /// Most rows of a page; a larger request is answered with so many.
     pub max_page_size: u32,
+    /// Who runs a script that names no runtime.
+    pub runtime: Runtime,
+    /// Whether every request that could write is refused.
+    pub read_only: bool,
+    /// Whether each request has a line in the log.
+    pub debug: bool,
     /// Whether callers may choose the features of new ledgers.
     pub experimental_features: bool,
     /// Whether there are exporters and pipelines.
@@ -69,6 +76,9 @@ impl Default for Settings {
             bulk_max_size: 100,
             default_page_size: 15,
             max_page_size: 100,
+            runtime: Runtime::Machine,
+            read_only: false,
+            debug: false,
             experimental_features: false,
             experimental_exporters: false,
             worker: true,

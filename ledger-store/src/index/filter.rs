@@ -27,7 +27,7 @@ const LINE_WORDS: usize = 8;
 /// Bytes of a line.
 const LINE_BYTES: usize = LINE_WORDS * 8;
 /// Keys for which a line is made: 16 bits each.
-const LINE_KEYS: usize = 32;
+pub(super) const LINE_KEYS: usize = 32;
 /// Lines in a page, which with its checksum and key fits the engine's page of 16 KiB.
 const PAGE_LINES: usize = 255;
 /// Keys after which a page is full.

@@ -1,13 +1,18 @@
-//! Pages of 64 accounts or holdings by their dense numbers.
+//! Pages of accounts or holdings by their dense numbers.
 //!
 //! ```text
 //! holdings page := 64 * { account:u32 asset:u32 ordinal:u32 input:u64 output:u64 } extras
 //!                  little-endian; ordinal 0 is an empty place
 //! extras        := { place:u8 flags:u8 [input:amount output:amount] [displaced count, input, output] }
 //!                  flags: 1 the volumes stand here, since one exceeds 64 bits; 2 displaced sums stand here
-//! accounts page := { place:u8 first usage:i64 address:text holdings:varint { asset:varint holding:varint } }
-//!                  ascending by place; holdings ascending by asset
+//! accounts page := { place:u8 address:text holdings:varint { asset:varint holding:varint } }
+//!                  ascending by place; holdings ascending by asset; of 64 accounts
+//! usage page    := 480 * { first usage:i64 }
+//!                  little-endian
 //! ```
+//!
+//! First usages stand apart: a transaction with an early date changes those of accounts anywhere, and the less
+//! stands beside them the less is written again.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +22,7 @@ use ledger_core::{Timestamp, Volumes};
 use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
 use crate::entry::{put_amount, read_amount};
 use crate::index::{DisplacedSums, Quantity};
+use crate::lookup::BEFORE_ALL;
 
 /// How many numbers share a page.
 pub(crate) const PAGE_PLACES: u32 = 64;
@@ -54,8 +60,6 @@ pub(crate) struct StoredHolding {
 pub(crate) struct StoredAccount {
     /// Its address.
     pub(crate) address: CompactString,
-    /// As in its document.
-    pub(crate) first_usage: Timestamp,
     /// Asset and holding numbers, ascending by asset.
     pub(crate) holdings: Vec<(u32, u32)>,
 }
@@ -273,7 +277,7 @@ impl AccountPage {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
             if u32::from(*reader.rest().first().unwrap_or(&0)) == number % PAGE_PLACES {
-                reader.bytes(9)?;
+                reader.u8()?;
                 return read_address(&mut reader).map(Some);
             }
             skip_account(&mut reader)?;
@@ -289,7 +293,7 @@ impl AccountPage {
                 skip_account(&mut reader)?;
                 continue;
             }
-            reader.bytes(9)?;
+            reader.u8()?;
             reader.prefixed()?;
             for _ in 0..reader.varint()? {
                 let (have, holding) = (reader.varint_u32()?, reader.varint_u32()?);
@@ -322,7 +326,6 @@ impl AccountPage {
         let mut out = Vec::with_capacity(self.0.len() * 48);
         for (place, account) in &self.0 {
             out.push(*place);
-            out.extend_from_slice(&account.first_usage.as_micros().to_be_bytes());
             put_prefixed(&mut out, account.address.as_bytes());
             put_varint(&mut out, account.holdings.len() as u64);
             for (asset, holding) in &account.holdings {
@@ -334,24 +337,85 @@ impl AccountPage {
     }
 }
 
+/// So many first usages share a page, which then fits a page of the file.
+const USAGE_PLACES: u32 = 480;
+
+/// Reads and changes a page of first usages.
+pub(crate) struct UsagePage(Vec<u8>);
+
+impl UsagePage {
+    /// The key of the page that holds an account's.
+    pub(crate) fn key(ledger: u32, account: u32) -> [u8; 8] {
+        let mut key = [0; 8];
+        key[..4].copy_from_slice(&ledger.to_be_bytes());
+        key[4..].copy_from_slice(&(account / USAGE_PLACES).to_be_bytes());
+        key
+    }
+
+    /// A page without any.
+    pub(crate) fn empty() -> Self {
+        Self(BEFORE_ALL.as_micros().to_le_bytes().repeat(USAGE_PLACES as usize))
+    }
+
+    /// A stored page.
+    pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
+        if stored.len() == USAGE_PLACES as usize * 8 {
+            Ok(Self(stored.to_vec()))
+        } else {
+            Err(Corrupt { what: "page of first usages" })
+        }
+    }
+
+    /// The first usage of an account in a stored page; [`BEFORE_ALL`] where none is.
+    pub(crate) fn find(stored: &[u8], account: u32) -> Result<Timestamp, Corrupt> {
+        let at = (account % USAGE_PLACES) as usize;
+        match stored.as_chunks::<8>().0.get(at) {
+            Some(micros) => Ok(Timestamp::from_micros(i64::from_le_bytes(*micros))),
+            None => Err(Corrupt { what: "page of first usages" }),
+        }
+    }
+
+    /// Every first usage that is here, with its place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Timestamp)> {
+        let usages = self.0.as_chunks::<8>().0.iter();
+        (0..)
+            .zip(usages.map(|micros| Timestamp::from_micros(i64::from_le_bytes(*micros))))
+            .filter(|(_, usage)| *usage != BEFORE_ALL)
+    }
+
+    /// Puts an account's first usage; whether it was another one.
+    pub(crate) fn put(&mut self, account: u32, usage: Timestamp) -> bool {
+        let usage = usage.as_micros().to_le_bytes();
+        let at = (account % USAGE_PLACES) as usize * 8;
+        let place = &mut self.0[at..at + 8];
+        let changes = *place != usage;
+        place.copy_from_slice(&usage);
+        changes
+    }
+
+    /// The page to store.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        self.0
+    }
+}
+
 fn read_address(reader: &mut Reader<'_>) -> Result<CompactString, Corrupt> {
     CompactString::from_utf8(reader.prefixed()?).map_err(|_| Corrupt { what: "address is not UTF-8" })
 }
 
 fn read_account(reader: &mut Reader<'_>) -> Result<(u8, StoredAccount), Corrupt> {
     let place = reader.u8()?;
-    let first_usage = Timestamp::from_micros(i64::from_be_bytes(reader.array()?));
     let address = read_address(reader)?;
     let count = reader.varint()?;
     let mut holdings = Vec::with_capacity(count.min(64) as usize);
     for _ in 0..count {
         holdings.push((reader.varint_u32()?, reader.varint_u32()?));
     }
-    Ok((place, StoredAccount { address, first_usage, holdings }))
+    Ok((place, StoredAccount { address, holdings }))
 }
 
 fn skip_account(reader: &mut Reader<'_>) -> Result<(), Corrupt> {
-    reader.bytes(9)?;
+    reader.u8()?;
     reader.prefixed()?;
     for _ in 0..reader.varint()? {
         reader.varint()?;
@@ -392,7 +456,6 @@ mod tests {
         for number in [64, 70, 127] {
             page.entry(number, || StoredAccount {
                 address: CompactString::from(format!("users:{number}")),
-                first_usage: Timestamp::from_micros(-5),
                 holdings: vec![(0, number), (9, number + 1)],
             });
         }
@@ -410,5 +473,19 @@ mod tests {
         assert_eq!(AccountPage::find_holding(&stored, 70, 9), Ok(Some(71)));
         assert_eq!(AccountPage::find_holding(&stored, 70, 8), Ok(None));
         assert_eq!(AccountPage::find_holding(&stored, 71, 9), Ok(None));
+    }
+
+    #[test]
+    fn a_first_usage_reads_back_and_says_whether_it_is_news() {
+        let date = Timestamp::from_micros;
+        let mut page = UsagePage::empty();
+        assert!(page.put(481, date(-5)) && page.put(USAGE_PLACES * 3 - 1, date(7)));
+        assert!(!page.put(481, date(-5)));
+        let stored = page.encode();
+        assert_eq!(UsagePage::find(&stored, 481), Ok(date(-5)));
+        assert_eq!(UsagePage::find(&stored, 482), Ok(BEFORE_ALL));
+        let page = UsagePage::decode(&stored).expect("what was written");
+        assert_eq!(page.iter().collect::<Vec<_>>(), [(1, date(-5)), (USAGE_PLACES - 1, date(7))]);
+        assert!(UsagePage::decode(&stored[1..]).is_err());
     }
 }

@@ -12,11 +12,12 @@ use crate::index::{
     TermRow, TransactionRow, VersionRow, Way,
 };
 use crate::lookup::tables;
-use crate::projection::{AccountPage, HoldingPage, PAGE_PLACES};
+use crate::projection::{AccountPage, HoldingPage, UsagePage};
 
 /// Plain tables that [`compare`] or [`super::rules`] looks at. A table that is not here is reported.
-pub(super) const PLAIN: [&str; 8] = [
+pub(super) const PLAIN: [&str; 9] = [
     tables::ACCOUNTS,
+    tables::USAGES,
     tables::HOLDINGS,
     tables::ADDRESSES,
     tables::NAMES,
@@ -61,6 +62,7 @@ pub(super) fn compare(
     }
     all_rows(fresh, live, findings)?;
     plain(tables::ACCOUNTS, ViolationCode::AccountMismatch, account_page, fresh, live, findings)?;
+    plain(tables::USAGES, ViolationCode::AccountMismatch, usage_page, fresh, live, findings)?;
     plain(tables::HOLDINGS, ViolationCode::VolumeMismatch, holding_page, fresh, live, findings)?;
     plain(tables::ADDRESSES, ViolationCode::AccountMismatch, whole, fresh, live, findings)?;
     plain(tables::NAMES, ViolationCode::MetadataMismatch, whole, fresh, live, findings)?;
@@ -309,12 +311,15 @@ fn whole(value: &[u8]) -> Result<Parts, Corrupt> {
 }
 
 fn describe(place: u32, item: &impl Debug) -> (u32, String) {
-    debug_assert!(place < PAGE_PLACES, "a page has so many places");
     (place, format!("{item:?}"))
 }
 
 fn account_page(value: &[u8]) -> Result<Parts, Corrupt> {
     Ok(AccountPage::decode(value)?.iter().map(|(place, account)| describe(place, account)).collect())
+}
+
+fn usage_page(value: &[u8]) -> Result<Parts, Corrupt> {
+    Ok(UsagePage::decode(value)?.iter().map(|(place, usage)| describe(place, &usage)).collect())
 }
 
 fn holding_page(value: &[u8]) -> Result<Parts, Corrupt> {

@@ -491,6 +491,12 @@ fn what_the_index_has_otherwise_is_found() {
             page
         })
     });
+    planted_in_table(ViolationCode::AccountMismatch, tables::USAGES, &[0, 0, 0, 1, 0, 0, 0, 0], |page| {
+        page.map(|mut page| {
+            page[8] ^= 1;
+            page
+        })
+    });
     planted_in_table(ViolationCode::AccountMismatch, tables::ADDRESSES, b"\0\0\0\x01a", |_| {
         Some(vec![0, 0, 0, 2])
     });

@@ -35,6 +35,8 @@ pub(crate) struct Hints {
     pub(crate) located: SmallVec<[Located; 4]>,
     /// The metadata with which the transaction was recorded that it changes or reverts.
     pub(crate) original: Option<Metadata>,
+    /// The fingerprint of its reference.
+    pub(crate) reference: Option<u64>,
 }
 
 /// A date that makes no first usage earlier.
@@ -121,7 +123,8 @@ impl State {
         rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
         if let Some(idempotency) = &log.idempotency {
             let key = RecentKey { value: position, hash: idempotency.hash.into() };
-            self.put_key(ledger, KeyKind::Idempotency, idempotency.key, key, rows);
+            let probe = self.probe_key(ledger, KeyKind::Idempotency, idempotency.key);
+            self.put_key(probe, idempotency.key, key, rows);
         }
         let mut touched = SmallVec::<[Touched; 4]>::new();
         match &log.event {
@@ -203,7 +206,10 @@ impl State {
         }
         if let Some(reference) = transaction.reference {
             let key = RecentKey { value: id, hash: CompactString::default() };
-            self.put_key(ledger, KeyKind::Reference, reference, key, rows);
+            let space = key_space(ledger, KeyKind::Reference);
+            let fingerprint = hints.reference.unwrap_or_else(|| self.fingerprints.of(space, reference));
+            debug_assert_eq!(fingerprint, self.fingerprints.of(space, reference), "of this reference");
+            self.put_key((space, fingerprint), reference, key, rows);
         }
         for (at, holding) in transaction.holdings.iter().enumerate() {
             let place = self.touch(log, &holding.account, hints.located.get(at), timestamp, touched, rows)?;
@@ -345,8 +351,8 @@ impl State {
         }
         counters.accounts += 1;
         let hash = hint.map_or_else(|| self.accounts.hash(ledger, address), |hint| hint.hash);
-        let space = key_space(ledger, KeyKind::Address);
-        let fingerprint = self.fingerprints.of(space, address);
+        let (space, fingerprint) = self.probe_key(ledger, KeyKind::Address, address);
+        self.known.add((space, fingerprint));
         rows.keys.push(KeyRow { space, fingerprint, value: u64::from(account.account) });
         rows.accounts.push(NewAccount { ledger, account: account.account, address: address.into() });
         let new = NewState {
@@ -499,9 +505,15 @@ impl State {
         }
     }
 
-    fn put_key(&mut self, ledger: u32, kind: KeyKind, text: &str, key: RecentKey, rows: &mut PieceBuilder) {
-        let space = key_space(ledger, kind);
-        rows.keys.push(KeyRow { space, fingerprint: self.fingerprints.of(space, text), value: key.value });
+    fn put_key(
+        &mut self,
+        (space, fingerprint): (u64, u64),
+        text: &str,
+        key: RecentKey,
+        rows: &mut PieceBuilder,
+    ) {
+        rows.keys.push(KeyRow { space, fingerprint, value: key.value });
+        self.known.add((space, fingerprint));
         let place: (u64, CompactString) = (space, text.into());
         if let Some(undo) = &mut self.undo {
             undo.keys.push((place.clone(), None));

@@ -4,8 +4,9 @@ use compact_str::CompactString;
 use ledger_core::script::settle;
 use ledger_core::{
     Amount, Command, CreateTransaction, Decision, Facts, HoldingVolumes, KnownTransaction, LegacyLog,
-    LogEntry, LogId, LogPayload, Memento, Metadata, Movement, Needs, Posting, Postings, Reference, Rejection,
-    SlotList, Target, Timestamp, Transaction, TransactionId, Volumes, decide, needs, reverting_reference,
+    LogEntry, LogId, LogPayload, Memento, Metadata, Movement, Needs, PastDates, Posting, Postings, Reference,
+    Rejection, Rules, SlotList, Target, Timestamp, Transaction, TransactionId, Volumes, check_before_script,
+    decide, needs, reverting_reference,
 };
 use smallvec::SmallVec;
 
@@ -17,7 +18,7 @@ use super::script::ScriptReads;
 use super::state::State;
 use crate::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Record};
 use crate::error::ReadError;
-use crate::fingerprint::{KeyKind, key_space};
+use crate::fingerprint::KeyKind;
 use crate::hashes::ChainId;
 use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 use crate::scripts::{Compiled, Prepared};
@@ -94,7 +95,7 @@ impl State {
             }));
         }
         if let (Command::CreateTransaction(create), Some(program)) = (&mut command, program)
-            && let Err(rejection) = self.settle(ledger, create, program)?
+            && let Err(rejection) = self.settle(ledger, create, program, now, batch, written)?
         {
             return Ok(Decided::Refused(rejection));
         }
@@ -109,15 +110,15 @@ impl State {
             return Ok(Decided::Refused(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }));
         }
         self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
+        let date = self.date(ledger, now);
         let state = self.ledger(ledger);
         let base = LedgerBase {
             ledger,
             log: state.head.counters.next_log,
             transaction: state.head.counters.next_transaction,
-            date: state.head.counters.last_date.max(now).as_micros(),
+            date: date.as_micros(),
         };
         let section = SectionId(state.head.section);
-        let date = Timestamp::from_micros(base.date);
         let decision = match decide(command, slots, &mut facts, date) {
             Ok(decision) => decision,
             Err(rejection) => return Ok(Decided::Refused(rejection)),
@@ -166,6 +167,11 @@ impl State {
         Ok(Decided::Done(Receipt { log: LogId::new(base.log), transaction, date, replayed: false, entry }))
     }
 
+    /// The date of the next entry: dates of a log do not step back.
+    fn date(&mut self, ledger: u32, now: Timestamp) -> Timestamp {
+        self.ledger(ledger).head.counters.last_date.max(now)
+    }
+
     /// Whether the new ones among these assets are more than the ledger has numbers for.
     pub(super) fn has_too_many_assets(&mut self, ledger: u32, assets: &[Option<u32>]) -> bool {
         let new = assets.iter().filter(|asset| asset.is_none()).count();
@@ -185,7 +191,8 @@ impl State {
     ) -> Result<(), ReadError> {
         if let Command::CreateTransaction(create) = command {
             if let Some(reference) = &create.reference {
-                facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
+                facts.reference_taken =
+                    self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
             }
             for account in create.account_metadata.keys() {
                 hints.located.push(self.locate(ledger, account.as_str())?);
@@ -194,7 +201,8 @@ impl State {
         if let (Command::RevertTransaction(revert), Some(original)) = (command, &facts.transaction)
             && let Some(reference) = reverting_reference(&revert.rules, original)
         {
-            facts.reference_taken = self.reference_taken(ledger, reference.as_str(), batch, written)?;
+            facts.reference_taken =
+                self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
         }
         if let Command::SetMetadata { target: Target::Account(account), .. }
         | Command::DeleteMetadata { target: Target::Account(account), .. } = command
@@ -204,13 +212,31 @@ impl State {
         Ok(())
     }
 
-    /// Runs the script of a command and puts what it says in its place.
+    /// Runs the script of a command and puts what it says in its place, unless the command is refused before that.
     fn settle(
         &mut self,
         ledger: u32,
         create: &mut CreateTransaction,
         program: &Compiled,
+        now: Timestamp,
+        batch: &mut Batch,
+        written: &impl Written,
     ) -> Result<Result<(), Rejection>, ReadError> {
+        if let Rules::Legacy(rules) = &create.rules {
+            let mut facts = Facts::default();
+            if let Some(reference) = &create.reference {
+                let hints = &mut Hints::default();
+                facts.reference_taken =
+                    self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
+            }
+            if rules.past_dates == PastDates::Refuse {
+                facts.last_date = self.last_date(ledger, batch, written)?;
+            }
+            let checked = check_before_script(create, &facts, self.date(ledger, now));
+            if checked.is_err() {
+                return Ok(checked);
+            }
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let settled = settle(create, program, &mut scratch, &mut ScriptReads { state: self, ledger });
         // What an unusual script took is not held for ever.
@@ -228,11 +254,14 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Option<(Position, CompactString)>, ReadError> {
-        let space = key_space(ledger, KeyKind::Idempotency);
-        if let Some(recent) = self.keys.find(space, key) {
+        let probe = self.probe_key(ledger, KeyKind::Idempotency, key);
+        if self.known.prove_absent(probe) {
+            return Ok(None);
+        }
+        if let Some(recent) = self.keys.find(probe.0, key) {
             return Ok(Position::new(recent.value).map(|position| (position, recent.hash.clone())));
         }
-        for position in self.stored_keys(ledger, KeyKind::Idempotency, key)? {
+        for position in self.stored_keys(probe)? {
             if let Some(position) = Position::new(position)
                 && let Some((have, hash)) = written.idempotency(batch, position)?
                 && have == key
@@ -247,14 +276,19 @@ impl State {
         &self,
         ledger: u32,
         reference: &str,
+        hints: &mut Hints,
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<bool, ReadError> {
-        let space = key_space(ledger, KeyKind::Reference);
-        if self.keys.find(space, reference).is_some() {
+        let probe = self.probe_key(ledger, KeyKind::Reference, reference);
+        hints.reference = Some(probe.1);
+        if self.known.prove_absent(probe) {
+            return Ok(false);
+        }
+        if self.keys.find(probe.0, reference).is_some() {
             return Ok(true);
         }
-        for id in self.stored_keys(ledger, KeyKind::Reference, reference)? {
+        for id in self.stored_keys(probe)? {
             if written.reference(batch, ledger, id)?.is_some_and(|have| have == reference) {
                 return Ok(true);
             }

@@ -21,7 +21,7 @@ use crate::documents::TransactionDocument;
 use crate::documents::overlay::{Merged, Overlay};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
-use crate::index::{IndexSnapshot, KeyRow, ResidentFilters, Row, TableView, VersionRow};
+use crate::index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
 use crate::journal::Position;
 use crate::lookup::{self, missing};
 use crate::options::Shares;
@@ -85,6 +85,8 @@ pub(crate) struct State {
     pub(crate) accounts: AccountTable,
     /// References and idempotency keys.
     pub(crate) keys: RecentKeys,
+    /// By them nearly every reference, key and new address is proved new.
+    pub(crate) known: KnownKeys,
     /// What happened to transactions after they were recorded, by ledger and id.
     pub(crate) documents: Recent<(u32, u64), TransactionDocument>,
     /// Documents and the indexes over them.
@@ -103,7 +105,6 @@ pub(crate) struct State {
     /// The memory of the scripts that are run.
     pub(crate) scratch: Scratch,
     index: StoredState,
-    filter_bytes_max: usize,
     /// Where accounts are by number; only while entries are replayed.
     by_number: Option<HashMap<(u32, u32), Place, RandomState>>,
     /// What is wrong with the entries applied so far; only while entries are replayed, since what was just
@@ -118,21 +119,13 @@ struct StoredState {
     flushed: u64,
     keys: TableView<KeyRow>,
     versions: TableView<VersionRow>,
-    /// Of the runs of keys: nearly every reference, key and new address is proved new by them.
-    filters: ResidentFilters,
 }
 
 impl StoredState {
-    fn new(
-        snapshot: IndexSnapshot,
-        flushed: u64,
-        filters: ResidentFilters,
-        filter_bytes_max: usize,
-    ) -> Result<Self, ReadError> {
+    fn new(snapshot: IndexSnapshot, flushed: u64) -> Self {
         let keys = TableView::new(Vec::new(), snapshot.clone());
         let versions = TableView::new(Vec::new(), snapshot.clone());
-        let filters = ResidentFilters::load(filters, &snapshot, KeyRow::TABLE, filter_bytes_max)?;
-        Ok(Self { snapshot, flushed, keys, versions, filters })
+        Self { snapshot, flushed, keys, versions }
     }
 }
 
@@ -152,13 +145,15 @@ impl State {
         shares: Shares,
     ) -> Result<Self, ReadError> {
         let flush = flushed + 1;
-        let index = StoredState::new(index, flushed, ResidentFilters::default(), shares.filters)?;
+        let known = KnownKeys::load(&index, KeyRow::TABLE, shares.filters)?;
+        let index = StoredState::new(index, flushed);
         Ok(Self {
             ledgers: Vec::new(),
             directory: Directory::default(),
             buckets: BTreeMap::new(),
             accounts: AccountTable::new(shares.accounts),
             keys: Recent::new(flush),
+            known,
             documents: Recent::new(flush),
             keyed: Overlay::new(flush),
             fingerprints,
@@ -170,7 +165,6 @@ impl State {
             last_commands: 0,
             scratch: Scratch::default(),
             index,
-            filter_bytes_max: shares.filters,
             by_number: None,
             audit: None,
             undo: None,
@@ -183,8 +177,8 @@ impl State {
     ///
     /// If its filters cannot be read; then everything is as it was.
     pub(crate) fn adopt(&mut self, index: &IndexSnapshot, flushed: u64) -> Result<(), ReadError> {
-        let filters = std::mem::take(&mut self.index.filters);
-        self.index = StoredState::new(index.clone(), flushed, filters, self.filter_bytes_max)?;
+        self.known.adopt(index, flushed)?;
+        self.index = StoredState::new(index.clone(), flushed);
         self.keys.release(flushed);
         self.documents.release(flushed);
         self.keyed.release(flushed);
@@ -201,6 +195,7 @@ impl State {
         let ended = self.flush;
         self.flush += 1;
         self.keys.begin(self.flush);
+        self.known.end_flush(ended);
         self.documents.begin(self.flush);
         self.keyed.begin(self.flush);
         ended
@@ -347,15 +342,15 @@ impl State {
         seen ^= self.accounts.warm(ledger, &addresses, |address| {
             probes.push((space, self.fingerprints.of(space, address)));
         });
-        seen ^= self.index.filters.warm(&probes);
+        seen ^= self.known.warm(&probes);
         std::hint::black_box(seen);
     }
 
-    /// Looks a key up among the recent ones, and adds what it is looked up by elsewhere to `probes`.
+    /// Looks at where a key will be put, and adds what it is looked up by to `probes`.
     fn probe(&self, ledger: u32, kind: KeyKind, text: &str, probes: &mut SmallVec<[(u64, u64); 32]>) {
         let space = key_space(ledger, kind);
         probes.push((space, self.fingerprints.of(space, text)));
-        std::hint::black_box(self.keys.find(space, text).is_some());
+        std::hint::black_box(self.keys.warm(&(space, text)));
     }
 
     /// Finds an account, in memory or in the index.
@@ -365,8 +360,7 @@ impl State {
             return Ok(Located { hash, place: Some(place) });
         }
         let index = &self.index;
-        let space = key_space(ledger, KeyKind::Address);
-        if index.filters.prove_absent((space, self.fingerprints.of(space, address))) {
+        if self.known.prove_absent(self.probe_key(ledger, KeyKind::Address, address)) {
             return Ok(Located { hash, place: None });
         }
         let found = lookup::find_account(&index.snapshot, &index.keys, &self.fingerprints, ledger, address)?;
@@ -396,6 +390,7 @@ impl State {
         account: u32,
         stored: StoredAccount,
     ) -> Result<Place, ReadError> {
+        let first_usage = lookup::stored_first_usage(&self.index.snapshot, ledger, account)?;
         let mut holdings = SmallVec::with_capacity(stored.holdings.len());
         for (asset, holding) in &stored.holdings {
             let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
@@ -412,7 +407,7 @@ impl State {
             ledger,
             account,
             address: stored.address,
-            first_usage: stored.first_usage,
+            first_usage,
             holdings,
             document: DocumentState::Stored,
         };
@@ -442,13 +437,14 @@ impl State {
         Ok(())
     }
 
-    /// Values of the key table under a text that the index holds, by fingerprint only.
-    pub(crate) fn stored_keys(&self, ledger: u32, kind: KeyKind, text: &str) -> Result<Vec<u64>, ReadError> {
+    /// What a reference or an idempotency key is known by.
+    pub(crate) fn probe_key(&self, ledger: u32, kind: KeyKind, text: &str) -> (u64, u64) {
         let space = key_space(ledger, kind);
-        let fingerprint = self.fingerprints.of(space, text);
-        if self.index.filters.prove_absent((space, fingerprint)) {
-            return Ok(Vec::new());
-        }
+        (space, self.fingerprints.of(space, text))
+    }
+
+    /// Values under a key that the index holds: others with the same fingerprint can be among them.
+    pub(crate) fn stored_keys(&self, (space, fingerprint): (u64, u64)) -> Result<Vec<u64>, ReadError> {
         Ok(self.index.keys.probe(space, fingerprint)?)
     }
 

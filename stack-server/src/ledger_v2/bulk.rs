@@ -6,7 +6,7 @@
 
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
-use ledger_core::{Command, Idempotency, IdempotencyKey, LogPayload, Overdraft};
+use ledger_core::{Command, Idempotency, IdempotencyKey, LogPayload, Overdraft, Runtime};
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
@@ -99,14 +99,14 @@ impl ElementBody<'_> {
     /// # Errors
     ///
     /// `VALIDATION`, for the whole bulk: an unknown action, or data of another shape.
-    fn read(&self, at: usize) -> Result<Element, ApiError> {
+    fn read(&self, at: usize, runtime: Runtime) -> Result<Element, ApiError> {
         let data = self.data.map_or("null", RawValue::get).as_bytes();
         let malformed =
             |error: serde_json::Error| ApiError::validation(format!("error parsing element {at}: {error}"));
         let (action, command) = match self.action.0.as_ref() {
             "CREATE_TRANSACTION" => {
                 let Object(body) = json::first::<Object<CreateBody<'_>>>(data).map_err(malformed)?;
-                (Action::CreateTransaction, body.into_command(Overdraft::Refuse))
+                (Action::CreateTransaction, body.into_command(Overdraft::Refuse, runtime))
             }
             "ADD_METADATA" => {
                 let Object(body) = json::first::<Object<MetadataElement<'_>>>(data).map_err(malformed)?;
@@ -166,8 +166,8 @@ fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
     let content_type = content_type.split(';').next().unwrap_or("").trim();
     match (content_type, call.profile) {
         ("" | JSON_ARRAY, _) | (_, Profile::Stack) => array(call),
-        (JSON_STREAM, _) => Ok(stream(&call.body)),
-        (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body)),
+        (JSON_STREAM, _) => Ok(stream(&call.body, call.app.settings().runtime)),
+        (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body, call.app.settings().runtime)),
         (other, _) => {
             let other: String = other.chars().take(100).collect();
             Err(ApiError::validation(format!("unsupported content type: {other}")))
@@ -178,23 +178,24 @@ fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
 fn array(call: &Call<'_>) -> Result<Elements, ApiError> {
     let Array(bodies) = json::first::<Array<Object<ElementBody<'_>>>>(&call.body)
         .map_err(|error| ApiError::validation(format!("error parsing bulk: {error}")))?;
+    let runtime = call.app.settings().runtime;
     let limit = call.app.settings().bulk_max_size;
     if bodies.len() > limit {
         let message = format!("bulk size exceeded, max size is {limit}");
         return Err(ApiError::new(Code::BulkSizeExceeded, message));
     }
-    let read = bodies.iter().enumerate().map(|(at, Object(body))| body.read(at));
+    let read = bodies.iter().enumerate().map(|(at, Object(body))| body.read(at, runtime));
     Ok(Elements { read: read.collect::<Result<_, _>>()?, fault: None })
 }
 
 /// Elements one after the other; the first malformed one ends the stream.
-fn stream(body: &[u8]) -> Elements {
+fn stream(body: &[u8], runtime: Runtime) -> Elements {
     let mut elements = Elements { read: Vec::new(), fault: None };
     let mut bodies = serde_json::Deserializer::from_slice(body).into_iter::<Object<ElementBody<'_>>>();
     for at in 0.. {
         let element = match bodies.next() {
             None => break,
-            Some(Ok(Object(body))) => body.read(at),
+            Some(Ok(Object(body))) => body.read(at, runtime),
             Some(Err(error)) => Err(ApiError::validation(format!("error parsing element {at}: {error}"))),
         };
         match element {

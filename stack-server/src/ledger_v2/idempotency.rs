@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use ledger_core::{
     Command, CompactString, CreateTransaction, Metadata, MetadataValue, Movement, Overdraft, RevertDate,
-    Runtime, Target,
+    Runtime, Target, VariableValue,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -83,7 +83,14 @@ impl Encoder {
                 self.tag(1).text(&script.plain).tag(u8::from(script.runtime == Runtime::Interpreter));
                 self.number(script.variables.len() as u64);
                 for (name, value) in &script.variables {
-                    self.text(name).text(value);
+                    self.text(name);
+                    match value {
+                        VariableValue::Text(text)
+                        | VariableValue::Number(text)
+                        | VariableValue::Monetary(text) => self.text(text),
+                        // Never stored, since it is refused. No text is so long.
+                        VariableValue::Unfit => self.number(u64::MAX),
+                    };
                 }
             }
         }

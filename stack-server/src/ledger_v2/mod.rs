@@ -22,7 +22,11 @@ mod volumes;
 mod wire;
 mod write;
 
+#[cfg(feature = "testing")]
+pub(crate) use log_body::read_log;
 pub(crate) use logs::write_log_of;
+#[cfg(feature = "testing")]
+pub(crate) use query::parse as parse_filter;
 pub(crate) use transactions::{write_recorded, write_transaction};
 
 use crate::call::Call;

@@ -40,7 +40,8 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
 fn create_command(call: &Call<'_>) -> Result<Command, ApiError> {
     let Object(body) = json::first::<Object<CreateBody<'_>>>(&call.body)
         .map_err(|error| ApiError::validation(format!("invalid transaction format: {error}")))?;
-    body.into_command(if call.query.flag("force") { Overdraft::Allow } else { Overdraft::Refuse })
+    let overdraft = if call.query.flag("force") { Overdraft::Allow } else { Overdraft::Refuse };
+    body.into_command(overdraft, call.app.settings().runtime)
 }
 
 pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {

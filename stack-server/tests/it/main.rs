@@ -1,11 +1,13 @@
 //! The server over HTTP: a real listener on a free port, an in-memory store, one file per area.
 
 mod accounts;
+mod auth;
 mod binary;
 mod bulk;
 mod client;
 mod conformance;
 mod cursors;
+mod described;
 mod errors;
 mod event_kill;
 mod events;
@@ -20,12 +22,16 @@ mod publisher;
 mod receiver;
 mod script;
 mod script_docs;
+mod script_profiles;
 mod scripts;
+mod sdk;
+mod settings;
 mod shutdown;
 mod stream;
 mod transactions;
 mod transfer;
 mod v1_errors;
 mod v1_lists;
+mod v1_scripts;
 mod v1_writes;
 mod volumes;
