@@ -3,7 +3,6 @@
 //! Every flag has a variable; the flag goes first. Flags of this server's own have variables that begin with
 //! `STACK_`, those that servers of this API already have keep their bare names.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
@@ -53,10 +52,10 @@ pub struct Config {
     pub auth: AuthSettings,
     /// What there is to choose about answers.
     pub settings: Settings,
-    /// Flags that were given and have no meaning here.
-    pub ignored: Vec<String>,
     /// Which events are published where.
     pub publishing: Publishing,
+    /// Flags that were given and have no meaning here.
+    pub ignored: Vec<String>,
 }
 
 impl Default for Config {
@@ -69,8 +68,8 @@ impl Default for Config {
             auth_enabled: false,
             auth: AuthSettings { issuers: Vec::new(), check_scopes: false, service: "ledger".to_owned() },
             settings: Settings::default(),
-            ignored: Vec::new(),
             publishing: Publishing::default(),
+            ignored: Vec::new(),
         }
     }
 }
@@ -110,14 +109,6 @@ static FLAGS: &[Flag] = &[
     Flag { name: "default-page-size", value: "COUNT", variable: "DEFAULT_PAGE_SIZE", help: "rows of a page unless asked (15)" },
     Flag { name: "max-page-size", value: "COUNT", variable: "MAX_PAGE_SIZE", help: "most rows of a page (100)" },
     Flag { name: "experimental-features", value: "", variable: "EXPERIMENTAL_FEATURES", help: "let callers choose the features of new ledgers" },
-    Flag { name: "experimental-numscript-interpreter", value: "", variable: "EXPERIMENTAL_NUMSCRIPT_INTERPRETER", help: "scripts that name no runtime fail in the words of the interpreter" },
-    Flag { name: "read-only", value: "", variable: "READ_ONLY", help: "refuse every request that is not GET, HEAD or OPTIONS" },
-    Flag { name: "debug", value: "", variable: "DEBUG", help: "a line in the log for every request" },
-    Flag { name: "auth-enabled", value: "", variable: "AUTH_ENABLED", help: "ask for a token with every request but those about the service" },
-    Flag { name: "auth-issuer", value: "URL", variable: "AUTH_ISSUER", help: "whose tokens are taken: the address where its discovery document is" },
-    Flag { name: "auth-issuers", value: "URL,…", variable: "AUTH_ISSUERS", help: "more of them" },
-    Flag { name: "auth-check-scopes", value: "", variable: "AUTH_CHECK_SCOPES", help: "tokens must allow what is asked: SERVICE:read or SERVICE:write" },
-    Flag { name: "auth-service", value: "SERVICE", variable: "AUTH_SERVICE", help: "the word before the colon (ledger)" },
     Flag { name: "experimental-exporters", value: "", variable: "EXPERIMENTAL_EXPORTERS", help: "have exporters and pipelines" },
     Flag { name: "worker", value: "", variable: "WORKER", help: "run pipelines in this process (true)" },
     Flag { name: "worker-pipelines-pull-interval", value: "DURATION", variable: "WORKER_PIPELINES_PULL_INTERVAL", help: "a pipeline looks for logs so often, at least (5s)" },
@@ -133,11 +124,17 @@ static FLAGS: &[Flag] = &[
     Flag { name: "publisher-nats-url", value: "URL,…", variable: "PUBLISHER_NATS_URL", help: "its servers (nats://127.0.0.1:4222)" },
     Flag { name: "publisher-nats-client-id", value: "NAME", variable: "PUBLISHER_NATS_CLIENT_ID", help: "what it shows of this client" },
     Flag { name: "publisher-nats-reconnect-wait", value: "DURATION", variable: "PUBLISHER_NATS_RECONNECT_WAIT", help: "pause between attempts to connect (2s)" },
-    Flag { name: "publisher-nats-max-reconnect", value: "COUNT", variable: "PUBLISHER_NATS_MAX_RECONNECT", help: "accepted without effect: events are never given up" },
     Flag { name: "publisher-nats-auto-provision", value: "", variable: "PUBLISHER_NATS_AUTO_PROVISION", help: "make a stream for a topic that none has (true)" },
-    Flag { name: "publisher-queue-group", value: "NAME", variable: "PUBLISHER_QUEUE_GROUP", help: "accepted without effect: nothing is subscribed to" },
     Flag { name: "publisher-kafka-enabled", value: "", variable: "PUBLISHER_KAFKA_ENABLED", help: "refused: use NATS or HTTP" },
     Flag { name: "publisher-sns-enabled", value: "", variable: "PUBLISHER_SNS_ENABLED", help: "refused: use NATS or HTTP" },
+    Flag { name: "experimental-numscript-interpreter", value: "", variable: "EXPERIMENTAL_NUMSCRIPT_INTERPRETER", help: "scripts that name no runtime fail in the words of the interpreter" },
+    Flag { name: "read-only", value: "", variable: "READ_ONLY", help: "refuse every request that is not GET, HEAD or OPTIONS" },
+    Flag { name: "debug", value: "", variable: "DEBUG", help: "a line in the log for every request" },
+    Flag { name: "auth-enabled", value: "", variable: "AUTH_ENABLED", help: "ask for a token with every request but those about the service" },
+    Flag { name: "auth-issuer", value: "URL", variable: "AUTH_ISSUER", help: "whose tokens are taken: the address where its discovery document is" },
+    Flag { name: "auth-issuers", value: "URL,…", variable: "AUTH_ISSUERS", help: "more of them" },
+    Flag { name: "auth-check-scopes", value: "", variable: "AUTH_CHECK_SCOPES", help: "tokens must allow what is asked: SERVICE:read or SERVICE:write" },
+    Flag { name: "auth-service", value: "SERVICE", variable: "AUTH_SERVICE", help: "the word before the colon (ledger)" },
     Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach" },
 ];
 
@@ -161,6 +158,9 @@ static FOREIGN: &[Foreign] = &[
     Foreign { name: "ballast-size", is_switch: false },
     Foreign { name: "numscript-cache-max-count", is_switch: false },
     Foreign { name: "json-formatting-logger", is_switch: true },
+    // Events are never given up, and nothing is subscribed to.
+    Foreign { name: "publisher-nats-max-reconnect", is_switch: false },
+    Foreign { name: "publisher-queue-group", is_switch: false },
     // Keys are asked for again until they are there.
     Foreign { name: "auth-read-key-set-max-retries", is_switch: false },
 ];
@@ -210,7 +210,6 @@ pub fn parse(
     let mut command: Option<String> = None;
     let mut directory = None;
     let mut given: Vec<(&Flag, String)> = Vec::new();
-    let mut lists: BTreeMap<&str, String> = BTreeMap::new();
     while let Some(argument) = parser.next().map_err(refused)? {
         match argument {
             Arg::Long("help") | Arg::Short('h') => return Ok(Invocation::Help),
@@ -228,22 +227,19 @@ pub fn parse(
                 let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) else {
                     return Err(refused(argument.unexpected()));
                 };
-                // A switch may have a value behind `=`.
                 let value = if flag.value.is_empty() {
+                    // `--flag=false` is how other servers are told.
                     parser.optional_value().unwrap_or_else(|| "true".into())
                 } else {
                     parser.value().map_err(refused)?
                 };
-                let mut value =
+                let value =
                     value.into_string().map_err(|_| ConfigError(format!("--{}: not UTF-8", flag.name)))?;
-                if flag.value.ends_with(",…") {
+                match given.iter_mut().find(|(have, _)| have.name == flag.name) {
                     // A list may be given in several flags.
-                    let list: &mut String = lists.entry(flag.name).or_default();
-                    list.push_str(&value);
-                    value.clone_from(list);
-                    list.push(',');
+                    Some((_, list)) if flag.value.ends_with(",…") => list.extend([",", value.as_str()]),
+                    _ => given.push((flag, value)),
                 }
-                given.push((flag, value));
             }
             // What follows has a grammar of its own.
             Arg::Value(word) if command.is_none() && word == "script" => {
@@ -336,22 +332,6 @@ fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
         "default-page-size" => settings.default_page_size = count(value, 100_000)? as u32,
         "max-page-size" => settings.max_page_size = count(value, 100_000)? as u32,
         "experimental-features" => settings.experimental_features = switch(value)?,
-        "experimental-numscript-interpreter" => {
-            settings.runtime = if switch(value)? { Runtime::Interpreter } else { Runtime::Machine };
-        }
-        "read-only" => settings.read_only = switch(value)?,
-        "debug" => settings.debug = switch(value)?,
-        "auth-enabled" => config.auth_enabled = switch(value)?,
-        "auth-issuer" | "auth-issuers" => {
-            for issuer in value.split([',', ' ']).filter(|issuer| !issuer.is_empty()) {
-                guard::check_issuer(issuer)?;
-                if !config.auth.issuers.iter().any(|have| have == issuer) {
-                    config.auth.issuers.push(issuer.to_owned());
-                }
-            }
-        }
-        "auth-check-scopes" => config.auth.check_scopes = switch(value)?,
-        "auth-service" => value.clone_into(&mut config.auth.service),
         "experimental-exporters" => settings.experimental_exporters = switch(value)?,
         "worker" => settings.worker = switch(value)?,
         "worker-pipelines-pull-interval" => settings.pipelines_pull_interval = period(value)?,
@@ -374,16 +354,28 @@ fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
         "publisher-nats-client-id" => publishing.nats_settings.client_id = Some(value.to_owned()),
         "publisher-nats-reconnect-wait" => publishing.nats_settings.reconnect_wait = period(value)?,
         "publisher-nats-auto-provision" => publishing.nats_settings.auto_provision = switch(value)?,
-        "publisher-nats-max-reconnect" => {
-            value.parse::<i64>().map_err(|_| format!("{value:?} is no number"))?;
-        }
-        "publisher-queue-group" => {}
         // To go without events unnoticed would be worse than not to start.
         "publisher-kafka-enabled" | "publisher-sns-enabled" => {
             if switch(value)? {
                 return Err("this server does not speak it: publish to NATS or over HTTP".to_owned());
             }
         }
+        "experimental-numscript-interpreter" => {
+            settings.runtime = if switch(value)? { Runtime::Interpreter } else { Runtime::Machine };
+        }
+        "read-only" => settings.read_only = switch(value)?,
+        "debug" => settings.debug = switch(value)?,
+        "auth-enabled" => config.auth_enabled = switch(value)?,
+        "auth-issuer" | "auth-issuers" => {
+            for issuer in value.split([',', ' ']).filter(|issuer| !issuer.is_empty()) {
+                guard::check_issuer(issuer)?;
+                if !config.auth.issuers.iter().any(|have| have == issuer) {
+                    config.auth.issuers.push(issuer.to_owned());
+                }
+            }
+        }
+        "auth-check-scopes" => config.auth.check_scopes = switch(value)?,
+        "auth-service" => value.clone_into(&mut config.auth.service),
         "allow-unauthenticated" => config.allow_unauthenticated = switch(value)?,
         other => unreachable!("--{other} stands in the table and nowhere else"),
     }
@@ -563,7 +555,6 @@ mod tests {
             "--publisher-topic-mapping x",
             "--publisher-kafka-enabled",
             "--publisher-sns-enabled=true",
-            "--publisher-nats-max-reconnect x",
         ] {
             assert!(read(line, &[]).is_err(), "{line}");
         }

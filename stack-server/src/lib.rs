@@ -38,7 +38,6 @@ mod settings;
 mod shape;
 #[cfg(feature = "testing")]
 pub mod testing;
-
 mod uuid;
 
 pub use error::Profile;

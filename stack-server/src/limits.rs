@@ -78,29 +78,6 @@ pub(crate) const IMPORT_LOGS: usize = 256;
 /// its volumes, so it is some times as long as the request was.
 pub(crate) const LOG_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
 
-/// Longest token that is looked at.
-pub(crate) const TOKEN_BYTES_MAX: usize = 8 * 1_024;
-
-/// Most tokens that are known to be good; about a hundred bytes each.
-pub(crate) const VERIFIED_TOKENS_MAX: usize = 10_000;
-
-/// Most keys of an issuer.
-pub(crate) const ISSUER_KEYS_MAX: usize = 100;
-
-/// How long the keys of an issuer are not asked for again.
-pub(crate) const KEYS_FRESH: Duration = Duration::from_mins(1);
-
-/// How long they are good if the issuer does not answer.
-pub(crate) const KEYS_KEPT: Duration = Duration::from_hours(1);
-
-/// Between two questions to an issuer.
-pub(crate) const KEYS_PAUSE: Duration = Duration::from_secs(1);
-
-/// Longest document of an issuer.
-pub(crate) const FETCH_BYTES_MAX: usize = 1_024 * 1_024;
-
-/// How long an issuer may take to answer.
-pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one delivery to another server may take, connecting included.
 pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -155,3 +132,27 @@ pub(crate) const PIPELINE_FLUSH_MAX: Duration = Duration::from_hours(1);
 
 /// Longest configuration of an exporter.
 pub(crate) const EXPORTER_CONFIG_BYTES_MAX: usize = 64 * 1_024;
+
+/// Longest token that is looked at.
+pub(crate) const TOKEN_BYTES_MAX: usize = 8 * 1_024;
+
+/// Most tokens that are known to be good; about a hundred bytes each.
+pub(crate) const VERIFIED_TOKENS_MAX: usize = 10_000;
+
+/// Most keys of an issuer.
+pub(crate) const ISSUER_KEYS_MAX: usize = 100;
+
+/// How long the keys of an issuer are not asked for again.
+pub(crate) const KEYS_FRESH: Duration = Duration::from_mins(1);
+
+/// How long they are good if the issuer does not answer.
+pub(crate) const KEYS_KEPT: Duration = Duration::from_hours(1);
+
+/// Between two questions to an issuer.
+pub(crate) const KEYS_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest document of an issuer.
+pub(crate) const FETCH_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// How long an issuer may take to answer.
+pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);

@@ -148,8 +148,8 @@ pub(crate) enum V2 {
 }
 
 impl Operation {
-    /// Whether it is about exporters or pipelines.
-    const fn is_of_exporters(self) -> bool {
+    /// Whether it is about exporters or pipelines, which are only there where the operator says so.
+    pub(crate) const fn is_of_exporters(self) -> bool {
         matches!(
             self,
             Self::V2(
@@ -258,18 +258,18 @@ static ROUTES: &[Route] = &[
     row("POST",   LedgerV2, "/{ledger}/logs/import",           Write, STREAM, O::V2(V2::ImportLogs)),
     row("GET",    LedgerV2, "/{ledger}/_events",               Read,  UNUSED, O::V2(V2::StreamEvents)),
 
-    row("GET",    LedgerV2, "/_/exporters",                    Read,  UNUSED, O::V2(V2::ListExporters)),
-    row("POST",   LedgerV2, "/_/exporters",                    Write, BODY,   O::V2(V2::CreateExporter)),
-    row("GET",    LedgerV2, "/_/exporters/{exporterID}",       Read,  UNUSED, O::V2(V2::ReadExporter)),
-    row("PUT",    LedgerV2, "/_/exporters/{exporterID}",       Write, BODY,   O::V2(V2::UpdateExporter)),
-    row("DELETE", LedgerV2, "/_/exporters/{exporterID}",       Write, UNUSED, O::V2(V2::DeleteExporter)),
-    row("GET",    LedgerV2, "/{ledger}/pipelines",             Read,  UNUSED, O::V2(V2::ListPipelines)),
-    row("POST",   LedgerV2, "/{ledger}/pipelines",             Write, BODY,   O::V2(V2::CreatePipeline)),
-    row("GET",    LedgerV2, "/{ledger}/pipelines/{pipelineID}", Read,  UNUSED, O::V2(V2::ReadPipeline)),
-    row("DELETE", LedgerV2, "/{ledger}/pipelines/{pipelineID}", Write, UNUSED, O::V2(V2::DeletePipeline)),
-    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/start",  Write, UNUSED, O::V2(V2::StartPipeline)),
-    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/stop",   Write, UNUSED, O::V2(V2::StopPipeline)),
-    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/reset",  Write, UNUSED, O::V2(V2::ResetPipeline)),
+    row("GET",    LedgerV2, "/_/exporters",                                     Read,  UNUSED, O::V2(V2::ListExporters)),
+    row("POST",   LedgerV2, "/_/exporters",                                     Write, BODY,   O::V2(V2::CreateExporter)),
+    row("GET",    LedgerV2, "/_/exporters/{exporterID}",                        Read,  UNUSED, O::V2(V2::ReadExporter)),
+    row("PUT",    LedgerV2, "/_/exporters/{exporterID}",                        Write, BODY,   O::V2(V2::UpdateExporter)),
+    row("DELETE", LedgerV2, "/_/exporters/{exporterID}",                        Write, UNUSED, O::V2(V2::DeleteExporter)),
+    row("GET",    LedgerV2, "/{ledger}/pipelines",                              Read,  UNUSED, O::V2(V2::ListPipelines)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines",                              Write, BODY,   O::V2(V2::CreatePipeline)),
+    row("GET",    LedgerV2, "/{ledger}/pipelines/{pipelineID}",                 Read,  UNUSED, O::V2(V2::ReadPipeline)),
+    row("DELETE", LedgerV2, "/{ledger}/pipelines/{pipelineID}",                 Write, UNUSED, O::V2(V2::DeletePipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/start",           Write, UNUSED, O::V2(V2::StartPipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/stop",            Write, UNUSED, O::V2(V2::StopPipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/reset",           Write, UNUSED, O::V2(V2::ResetPipeline)),
 
     row("GET",    Service,  "/_info",          Open, UNUSED, O::Info(InfoForm::Wrapped)),
     row("GET",    Service,  "/_healthcheck",   Open, UNUSED, O::Health(HealthForm::Checks)),

@@ -21,7 +21,7 @@ pub enum Compat {
 /// The choices of a server. [`Settings::default`] has what an unconfigured server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the operator's")]
 pub struct Settings {
     /// The profile of every mount; `None` is by mount.
     pub profile: Option<Profile>,

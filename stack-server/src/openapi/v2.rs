@@ -18,14 +18,15 @@ const LEDGERS: &str = "Ledgers";
 const ACCOUNTS: &str = "Accounts";
 const TRANSACTIONS: &str = "Transactions";
 const LOGS: &str = "Logs";
-/// Only where the server was started with `--experimental-exporters`.
-const EXPORTERS: &str = "Exporters";
+const PIPELINES: &str = "Pipelines";
 
 const JSON: &str = "application/json";
 
 /// The filter of lists, which is read on GET and HEAD too.
 const FILTER: Body = Body { required: false, contents: &[(JSON, Json("V2Filter"))] };
 const METADATA: Body = Body { required: true, contents: &[(JSON, Json("V2MetadataInput"))] };
+
+const EXPORTER: Body = Body { required: true, contents: &[(JSON, Json("V2CreateExporterRequest"))] };
 
 const QUERY: Parameter = query(
     "query",
@@ -257,53 +258,66 @@ pub(crate) fn describe(operation: V2) -> Description {
                 .answers(204, "They are there", Empty)
                 .refuses(&[Validation, Import, LedgerNotFound])
         }
-        V2::StreamEvents => new("v2StreamEvents", LOGS, "The events of a ledger as server-sent events")
-            .reads(&[
-                query("type", TEXT, "Of these types only, divided by commas."),
-                query("from", r#"{"type":"string","enum":["now","first",""]}"#, "Where the stream begins."),
-                query("lastEventId", TEXT, "Behind the event of this log."),
-                header("Last-Event-ID", TEXT, "The same; it goes before the parameters."),
-            ])
-            .answers(200, "Events, for as long as the client stays", Text("text/event-stream"))
-            .refuses(&[Validation, LedgerNotFound]),
-        V2::ListExporters => {
-            exporting("v2ListExporters", "Lists exporters").answers(200, "All of them", All("V2Exporter"))
+        V2::StreamEvents => {
+            new("v2StreamEvents", LOGS, "The events of a ledger, as they come (server-sent events)")
+                .reads(&[
+                    header(
+                        "Last-Event-ID",
+                        TEXT,
+                        "Events after the log with this id. It goes before the parameters.",
+                    ),
+                    query("lastEventId", TEXT, "The same, for clients that cannot set the header."),
+                    query(
+                        "from",
+                        r#"{"type":"string","enum":["","now","first"]}"#,
+                        "Where to begin without an id: at what comes (`now`), or at the first log (`first`).",
+                    ),
+                    query("type", TEXT, "Events of these types alone, divided by commas."),
+                ])
+                .answers(200, "Events, until the client goes or the server stops", Text("text/event-stream"))
+                .refuses(&[Validation, LedgerNotFound])
         }
-        V2::CreateExporter => exporting("v2CreateExporter", "Creates an exporter")
+        V2::ListExporters => new(
+            "v2ListExporters",
+            PIPELINES,
+            "Lists exporters; only with --experimental-exporters",
+        )
+        .answers(200, "All of them", Json("V2ExportersResponse")),
+        V2::CreateExporter => new("v2CreateExporter", PIPELINES, "Creates an exporter")
             .takes(EXPORTER)
             .answers(201, "The exporter", Data("V2Exporter"))
             .refuses(&[Validation]),
-        V2::ReadExporter => exporting("v2GetExporterState", "Reads an exporter")
+        V2::ReadExporter => new("v2GetExporterState", PIPELINES, "Reads an exporter")
             .answers(200, "The exporter", Data("V2Exporter"))
-            .refuses(&[Validation]),
-        V2::UpdateExporter => exporting("v2UpdateExporter", "Changes an exporter")
+            .refuses(&[Validation, NotFound]),
+        V2::UpdateExporter => new("v2UpdateExporter", PIPELINES, "Changes an exporter")
             .takes(EXPORTER)
             .answers(204, "It is changed", Empty)
-            .refuses(&[Validation]),
-        V2::DeleteExporter => exporting("v2DeleteExporter", "Deletes an exporter")
+            .refuses(&[Validation, NotFound]),
+        V2::DeleteExporter => new("v2DeleteExporter", PIPELINES, "Removes an exporter that no pipeline uses")
             .answers(204, "It is not there", Empty)
-            .refuses(&[Validation]),
-        V2::ListPipelines => exporting("v2ListPipelines", "Lists the pipelines of a ledger")
-            .answers(200, "All of them", All("V2Pipeline"))
+            .refuses(&[Validation, NotFound]),
+        V2::ListPipelines => new("v2ListPipelines", PIPELINES, "Lists the pipelines of a ledger")
+            .answers(200, "All of them", Json("V2PipelinesResponse"))
             .refuses(&[LedgerNotFound]),
-        V2::CreatePipeline => exporting("v2CreatePipeline", "Creates a pipeline and starts it")
-            .takes(PIPELINE)
-            .answers(201, "The pipeline", Data("V2Pipeline"))
+        V2::CreatePipeline => new("v2CreatePipeline", PIPELINES, "Connects a ledger to an exporter")
+            .takes(Body { required: true, contents: &[(JSON, Json("V2CreatePipelineRequest"))] })
+            .answers(201, "The pipeline, which runs", Data("V2Pipeline"))
             .refuses(&[Validation, LedgerNotFound]),
-        V2::ReadPipeline => exporting("v2GetPipelineState", "Reads a pipeline")
+        V2::ReadPipeline => new("v2GetPipelineState", PIPELINES, "Reads a pipeline")
             .answers(200, "The pipeline", Data("V2Pipeline"))
-            .refuses(&[Validation, LedgerNotFound]),
-        V2::DeletePipeline => exporting("v2DeletePipeline", "Deletes a pipeline")
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::DeletePipeline => new("v2DeletePipeline", PIPELINES, "Removes a pipeline")
             .answers(204, "It is not there", Empty)
-            .refuses(&[Validation, LedgerNotFound]),
-        V2::StartPipeline => exporting("v2StartPipeline", "Starts a pipeline")
-            .answers(202, "It goes on from where it was", Empty)
-            .refuses(&[Validation, LedgerNotFound]),
-        V2::StopPipeline => exporting("v2StopPipeline", "Stops a pipeline")
-            .answers(202, "It keeps its place", Empty)
-            .refuses(&[Validation, LedgerNotFound]),
-        V2::ResetPipeline => exporting("v2ResetPipeline", "Has a pipeline begin again")
-            .answers(202, "It pushes everything once more", Empty)
-            .refuses(&[Validation, LedgerNotFound]),
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::StartPipeline => new("v2StartPipeline", PIPELINES, "Starts a pipeline that is stopped")
+            .answers(202, "It runs", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::StopPipeline => new("v2StopPipeline", PIPELINES, "Stops a pipeline")
+            .answers(202, "It does not run", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::ResetPipeline => new("v2ResetPipeline", PIPELINES, "Has a pipeline begin again at the first log")
+            .answers(202, "It begins again", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
     }
 }

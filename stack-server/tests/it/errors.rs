@@ -7,6 +7,7 @@ use crate::client::TestServer;
 /// The path of a template with harmless variables.
 fn path_of(mount: &str, template: &str) -> String {
     let below = template.replace("{ledger}", "nosuch").replace("{address}", "a").replace("{id}", "1");
+    let below = below.replace("{pipelineID}", "9a1b5e2c-0000-4000-8000-000000000002");
     format!("{mount}{}", below.replace("{key}", "k"))
 }
 
