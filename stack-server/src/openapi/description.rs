@@ -116,8 +116,6 @@ pub(crate) enum Content {
     Data(&'static str),
     /// A page of those.
     Cursor(&'static str),
-    /// All of those, in the form of a page.
-    All(&'static str),
     /// That in YAML.
     Yaml(&'static str),
     /// Text without a schema, of this content type.

@@ -102,26 +102,8 @@ pub(crate) fn content(content: Content) -> Option<(&'static str, Value)> {
             json!({"type": "object", "required": ["data"], "properties": {"data": schema(name)}}),
         )),
         Content::Cursor(name) => Some(("application/json", page(&schema(name)))),
-        Content::All(name) => Some(("application/json", all(&schema(name)))),
         Content::Text(content_type) => Some((content_type, json!({"type": "string"}))),
     }
-}
-
-fn all(item: &Value) -> Value {
-    json!({
-        "type": "object",
-        "required": ["cursor"],
-        "properties": {
-            "cursor": {
-                "type": "object",
-                "required": ["hasMore", "data"],
-                "properties": {
-                    "hasMore": {"type": "boolean"},
-                    "data": {"type": "array", "items": item}
-                }
-            }
-        }
-    })
 }
 
 fn page(item: &Value) -> Value {
