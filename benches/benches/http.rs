@@ -28,6 +28,7 @@ fn http(criterion: &mut Criterion) {
                     let mut request = Vec::new();
                     let requests = workload.batch(size, SystemClock.now());
                     wire::record(
+                        benches::wire::Api::V2,
                         ledger_name().as_str(),
                         &requests,
                         benches::wire::Form::Postings,

@@ -1,7 +1,8 @@
 //! Load over HTTP.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,10 @@ pub struct HttpLoad {
     pub threads: usize,
     /// How transactions say where money goes.
     pub form: wire::Form,
+    /// By which generation of the API.
+    pub api: wire::Api,
+    /// Whether both generations are measured in turn, each on a ledger that it made.
+    pub compare_apis: bool,
 }
 
 impl Default for HttpLoad {
@@ -49,6 +54,8 @@ impl Default for HttpLoad {
             time: Duration::from_secs(10),
             threads: 1,
             form: wire::Form::default(),
+            api: wire::Api::default(),
+            compare_apis: false,
         }
     }
 }
@@ -74,6 +81,12 @@ impl HttpLoad {
                 Arg::Long("seconds") => load.time = Duration::from_secs(arguments::count(parser)?),
                 Arg::Long("threads") => load.threads = arguments::count(parser)? as usize,
                 Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
+                Arg::Long("api") => match parser.value()?.string()?.as_str() {
+                    "v1" => load.api = wire::Api::V1,
+                    "v2" => load.api = wire::Api::V2,
+                    "both" => load.compare_apis = true,
+                    other => return Err(format!("no API is called {other}: v1, v2 or both").into()),
+                },
                 Arg::Long("script") => load.form = wire::Form::Script,
                 Arg::Long("plain") => load.profile.shape = Shape::Plain,
                 Arg::Long("rich") => load.profile.shape = Shape::Rich,
@@ -112,18 +125,13 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     println!("bare hyper: {bare_rate:.0} requests/s, the same client");
 
     let data = place.path().join("store");
-    let (server, address) = match (&load.spawn, &load.address) {
-        (Some(program), _) => {
-            let listen = ["--listen", "127.0.0.1:0", "--data"].map(Into::into);
-            let arguments = listen.into_iter().chain([data.clone().into_os_string()]);
-            let (server, address) = Spawned::start_server(program, arguments)?;
-            (Some(server), address)
-        }
-        (None, Some(address)) => (None, address.clone()),
-        (None, None) => return Err("there is no server to measure".into()),
-    };
-    // A server that runs already may have ledgers of earlier runs.
-    let ledger = format!("load-{:x}", SystemClock.now().as_micros());
+    let (server, address) = server_of(load.spawn.as_deref(), load.address.as_deref(), &data)?;
+    if load.compare_apis {
+        let server_time = || server.as_ref().and_then(|server| processor_time(server.id()));
+        compare_apis(load, &address, server_time, &mut report)?;
+        return Ok(report);
+    }
+    let ledger = fresh_ledger(load.api);
     prepare(load, &address, &ledger)?;
     let server_time = || server.as_ref().and_then(|server| processor_time(server.id()));
     let (before, client_before) = (server_time(), processor_time(std::process::id()));
@@ -132,6 +140,7 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
 
     let transactions = measured.requests * load.bulk as u64;
     report.text("what", "http");
+    report.text("api", load.api.name());
     report.text("shape", load.profile.shape.name());
     report.count("connections", load.connections as u64);
     report.count("bulk", load.bulk as u64);
@@ -171,23 +180,104 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Creates the ledger, with the features that it has by default, and gives money to its accounts.
-///
-/// # Errors
-///
-/// If the server does not answer as it should.
-pub fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<(), Failure> {
+/// The server to measure: one that runs, or one that is started for the run and keeps its data here.
+pub(crate) fn server_of(
+    program: Option<&Path>,
+    address: Option<&str>,
+    data: &Path,
+) -> Result<(Option<Spawned>, String), Failure> {
+    match (program, address) {
+        (Some(program), _) => {
+            let listen = ["--listen", "127.0.0.1:0", "--data"].map(OsString::from);
+            let arguments = listen.into_iter().chain([data.as_os_str().to_owned()]);
+            let (server, address) = Spawned::start_server(program, arguments)?;
+            Ok((Some(server), address))
+        }
+        (None, Some(address)) => Ok((None, address.to_owned())),
+        (None, None) => Err("there is no server to measure".into()),
+    }
+}
+
+/// A name for a new ledger: a server that runs already may have those of earlier runs.
+pub(crate) fn fresh_ledger(api: wire::Api) -> String {
+    format!("load-{}-{:x}", api.name(), SystemClock.now().as_micros())
+}
+
+/// So often each generation has its turn.
+const TURNS: u32 = 8;
+
+/// Measures both generations in turn, so that both meet the same machine, and notes the rates and their ratio.
+fn compare_apis(
+    load: &HttpLoad,
+    address: &str,
+    server_time: impl Fn() -> Option<Duration>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    struct Side {
+        load: HttpLoad,
+        ledger: String,
+        requests: u64,
+        time: Duration,
+        /// Processor time of the server.
+        used: Duration,
+        latency: Histogram,
+    }
+    let mut sides = Vec::new();
+    for api in [wire::Api::V1, wire::Api::V2] {
+        let load = HttpLoad { api, time: load.time / TURNS, ..load.clone() };
+        let ledger = fresh_ledger(api);
+        prepare(&load, address, &ledger)?;
+        let (time, used) = (Duration::ZERO, Duration::ZERO);
+        sides.push(Side { load, ledger, requests: 0, time, used, latency: Histogram::default() });
+    }
+    for turn in 0..u64::from(TURNS) {
+        for side in &mut sides {
+            let before = server_time();
+            let measured = drive_from(&side.load, address, &side.ledger, turn)?;
+            side.used +=
+                server_time().zip(before).map_or(Duration::ZERO, |(to, from)| to.saturating_sub(from));
+            side.requests += measured.requests;
+            side.time += measured.time;
+            side.latency.merge(&measured.latency);
+        }
+    }
+    report.text("what", "http both");
+    report.text("shape", load.profile.shape.name());
+    report.count("connections", load.connections as u64);
+    report.count("bulk", load.bulk as u64);
+    for side in &sides {
+        let (name, bulk) = (side.load.api.name(), load.bulk as u64);
+        let figure = rate(side.requests * bulk, side.time);
+        report.number(&format!("{name}_tx_per_s"), figure);
+        println!("{name}: {figure:.0} tx/s");
+        if !side.used.is_zero() {
+            let micros = side.used.as_secs_f64() * 1e6 / (side.requests * bulk).max(1) as f64;
+            report.number(&format!("{name}_cpu_us_per_tx"), micros);
+            println!("processor of the server, {name}: {micros:.2} us/tx");
+        }
+        report.latency(&format!("{name}_"), &format!("latency of a request, {name}"), &side.latency);
+    }
+    let rates: Vec<f64> = sides.iter().map(|side| rate(side.requests, side.time)).collect();
+    report.number("ratio", rates[0] / rates[1]);
+    println!("ratio v1 to v2: {:.3}", rates[0] / rates[1]);
+    Ok(())
+}
+
+/// Makes the ledger as its generation does, with the features that it has by default, and gives money to its accounts.
+pub(crate) fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let mut connection = Connection::connect(address).await?;
-        let created = connection.exchange(&wire::create_ledger(ledger)).await?;
-        if created.status != 204 {
-            return Err(refused(created.status, created.body));
+        if load.api == wire::Api::V2 {
+            let created = connection.exchange(&wire::create_ledger(ledger)).await?;
+            if created.status != 204 {
+                return Err(refused(created.status, created.body));
+            }
         }
         let begin = Instant::now();
         let mut request = Vec::new();
         for requests in Workload::new(load.profile.clone(), 0).funding(100) {
-            wire::record(ledger, &requests, wire::Form::Postings, &mut request)?;
+            wire::record(load.api, ledger, &requests, wire::Form::Postings, &mut request)?;
             let answer = connection.exchange(&request).await?;
             if answer.status != 200 {
                 return Err(refused(answer.status, answer.body));
@@ -199,7 +289,7 @@ pub fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<(), Failu
     })
 }
 
-fn refused(status: u16, body: &[u8]) -> Failure {
+pub(crate) fn refused(status: u16, body: &[u8]) -> Failure {
     let start: String = String::from_utf8_lossy(body).chars().take(500).collect();
     format!("the server answered {status}: {start}").into()
 }
@@ -221,12 +311,18 @@ pub struct Measured {
 ///
 /// If a connection fails, or a status is not 200.
 pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, Failure> {
+    drive_from(load, address, ledger, 0)
+}
+
+/// As [`drive`], the run of this number on a ledger: each has transactions of its own.
+fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Result<Measured, Failure> {
     let begin = Instant::now();
-    let threads: Vec<_> = (0..load.threads)
+    let threads: Vec<_> = (0..load.threads as u64)
         .map(|thread| {
+            let part = run * load.threads as u64 + thread;
             let (load, address, ledger) = (load.clone(), address.to_owned(), ledger.to_owned());
             let connections = load.connections / load.threads;
-            std::thread::spawn(move || drive_thread(&load, connections, thread as u64, &address, &ledger))
+            std::thread::spawn(move || drive_thread(&load, connections, part, &address, &ledger))
         })
         .collect();
     let mut latency = Histogram::default();
@@ -240,6 +336,7 @@ pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, F
 struct Source {
     workload: Workload,
     ledger: String,
+    api: wire::Api,
     bulk: usize,
     form: wire::Form,
 }
@@ -247,19 +344,20 @@ struct Source {
 impl Source {
     fn next(&mut self, request: &mut Vec<u8>) -> Result<(), Failure> {
         let requests: Vec<Request> = self.workload.batch(self.bulk, SystemClock.now());
-        wire::record(&self.ledger, &requests, self.form, request)
+        wire::record(self.api, &self.ledger, &requests, self.form, request)
     }
 }
 
 fn drive_thread(
     load: &HttpLoad,
     connections: usize,
-    thread: u64,
+    part: u64,
     address: &str,
     ledger: &str,
 ) -> Result<Histogram, Failure> {
-    let workload = Workload::new(load.profile.clone(), 1 + thread).part(thread);
-    let source = Source { workload, ledger: ledger.to_owned(), bulk: load.bulk, form: load.form };
+    let workload = Workload::new(load.profile.clone(), 1 + part).part(part);
+    let (api, form, bulk) = (load.api, load.form, load.bulk);
+    let source = Source { workload, ledger: ledger.to_owned(), api, bulk, form };
     let source = Rc::new(RefCell::new(source));
     let latency = Rc::new(RefCell::new(Histogram::default()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -309,6 +407,9 @@ mod tests {
         assert!(parse(&[]).is_err());
         assert!(parse(&["--url", "localhost:80"]).is_err());
         assert!(parse(&["--spawn", "server", "--threads", "65"]).is_err());
+        assert!(parse(&["--spawn", "server", "--api", "v3"]).is_err());
+        assert_eq!(parse(&["--spawn", "server", "--api", "v1"]).expect("options").api, wire::Api::V1);
+        assert!(parse(&["--spawn", "server", "--api", "both"]).expect("options").compare_apis);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod flight;
 pub mod histogram;
 pub mod hot_account;
 pub mod http_client;
+pub mod http_lists;
 pub mod http_load;
 pub mod mixed;
 pub mod naive;

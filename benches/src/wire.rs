@@ -12,6 +12,26 @@ pub fn create_ledger(ledger: &str) -> Vec<u8> {
     out
 }
 
+/// A generation of the ledger's API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Api {
+    /// The first, at the root. It makes a ledger with the first write.
+    V1,
+    /// The second, below `/v2`.
+    #[default]
+    V2,
+}
+
+impl Api {
+    /// Its name in options and figures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        }
+    }
+}
+
 /// How transactions say where money goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Form {
@@ -22,28 +42,42 @@ pub enum Form {
     Script,
 }
 
-/// A request that records one transaction by itself or several as a bulk, written over what is in `out`.
+/// A request that records one transaction by itself or several as a bulk or batch, written over what is in `out`.
 ///
 /// # Errors
 ///
 /// If a command is no transaction of postings.
-pub fn record(ledger: &str, requests: &[Request], form: Form, out: &mut Vec<u8>) -> Result<(), Failure> {
+pub fn record(
+    api: Api,
+    ledger: &str,
+    requests: &[Request],
+    form: Form,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
     let mut body = Vec::with_capacity(requests.len() * 256);
+    let (prefix, several) = match api {
+        Api::V1 => ("", "transactions/batch"),
+        Api::V2 => ("/v2", "_bulk"),
+    };
     let path = if let [request] = requests {
         write_transaction(request, form, &mut body)?;
-        format!("/v2/{ledger}/transactions")
+        format!("{prefix}/{ledger}/transactions")
     } else {
-        body.push(b'[');
+        let (before, before_each, after_each, after): (&[u8], &[u8], &[u8], &[u8]) = match api {
+            Api::V1 => (br#"{"transactions":["#, b"", b"", b"]}"),
+            Api::V2 => (b"[", br#"{"action":"CREATE_TRANSACTION","data":"#, b"}", b"]"),
+        };
+        body.extend_from_slice(before);
         for (n, request) in requests.iter().enumerate() {
             if n > 0 {
                 body.push(b',');
             }
-            body.extend_from_slice(br#"{"action":"CREATE_TRANSACTION","data":"#);
+            body.extend_from_slice(before_each);
             write_transaction(request, form, &mut body)?;
-            body.push(b'}');
+            body.extend_from_slice(after_each);
         }
-        body.push(b']');
-        format!("/v2/{ledger}/_bulk")
+        body.extend_from_slice(after);
+        format!("{prefix}/{ledger}/{several}")
     };
     out.clear();
     post(&path, &body, out);
@@ -138,12 +172,12 @@ mod tests {
     use super::*;
     use crate::workload::{Profile, Shape, Workload};
 
-    fn recorded(count: usize) -> (String, Value) {
+    fn recorded(api: Api, count: usize) -> (String, Value) {
         let profile =
             Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 100, ..Profile::default() };
         let requests = Workload::new(profile, 1).batch(count, Timestamp::from_micros(1_700_000_000_000_000));
         let mut out = b"what was sent before".to_vec();
-        record("main", &requests, Form::Postings, &mut out).expect("transactions");
+        record(api, "main", &requests, Form::Postings, &mut out).expect("transactions");
         let text = String::from_utf8(out).expect("text");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
         assert!(head.ends_with(&format!("content-length: {}", body.len())));
@@ -152,7 +186,7 @@ mod tests {
 
     #[test]
     fn one_is_sent_by_itself() {
-        let (head, body) = recorded(1);
+        let (head, body) = recorded(Api::V2, 1);
         assert!(head.starts_with("POST /v2/main/transactions HTTP/1.1\r\n"));
         assert_eq!(body["postings"][0]["asset"], "USD/2");
         assert!(body["postings"][0]["amount"].is_u64());
@@ -163,11 +197,23 @@ mod tests {
 
     #[test]
     fn several_are_a_bulk() {
-        let (head, body) = recorded(3);
+        let (head, body) = recorded(Api::V2, 3);
         assert!(head.starts_with("POST /v2/main/_bulk HTTP/1.1\r\n"));
         let elements = body.as_array().expect("elements");
         assert_eq!(elements.len(), 3);
         assert!(elements.iter().all(|element| element["action"] == "CREATE_TRANSACTION"));
         assert!(elements[2]["data"]["postings"][0]["source"].is_string());
+    }
+
+    #[test]
+    fn the_first_generation_has_its_own_paths_and_batches() {
+        let (head, body) = recorded(Api::V1, 1);
+        assert!(head.starts_with("POST /main/transactions HTTP/1.1\r\n"));
+        assert_eq!(body, recorded(Api::V2, 1).1);
+        let (head, body) = recorded(Api::V1, 3);
+        assert!(head.starts_with("POST /main/transactions/batch HTTP/1.1\r\n"));
+        let elements = body["transactions"].as_array().expect("elements");
+        assert_eq!(elements.len(), 3);
+        assert!(elements[2]["postings"][0]["source"].is_string());
     }
 }

@@ -49,7 +49,7 @@ fn a_killed_writer_leaves_what_it_acknowledged() {
 fn http_is_measured_beside_a_bare_server() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = Server::start(&Store::in_memory(), Settings::default(), listener).expect("threads");
-    for (bulk, form) in [(1, ""), (10, ""), (1, " --script")] {
+    for (bulk, form) in [(1, ""), (10, ""), (1, " --script"), (1, " --api v1"), (10, " --api v1")] {
         let address = server.address();
         let arguments = format!(
             "http --url http://{address} --bulk {bulk} --connections 4 --seconds 1 --accounts 50{form}"
@@ -58,6 +58,29 @@ fn http_is_measured_beside_a_bare_server() {
         assert!(number(&figures, "bare_requests_per_s") > 0.0);
         assert!(number(&figures, "tx_per_s") >= number(&figures, "requests_per_s"));
         assert!(number(&figures, "transactions") >= f64::from(bulk));
+    }
+    let both = format!(
+        "http --url http://{} --api both --connections 4 --seconds 1 --accounts 50",
+        server.address()
+    );
+    let figures = load(&both).expect("figures");
+    let ratio = number(&figures, "v1_tx_per_s") / number(&figures, "v2_tx_per_s");
+    assert!((number(&figures, "ratio") / ratio - 1.0).abs() < 0.01);
+    server.stop();
+}
+
+#[test]
+fn every_kind_of_list_is_measured() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let server = Server::start(&Store::in_memory(), Settings::default(), listener).expect("threads");
+    let arguments = format!(
+        "lists --url http://{} --transactions 1500 --accounts 50 --page-size 10 --reads 3",
+        server.address()
+    );
+    let figures = load(&arguments).expect("figures");
+    assert!((number(&figures, "transactions") - 1_550.0).abs() < 0.5);
+    for name in ["newest", "older", "accounts_by_prefix", "transactions_by_prefix", "accounts_scanned"] {
+        assert!(number(&figures, &format!("{name}_p99_ms")) > 0.0, "{name}");
     }
     server.stop();
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use compact_str::CompactString;
 use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Hir, HirKind};
 
 use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_PROGRAM_BYTES_MAX};
 
@@ -48,7 +50,7 @@ impl AddressExpression {
         check_length(text)?;
         // Alone first: what would close the group around it is no expression.
         compile(text)?;
-        Ok(Self { regex: compile(&format!("^(?:{text})$"))?, prefix: literal_prefix(text).into() })
+        Ok(Self { regex: compile(&format!("^(?:{text})$"))?, prefix: literal_prefix(text) })
     }
 
     /// An expression that is searched for anywhere in the address.
@@ -66,7 +68,8 @@ impl AddressExpression {
         self.regex.is_match(address.as_bytes())
     }
 
-    /// A text with which every address that fits begins; perhaps not the longest.
+    /// A text with which every address that fits begins; perhaps not the longest, and empty for an expression that
+    /// is searched for anywhere.
     pub fn literal_prefix(&self) -> &str {
         &self.prefix
     }
@@ -106,17 +109,49 @@ fn compile(text: &str) -> Result<Regex, ExpressionError> {
         })
 }
 
-/// The characters at the beginning that stand for themselves and are not repeated, unless the expression has
-/// branches: those might begin otherwise.
-fn literal_prefix(text: &str) -> &str {
-    if text.contains('|') {
-        return "";
+/// The text with which everything that fits an expression begins.
+fn literal_prefix(text: &str) -> CompactString {
+    let mut parser = ParserBuilder::new().unicode(false).utf8(false).nest_limit(EXPRESSION_DEPTH_MAX).build();
+    let mut prefix = Vec::new();
+    if let Ok(expression) = parser.parse(text) {
+        extend(&expression, &mut prefix);
     }
-    let literal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
-    let end = text.find(|c| !literal(c)).unwrap_or(text.len());
-    match text.as_bytes().get(end) {
-        Some(b'*' | b'?' | b'{') => &text[..end.saturating_sub(1)],
-        _ => &text[..end],
+    let is_text = |byte: &u8| byte.is_ascii();
+    let length = prefix.iter().position(|byte| !is_text(byte)).unwrap_or(prefix.len());
+    String::from_utf8_lossy(&prefix[..length]).into()
+}
+
+/// Adds the text with which everything that fits a part begins; whether that is all of the part.
+fn extend(part: &Hir, prefix: &mut Vec<u8>) -> bool {
+    match part.kind() {
+        // What looks around takes nothing.
+        HirKind::Empty | HirKind::Look(_) => true,
+        HirKind::Literal(literal) => {
+            prefix.extend_from_slice(&literal.0);
+            true
+        }
+        HirKind::Class(_) => false,
+        HirKind::Capture(group) => extend(&group.sub, prefix),
+        HirKind::Concat(parts) => parts.iter().all(|part| extend(part, prefix)),
+        HirKind::Repetition(repeated) => {
+            repeated.min > 0 && extend(&repeated.sub, prefix) && repeated.min == 1 && repeated.max == Some(1)
+        }
+        HirKind::Alternation(branches) => {
+            let mut common: Option<Vec<u8>> = None;
+            for branch in branches {
+                let mut own = Vec::new();
+                extend(branch, &mut own);
+                common = Some(match common {
+                    None => own,
+                    Some(mut common) => {
+                        common.truncate(common.iter().zip(&own).take_while(|(a, b)| a == b).count());
+                        common
+                    }
+                });
+            }
+            prefix.extend(common.unwrap_or_default());
+            false
+        }
     }
 }
 
@@ -144,8 +179,17 @@ mod tests {
         check("a|b", "", &["a", "b"], &["ab", "xa", "bx"]);
         check("ab*c", "a", &["ac", "abbc"], &["abb"]);
         check("ab+c", "ab", &["abc", "abbc"], &["ac"]);
-        check("ab{0}c", "a", &["ac"], &["abc"]);
+        check("ab{0}c", "ac", &["ac"], &["abc"]);
         check("ab?", "a", &["a", "ab"], &["abb"]);
+        check("a{2}b", "a", &["aab"], &["ab"]);
+        check("a(b|c)d", "a", &["abd", "acd"], &["ad"]);
+        check("a:1(:x|:y)?", "a:1", &["a:1", "a:1:x"], &["a:1:z"]);
+        check("(a:b1|a:b2:.*)", "a:b", &["a:b1", "a:b2:c"], &["a:b2"]);
+        check("^a[1]:?b$", "a1", &["a1b", "a1:b"], &["ab"]);
+        check(r"a\.b|a\.c", "a.", &[], &["a:b"]);
+        check("(?x)a # (\n|b", "", &["a", "b"], &["a "]);
+        check("a(|b)", "a", &["a", "ab"], &["b"]);
+        check("[^ab]c", "", &["cc"], &["ac"]);
         check("(ab)?c", "", &["c", "abc"], &["ab"]);
         check("A", "A", &["A"], &["a"]);
         check("(?i)a", "", &["A", "a"], &["b"]);

@@ -282,6 +282,8 @@ static ROUTES: &[Route] = &[
     row("GET",    Gateway,  "/openapi.json",   Open, UNUSED, O::Document(DocumentForm::Json)),
     row("GET",    Gateway,  "/openapi.yaml",   Open, UNUSED, O::Document(DocumentForm::Yaml)),
     row("GET",    Gateway,  "/docs",           Open, UNUSED, O::Document(DocumentForm::Page)),
+    row("GET",    Service,  "/swagger.json",   Open, UNUSED, O::Document(DocumentForm::Json)),
+    row("GET",    Service,  "/swagger.yaml",   Open, UNUSED, O::Document(DocumentForm::Yaml)),
 
     row("GET",    LedgerV1, "/{ledger}/_info",                 Read,  UNUSED, O::V1(V1::LedgerInfo)),
     row("GET",    LedgerV1, "/{ledger}/stats",                 Read,  UNUSED, O::V1(V1::Stats)),

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use benches::embedded::{self, Load};
 use benches::events::{self, Events};
 use benches::hot_account::{self, HotAccount};
+use benches::http_lists::{self, HttpLists};
 use benches::http_load::{self, HttpLoad};
 use benches::mixed::{self, Mixed};
 use benches::{Failure, bare, compare, reopen, report::Report};
@@ -39,8 +40,12 @@ load http       writes to a server, after a bare one with the same client
     --connections N (64) --bulk N (1: POST transactions; the server's limit is 100) --seconds N (10)
     --threads N (1) --accounts N (100k), --plain | --rich, --backdated PERCENT (0)
     --script   the same by a script with variables instead of postings
+    --api v1 | v2 | both (v2)   by which generation of the API; both are measured in turn
 load events     writes to a server without a consumer of events, with a dead one, and with one that reads all, in turn
     --spawn SERVER, --turns N (3), --seconds N (3) of each turn, --connections N (64), --bulk N (1), --accounts N (100k)
+load lists      pages of the first generation, on a ledger that it is filled with
+    --url http://HOST:PORT | --spawn SERVER (with a fresh data directory)
+    --transactions N (1M) --accounts N (100k) --page-size N (1000) --reads N of each kind (200)
 ";
 
 fn main() -> ExitCode {
@@ -75,6 +80,7 @@ fn run() -> Result<Report, Failure> {
         Some("reopen-writer") => match reopen::write(&mut parser)? {},
         Some("http") => http_load::run(&HttpLoad::parse(&mut parser)?),
         Some("events") => events::run(&Events::parse(&mut parser)?),
+        Some("lists") => http_lists::run(&HttpLists::parse(&mut parser)?),
         // What `http` starts to measure the machine; it ends by being killed.
         Some("bare") => {
             let listener = TcpListener::bind("127.0.0.1:0")?;

@@ -43,6 +43,12 @@ impl Meter {
         Self { limits, rows: Cell::new(0), began: Instant::now() }
     }
 
+    /// How many rows were looked at.
+    #[cfg(test)]
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.get()
+    }
+
     /// Notes that one more row is looked at.
     ///
     /// # Errors

@@ -12,6 +12,8 @@
 mod account;
 mod accounts;
 mod addresses;
+#[cfg(test)]
+mod costs;
 mod documents;
 mod effective;
 mod feed;

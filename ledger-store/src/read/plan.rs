@@ -12,7 +12,7 @@ use super::streams::{Candidate, Span, Stream, sorted, union};
 use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
-use crate::index::{HistoryRow, TransactionRow};
+use crate::index::{HistoryRow, TransactionRow, Way};
 use crate::lookup::missing;
 use crate::query::Direction;
 
@@ -21,6 +21,8 @@ use crate::query::Direction;
 pub(crate) enum Driver {
     /// All there are.
     All,
+    /// All there are between two ids.
+    Recorded(Span<u64>),
     /// These.
     Ids(Vec<u64>),
     /// The histories of holdings, and on which side of a transaction they stand.
@@ -40,8 +42,13 @@ pub(crate) enum Driver {
 
 /// Most holdings whose histories are merged.
 const HOLDINGS_MAX: usize = 1_024;
-/// Most addresses with a prefix that are looked at to find those that fit a pattern.
-const ADDRESSES_MAX: usize = 4_096;
+/// So many addresses are looked at in any case to find those that fit a pattern, and so many at most.
+const ADDRESSES_MIN: u64 = 4_096;
+const ADDRESSES_MAX: u64 = 262_144;
+/// Between these, one address for so many transactions: it costs a small part of what a transaction costs.
+const TRANSACTIONS_PER_ADDRESS: u64 = 4;
+/// Most transactions dated otherwise than they were recorded that are gathered to be put in the order of ids.
+const DISPLACED_MAX: usize = 4_096;
 /// How many transactions a term of metadata is taken to lead to; it is not known before they are read.
 const TERM_ROWS: u64 = 20_000;
 
@@ -50,6 +57,7 @@ impl Driver {
     fn cost(&self) -> u64 {
         match self {
             Self::All => u64::MAX,
+            Self::Recorded(span) => span.to.saturating_sub(span.from),
             Self::Ids(ids) => ids.len() as u64,
             Self::Holdings { rows, .. } => *rows,
             Self::Term(_) => TERM_ROWS,
@@ -226,23 +234,22 @@ impl Session {
         Ok((driver, false))
     }
 
-    /// The accounts that begin with a prefix and pass a test, if there are few.
+    /// The accounts that begin with a prefix and pass a test, if they are few and soon found.
     fn prefix_driver(
         &self,
         prefix: &str,
         test: &AddressTest,
         role: AddressRole,
     ) -> Result<(Driver, bool), ReadError> {
-        if prefix.is_empty() {
-            return Ok((Driver::All, false));
-        }
+        let transactions = self.head.counters.transactions;
+        let seen_max = (transactions / TRANSACTIONS_PER_ADDRESS).clamp(ADDRESSES_MIN, ADDRESSES_MAX);
         let mut addresses = Vec::new();
         let mut walk = AddressWalk::new(self, prefix, Direction::Ascending, None)?;
         let mut seen = 0;
         while let Some((address, _)) = walk.next_account()? {
             self.meter.row()?;
             seen += 1;
-            if seen > ADDRESSES_MAX {
+            if seen > seen_max || addresses.len() > HOLDINGS_MAX {
                 return Ok((Driver::All, false));
             }
             if test.passes(&address) {
@@ -274,6 +281,34 @@ impl Session {
         Ok((Driver::Holdings { holdings: all, role, rows }, true))
     }
 
+    /// The plan for the order of ids. Where nothing but dates narrows it, they do: what is dated as it was recorded lies
+    /// between two ids, and the others can be named if they are few.
+    pub(crate) fn narrowed_by_dates(&self, mut plan: Plan) -> Result<Plan, ReadError> {
+        let is_bounded = plan.dates.from > i64::MIN || plan.dates.to < i64::MAX;
+        if !matches!(plan.driver, Driver::All) || !is_bounded || plan.dates.is_empty() {
+            return Ok(plan);
+        }
+        let dates = Span { from: (plan.dates.from, 0), to: (plan.dates.to, u64::MAX) };
+        let recorded = self.recorded_as_dated(plan.ids, dates)?;
+        let counters = &self.head.counters;
+        if !recorded.is_empty() && recorded.to - recorded.from > counters.transactions / 2 {
+            // Most of them: those that are not cost less than finding out which.
+            return Ok(plan);
+        }
+        let ledger = self.ledger();
+        let (from, to) = ((ledger, plan.dates.from, 0), (ledger, plan.dates.to, u64::MAX));
+        let mut displaced = Vec::new();
+        for row in self.effective().cursor(from, to, Way::Ascending) {
+            self.meter.row()?;
+            if displaced.len() == DISPLACED_MAX {
+                return Ok(plan);
+            }
+            displaced.push(row?.transaction);
+        }
+        plan.driver = Driver::Union(vec![Driver::Recorded(recorded), Driver::Ids(displaced)]);
+        Ok(plan)
+    }
+
     /// Transactions that may have a reference.
     fn transactions_of(&self, reference: &str) -> Result<Vec<u64>, ReadError> {
         let space = key_space(self.ledger(), KeyKind::Reference);
@@ -293,6 +328,12 @@ impl Session {
                     let row = row?;
                     Ok(Candidate { key: row.transaction, id: row.transaction, row: Some(row) })
                 }))
+            }
+            Driver::Recorded(recorded) => {
+                let mut span = span;
+                span.raise_from(recorded.from);
+                span.lower_to(recorded.to);
+                self.by_id(&Driver::All, span, direction)
             }
             Driver::Ids(ids) => {
                 let candidates = ids.iter().map(|id| Candidate { key: *id, id: *id, row: None }).collect();
@@ -369,6 +410,12 @@ impl Session {
                 sources.collect::<Result<Vec<_>, _>>()?
             }
             Driver::All => self.all_by_date(ids, span, direction)?,
+            Driver::Recorded(recorded) => {
+                let mut ids = ids;
+                ids.raise_from(recorded.from);
+                ids.lower_to(recorded.to);
+                self.all_by_date(ids, span, direction)?
+            }
             Driver::Holdings { holdings, role, .. } => {
                 let recorded = self.recorded_as_dated(ids, span)?;
                 let mut sources = Vec::with_capacity(2 * holdings.len());

@@ -125,6 +125,7 @@ pub struct LedgerView {
 }
 
 impl LedgerView {
+    /// What answers one question.
     pub(super) fn session(&self) -> Session {
         let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), self.head.info.id);
         Session::new(reader, self.head.clone(), self.fingerprints.clone(), self.hashes.clone())

@@ -34,6 +34,7 @@ impl Session {
         };
         match query.order {
             TransactionOrder::Id => {
+                let plan = self.narrowed_by_dates(plan)?;
                 let mut ids = plan.ids;
                 let neighbours =
                     |key: &TransactionKey| (key.id.get().checked_sub(1), key.id.get().checked_add(1));
@@ -89,7 +90,7 @@ impl Session {
             (true | false, _) => {}
         }
         let moment = self.moment(at)?;
-        let plan = self.plan(filter, &moment)?;
+        let plan = self.narrowed_by_dates(self.plan(filter, &moment)?)?;
         let stream = self.by_id(&plan.driver, plan.ids, Direction::Ascending);
         let mut count = 0;
         if plan.is_exact && moment.at.is_none() {

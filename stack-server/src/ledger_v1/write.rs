@@ -57,7 +57,9 @@ pub(crate) async fn outcome(
         ledger::ensured(call).await?
     };
     let ledger = ledger.info().name.clone();
-    let submission = Submission { ledger, requests, atomicity: Atomicity::AsOne, mode, detail };
+    // A command by itself needs not be undone with others.
+    let atomicity = if requests.len() == 1 { Atomicity::Independent } else { Atomicity::AsOne };
+    let submission = Submission { ledger, requests, atomicity, mode, detail };
     Ok(receipts(call.app.submit(submission).await?))
 }
 

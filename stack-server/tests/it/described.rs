@@ -185,6 +185,11 @@ fn the_document_is_served_in_three_forms() {
     let yaml = server.get("/openapi.yaml").is(200);
     assert_eq!(yaml.header("content-type"), Some("application/yaml"));
     assert!(yaml.body.contains("\nopenapi: \"3.1.0\"\n") && yaml.body.contains("\n  \"/versions\":\n"));
+    // The names of the first generation, where its gateway had them too.
+    for prefix in ["", "/api/ledger"] {
+        assert_eq!(server.get(&format!("{prefix}/swagger.json")).is(200).body, json.body);
+        assert_eq!(server.get(&format!("{prefix}/swagger.yaml")).is(200).body, yaml.body);
+    }
     let page = server.get("/docs").is(200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
     // Nothing of it is fetched from elsewhere, and the browser is told to see to that.

@@ -302,3 +302,58 @@ fn strict_dates_are_refused_with_both() {
     // A revert is dated now.
     refused(server.post(&format!("{BASE}/transactions/0/revert"), ""), 400, "VALIDATION");
 }
+
+#[test]
+fn names_that_are_used_are_a_conflict_wherever_they_come_from() {
+    let server = server();
+    let named = |reference: &str| {
+        format!(r#"{{"postings":[{}],"reference":"{reference}"}}"#, posting("world", "a", "1", "CHF"))
+    };
+    server.post(&format!("{BASE}/transactions"), &named("revert_mine")).is(200);
+    server.post(&format!("{BASE}/transactions"), &named("mine")).is(200);
+    let before = state(&server);
+    let twice = format!(r#"{{"transactions":[{0},{0}]}}"#, named("fresh"));
+    let late = format!(r#"{{"transactions":[{},{}]}}"#, named("fresh"), named("taken"));
+    for (path, body) in [
+        // A revert is named after what it reverts.
+        ("transactions/3/revert", ""),
+        ("transactions/3/revert?disableChecks=true", ""),
+        ("transactions/batch", twice.as_str()),
+        ("transactions/batch", late.as_str()),
+        ("transactions?preview=true", named("mine").as_str()),
+    ] {
+        let text = refused(server.post(&format!("{BASE}/{path}"), body), 409, "CONFLICT");
+        assert_eq!(text, "conflict error on reference", "{path}");
+    }
+    assert_eq!(state(&server), before);
+    // What a refused batch would have named is free.
+    server.post(&format!("{BASE}/transactions"), &named("fresh")).is(200);
+}
+
+#[test]
+fn what_is_reverted_is_not_reverted_again() {
+    let server = server();
+    let path = format!("{BASE}/transactions/1/revert");
+    server.post(&path, "").is(201);
+    let before = state(&server);
+    for query in ["", "?disableChecks=true"] {
+        let text = refused(server.post(&format!("{path}{query}"), ""), 400, "VALIDATION");
+        assert_eq!(text, "transaction 1 already reverted");
+    }
+    assert_eq!(state(&server), before);
+    // The revert is a transaction like others.
+    server.post(&format!("{BASE}/transactions/2/revert"), "").is(201);
+}
+
+#[test]
+fn paths_that_are_none_and_methods_that_they_lack() {
+    let server = server();
+    for path in ["/old", "/old/nothing", "/api/ledger/old", "/old/accounts/a/b/c", "/old/script/x"] {
+        server.get(path).is(404);
+    }
+    for (method, path) in
+        [("DELETE", "transactions/1"), ("PUT", "script"), ("POST", "logs"), ("PUT", "stats")]
+    {
+        server.send(method, &format!("{BASE}/{path}"), &[], "").is(405);
+    }
+}

@@ -73,18 +73,74 @@ fn pages_of_any_size_join_into_the_same_list_forwards_and_back() {
     }
 }
 
-#[test]
-fn writers_that_append_do_not_disturb_the_pages_of_who_reads() {
-    let server = server();
-    let mut page = server.get("/old/transactions?pageSize=2").is(200).json();
-    let mut seen = keys(&page);
-    while let Some(next) = page["cursor"]["next"].as_str() {
-        let body = r#"{"postings":[{"source":"world","destination":"new","amount":1,"asset":"CHF"}]}"#;
-        server.post("/old/transactions", body).is(200);
-        page = server.get(&format!("/old/transactions?cursor={next}")).is(200).json();
-        seen.extend(keys(&page));
+/// The rows of all pages from one on, each page where the cursor of that name in the last one leads.
+fn follow(server: &TestServer, path: &str, mut page: Value, link: &str) -> (Vec<Vec<String>>, Value) {
+    let mut pages = vec![keys(&page)];
+    while let Some(cursor) = page["cursor"][link].as_str() {
+        page = server.get(&format!("{path}?cursor={cursor}")).is(200).json();
+        pages.push(keys(&page));
     }
-    assert_eq!(seen, ["4", "3", "2", "1", "0"]);
+    (pages, page)
+}
+
+/// Whether rows stand in the order of a list, none twice; ids also without a gap down to the first.
+#[track_caller]
+fn check_order(path: &str, rows: &[String]) {
+    let has_ids = path.ends_with("transactions") || path.ends_with("logs");
+    if has_ids {
+        let ids: Vec<usize> = rows.iter().map(|id| id.parse().expect("an id")).collect();
+        assert!(ids.iter().copied().eq((0..ids.len()).rev()), "{path}: {ids:?}");
+    } else {
+        assert!(rows.is_sorted_by(|one, other| one > other), "{path}: {rows:?}");
+    }
+}
+
+#[test]
+fn pages_of_any_size_join_both_ways_while_writers_append() {
+    const WRITES: u64 = 200;
+    let server = server();
+    let write = |writer: u64| {
+        for n in 0..WRITES {
+            // Accounts appear all over the list, before and behind whatever place a reader has reached.
+            let account = (writer * WRITES + n).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let posting =
+                format!(r#"{{"source":"world","destination":"w{account:06x}","amount":1,"asset":"CHF"}}"#);
+            server.post("/old/transactions", &format!(r#"{{"postings":[{posting}]}}"#)).is(200);
+            if n % 8 == 0 {
+                server.post(&format!("/old/accounts/m{account:06x}/metadata"), "{}").is(204);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let writers = [scope.spawn(|| write(0)), scope.spawn(|| write(1))];
+        let mut size = 1;
+        loop {
+            let is_last = writers.iter().all(std::thread::ScopedJoinHandle::is_finished);
+            for path in ["/old/transactions", "/old/accounts", "/old/logs", "/old/balances"] {
+                size = size % 43 + 6;
+                let before = keys(&server.get(&format!("{path}?pageSize=1000")).is(200).json());
+                let first = server.get(&format!("{path}?pageSize={size}")).is(200).json();
+                let (pages, last) = follow(&server, path, first, "next");
+                let forwards = pages.concat();
+                check_order(path, &forwards);
+                assert!(before.iter().all(|row| forwards.contains(row)), "{path} by {size}");
+                assert!(pages.iter().rev().skip(1).all(|page| page.len() == size), "{path} by {size}");
+
+                let (pages, _) = follow(&server, path, last, "previous");
+                let backwards: Vec<String> = pages.into_iter().rev().flatten().collect();
+                check_order(path, &backwards);
+                assert!(forwards.iter().all(|row| backwards.contains(row)), "{path} by {size}, backwards");
+                if is_last {
+                    assert_eq!(forwards, backwards, "{path} by {size}: nobody writes any more");
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+    });
+    let stats = server.get("/old/stats").json();
+    assert_eq!(stats["data"]["transactions"], 5 + 2 * WRITES);
 }
 
 #[test]

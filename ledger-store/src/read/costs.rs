@@ -1,0 +1,254 @@
+//! What questions cost: how many rows they look at, of a ledger that has many more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use ledger_core::{
+    AccountAddress, AddressExpression, AddressRole, AddressTest, Amount, Asset, Balance, Command, Comparison,
+    Condition, CreateTransaction, DateField, Filter, FilterNode, LedgerName, LedgerOptions, Metadata,
+    Posting, Reference, Resource, Target, TextField, TextTest, Timestamp,
+};
+
+use super::Session;
+use crate::options::{Options, TimeSource};
+use crate::query::{
+    AccountQuery, BalancesQuery, Direction, Expand, PageRequest, Start, TransactionOrder, TransactionQuery,
+};
+use crate::store::Store;
+use crate::submission::{Atomicity, Detail, Mode, Outcome, Request, Submission};
+
+const MANY: u64 = 3_000;
+
+/// Transaction `n` gives to `users:NNNN`; a hundredth of them, and of the accounts, have a tag. Those that are not
+/// dated as they were recorded are dated a second apart.
+fn store(flushed: bool) -> Store {
+    let store = Store::in_memory();
+    store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
+    let tag: Metadata = [("tag", "rare")].into_iter().collect();
+    let mut requests: Vec<Request> = Vec::new();
+    for n in 0..MANY {
+        let address = format!("users:{n:04}");
+        let mut create = give(&address);
+        create.reference = Reference::parse(&format!("r{n}")).ok();
+        create.timestamp = Some(Timestamp::from_micros(1_600_000_000_000_000 + n as i64 * 1_000_000));
+        if n % 100 == 0 {
+            create.metadata = tag.clone();
+            let account = AccountAddress::parse(&address).expect("an address");
+            let (target, metadata) = (Target::Account(account), tag.clone());
+            requests.push(Command::SetMetadata { target, metadata }.into());
+        }
+        requests.push(Command::CreateTransaction(create).into());
+    }
+    apply(&store, requests);
+    if flushed {
+        store.flush();
+    }
+    store
+}
+
+fn name() -> LedgerName {
+    LedgerName::parse("main").expect("a name")
+}
+
+fn give(address: &str) -> CreateTransaction {
+    let posting = Posting {
+        source: AccountAddress::world(),
+        destination: AccountAddress::parse(address).expect("an address"),
+        amount: Amount::from(1_u64),
+        asset: Asset::parse("GEM").expect("an asset"),
+    };
+    CreateTransaction::of([posting].into_iter().collect())
+}
+
+fn apply(store: &Store, requests: Vec<Request>) {
+    let (atomicity, mode, detail) = (Atomicity::AllOrNothing, Mode::Commit, Detail::Ids);
+    let submission = Submission { ledger: name(), requests, atomicity, mode, detail };
+    let outcomes = store.apply(submission).expect("the store takes writes");
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))));
+}
+
+/// Asks, and says how many rows were looked at and how many were answered.
+fn ask<T>(store: &Store, question: impl FnOnce(&Session) -> T) -> (T, u64) {
+    let ledger = store.snapshot().ledger(&name()).expect("the ledger");
+    let session = ledger.session();
+    let answer = question(&session);
+    (answer, session.meter.rows())
+}
+
+fn page<K>(size: usize) -> PageRequest<K> {
+    PageRequest { size, direction: Direction::Descending, start: Start::First }
+}
+
+fn only(resource: Resource, condition: Condition) -> Filter {
+    Filter::new(resource, FilterNode::Is(condition)).expect("a filter")
+}
+
+fn like(role: AddressRole, pattern: &str) -> Condition {
+    let expression = AddressExpression::whole(pattern).expect("an expression");
+    Condition::Address { role, test: AddressTest::Like(expression) }
+}
+
+fn tagged() -> Condition {
+    Condition::Metadata { key: "tag".into(), test: TextTest::Equal("rare".into()) }
+}
+
+fn transactions(filter: Filter, size: usize) -> impl FnOnce(&Session) -> usize {
+    move |session| {
+        let order = TransactionOrder::Id;
+        let query = TransactionQuery { filter, at: None, effective_volumes: false, order, page: page(size) };
+        session.list_transactions(&query).expect("a page").items.len()
+    }
+}
+
+fn accounts(filter: Filter, size: usize) -> impl FnOnce(&Session) -> usize {
+    move |session| {
+        let query = AccountQuery { filter, at: None, expand: Expand::default(), page: page(size) };
+        session.accounts(&query).expect("a page").items.len()
+    }
+}
+
+/// Every question about transactions that an index answers, with its answers, and the rows that it may look at.
+#[test]
+fn what_an_index_leads_to_is_all_that_is_looked_at() {
+    for flushed in [false, true] {
+        let store = store(flushed);
+        let reference = |text: &str| {
+            let (field, test) = (TextField::Reference, TextTest::Equal(text.into()));
+            Condition::Text { field, test }
+        };
+        for (condition, found, rows_max) in [
+            (reference("r1700"), 1, 3),
+            (reference("none"), 0, 2),
+            (tagged(), 30, 35),
+            (like(AddressRole::Any, "users:170[0-9]"), 10, 40),
+            (like(AddressRole::Destination, "users:17(0|1)1"), 2, 210),
+            (like(AddressRole::Source, "users:170[0-9]"), 0, 60),
+        ] {
+            let shown = format!("{condition:?}, flushed: {flushed}");
+            let filter = only(Resource::Transactions, condition);
+            let (listed, rows) = ask(&store, transactions(filter.clone(), 1_000));
+            assert_eq!(listed, found, "{shown}");
+            assert!(rows <= rows_max, "{rows} rows: {shown}");
+            let (counted, rows) =
+                ask(&store, |session| session.count_transactions(&filter, None).expect("a count"));
+            assert_eq!(counted, found as u64, "{shown}");
+            assert!(rows <= rows_max, "{rows} rows to count: {shown}");
+        }
+        for (condition, found, rows_max) in [
+            (tagged(), 30, 70),
+            (like(AddressRole::Own, "users:170[0-9]"), 10, 12),
+            (like(AddressRole::Own, "users:1(70|71)[0-9]"), 20, 110),
+        ] {
+            let shown = format!("{condition:?}, flushed: {flushed}");
+            let filter = only(Resource::Accounts, condition);
+            let (listed, rows) = ask(&store, accounts(filter.clone(), 1_000));
+            assert_eq!(listed, found, "{shown}");
+            assert!(rows <= rows_max, "{rows} rows: {shown}");
+            let (counted, rows) =
+                ask(&store, |session| session.count_accounts(&filter, None).expect("a count"));
+            assert_eq!(counted, found as u64, "{shown}");
+            assert!(rows <= rows_max, "{rows} rows to count: {shown}");
+            let (_, rows) = ask(&store, |session| {
+                session
+                    .aggregated_balances(&BalancesQuery {
+                        filter: filter.clone(),
+                        at: None,
+                        clock: crate::query::Clock::Insertion,
+                    })
+                    .expect("balances")
+            });
+            assert!(rows <= 2 * rows_max, "{rows} rows to sum: {shown}");
+        }
+    }
+}
+
+/// A clock that is a second later each time.
+struct Ticking(AtomicI64);
+
+impl TimeSource for Ticking {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.fetch_add(1_000_000, Ordering::Relaxed))
+    }
+}
+
+/// A ledger of 300 transactions, one each second, of which every tenth is dated an hour later.
+fn ticking() -> Store {
+    let clock = Arc::new(Ticking(AtomicI64::new(1_600_000_000_000_000)));
+    let options = Options { clock, ..Options::default() };
+    let store = Store::in_memory_with(&options);
+    store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
+    for n in 0..300 {
+        let mut create = give("users:1");
+        if n % 10 == 0 {
+            create.timestamp = Some(Timestamp::from_micros(1_600_003_600_000_000 + n * 1_000_000));
+        }
+        apply(&store, vec![Command::CreateTransaction(create).into()]);
+    }
+    store
+}
+
+#[test]
+fn a_window_of_dates_is_found_without_what_lies_outside() {
+    let window = |from: i64, to: i64| {
+        let at = |second: i64| Timestamp::from_micros(1_600_000_000_000_000 + second * 1_000_000);
+        let field = DateField::Timestamp;
+        let bounds = [(Comparison::GreaterOrEqual, at(from)), (Comparison::Less, at(to))];
+        let conditions =
+            bounds.map(|(comparison, value)| FilterNode::Is(Condition::Date { field, comparison, value }));
+        Filter::new(Resource::Transactions, FilterNode::And(conditions.into())).expect("a filter")
+    };
+    for (store, from, to, found) in [
+        // Dated as they were recorded, without those that were dated later; the ledger was made in the first second.
+        (ticking(), 51, 101, 45),
+        // Dated later, all of them.
+        (ticking(), 3_600, 7_200, 30),
+        (ticking(), 0, 7_200, 300),
+        (ticking(), 400, 3_600, 0),
+        (store(true), 100, 150, 50),
+        (store(true), 10_000, 20_000, 0),
+    ] {
+        let filter = window(from, to);
+        let (listed, rows) = ask(&store, transactions(filter.clone(), 1_000));
+        assert_eq!(listed, found, "{from} to {to}");
+        assert!(rows <= 2 * found as u64 + 20, "{from} to {to}: {rows}");
+        let (counted, rows) =
+            ask(&store, |session| session.count_transactions(&filter, None).expect("a count"));
+        assert_eq!(counted, found as u64, "{from} to {to}");
+        assert!(rows <= 2 * found as u64 + 20, "{from} to {to}: {rows} to count");
+    }
+}
+
+#[test]
+fn the_newest_page_looks_at_its_own_rows() {
+    let store = store(true);
+    let (listed, rows) = ask(&store, transactions(Filter::all(Resource::Transactions), 15));
+    assert!(listed == 15 && rows <= 17, "{rows}");
+    let (listed, rows) = ask(&store, accounts(Filter::all(Resource::Accounts), 15));
+    assert!(listed == 15 && rows <= 17, "{rows}");
+}
+
+#[test]
+fn a_whole_ledger_is_counted_without_looking() {
+    let store = store(true);
+    let count = |session: &Session| {
+        let transactions = session.count_transactions(&Filter::all(Resource::Transactions), None);
+        let accounts = session.count_accounts(&Filter::all(Resource::Accounts), None);
+        (transactions.expect("a count"), accounts.expect("a count"))
+    };
+    assert_eq!(ask(&store, count), ((MANY, MANY + 1), 0));
+}
+
+/// What nothing leads to is looked at row by row, and all of it is counted as work.
+#[test]
+fn what_no_index_knows_is_paid_for() {
+    let store = store(true);
+    let filter = only(Resource::Transactions, like(AddressRole::Any, ".*:170[0-9]"));
+    let (listed, rows) = ask(&store, transactions(filter, 1_000));
+    assert!(listed == 10 && rows >= MANY, "{rows}");
+    let filter = only(Resource::Accounts, like(AddressRole::Own, ".*:170[0-9]"));
+    let (listed, rows) = ask(&store, accounts(filter, 1_000));
+    assert!(listed == 10 && rows >= MANY, "{rows}");
+    let below = Condition::Balance { asset: None, comparison: Comparison::Less, value: Balance::ZERO };
+    let (listed, rows) = ask(&store, accounts(only(Resource::Accounts, below), 1_000));
+    assert!(listed == 1 && rows >= MANY, "{rows}");
+}
