@@ -172,7 +172,11 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
 }
 
 /// Creates the ledger, with the features that it has by default, and gives money to its accounts.
-fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<(), Failure> {
+///
+/// # Errors
+///
+/// If the server does not answer as it should.
+pub fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let mut connection = Connection::connect(address).await?;

@@ -10,6 +10,7 @@ pub mod calibration;
 pub mod child;
 pub mod compare;
 pub mod embedded;
+pub mod events;
 pub mod flight;
 pub mod histogram;
 pub mod hot_account;

@@ -65,5 +65,22 @@ pub const SCRIPT_SHARE_BITS_MAX: usize = 16_384;
 /// this power.
 pub const SCRIPT_SCALE_DISTANCE_MAX: u32 = 64;
 
+/// Most bytes of the texts that a script reads (variables and metadata, each as often as it is read), and of those
+/// that it writes: a short script can repeat a long text very often.
+pub const SCRIPT_TEXT_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// Longest name of a colour in a script. A ledger holds far shorter ones.
+pub const SCRIPT_COLOR_BYTES_MAX: usize = 1_024;
+
+/// Most rounds of questions that a script asks before its variables are known; each looks at all of them.
+pub const SCRIPT_ROUNDS_MAX: usize = 128;
+
+/// Most accounts, each with each asset, that a script pays from by scaling: for each, all that the account holds is
+/// looked through.
+pub const SCRIPT_SCALED_MAX: usize = 1_000;
+
+/// Most precisions of one asset that an account may hold to pay by scaling: each payment looks at all of them.
+pub const SCRIPT_PRECISIONS_MAX: usize = 256;
+
 /// Most syntax errors that are reported of one script.
 pub const SCRIPT_ERRORS_MAX: usize = 20;

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use ledger_core::Rules;
 use ledger_store::{Detail, LedgerView, Outcome, Request, Snapshot, Store, Submission};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::cursor::CursorKey;
 use crate::error::ApiError;
+use crate::events::commits::Commits;
 use crate::guard::Guard;
 use crate::ledger_v1::{self, KnownRules};
-use crate::limits::{LONG_READS_MAX, LONG_READS_WAITING_MAX};
+use crate::limits::{EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX};
 use crate::openapi;
+use crate::pipelines::Live;
+use crate::pipelines::exporter::Allowed;
 use crate::rehearsal::Rehearsal;
 use crate::settings::Settings;
 
@@ -32,10 +35,27 @@ struct Shared {
     running: Semaphore,
     /// Slots of long reads, those that wait included.
     waiting: Semaphore,
+    commits: Commits,
+    /// Slots of streams of events.
+    streams: Arc<Semaphore>,
+    /// Slots of reads for streams of events.
+    feeding: Semaphore,
+    /// Whether the server is to end.
+    stopping: watch::Receiver<bool>,
+    pipelines: Arc<Live>,
+    allowed: Allowed,
 }
 
 impl App {
-    pub(crate) fn new(store: Store, settings: Settings, guard: Option<Guard>) -> Self {
+    /// `stopping` tells that the server is to end, `allowed` what callers may have it reach.
+    pub(crate) fn new(
+        store: Store,
+        settings: Settings,
+        guard: Option<Guard>,
+        stopping: watch::Receiver<bool>,
+        allowed: Allowed,
+    ) -> Self {
+        let commits = Commits::of(&store);
         let cursor_key = store.cursor_key();
         Self(Arc::new(Shared {
             store,
@@ -47,6 +67,12 @@ impl App {
             description: openapi::Texts::default(),
             running: Semaphore::new(LONG_READS_MAX),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
+            commits,
+            streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
+            feeding: Semaphore::new(EVENT_READS_MAX),
+            stopping,
+            pipelines: Arc::default(),
+            allowed,
         }))
     }
 
@@ -127,6 +153,45 @@ impl App {
             Ok(answer) => answer,
             Err(panic) => Err(ApiError::fault(&panic.to_string())),
         }
+    }
+
+    /// Whether the server is to end.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.stopping.clone()
+    }
+
+    /// Tells of commits.
+    pub(crate) fn commits(&self) -> Commits {
+        self.0.commits.clone()
+    }
+
+    /// How pipelines get on.
+    pub(crate) fn pipelines(&self) -> &Arc<Live> {
+        &self.0.pipelines
+    }
+
+    /// What callers may have the server reach.
+    pub(crate) fn allowed(&self) -> &Allowed {
+        &self.0.allowed
+    }
+
+    /// A slot for a stream of events, to be kept as long as it lasts.
+    ///
+    /// # Errors
+    ///
+    /// 503 if there are none left.
+    pub(crate) fn event_stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let slot = self.0.streams.clone().try_acquire_owned();
+        slot.map_err(|_| ApiError::busy("too many streams of events are open"))
+    }
+
+    /// Reads for a stream of events, a few at a time; all others wait.
+    pub(crate) async fn feed<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let _slot = self.0.feeding.acquire().await.expect("the semaphore is never closed");
+        self.blocking(work).await
     }
 
     /// Runs a blocking write of the directory of ledgers. They are few and must not wait for queries.

@@ -7,13 +7,17 @@ use std::ffi::OsString;
 use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ledger_core::{FirstId, PastDates, Runtime};
 
+use crate::duration;
 use crate::error::Profile;
+use crate::events::{Publishing, Topics};
 use crate::guard;
 use crate::guard::AuthSettings;
 use crate::limits::HTTP_THREADS_MAX;
+use crate::outbound::Outbound;
 use crate::settings::{Compat, Settings};
 
 /// What the command line asks for.
@@ -48,6 +52,8 @@ pub struct Config {
     pub auth: AuthSettings,
     /// What there is to choose about answers.
     pub settings: Settings,
+    /// Which events are published where.
+    pub publishing: Publishing,
     /// Flags that were given and have no meaning here.
     pub ignored: Vec<String>,
 }
@@ -62,6 +68,7 @@ impl Default for Config {
             auth_enabled: false,
             auth: AuthSettings { issuers: Vec::new(), check_scopes: false, service: "ledger".to_owned() },
             settings: Settings::default(),
+            publishing: Publishing::default(),
             ignored: Vec::new(),
         }
     }
@@ -102,6 +109,24 @@ static FLAGS: &[Flag] = &[
     Flag { name: "default-page-size", value: "COUNT", variable: "DEFAULT_PAGE_SIZE", help: "rows of a page unless asked (15)" },
     Flag { name: "max-page-size", value: "COUNT", variable: "MAX_PAGE_SIZE", help: "most rows of a page (100)" },
     Flag { name: "experimental-features", value: "", variable: "EXPERIMENTAL_FEATURES", help: "let callers choose the features of new ledgers" },
+    Flag { name: "experimental-exporters", value: "", variable: "EXPERIMENTAL_EXPORTERS", help: "have exporters and pipelines" },
+    Flag { name: "worker", value: "", variable: "WORKER", help: "run pipelines in this process (true)" },
+    Flag { name: "worker-pipelines-pull-interval", value: "DURATION", variable: "WORKER_PIPELINES_PULL_INTERVAL", help: "a pipeline looks for logs so often, at least (5s)" },
+    Flag { name: "worker-pipelines-push-retry-period", value: "DURATION", variable: "WORKER_PIPELINES_PUSH_RETRY_PERIOD", help: "a push that failed is tried again after (10s)" },
+    Flag { name: "worker-pipelines-sync-period", value: "DURATION", variable: "WORKER_PIPELINES_SYNC_PERIOD", help: "look so often which pipelines there are (1m)" },
+    Flag { name: "exporters-directory", value: "DIR", variable: "STACK_EXPORTERS_DIRECTORY", help: "where exporters may write files (nowhere)" },
+    Flag { name: "outbound", value: "any|public", variable: "STACK_OUTBOUND", help: "where addresses given over the API may lead (any on loopback, else public)" },
+    Flag { name: "events-heartbeat", value: "DURATION", variable: "STACK_EVENTS_HEARTBEAT", help: "a stream of events shows so often that it is alive (15s)" },
+    Flag { name: "publisher-topic-mapping", value: "TYPE:TOPIC,…", variable: "PUBLISHER_TOPIC_MAPPING", help: "topics of events by type, * for all others (the type)" },
+    Flag { name: "publisher-http-enabled", value: "", variable: "PUBLISHER_HTTP_ENABLED", help: "post events; the topic is the address" },
+    Flag { name: "publisher-http-secrets-file", value: "FILE", variable: "STACK_PUBLISHER_HTTP_SECRETS_FILE", help: "secrets that sign posted events, one a line (unsigned)" },
+    Flag { name: "publisher-nats-enabled", value: "", variable: "PUBLISHER_NATS_ENABLED", help: "publish events to NATS JetStream; the topic is the subject" },
+    Flag { name: "publisher-nats-url", value: "URL,…", variable: "PUBLISHER_NATS_URL", help: "its servers (nats://127.0.0.1:4222)" },
+    Flag { name: "publisher-nats-client-id", value: "NAME", variable: "PUBLISHER_NATS_CLIENT_ID", help: "what it shows of this client" },
+    Flag { name: "publisher-nats-reconnect-wait", value: "DURATION", variable: "PUBLISHER_NATS_RECONNECT_WAIT", help: "pause between attempts to connect (2s)" },
+    Flag { name: "publisher-nats-auto-provision", value: "", variable: "PUBLISHER_NATS_AUTO_PROVISION", help: "make a stream for a topic that none has (true)" },
+    Flag { name: "publisher-kafka-enabled", value: "", variable: "PUBLISHER_KAFKA_ENABLED", help: "refused: use NATS or HTTP" },
+    Flag { name: "publisher-sns-enabled", value: "", variable: "PUBLISHER_SNS_ENABLED", help: "refused: use NATS or HTTP" },
     Flag { name: "experimental-numscript-interpreter", value: "", variable: "EXPERIMENTAL_NUMSCRIPT_INTERPRETER", help: "scripts that name no runtime fail in the words of the interpreter" },
     Flag { name: "read-only", value: "", variable: "READ_ONLY", help: "refuse every request that is not GET, HEAD or OPTIONS" },
     Flag { name: "debug", value: "", variable: "DEBUG", help: "a line in the log for every request" },
@@ -133,6 +158,9 @@ static FOREIGN: &[Foreign] = &[
     Foreign { name: "ballast-size", is_switch: false },
     Foreign { name: "numscript-cache-max-count", is_switch: false },
     Foreign { name: "json-formatting-logger", is_switch: true },
+    // Events are never given up, and nothing is subscribed to.
+    Foreign { name: "publisher-nats-max-reconnect", is_switch: false },
+    Foreign { name: "publisher-queue-group", is_switch: false },
     // Keys are asked for again until they are there.
     Foreign { name: "auth-read-key-set-max-retries", is_switch: false },
 ];
@@ -207,7 +235,11 @@ pub fn parse(
                 };
                 let value =
                     value.into_string().map_err(|_| ConfigError(format!("--{}: not UTF-8", flag.name)))?;
-                given.push((flag, value));
+                match given.iter_mut().find(|(have, _)| have.name == flag.name) {
+                    // A list may be given in several flags.
+                    Some((_, list)) if flag.value.ends_with(",…") => list.extend([",", value.as_str()]),
+                    _ => given.push((flag, value)),
+                }
             }
             // What follows has a grammar of its own.
             Arg::Value(word) if command.is_none() && word == "script" => {
@@ -257,7 +289,7 @@ pub fn parse(
 }
 
 fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
-    let settings = &mut config.settings;
+    let (settings, publishing) = (&mut config.settings, &mut config.publishing);
     match flag {
         "bind" => {
             let value = if value.starts_with(':') { format!("0.0.0.0{value}") } else { value.to_owned() };
@@ -300,6 +332,34 @@ fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
         "default-page-size" => settings.default_page_size = count(value, 100_000)? as u32,
         "max-page-size" => settings.max_page_size = count(value, 100_000)? as u32,
         "experimental-features" => settings.experimental_features = switch(value)?,
+        "experimental-exporters" => settings.experimental_exporters = switch(value)?,
+        "worker" => settings.worker = switch(value)?,
+        "worker-pipelines-pull-interval" => settings.pipelines_pull_interval = period(value)?,
+        "worker-pipelines-push-retry-period" => settings.pipelines_retry_period = period(value)?,
+        "worker-pipelines-sync-period" => settings.pipelines_sync_period = period(value)?,
+        "exporters-directory" => settings.exporters_directory = Some(PathBuf::from(value)),
+        "outbound" => {
+            settings.outbound = match value {
+                "any" => Some(Outbound::Any),
+                "public" => Some(Outbound::Public),
+                _ => return Err(format!("{value:?} is neither any nor public")),
+            }
+        }
+        "events-heartbeat" => settings.events_heartbeat = period(value)?,
+        "publisher-topic-mapping" => publishing.topics = Topics::parse(value)?,
+        "publisher-http-enabled" => publishing.http = switch(value)?,
+        "publisher-http-secrets-file" => publishing.http_secrets = Some(PathBuf::from(value)),
+        "publisher-nats-enabled" => publishing.nats = switch(value)?,
+        "publisher-nats-url" => value.clone_into(&mut publishing.nats_settings.url),
+        "publisher-nats-client-id" => publishing.nats_settings.client_id = Some(value.to_owned()),
+        "publisher-nats-reconnect-wait" => publishing.nats_settings.reconnect_wait = period(value)?,
+        "publisher-nats-auto-provision" => publishing.nats_settings.auto_provision = switch(value)?,
+        // To go without events unnoticed would be worse than not to start.
+        "publisher-kafka-enabled" | "publisher-sns-enabled" => {
+            if switch(value)? {
+                return Err("this server does not speak it: publish to NATS or over HTTP".to_owned());
+            }
+        }
         "experimental-numscript-interpreter" => {
             settings.runtime = if switch(value)? { Runtime::Interpreter } else { Runtime::Machine };
         }
@@ -327,6 +387,14 @@ fn switch(value: &str) -> Result<bool, String> {
         "1" | "t" | "true" => Ok(true),
         "0" | "f" | "false" => Ok(false),
         _ => Err(format!("{value:?} is neither true nor false")),
+    }
+}
+
+/// A duration that is not zero.
+fn period(value: &str) -> Result<Duration, String> {
+    match duration::parse(value)? {
+        Duration::ZERO => Err(format!("{value:?} is no time at all")),
+        period => Ok(period),
     }
 }
 
@@ -390,6 +458,36 @@ mod tests {
     }
 
     #[test]
+    fn events_and_pipelines_are_set_as_other_servers_of_this_api_are() {
+        let variables = [
+            ("PUBLISHER_TOPIC_MAPPING", "*:replaced"),
+            ("PUBLISHER_NATS_ENABLED", "true"),
+            ("PUBLISHER_KAFKA_ENABLED", "false"),
+            ("WORKER_PIPELINES_PUSH_RETRY_PERIOD", "1m30s"),
+        ];
+        let config = served(
+            "--experimental-exporters --worker=false --worker-pipelines-pull-interval 100ms --publisher-http-enabled \
+             --worker-pipelines-sync-period=1h --publisher-topic-mapping *:http://a:1/x \
+             --publisher-topic-mapping=SAVED_METADATA:m,AUDIT:n --publisher-nats-url nats://a:1,nats://b \
+             --publisher-nats-auto-provision=false --publisher-nats-max-reconnect=-1 --outbound public \
+             --exporters-directory /e --publisher-queue-group q",
+            &variables,
+        );
+        let settings = &config.settings;
+        assert!(settings.experimental_exporters && !settings.worker);
+        assert_eq!(settings.pipelines_pull_interval, Duration::from_millis(100));
+        assert_eq!(settings.pipelines_retry_period, Duration::from_secs(90));
+        assert_eq!(settings.pipelines_sync_period, Duration::from_hours(1));
+        assert_eq!(settings.outbound, Some(Outbound::Public));
+        assert_eq!(settings.exporters_directory, Some(PathBuf::from("/e")));
+        let publishing = &config.publishing;
+        assert!(publishing.http && publishing.nats && !publishing.nats_settings.auto_provision);
+        assert_eq!(publishing.nats_settings.url, "nats://a:1,nats://b");
+        let topics = Topics::parse("*:http://a:1/x,SAVED_METADATA:m,AUDIT:n").expect("pairs");
+        assert_eq!(publishing.topics, topics, "flags replace the variable");
+    }
+
+    #[test]
     fn an_address_that_others_reach_must_be_allowed() {
         assert!(read("--listen 0.0.0.0:1", &[]).is_err());
         assert!(read("--listen [::1]:1", &[]).is_ok());
@@ -450,6 +548,13 @@ mod tests {
             "--bind :x",
             "--postgres-max-open-conns",
             "--memory-budget 99999999999999999999GiB",
+            "--worker=maybe",
+            "--worker-pipelines-pull-interval 0s",
+            "--worker-pipelines-sync-period 5",
+            "--outbound private",
+            "--publisher-topic-mapping x",
+            "--publisher-kafka-enabled",
+            "--publisher-sns-enabled=true",
         ] {
             assert!(read(line, &[]).is_err(), "{line}");
         }

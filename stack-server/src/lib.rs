@@ -10,15 +10,20 @@ pub mod log;
 
 mod app;
 mod call;
+mod collections;
 mod connection;
 mod cursor;
+mod duration;
 mod error;
+mod events;
 mod guard;
 mod json;
 mod ledger_v1;
 mod ledger_v2;
 mod limits;
 mod openapi;
+mod outbound;
+mod pipelines;
 mod posting;
 mod rehearsal;
 mod reply_body;
@@ -33,9 +38,12 @@ mod settings;
 mod shape;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod uuid;
 
 pub use error::Profile;
+pub use events::{NatsSettings, Publishers, Publishing, Topics};
 pub use guard::AuthSettings;
+pub use outbound::Outbound;
 pub use router::{Mount, Route, Scope, routes};
 pub use server::Server;
 pub use settings::{Compat, Settings};

@@ -78,6 +78,61 @@ pub(crate) const IMPORT_LOGS: usize = 256;
 /// its volumes, so it is some times as long as the request was.
 pub(crate) const LOG_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
 
+/// How long one delivery to another server may take, connecting included.
+pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most bytes of an answer to a delivery that are read so that the connection can be kept.
+pub(crate) const DELIVERY_ANSWER_BYTES_MAX: usize = 64 * 1_024;
+
+/// Most connections that one client keeps for later deliveries.
+pub(crate) const DELIVERY_IDLE_MAX: usize = 16;
+
+/// Ledgers whose events are delivered beside each other; those of one ledger go one after the other.
+pub(crate) const DELIVERY_LANES: usize = 8;
+
+/// First pause after a delivery failed; it doubles with each failure.
+pub(crate) const DELIVERY_PAUSE_MIN: Duration = Duration::from_millis(100);
+
+/// Longest pause between two attempts of a delivery.
+pub(crate) const DELIVERY_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// How often the place that a consumer has reached is written, at most: what was delivered since is delivered again
+/// after a crash.
+pub(crate) const POSITION_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Where nothing was to be delivered the place is written after so many entries, so that they are not read again.
+pub(crate) const POSITION_ENTRIES: u64 = 100_000;
+
+/// How long deliveries under way may take when the server stops.
+pub(crate) const DELIVERY_STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Most streams of events at once.
+pub(crate) const EVENT_STREAMS_MAX: usize = 512;
+
+/// Most streams of events that read from the store at once, so that writes keep their processors.
+pub(crate) const EVENT_READS_MAX: usize = 2;
+
+/// Most logs that a stream of events reads at once.
+pub(crate) const EVENT_PART_LOGS: usize = 256;
+
+/// Most bytes, about, that a stream of events reads at once.
+pub(crate) const EVENT_PART_BYTES: usize = 64 * 1_024;
+
+/// Most exporters, and most pipelines: their lists have no pages, and each running pipeline holds a part of its log.
+pub(crate) const PIPELINES_MAX: usize = 256;
+
+/// Most bytes, about, of the logs that a pipeline pushes at once.
+pub(crate) const PIPELINE_PART_BYTES: usize = 256 * 1_024;
+
+/// Most logs that an exporter can ask for at once.
+pub(crate) const PIPELINE_ITEMS_MAX: usize = 10_000;
+
+/// Longest time for which an exporter can let logs gather.
+pub(crate) const PIPELINE_FLUSH_MAX: Duration = Duration::from_hours(1);
+
+/// Longest configuration of an exporter.
+pub(crate) const EXPORTER_CONFIG_BYTES_MAX: usize = 64 * 1_024;
+
 /// Longest token that is looked at.
 pub(crate) const TOKEN_BYTES_MAX: usize = 8 * 1_024;
 

@@ -31,7 +31,8 @@ pub fn event(level: Level, name: &str, fields: &[(&str, &dyn Display)]) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-fn now() -> Timestamp {
+/// The time of this process.
+pub(crate) fn now() -> Timestamp {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX))
 }

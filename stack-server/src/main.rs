@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ledger_store::{Options, Store};
-use stack_server::Server;
 use stack_server::config::{self, Config, Invocation};
 use stack_server::log::{self, Level};
 use stack_server::script::{self, Console, Ended};
+use stack_server::{Publishers, Server};
 
 // Requests allocate on HTTP threads and free on the writer's, which the system's allocator does slowly.
 #[global_allocator]
@@ -76,10 +76,13 @@ fn run(config: &Config) -> Result<(), String> {
     if !config.ignored.is_empty() {
         log::event(Level::Warning, "ignored", &[("settings", &config.ignored.join(", "))]);
     }
+    // Before anything can be written: a new publisher misses nothing.
+    let publishers = Publishers::start(&store, &config.publishing)
+        .map_err(|error| format!("publishing events: {error}"))?;
     let server = if config.auth_enabled {
-        Server::start_guarded(&store, config.settings, &config.auth, listener)
+        Server::start_guarded(&store, config.settings.clone(), &config.auth, listener)
     } else {
-        Server::start(&store, config.settings, listener)
+        Server::start(&store, config.settings.clone(), listener)
     };
     let server = server.map_err(|error| format!("starting to serve: {error}"))?;
     println!("listening on http://{}", server.address());
@@ -90,6 +93,7 @@ fn run(config: &Config) -> Result<(), String> {
     );
     let name = runtime.block_on(signal.received());
     server.stop();
+    publishers.stop();
     store.close().map_err(|error| format!("closing the store: {error}"))?;
     log::event(Level::Info, "stop", &[("signal", &name)]);
     Ok(())

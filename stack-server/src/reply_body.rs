@@ -19,9 +19,12 @@ pub(crate) enum ReplyBody {
     Parts(Receiver<io::Result<Bytes>>),
 }
 
+/// The end of [`ReplyBody::Parts`] that makes them.
+pub(crate) type Parts = Sender<io::Result<Bytes>>;
+
 impl ReplyBody {
     /// A body that is made while it is sent: no more than one part ahead of the client.
-    pub(crate) fn parts() -> (Sender<io::Result<Bytes>>, Self) {
+    pub(crate) fn parts() -> (Parts, Self) {
         let (sender, parts) = channel(1);
         (sender, Self::Parts(parts))
     }

@@ -201,7 +201,12 @@ pub(crate) fn text(status: StatusCode, content_type: &'static str, text: Bytes) 
 
 /// 204. It has a content type all the same: clients check it.
 pub(crate) fn no_content() -> Reply {
-    with_body(StatusCode::NO_CONTENT, JSON, Bytes::new())
+    empty(StatusCode::NO_CONTENT)
+}
+
+/// A status and nothing more.
+pub(crate) fn empty(status: StatusCode) -> Reply {
+    with_body(status, JSON, Bytes::new())
 }
 
 /// Empty, with a number in the header `Count`.

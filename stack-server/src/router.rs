@@ -132,6 +132,42 @@ pub(crate) enum V2 {
     ListLogs,
     ExportLogs,
     ImportLogs,
+    StreamEvents,
+    ListExporters,
+    CreateExporter,
+    ReadExporter,
+    UpdateExporter,
+    DeleteExporter,
+    ListPipelines,
+    CreatePipeline,
+    ReadPipeline,
+    DeletePipeline,
+    StartPipeline,
+    StopPipeline,
+    ResetPipeline,
+}
+
+impl Operation {
+    /// Whether it is about exporters or pipelines, which are only there where the operator says so.
+    pub(crate) const fn is_of_exporters(self) -> bool {
+        matches!(
+            self,
+            Self::V2(
+                V2::ListExporters
+                    | V2::CreateExporter
+                    | V2::ReadExporter
+                    | V2::UpdateExporter
+                    | V2::DeleteExporter
+                    | V2::ListPipelines
+                    | V2::CreatePipeline
+                    | V2::ReadPipeline
+                    | V2::DeletePipeline
+                    | V2::StartPipeline
+                    | V2::StopPipeline
+                    | V2::ResetPipeline
+            )
+        )
+    }
 }
 
 /// The forms in which the service tells its version.
@@ -220,6 +256,20 @@ static ROUTES: &[Route] = &[
     row("GET",    LedgerV2, "/{ledger}/logs",                  Read,  FILTER, O::V2(V2::ListLogs)),
     row("POST",   LedgerV2, "/{ledger}/logs/export",           Write, UNUSED, O::V2(V2::ExportLogs)),
     row("POST",   LedgerV2, "/{ledger}/logs/import",           Write, STREAM, O::V2(V2::ImportLogs)),
+    row("GET",    LedgerV2, "/{ledger}/_events",               Read,  UNUSED, O::V2(V2::StreamEvents)),
+
+    row("GET",    LedgerV2, "/_/exporters",                                     Read,  UNUSED, O::V2(V2::ListExporters)),
+    row("POST",   LedgerV2, "/_/exporters",                                     Write, BODY,   O::V2(V2::CreateExporter)),
+    row("GET",    LedgerV2, "/_/exporters/{exporterID}",                        Read,  UNUSED, O::V2(V2::ReadExporter)),
+    row("PUT",    LedgerV2, "/_/exporters/{exporterID}",                        Write, BODY,   O::V2(V2::UpdateExporter)),
+    row("DELETE", LedgerV2, "/_/exporters/{exporterID}",                        Write, UNUSED, O::V2(V2::DeleteExporter)),
+    row("GET",    LedgerV2, "/{ledger}/pipelines",                              Read,  UNUSED, O::V2(V2::ListPipelines)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines",                              Write, BODY,   O::V2(V2::CreatePipeline)),
+    row("GET",    LedgerV2, "/{ledger}/pipelines/{pipelineID}",                 Read,  UNUSED, O::V2(V2::ReadPipeline)),
+    row("DELETE", LedgerV2, "/{ledger}/pipelines/{pipelineID}",                 Write, UNUSED, O::V2(V2::DeletePipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/start",           Write, UNUSED, O::V2(V2::StartPipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/stop",            Write, UNUSED, O::V2(V2::StopPipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/reset",           Write, UNUSED, O::V2(V2::ResetPipeline)),
 
     row("GET",    Service,  "/_info",          Open, UNUSED, O::Info(InfoForm::Wrapped)),
     row("GET",    Service,  "/_healthcheck",   Open, UNUSED, O::Health(HealthForm::Checks)),
@@ -274,12 +324,12 @@ pub(crate) enum Match<'a> {
     NoSuchPath(&'static str),
 }
 
-/// Finds the route of a method and the decoded segments of a path.
-pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>]) -> Match<'a> {
+/// Finds the route of a method and the decoded segments of a path. Without exporters their routes are not there.
+pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], has_exporters: bool) -> Match<'a> {
     let mut allowed: Vec<&str> = Vec::new();
     for Below { mounts, profile, rest, reserved } in mounts_of(segments) {
         for route in ROUTES.iter().filter(|route| mounts.contains(&route.mount)) {
-            if !fits(route.template, rest, reserved) {
+            if !fits(route.template, rest, reserved) || route.operation.is_of_exporters() && !has_exporters {
                 continue;
             }
             if route.method == method {
@@ -388,7 +438,7 @@ mod tests {
     use crate::request::segments;
 
     fn found(method: &str, path: &str) -> Result<(Operation, Profile, String), String> {
-        match find(method, &segments(path).expect("no bad escapes")) {
+        match find(method, &segments(path).expect("no bad escapes"), true) {
             Match::Found { route, profile, variables } => Ok((route.operation, profile, variables.join("|"))),
             Match::WrongMethod(allow) => Err(allow),
             Match::NoSuchPath(text) => Err(text.to_owned()),

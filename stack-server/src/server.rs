@@ -28,6 +28,9 @@ use crate::limits::{
     WRITE_STALL_TIMEOUT,
 };
 use crate::log::{self, Level};
+use crate::outbound::Outbound;
+use crate::pipelines::Worker;
+use crate::pipelines::exporter::Allowed;
 use crate::request::{self, Query};
 use crate::response::{self, Reply};
 use crate::router::{self, Match, Mount, Operation, STREAM};
@@ -42,6 +45,7 @@ pub struct Server {
     address: SocketAddr,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    worker: Option<Worker>,
 }
 
 impl Server {
@@ -77,10 +81,19 @@ impl Server {
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let app = App::new(store.clone(), settings, guard);
         let (stop, stopped) = watch::channel(false);
+        let own_machine = if address.ip().is_loopback() { Outbound::Any } else { Outbound::Public };
+        let allowed = Allowed {
+            outbound: settings.outbound.unwrap_or(own_machine),
+            folder: settings.exporters_directory.clone(),
+        };
+        let app = App::new(store.clone(), settings, guard, stopped.clone(), allowed.clone());
+        let runs_pipelines = app.settings().experimental_exporters && app.settings().worker;
+        let worker =
+            runs_pipelines.then(|| Worker::start(store, app.settings(), allowed, app.pipelines().clone()));
+        let worker = worker.transpose()?;
         let mut threads = Vec::new();
-        for number in 0..settings.http_threads.clamp(1, HTTP_THREADS_MAX) {
+        for number in 0..app.settings().http_threads.clamp(1, HTTP_THREADS_MAX) {
             // One current-thread runtime each: a connection stays on its thread, and nothing is stolen.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let listener = listener.try_clone()?;
@@ -90,7 +103,7 @@ impl Server {
         }
         // Each thread listens on a handle of its own; the last of them to end frees the port.
         drop(listener);
-        Ok(Self { address, stop, threads })
+        Ok(Self { address, stop, threads, worker })
     }
 
     /// Where it listens.
@@ -106,6 +119,9 @@ impl Server {
         for thread in self.threads {
             // A thread that panicked has told so itself.
             let _ = thread.join();
+        }
+        if let Some(worker) = self.worker {
+            worker.stop();
         }
     }
 }
@@ -183,7 +199,8 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
     let routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
         let segments = request::segments(parts.uri.path())?;
-        let (route, variables) = match router::find(parts.method.as_str(), &segments) {
+        let has_exporters = app.settings().experimental_exporters;
+        let (route, variables) = match router::find(parts.method.as_str(), &segments, has_exporters) {
             Match::Found { route, profile: of_mount, variables } => {
                 profile = app.settings().profile.unwrap_or(of_mount);
                 (route, variables)

@@ -1,8 +1,12 @@
 //! What an operator can choose about the answers of a server.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::error::Profile;
+use crate::outbound::Outbound;
 
 /// The releases of the first generation of the API whose clients differ in the shapes that they can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -15,8 +19,9 @@ pub enum Compat {
 }
 
 /// The choices of a server. [`Settings::default`] has what an unconfigured server does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the operator's")]
 pub struct Settings {
     /// The profile of every mount; `None` is by mount.
     pub profile: Option<Profile>,
@@ -40,6 +45,23 @@ pub struct Settings {
     pub debug: bool,
     /// Whether callers may choose the features of new ledgers.
     pub experimental_features: bool,
+    /// Whether there are exporters and pipelines.
+    pub experimental_exporters: bool,
+    /// Whether pipelines run in this process.
+    pub worker: bool,
+    /// A pipeline looks for new logs so often, at least; commits wake it too.
+    pub pipelines_pull_interval: Duration,
+    /// A push that failed is tried again so much later.
+    pub pipelines_retry_period: Duration,
+    /// The worker looks so often what pipelines there are; changes over the API call it too.
+    pub pipelines_sync_period: Duration,
+    /// Below which folder exporters may write files; nowhere without one.
+    pub exporters_directory: Option<PathBuf>,
+    /// Where addresses that arrive through the API may lead; `None` is anywhere for a server that only its own machine
+    /// reaches, and else to public machines.
+    pub outbound: Option<Outbound>,
+    /// A stream of events shows so often, at least, that it is alive.
+    pub events_heartbeat: Duration,
     /// Threads that speak HTTP.
     pub http_threads: usize,
 }
@@ -58,6 +80,14 @@ impl Default for Settings {
             read_only: false,
             debug: false,
             experimental_features: false,
+            experimental_exporters: false,
+            worker: true,
+            pipelines_pull_interval: Duration::from_secs(5),
+            pipelines_retry_period: Duration::from_secs(10),
+            pipelines_sync_period: Duration::from_mins(1),
+            exporters_directory: None,
+            outbound: None,
+            events_heartbeat: Duration::from_secs(15),
             http_threads: 1,
         }
     }

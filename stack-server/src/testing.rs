@@ -14,11 +14,14 @@ use hyper_util::rt::TokioTimer;
 use ledger_core::{Filter, Resource};
 use ledger_store::{Clock, Direction, Expand, ImportedLog, Start, Store, TransactionOrder};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 use crate::app::App;
 use crate::cursor::{ListQuery, Place};
 use crate::guard;
 use crate::ledger_v2;
+use crate::outbound::Outbound;
+use crate::pipelines::exporter::Allowed;
 use crate::server;
 use crate::settings::Settings;
 
@@ -32,7 +35,10 @@ impl Exchange {
     /// Answers from this store.
     pub fn new(store: &Store, settings: Settings) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        Self { app: App::new(store.clone(), settings, None), runtime }
+        // A stream that waits for more would never end.
+        let (_, stopping) = watch::channel(true);
+        let allowed = Allowed { outbound: Outbound::Public, folder: None };
+        Self { app: App::new(store.clone(), settings, None, stopping, allowed), runtime }
     }
 
     /// Sends bytes as one connection that then ends, and returns all that is answered.

@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::process::ExitCode;
 
 use benches::embedded::{self, Load};
+use benches::events::{self, Events};
 use benches::hot_account::{self, HotAccount};
 use benches::http_load::{self, HttpLoad};
 use benches::mixed::{self, Mixed};
@@ -38,6 +39,8 @@ load http       writes to a server, after a bare one with the same client
     --connections N (64) --bulk N (1: POST transactions; the server's limit is 100) --seconds N (10)
     --threads N (1) --accounts N (100k), --plain | --rich, --backdated PERCENT (0)
     --script   the same by a script with variables instead of postings
+load events     writes to a server without a consumer of events, with a dead one, and with one that reads all, in turn
+    --spawn SERVER, --turns N (3), --seconds N (3) of each turn, --connections N (64), --bulk N (1), --accounts N (100k)
 ";
 
 fn main() -> ExitCode {
@@ -71,6 +74,7 @@ fn run() -> Result<Report, Failure> {
         // What `reopen` starts and kills.
         Some("reopen-writer") => match reopen::write(&mut parser)? {},
         Some("http") => http_load::run(&HttpLoad::parse(&mut parser)?),
+        Some("events") => events::run(&Events::parse(&mut parser)?),
         // What `http` starts to measure the machine; it ends by being killed.
         Some("bare") => {
             let listener = TcpListener::bind("127.0.0.1:0")?;

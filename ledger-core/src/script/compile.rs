@@ -204,7 +204,7 @@ impl<'a> Compiler<'a> {
         let kind = match &expr.kind {
             check::ExprKind::Account(address) => ExprKind::Account(self.account(address)),
             check::ExprKind::Asset(name) => ExprKind::Asset(self.asset(name)),
-            check::ExprKind::Text(text) => ExprKind::Text(CompactString::clone(text)),
+            check::ExprKind::Text(text) => ExprKind::Text(text.as_str().into()),
             check::ExprKind::Number(number) => ExprKind::Number(IBig::clone(number)),
             check::ExprKind::Portion(portion) => ExprKind::Portion(Box::new(Portion::clone(portion))),
             check::ExprKind::Variable(slot) => ExprKind::Variable(*slot),

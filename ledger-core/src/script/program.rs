@@ -3,6 +3,8 @@
 //! Accounts, assets and variables are known by numbers, so that a run compares and finds them without looking at
 //! text. What is constant is computed once. The shapes of sources and destinations are those of the tree.
 
+use std::sync::Arc;
+
 use compact_str::CompactString;
 use dashu_int::IBig;
 
@@ -110,7 +112,7 @@ pub(super) struct Expr {
 pub(super) enum ExprKind {
     Account(AccountId),
     Asset(AssetId),
-    Text(CompactString),
+    Text(Arc<str>),
     Number(IBig),
     Portion(Box<Portion>),
     Monetary(AssetId, IBig),

@@ -7,6 +7,7 @@ use super::options::{EmptySends, Flags, Options, Profile, Tracing};
 use super::program::Program;
 use super::run::{Progress, Reads, Run, Scratch, Variables};
 use crate::command::{CreateTransaction, Movement, Overdraft, VariableValue};
+use crate::metadata::Metadata;
 use crate::rejection::Rejection;
 use crate::transaction::Postings;
 
@@ -71,22 +72,43 @@ pub fn settle<R: Reads>(
     let (metadata, account_metadata) = run.take_metadata();
     for (key, value) in metadata.iter() {
         // An empty text is as if the script had not set it.
-        if value.text().is_empty() && create.metadata.get(key).is_some() {
-            continue;
-        }
-        if create.metadata.insert(key, value.clone()).is_some() {
+        if !value.text().is_empty() && create.metadata.get(key).is_some() {
             return Ok(Err(Rejection::MetadataOverride { key: key.into() }));
         }
     }
-    for (account, mut metadata) in account_metadata {
-        // What the request says goes over what the script says.
+    // What the request says goes over what the script says.
+    create.metadata = joined(metadata, std::mem::take(&mut create.metadata));
+    for (account, metadata) in account_metadata {
         let of_request = create.account_metadata.entry(account).or_default();
-        metadata.merge(of_request);
-        *of_request = metadata;
+        *of_request = joined(metadata, std::mem::take(of_request));
     }
     create.movement = Movement::Postings(postings);
     create.overdraft = Overdraft::Allow;
     Ok(Ok(()))
+}
+
+/// The keys of both; where both have one, the value of `over` counts. Takes time by how many there are.
+fn joined(under: Metadata, over: Metadata) -> Metadata {
+    if over.is_empty() {
+        return under;
+    }
+    if under.is_empty() {
+        return over;
+    }
+    let mut all = Metadata::with_capacity(under.len() + over.len());
+    let mut rest = under.iter().peekable();
+    for (key, value) in over.iter() {
+        while let Some((before, value)) = rest.next_if(|(other, _)| *other <= key) {
+            if before < key {
+                all.insert(before, value.clone());
+            }
+        }
+        all.insert(key, value.clone());
+    }
+    for (key, value) in rest {
+        all.insert(key, value.clone());
+    }
+    all
 }
 
 /// The texts of variables whose values can be of the types that the script gives them. What the script does not know

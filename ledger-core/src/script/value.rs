@@ -1,5 +1,7 @@
 //! Values, and the texts that they are read from and written as.
 
+use std::sync::Arc;
+
 use compact_str::{CompactString, format_compact};
 use dashu_int::IBig;
 
@@ -17,7 +19,8 @@ pub(super) enum Value {
     Number(IBig),
     Monetary(AssetId, IBig),
     Portion(Portion),
-    Text(CompactString),
+    /// Shared: a text can be long, and a script can use it very often.
+    Text(Arc<str>),
 }
 
 /// A value that was read from a text, before its names are numbered.

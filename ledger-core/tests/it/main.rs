@@ -8,3 +8,4 @@ mod properties;
 mod scenario;
 mod script;
 mod script_check;
+mod script_limits;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ledger_core::{AccountAddress, LogId, LogPayload, Metadata, Resource, Target};
+use ledger_core::{AccountAddress, LedgerName, LogId, LogPayload, Metadata, Resource, Target};
 use ledger_store::{Direction, LogHashes, LogQuery, LogView, TransactionOrder};
 
 use crate::call::Call;
@@ -40,7 +40,19 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     ))
 }
 
+/// A log as an export has it.
 pub(crate) fn write_log(json: &mut Json, view: &LogView, whole_reverts: bool) {
+    write_members(json, view, whole_reverts);
+    json.raw("}");
+}
+
+/// A log that says beside all else of which ledger it is.
+pub(crate) fn write_log_of(json: &mut Json, ledger: &LedgerName, view: &LogView) {
+    write_members(json, view, true);
+    json.raw(",\"ledger\":").plain_string(ledger.as_str()).raw("}");
+}
+
+fn write_members(json: &mut Json, view: &LogView, whole_reverts: bool) {
     let entry = &view.entry;
     json.raw("{\"type\":").plain_string(entry.payload.type_name());
     json.raw(",\"data\":");
@@ -61,7 +73,6 @@ pub(crate) fn write_log(json: &mut Json, view: &LogView, whole_reverts: bool) {
     if let Some(version) = &entry.schema_version {
         json.raw(",\"schemaVersion\":").string(version);
     }
-    json.raw("}");
 }
 
 /// The members of `data` are exactly those that clients know: they refuse a list with others.

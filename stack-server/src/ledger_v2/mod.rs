@@ -6,12 +6,15 @@
 mod accounts;
 mod bulk;
 mod bulk_script;
+mod events;
+mod exporters;
 mod idempotency;
 mod info;
 mod ledgers;
 mod list;
 mod log_body;
 mod logs;
+mod pipelines;
 mod query;
 mod transactions;
 mod transfer;
@@ -21,8 +24,10 @@ mod write;
 
 #[cfg(feature = "testing")]
 pub(crate) use log_body::read_log;
+pub(crate) use logs::write_log_of;
 #[cfg(feature = "testing")]
 pub(crate) use query::parse as parse_filter;
+pub(crate) use transactions::{write_recorded, write_transaction};
 
 use crate::call::Call;
 use crate::error::ApiError;
@@ -57,5 +62,18 @@ pub(crate) async fn answer(operation: V2, call: &Call<'_>) -> Result<Reply, ApiE
         V2::ListLogs => logs::list(call).await,
         V2::ExportLogs => transfer::export(call).await,
         V2::ImportLogs => transfer::import(call).await,
+        V2::StreamEvents => events::stream(call),
+        V2::ListExporters => exporters::list(call).await,
+        V2::CreateExporter => exporters::create(call).await,
+        V2::ReadExporter => exporters::read(call).await,
+        V2::UpdateExporter => exporters::update(call).await,
+        V2::DeleteExporter => exporters::delete(call).await,
+        V2::ListPipelines => pipelines::list(call).await,
+        V2::CreatePipeline => pipelines::create(call).await,
+        V2::ReadPipeline => pipelines::read(call).await,
+        V2::DeletePipeline => pipelines::delete(call).await,
+        V2::StartPipeline => pipelines::start(call).await,
+        V2::StopPipeline => pipelines::stop(call).await,
+        V2::ResetPipeline => pipelines::reset(call).await,
     }
 }

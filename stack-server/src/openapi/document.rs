@@ -112,7 +112,9 @@ fn variable(name: &str, route: &Route) -> Value {
             "not": {"enum": reserved(route.mount)}
         }),
         "address" => json!({"$ref": "#/components/schemas/Address"}),
+        "exporterID" | "pipelineID" => json!({"type": "string", "format": "uuid"}),
         "id" | "txid" => json!({"$ref": "#/components/schemas/Id"}),
+        "exporterID" | "pipelineID" => json!({"type": "string", "format": "uuid"}),
         _ => json!({"type": "string", "minLength": 1}),
     };
     let mut parameter = json!({"name": name, "in": "path", "required": true, "schema": schema});

@@ -35,8 +35,8 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
         };
         all.entry(refusal.status.unwrap_or(status.as_u16())).or_default().codes.insert(word);
     }
-    if route.template.contains('{') {
-        // What a mount reserves is no variable segment.
+    if route.template.contains('{') || route.operation.is_of_exporters() {
+        // What a mount reserves is no variable segment; what the operator did not switch on is not there.
         let response = all.entry(404).or_default();
         response.contents.entry("text/plain").or_default().push(json!({"type": "string"}));
     }

@@ -3,7 +3,7 @@
 use crate::error::Code;
 use crate::openapi::description::{
     BIGINT_AS_STRING, Body, Content, DATE, Description, IDEMPOTENCY_KEY, Parameter, SWITCH, Shown, TEXT,
-    query,
+    header, query,
 };
 use crate::router::V2;
 
@@ -12,18 +12,21 @@ use Code::{
     InterpreterRuntime, LedgerAlreadyExists, LedgerNotFound, MetadataOverride, NoPostings, NotFound,
     Validation,
 };
-use Content::{Cursor, Data, Empty, Json, Text};
+use Content::{All, Cursor, Data, Empty, Json, Text};
 
 const LEDGERS: &str = "Ledgers";
 const ACCOUNTS: &str = "Accounts";
 const TRANSACTIONS: &str = "Transactions";
 const LOGS: &str = "Logs";
+const PIPELINES: &str = "Pipelines";
 
 const JSON: &str = "application/json";
 
 /// The filter of lists, which is read on GET and HEAD too.
 const FILTER: Body = Body { required: false, contents: &[(JSON, Json("V2Filter"))] };
 const METADATA: Body = Body { required: true, contents: &[(JSON, Json("V2MetadataInput"))] };
+
+const EXPORTER: Body = Body { required: true, contents: &[(JSON, Json("V2CreateExporterRequest"))] };
 
 const QUERY: Parameter = query(
     "query",
@@ -50,6 +53,9 @@ const EXPAND: Parameter = query(
     r#"{"type":"array","items":{"type":"string","examples":["volumes","effectiveVolumes"]}}"#,
     "`volumes`, `effectiveVolumes`; others are ignored.",
 );
+/// What an exporter is made of.
+const EXPORTER: Body = Body { required: true, contents: &[(JSON, Json("V2ExporterRequest"))] };
+const PIPELINE: Body = Body { required: true, contents: &[(JSON, Json("V2PipelineRequest"))] };
 const DRY_RUN: Parameter =
     query("dryRun", SWITCH, "Checks and computes everything, answers the same, and stores nothing.");
 const FORCE: Parameter = query("force", SWITCH, "Sources may go below zero.");
@@ -57,6 +63,8 @@ const FORCE: Parameter = query("force", SWITCH, "Sources may go below zero.");
 /// The description of an operation.
 pub(crate) fn describe(operation: V2) -> Description {
     let new = Description::new;
+    // Where the server has none they answer 404.
+    let exporting = |id, summary| new(id, EXPORTERS, summary).refuses(&[NotFound]);
     match operation {
         V2::ListLedgers => new("v2ListLedgers", LEDGERS, "Lists ledgers")
             .reads(&PAGES)
@@ -250,5 +258,66 @@ pub(crate) fn describe(operation: V2) -> Description {
                 .answers(204, "They are there", Empty)
                 .refuses(&[Validation, Import, LedgerNotFound])
         }
+        V2::StreamEvents => {
+            new("v2StreamEvents", LOGS, "The events of a ledger, as they come (server-sent events)")
+                .reads(&[
+                    header(
+                        "Last-Event-ID",
+                        TEXT,
+                        "Events after the log with this id. It goes before the parameters.",
+                    ),
+                    query("lastEventId", TEXT, "The same, for clients that cannot set the header."),
+                    query(
+                        "from",
+                        r#"{"type":"string","enum":["","now","first"]}"#,
+                        "Where to begin without an id: at what comes (`now`), or at the first log (`first`).",
+                    ),
+                    query("type", TEXT, "Events of these types alone, divided by commas."),
+                ])
+                .answers(200, "Events, until the client goes or the server stops", Text("text/event-stream"))
+                .refuses(&[Validation, LedgerNotFound])
+        }
+        V2::ListExporters => new(
+            "v2ListExporters",
+            PIPELINES,
+            "Lists exporters; only with --experimental-exporters",
+        )
+        .answers(200, "All of them", Json("V2ExportersResponse")),
+        V2::CreateExporter => new("v2CreateExporter", PIPELINES, "Creates an exporter")
+            .takes(EXPORTER)
+            .answers(201, "The exporter", Data("V2Exporter"))
+            .refuses(&[Validation]),
+        V2::ReadExporter => new("v2GetExporterState", PIPELINES, "Reads an exporter")
+            .answers(200, "The exporter", Data("V2Exporter"))
+            .refuses(&[Validation, NotFound]),
+        V2::UpdateExporter => new("v2UpdateExporter", PIPELINES, "Changes an exporter")
+            .takes(EXPORTER)
+            .answers(204, "It is changed", Empty)
+            .refuses(&[Validation, NotFound]),
+        V2::DeleteExporter => new("v2DeleteExporter", PIPELINES, "Removes an exporter that no pipeline uses")
+            .answers(204, "It is not there", Empty)
+            .refuses(&[Validation, NotFound]),
+        V2::ListPipelines => new("v2ListPipelines", PIPELINES, "Lists the pipelines of a ledger")
+            .answers(200, "All of them", Json("V2PipelinesResponse"))
+            .refuses(&[LedgerNotFound]),
+        V2::CreatePipeline => new("v2CreatePipeline", PIPELINES, "Connects a ledger to an exporter")
+            .takes(Body { required: true, contents: &[(JSON, Json("V2CreatePipelineRequest"))] })
+            .answers(201, "The pipeline, which runs", Data("V2Pipeline"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ReadPipeline => new("v2GetPipelineState", PIPELINES, "Reads a pipeline")
+            .answers(200, "The pipeline", Data("V2Pipeline"))
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::DeletePipeline => new("v2DeletePipeline", PIPELINES, "Removes a pipeline")
+            .answers(204, "It is not there", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::StartPipeline => new("v2StartPipeline", PIPELINES, "Starts a pipeline that is stopped")
+            .answers(202, "It runs", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::StopPipeline => new("v2StopPipeline", PIPELINES, "Stops a pipeline")
+            .answers(202, "It does not run", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::ResetPipeline => new("v2ResetPipeline", PIPELINES, "Has a pipeline begin again at the first log")
+            .answers(202, "It begins again", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
     }
 }

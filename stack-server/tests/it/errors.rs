@@ -1,18 +1,21 @@
 //! Refusals: the table of status and code, for both profiles.
 
-use stack_server::{Mount, routes};
+use stack_server::{Mount, Settings, routes};
 
 use crate::client::TestServer;
 
 /// The path of a template with harmless variables.
 fn path_of(mount: &str, template: &str) -> String {
     let below = template.replace("{ledger}", "nosuch").replace("{address}", "a").replace("{id}", "1");
+    let below = below.replace("{pipelineID}", "9a1b5e2c-0000-4000-8000-000000000002");
     format!("{mount}{}", below.replace("{key}", "k"))
 }
 
 #[test]
 fn every_route_into_an_unknown_ledger_says_so() {
-    let server = TestServer::start();
+    let mut settings = Settings::default();
+    settings.experimental_exporters = true;
+    let server = TestServer::with(settings);
     let bodies = ["", "{", "{}", "[]", "{\"k\":\"v\"}"];
     let mut seen = 0;
     for route in routes().iter().filter(|route| route.mount == Mount::LedgerV2) {

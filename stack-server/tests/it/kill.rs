@@ -14,15 +14,21 @@ use serde_json::Value;
 
 const CLIENTS: usize = 8;
 
-struct Running {
-    child: Child,
-    address: String,
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    pub(crate) address: String,
 }
 
 fn start(data: &Path) -> Running {
+    start_with(data, &[])
+}
+
+/// Starts the server with more flags.
+pub(crate) fn start_with(data: &Path, flags: &[String]) -> Running {
     let mut child = Command::new(env!("CARGO_BIN_EXE_stack-server"))
         .args(["serve", "--listen", "127.0.0.1:0", "--max-page-size", "1000", "--data"])
         .arg(data)
+        .args(flags)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -36,7 +42,7 @@ fn start(data: &Path) -> Running {
 }
 
 /// One request on a connection of its own; `None` if there is no whole answer.
-fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(address).ok()?;
     let length = body.len();
     write!(

@@ -1,6 +1,8 @@
 //! The variables of a run.
 
-use super::needs::Needed;
+use std::collections::btree_map::Entry;
+
+use super::needs::{Answer, Needed};
 use super::{Run, Step, Stop};
 use crate::script::error::ErrorKind;
 use crate::script::fault::Fault;
@@ -22,7 +24,7 @@ impl<'a> Run<'a> {
             if self.scratch.values[slot].is_some() {
                 continue;
             }
-            match self.value_of(slot as u32, variable) {
+            match self.value_of(variable) {
                 Ok(value) => self.scratch.values[slot] = Some(value),
                 Err(Stop::Missing) => missing = true,
                 Err(fault) if missing => {
@@ -38,7 +40,7 @@ impl<'a> Run<'a> {
         self.refuse_surplus()
     }
 
-    fn value_of(&mut self, slot: u32, variable: &'a Variable) -> Step<Value> {
+    fn value_of(&mut self, variable: &'a Variable) -> Step<Value> {
         match &variable.origin {
             None => {
                 // A name declared twice has two slots and one text.
@@ -47,6 +49,9 @@ impl<'a> Run<'a> {
                     return Err(Stop::at(variable.span, ErrorKind::MissingVariable { name }));
                 };
                 let declared = declared(variable)?;
+                if declared == Type::Text {
+                    self.count_read(variable.span, text.len())?;
+                }
                 let value = self.read(declared, text, variable)?;
                 if let Value::Monetary(_, amount) = &value
                     && self.switches.negative_variable == NegativeVariable::Refuse
@@ -58,7 +63,7 @@ impl<'a> Run<'a> {
                 }
                 Ok(value)
             }
-            Some(Origin::Meta(call)) => self.metadata_value(slot, variable, call),
+            Some(Origin::Meta(call)) => self.metadata_value(variable, call),
             Some(Origin::Call(expr)) => {
                 declared(variable)?;
                 self.evaluate(expr)
@@ -71,7 +76,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn metadata_value(&mut self, slot: u32, variable: &'a Variable, call: &'a Call) -> Step<Value> {
+    fn metadata_value(&mut self, variable: &'a Variable, call: &'a Call) -> Step<Value> {
         let arguments = self.arguments(call.span, &call.arguments, 2)?;
         let [account, key] = [&arguments[0], &arguments[1]];
         let Value::Account(account) = *account else {
@@ -81,23 +86,27 @@ impl<'a> Run<'a> {
             return Err(self.type_error(call.arguments[1].span, Type::Text.name(), key));
         };
         let declared = declared(variable)?;
-        match self.scratch.metadata_answers.get(&slot) {
-            None => {
-                self.scratch.needed.push(Needed::Metadata { slot, account, key: key.clone() });
-                Err(Stop::Missing)
+        self.count_read(call.span, key.len())?;
+        let text = match self.scratch.read.entry((account, key.clone())) {
+            Entry::Vacant(unknown) => {
+                unknown.insert(Answer::Asked);
+                self.scratch.needed.push(Needed::Metadata { account, key: key.clone() });
+                return Err(Stop::Missing);
             }
-            Some(None) => {
-                let kind =
-                    ErrorKind::MetadataNotFound { account: self.account(account).clone(), key: shown(key) };
-                Err(Stop::at(call.span, kind))
-            }
-            Some(Some(text)) => {
-                // Ledgers of the first generation kept the type beside the value.
-                let plain = typed_text::plain(declared, text);
-                let text = plain.unwrap_or_else(|| text.clone());
-                self.read(declared, &text, variable)
-            }
-        }
+            Entry::Occupied(known) => match known.get() {
+                Answer::Asked => return Err(Stop::Missing),
+                Answer::Told(text) => text.clone(),
+            },
+        };
+        let Some(text) = text else {
+            let kind =
+                ErrorKind::MetadataNotFound { account: self.account(account).clone(), key: shown(key) };
+            return Err(Stop::at(call.span, kind));
+        };
+        self.count_read(call.span, text.len())?;
+        // Ledgers of the first generation kept the type beside the value.
+        let text = typed_text::plain(declared, &text).unwrap_or(text);
+        self.read(declared, &text, variable)
     }
 
     fn read(&mut self, declared: Type, text: &str, variable: &Variable) -> Step<Value> {
@@ -109,7 +118,7 @@ impl<'a> Run<'a> {
             Literal::Number(number) => Value::Number(number),
             Literal::Monetary(asset, amount) => Value::Monetary(self.asset_id(&asset), amount),
             Literal::Portion(portion) => Value::Portion(portion),
-            Literal::Text(text) => Value::Text(text),
+            Literal::Text(text) => Value::Text(text.as_str().into()),
         })
     }
 

@@ -7,8 +7,8 @@ use dashu_int::IBig;
 use crate::script::program::{AccountId, AssetId};
 use crate::script::span::Span;
 
-/// Up to this many holdings, looking at each is faster than a tree.
-const LINEAR_MAX: usize = 16;
+/// Up to this many holdings of an account, looking at each is faster than a tree.
+const LINEAR_MAX: u32 = 16;
 
 /// An asset in a colour in an account.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Holding {
     pub(super) change: IBig,
     /// Whether its balance is among what is needed.
     pub(super) noted: bool,
+    /// The next of its account, or `u32::MAX`.
+    next: u32,
 }
 
 /// Funds that were taken and not delivered yet.
@@ -48,12 +50,26 @@ pub(super) struct Flow {
 #[derive(Debug, Default)]
 pub(super) struct Books {
     pub(super) holdings: Vec<Holding>,
-    /// Of all holdings, but only where there are more than a few.
+    /// By the number of the account.
+    by_account: Vec<Held>,
+    /// The holdings of accounts that have more than a few.
     index: BTreeMap<(AccountId, AssetId, u32), usize>,
     /// Funds in the order in which they were taken, from `head` on.
     queue: Vec<Fund>,
     head: usize,
     pub(super) flows: Vec<Flow>,
+}
+
+/// The holdings of an account, each of which knows the next.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    first: u32,
+    last: u32,
+    count: u32,
+}
+
+impl Held {
+    const NONE: Self = Self { first: u32::MAX, last: u32::MAX, count: 0 };
 }
 
 /// A state to return to.
@@ -66,13 +82,15 @@ impl Books {
     /// Forgets everything, and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.holdings.clear();
+        self.by_account.clear();
         self.index.clear();
         self.begin();
     }
 
     /// How many of anything there is room for.
     pub(super) fn capacity(&self) -> usize {
-        self.holdings.capacity().max(self.queue.capacity()).max(self.flows.capacity())
+        let accounts = self.by_account.capacity();
+        self.holdings.capacity().max(accounts).max(self.queue.capacity()).max(self.flows.capacity())
     }
 
     /// As before the first statement: what is stored stays known.
@@ -91,37 +109,63 @@ impl Books {
             return known;
         }
         let at = self.holdings.len();
-        self.holdings.push(Holding { account, asset, color, stored: None, change: IBig::ZERO, noted: false });
-        if at == LINEAR_MAX {
-            let all = self.holdings.iter().enumerate();
-            self.index.extend(all.map(|(at, held)| ((held.account, held.asset, held.color), at)));
-        } else if at > LINEAR_MAX {
+        let number = account.0 as usize;
+        if number >= self.by_account.len() {
+            self.by_account.resize(number + 1, Held::NONE);
+        }
+        let held = &mut self.by_account[number];
+        match held.count {
+            0 => held.first = at as u32,
+            _ => self.holdings[held.last as usize].next = at as u32,
+        }
+        held.last = at as u32;
+        held.count += 1;
+        let count = held.count;
+        self.holdings.push(Holding {
+            account,
+            asset,
+            color,
+            stored: None,
+            change: IBig::ZERO,
+            noted: false,
+            next: u32::MAX,
+        });
+        if count == LINEAR_MAX + 1 {
+            let mut next = self.next_of_account(account, None);
+            while let Some(at) = next {
+                let Holding { asset, color, .. } = self.holdings[at];
+                self.index.insert((account, asset, color), at);
+                next = self.next_of_account(account, next);
+            }
+        } else if count > LINEAR_MAX {
             self.index.insert((account, asset, color), at);
         }
         at
     }
 
     fn find(&self, account: AccountId, asset: AssetId, color: u32) -> Option<usize> {
-        if self.holdings.len() <= LINEAR_MAX {
-            return self
-                .holdings
-                .iter()
-                .position(|held| held.account == account && held.asset == asset && held.color == color);
+        let held = self.by_account.get(account.0 as usize)?;
+        if held.count > LINEAR_MAX {
+            return self.index.get(&(account, asset, color)).copied();
         }
-        self.index.get(&(account, asset, color)).copied()
+        let mut next = self.next_of_account(account, None);
+        while let Some(at) = next {
+            let held = &self.holdings[at];
+            if held.asset == asset && held.color == color {
+                return next;
+            }
+            next = self.next_of_account(account, next);
+        }
+        None
     }
 
-    /// The uncoloured holdings of an account, by place.
-    pub(super) fn of_account(&self, account: AccountId) -> Vec<usize> {
-        if self.holdings.len() <= LINEAR_MAX {
-            let all = self.holdings.iter().enumerate();
-            return all
-                .filter(|(_, held)| held.account == account && held.color == 0)
-                .map(|(at, _)| at)
-                .collect();
-        }
-        let (first, last) = ((account, AssetId(0), 0), (account, AssetId(u32::MAX), u32::MAX));
-        self.index.range(first..=last).filter(|((_, _, color), _)| *color == 0).map(|(_, at)| *at).collect()
+    /// The place of an account's first holding, or of the one that it got after `last`.
+    pub(super) fn next_of_account(&self, account: AccountId, last: Option<usize>) -> Option<usize> {
+        let next = match last {
+            None => self.by_account.get(account.0 as usize)?.first,
+            Some(last) => self.holdings[last].next,
+        };
+        (next != u32::MAX).then_some(next as usize)
     }
 
     /// What can be seen of a holding now; `None` while what is stored is not known.

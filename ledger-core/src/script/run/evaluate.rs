@@ -9,6 +9,7 @@ use dashu_int::IBig;
 
 use super::{Run, Step, Stop};
 use crate::amount::Balance;
+use crate::limits::{ADDRESS_BYTES_MAX, SCRIPT_COLOR_BYTES_MAX};
 use crate::names::AccountAddress;
 use crate::script::error::ErrorKind;
 use crate::script::options::Flag;
@@ -95,7 +96,7 @@ impl<'a> Run<'a> {
 
     fn interpolate(&mut self, span: Span, parts: &'a [Part]) -> Step<AccountId> {
         self.require(Flag::AccountInterpolation, span)?;
-        let mut address = CompactString::default();
+        let mut address = String::new();
         for (at, part) in parts.iter().enumerate() {
             if at > 0 {
                 address.push(':');
@@ -103,14 +104,17 @@ impl<'a> Run<'a> {
             match part {
                 Part::Text(text) => address.push_str(text),
                 Part::Variable(expr) => match self.evaluate(expr)? {
-                    value @ (Value::Account(_) | Value::Text(_) | Value::Number(_)) => {
-                        address.push_str(&self.text(&value));
-                    }
+                    Value::Text(text) => address.push_str(&text),
+                    value @ (Value::Account(_) | Value::Number(_)) => address.push_str(&self.text(&value)),
                     other => {
                         let value = self.text(&other).to_string();
                         return Err(Stop::at(expr.span, ErrorKind::CannotCastToString { value }));
                     }
                 },
+            }
+            // There can be very many parts, and each of them long.
+            if address.len() > ADDRESS_BYTES_MAX {
+                break;
             }
         }
         match AccountAddress::parse(&address) {
@@ -272,11 +276,14 @@ impl<'a> Run<'a> {
             Value::Text(color) => color,
             other => return Err(self.type_error(expr.span, Type::Text.name(), &other)),
         };
+        if color.len() > SCRIPT_COLOR_BYTES_MAX {
+            return Err(Stop::at(expr.span, ErrorKind::TooLarge { what: "the name of a color is too long" }));
+        }
         if !color.bytes().all(|byte| byte.is_ascii_uppercase()) {
             return Err(Stop::at(expr.span, ErrorKind::InvalidColor { color: shown(&color) }));
         }
         let colors = &mut self.scratch.colors;
-        Ok(colors.find(&color).unwrap_or_else(|| colors.add(color)))
+        Ok(colors.find(&color).unwrap_or_else(|| colors.add(CompactString::from(&*color))))
     }
 
     // Texts.
@@ -289,7 +296,7 @@ impl<'a> Run<'a> {
             Value::Number(number) => number.to_compact_string(),
             Value::Monetary(asset, amount) => format_compact!("{} {amount}", self.asset_name(*asset)),
             Value::Portion(portion) => portion.to_compact_string(),
-            Value::Text(text) => text.clone(),
+            Value::Text(text) => CompactString::from(&**text),
         }
     }
 

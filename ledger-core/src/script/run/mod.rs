@@ -9,6 +9,7 @@ mod bind;
 mod books;
 mod evaluate;
 mod explain;
+mod families;
 mod give;
 mod needs;
 mod nothing;
@@ -17,9 +18,11 @@ mod scale;
 mod share;
 mod statement;
 mod take;
+mod written;
 mod zeros;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use compact_str::CompactString;
 
@@ -27,7 +30,9 @@ pub use needs::{Blank, Need, Reads};
 
 use self::books::Books;
 use self::explain::Explained;
-use self::needs::Needed;
+use self::families::Families;
+use self::needs::{Answer, Needed};
+use self::written::Written;
 use super::error::{ErrorKind, ScriptError};
 use super::fault::Fault;
 use super::names::Names;
@@ -39,7 +44,7 @@ use super::switches::Switches;
 use super::trace::Trace;
 use super::value::Value;
 use crate::amount::Amount;
-use crate::metadata::Metadata;
+use crate::limits::{SCRIPT_ROUNDS_MAX, SCRIPT_TEXT_BYTES_MAX};
 use crate::names::{AccountAddress, Asset};
 use crate::transaction::{Posting, Postings};
 
@@ -89,14 +94,18 @@ pub struct Scratch {
     colors: Names<CompactString>,
     books: Books,
     needed: Vec<Needed>,
-    /// What the metadata asked for by each slot is; the inner `None` is that there is none.
-    metadata_answers: BTreeMap<u32, Option<CompactString>>,
+    /// Metadata that was told or is asked for.
+    read: BTreeMap<(AccountId, Arc<str>), Answer>,
+    /// Bytes of the texts that were read so far.
+    read_bytes: usize,
+    /// How often the run was answered.
+    rounds: usize,
     /// Accounts and assets without precision of which every balance is known.
     whole: BTreeSet<(AccountId, CompactString)>,
     /// Those of which every balance is known or asked for.
     scales_noted: BTreeSet<(AccountId, CompactString)>,
-    metadata: Metadata,
-    account_metadata: BTreeMap<AccountId, Metadata>,
+    families: Families,
+    written: Written,
     explained: Option<Box<Explained>>,
 }
 
@@ -104,7 +113,7 @@ impl Scratch {
     /// Whether it holds no more memory than a run of an ordinary script takes.
     pub fn is_small(&self) -> bool {
         const ORDINARY: usize = 256;
-        self.values.capacity() <= ORDINARY && self.books.capacity() <= ORDINARY
+        self.values.capacity().max(self.books.capacity()).max(self.written.capacity()) <= ORDINARY
     }
 
     fn clear(&mut self) {
@@ -115,7 +124,11 @@ impl Scratch {
         self.colors.add(CompactString::const_new(""));
         self.books.clear();
         self.needed.clear();
-        self.metadata_answers.clear();
+        self.read.clear();
+        self.read_bytes = 0;
+        self.rounds = 0;
+        self.families.clear();
+        self.written.clear();
         self.whole.clear();
         self.scales_noted.clear();
         self.explained = None;
@@ -187,7 +200,9 @@ impl<'a> Run<'a> {
                 Needed::Scales { account, base } => {
                     self.scratch.scales_noted.remove(&(account, base));
                 }
-                Needed::Metadata { .. } => {}
+                Needed::Metadata { account, key } => {
+                    self.scratch.read.remove(&(account, key));
+                }
             }
         }
         match self.steps() {
@@ -205,9 +220,20 @@ impl<'a> Run<'a> {
             return Err(Stop::at(*span, ErrorKind::InvalidFeature { feature: feature.clone() }));
         }
         let bound = self.bind();
-        // What the statements need is asked for along with what the variables need.
-        if matches!(bound, Err(Stop::Fault(_))) {
-            return bound;
+        // What the statements need is asked for along with what the variables need first, and then when all
+        // variables are known: between, it would be looked for again with each of them.
+        match &bound {
+            Err(Stop::Fault(_)) => return bound,
+            Err(Stop::Missing) if self.scratch.rounds > 0 => {
+                return if self.scratch.rounds < SCRIPT_ROUNDS_MAX {
+                    bound
+                } else {
+                    Err(Stop::nowhere(ErrorKind::TooLarge {
+                        what: "its variables depend on each other too deeply",
+                    }))
+                };
+            }
+            Err(Stop::Missing) | Ok(()) => {}
         }
         self.prefetch(bound.is_ok())?;
         bound?;
@@ -273,6 +299,18 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// Counts a text that comes from outside, as often as it is looked at: it can be long, and a script short.
+    fn count_read(&mut self, span: Span, bytes: usize) -> Step<()> {
+        self.scratch.read_bytes = self.scratch.read_bytes.saturating_add(bytes);
+        if self.scratch.read_bytes <= SCRIPT_TEXT_BYTES_MAX {
+            return Ok(());
+        }
+        Err(Stop::at(
+            span,
+            ErrorKind::TooLarge { what: "its variables and the metadata that it reads are too long" },
+        ))
+    }
+
     fn require(&self, flag: Flag, span: Span) -> Step<()> {
         if self.flags.has(flag) {
             Ok(())
@@ -300,12 +338,9 @@ impl<'a> Run<'a> {
                 color: self.scratch.colors.get(flow.color).clone(),
             })
             .collect();
-        let account_metadata = std::mem::take(&mut self.scratch.account_metadata)
-            .into_iter()
-            .map(|(account, metadata)| (self.account(account).clone(), metadata))
-            .collect();
         let trace = self.take_trace();
-        Outcome { postings, metadata: std::mem::take(&mut self.scratch.metadata), account_metadata, trace }
+        let (metadata, account_metadata) = self.take_metadata();
+        Outcome { postings, metadata, account_metadata, trace }
     }
 
     /// How the postings came about, if that was asked for, by which the run forgets it. Of a run that failed, as far
@@ -344,12 +379,5 @@ impl<'a> Run<'a> {
             });
         }
         Ok(postings)
-    }
-
-    /// The metadata of the transaction and of accounts, by which the run forgets them.
-    pub fn take_metadata(&mut self) -> (Metadata, BTreeMap<AccountAddress, Metadata>) {
-        let metadata = std::mem::take(&mut self.scratch.metadata);
-        let accounts = std::mem::take(&mut self.scratch.account_metadata);
-        (metadata, accounts.into_iter().map(|(id, metadata)| (self.account(id).clone(), metadata)).collect())
     }
 }

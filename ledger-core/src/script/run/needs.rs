@@ -1,10 +1,13 @@
 //! What a run must be told.
 
+use std::sync::Arc;
+
 use compact_str::CompactString;
 use dashu_int::IBig;
 
 use super::{Run, Step, Stop};
 use crate::amount::Balance;
+use crate::limits::SCRIPT_TEXT_BYTES_MAX;
 use crate::metadata::MetadataValue;
 use crate::names::AccountAddress;
 use crate::script::program::{AccountId, AssetId, WORLD_ID};
@@ -17,8 +20,16 @@ pub(super) enum Needed {
     Balance(usize),
     /// The balances of all assets of an account that differ only in precision.
     Scales { account: AccountId, base: CompactString },
-    /// Metadata for a slot.
-    Metadata { slot: u32, account: AccountId, key: CompactString },
+    /// A value of an account's metadata.
+    Metadata { account: AccountId, key: Arc<str> },
+}
+
+/// What became of a question for metadata.
+#[derive(Clone, Debug)]
+pub(super) enum Answer {
+    Asked,
+    /// `None`: there is none.
+    Told(Option<CompactString>),
 }
 
 /// Something that a run must be told.
@@ -115,7 +126,7 @@ impl Run<'_> {
                 }
             }
             Needed::Scales { account, base } => Need::Scales { account: self.account(*account), base },
-            Needed::Metadata { account, key, .. } => Need::Metadata { account: self.account(*account), key },
+            Needed::Metadata { account, key } => Need::Metadata { account: self.account(*account), key },
         })
     }
 
@@ -125,6 +136,7 @@ impl Run<'_> {
     ///
     /// The first of the reader's. The run is then as it was, but for what it was told before.
     pub fn answer<R: Reads>(&mut self, reads: &mut R) -> Result<(), R::Error> {
+        self.scratch.rounds += 1;
         let mut needed = std::mem::take(&mut self.scratch.needed);
         for need in &needed {
             match need {
@@ -141,12 +153,16 @@ impl Run<'_> {
                     let balances = reads.scales(self.account(*account), base)?;
                     self.told_scales(*account, base.clone(), balances);
                 }
-                Needed::Metadata { slot, account, key } => {
+                Needed::Metadata { account, key } => {
                     let value = reads.metadata(self.account(*account), key)?;
                     let text = value.map(|value| match value {
                         MetadataValue::Text(text) | MetadataValue::Json(text) => text,
                     });
-                    self.scratch.metadata_answers.insert(*slot, text);
+                    let bytes = text.as_ref().map_or(0, CompactString::len);
+                    self.scratch.read_bytes = self.scratch.read_bytes.saturating_add(bytes);
+                    // Where there is too much, the run will fail for it, and needs no more of it.
+                    let text = text.filter(|_| self.scratch.read_bytes <= SCRIPT_TEXT_BYTES_MAX);
+                    self.scratch.read.insert((*account, key.clone()), Answer::Told(text));
                 }
             }
         }

@@ -7,6 +7,7 @@ use compact_str::CompactString;
 
 use super::needs::Needed;
 use super::{Run, Step, Stop};
+use crate::limits::SCRIPT_SCALED_MAX;
 use crate::script::error::ErrorKind;
 use crate::script::options::Flag;
 use crate::script::program::{AssetId, Expr, ExprKind, Part, Statement, WORLD_ID};
@@ -82,7 +83,13 @@ impl<'a> Run<'a> {
                 let account = self.account_of(account)?;
                 let name = self.asset_name(asset);
                 let base = CompactString::new(name.split_once('/').map_or(name.as_str(), |(base, _)| base));
-                if account != WORLD_ID && self.scratch.scales_noted.insert((account, base.clone())) {
+                let noted = &mut self.scratch.scales_noted;
+                if account != WORLD_ID && !noted.contains(&(account, base.clone())) {
+                    if noted.len() == SCRIPT_SCALED_MAX {
+                        let what = "too many accounts pay by scaling";
+                        return Err(Stop::at(source.span, ErrorKind::TooLarge { what }));
+                    }
+                    noted.insert((account, base.clone()));
                     self.scratch.needed.push(Needed::Scales { account, base });
                 }
                 Ok(())

@@ -1,9 +1,10 @@
 //! Paying in one precision of an asset with what is owned in others.
 
 use dashu_int::IBig;
+use smallvec::SmallVec;
 
 use super::{Run, Step, Stop};
-use crate::limits::SCRIPT_SCALE_DISTANCE_MAX;
+use crate::limits::{SCRIPT_PRECISIONS_MAX, SCRIPT_SCALE_DISTANCE_MAX};
 use crate::script::error::ErrorKind;
 use crate::script::program::{AccountId, AssetId, Expr, WORLD_ID};
 use crate::script::span::Span;
@@ -86,20 +87,28 @@ impl<'a> Run<'a> {
     }
 
     /// What the account owns of the same asset in other precisions, the finest first.
-    fn other_precisions(&self, span: Span, owner: AccountId, asset: AssetId) -> Step<Vec<(usize, Factor)>> {
-        let (base, scale) = precision(self.asset_name(asset));
+    fn other_precisions(
+        &mut self,
+        span: Span,
+        owner: AccountId,
+        asset: AssetId,
+    ) -> Step<Vec<(usize, Factor)>> {
+        let name = self.asset_name(asset).clone();
+        let (base, scale) = precision(&name);
+        let family = SmallVec::<[usize; 8]>::from(self.family(owner, base));
+        if family.len() > SCRIPT_PRECISIONS_MAX {
+            let what = "an account that pays by scaling has too many precisions of an asset";
+            return Err(Stop::at(span, ErrorKind::TooLarge { what }));
+        }
         let mut found = Vec::new();
-        for at in self.scratch.books.of_account(owner) {
+        for at in family {
             let held = &self.scratch.books.holdings[at];
-            if held.asset == asset {
+            let is_empty = self.scratch.books.balance(at).is_some_and(|balance| balance <= IBig::ZERO);
+            if held.asset == asset || is_empty {
                 continue;
             }
             let name = self.asset_name(held.asset);
-            let (other_base, other) = precision(name);
-            let is_empty = self.scratch.books.balance(at).is_some_and(|balance| balance <= IBig::ZERO);
-            if other_base != base || is_empty {
-                continue;
-            }
+            let (_, other) = precision(name);
             match (scale, other) {
                 (Some(scale), Some(other)) if scale.abs_diff(other) <= SCRIPT_SCALE_DISTANCE_MAX => {
                     let power = IBig::from(10).pow(scale.abs_diff(other) as usize);

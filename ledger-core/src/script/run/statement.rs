@@ -6,7 +6,6 @@ use dashu_int::IBig;
 use super::explain::Explained;
 use super::{Run, Step, Stop};
 use crate::amount::Balance;
-use crate::metadata::{Metadata, MetadataValue};
 use crate::script::error::ErrorKind;
 use crate::script::options::{EmptySends, Tracing};
 use crate::script::program::{Expr, Statement, WORLD_ID};
@@ -20,8 +19,7 @@ impl<'a> Run<'a> {
     /// Executes all statements, from the first.
     pub(super) fn execute(&mut self) -> Step<()> {
         self.scratch.books.begin();
-        self.scratch.metadata = Metadata::EMPTY;
-        self.scratch.account_metadata.clear();
+        self.scratch.written.clear();
         self.scratch.explained = match self.tracing {
             Tracing::Off => None,
             Tracing::On => Some(Box::new(Explained::default())),
@@ -120,13 +118,12 @@ impl<'a> Run<'a> {
             let at = arguments[arguments.len() - 2].span;
             return Err(self.type_error(at, Type::Text.name(), key));
         };
-        let value = MetadataValue::Text(self.text(value));
-        let metadata = match account {
-            None => &mut self.scratch.metadata,
-            Some(account) => self.scratch.account_metadata.entry(account).or_default(),
-        };
-        metadata.insert(key.clone(), value);
-        Ok(())
+        let value = self.text(value);
+        if self.scratch.written.set(account, key, value) {
+            Ok(())
+        } else {
+            Err(Stop::at(span, ErrorKind::TooLarge { what: "the metadata that it writes is too long" }))
+        }
     }
 }
 

@@ -1,0 +1,141 @@
+//! What consumers of events cost those who write: the same load without one, with one that is dead, and with one that
+//! reads everything, in turn, on the same machine.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lexopt::{Arg, Parser};
+
+use crate::child::Spawned;
+use crate::http_load::{HttpLoad, drive, prepare};
+use crate::place::Place;
+use crate::report::{Report, rate};
+use crate::{Failure, arguments, calibration};
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+pub struct Events {
+    /// The program of the server.
+    pub spawn: PathBuf,
+    /// What writes, and for how long in each turn.
+    pub load: HttpLoad,
+    /// How often each takes its turn.
+    pub turns: u64,
+}
+
+impl Events {
+    /// Reads the options of the sub-command.
+    ///
+    /// # Errors
+    ///
+    /// If an option is unknown or its value is none, or there is no server.
+    pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
+        let mut spawn = None;
+        let mut load = HttpLoad { time: Duration::from_secs(3), ..HttpLoad::default() };
+        let mut turns = 3;
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("spawn") => spawn = Some(PathBuf::from(parser.value()?)),
+                Arg::Long("connections") => load.connections = arguments::count(parser)? as usize,
+                Arg::Long("bulk") => load.bulk = arguments::count(parser)? as usize,
+                Arg::Long("seconds") => load.time = Duration::from_secs(arguments::count(parser)?),
+                Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
+                Arg::Long("turns") => turns = arguments::count(parser)?,
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        let spawn = spawn.ok_or("give the program of a server to spawn")?;
+        if load.profile.accounts < 2 || load.bulk == 0 || load.connections == 0 || turns == 0 {
+            return Err("there must be two accounts, a bulk, a connection and a turn".into());
+        }
+        Ok(Self { spawn, load, turns })
+    }
+}
+
+/// Measures in turn, and notes the rate of each and what part of the undisturbed one it is.
+///
+/// # Errors
+///
+/// If a server does not start, or answers as it should not.
+pub fn run(events: &Events) -> Result<Report, Failure> {
+    let place = Place::new(None)?;
+    let mut report = Report::default();
+    calibration::note_machine(place.path(), &mut report)?;
+    // It accepts by the system's grace, and never answers.
+    let dead = TcpListener::bind("127.0.0.1:0")?;
+    let mapping = format!("*:http://{}/", dead.local_addr()?);
+    let start = |name: &str, flags: &[&str]| {
+        let data = place.path().join(name).into_os_string();
+        let fixed = ["--listen", "127.0.0.1:0", "--data"].map(Into::into);
+        let more = flags.iter().map(Into::into);
+        Spawned::start_server(&events.spawn, fixed.into_iter().chain([data]).chain(more))
+    };
+    let (_alone, alone) = start("alone", &[])?;
+    let (_unheard, unheard) =
+        start("unheard", &["--publisher-http-enabled", "--publisher-topic-mapping", mapping.as_str()])?;
+    for (address, ledger) in [(&alone, "quiet"), (&alone, "followed"), (&unheard, "quiet")] {
+        prepare(&events.load, address, ledger)?;
+    }
+    let followed = follow(&alone, "followed")?;
+    let mut totals = [(0, Duration::ZERO); 3];
+    for turn in 1..=events.turns {
+        let turns = [
+            ("no consumer", &alone, "quiet"),
+            ("dead consumer", &unheard, "quiet"),
+            ("live consumer", &alone, "followed"),
+        ];
+        for ((name, address, ledger), total) in turns.into_iter().zip(&mut totals) {
+            let measured = drive(&events.load, address, ledger)?;
+            println!("{turn}: {name}: {:.0} requests/s", rate(measured.requests, measured.time));
+            total.0 += measured.requests;
+            total.1 += measured.time;
+        }
+    }
+    let received = followed.load(Ordering::Relaxed);
+    let [quiet, dead_rate, live] = totals.map(|(requests, time)| rate(requests, time));
+    let written = totals[2].0 * events.load.bulk as u64;
+    report.text("what", "events");
+    report.count("bulk", events.load.bulk as u64);
+    report.number("requests_per_s", quiet);
+    report.number("requests_per_s_dead_consumer", dead_rate);
+    report.number("requests_per_s_live_consumer", live);
+    report.number("ratio_dead_consumer", dead_rate / quiet);
+    report.number("ratio_live_consumer", live / quiet);
+    report.count("events_written", written);
+    report.count("events_received", received);
+    println!("dead consumer: {:.2} of the rate; live consumer: {:.2}", dead_rate / quiet, live / quiet);
+    println!("{received} of {written} events received when the last write was answered");
+    Ok(report)
+}
+
+/// Reads the events of a ledger on a thread of its own, and counts those that are new.
+fn follow(address: &str, ledger: &str) -> Result<Arc<AtomicU64>, Failure> {
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET /v2/{ledger}/_events HTTP/1.1\r\nhost: localhost\r\n\r\n")?;
+    let mut reader = BufReader::with_capacity(256 << 10, stream);
+    let mut line = String::new();
+    // What it says first shows that it is there.
+    while !line.starts_with("retry: ") {
+        line.clear();
+        if reader.read_line(&mut line)? == 0 {
+            return Err("the stream of events does not begin".into());
+        }
+    }
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = count.clone();
+    // It ends with the server.
+    std::thread::spawn(move || {
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+            if line.starts_with(b"event: ") {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            line.clear();
+        }
+    });
+    Ok(count)
+}

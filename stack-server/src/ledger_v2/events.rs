@@ -1,0 +1,186 @@
+//! The events of a ledger as a stream that a browser can read (server-sent events).
+//!
+//! DIFFERENCE: other servers of this API have no such route. Each event has the id of its log: a client that comes back
+//! with it in `Last-Event-ID` misses nothing. The stream ends when the client goes, when the server stops, and when
+//! the client does not take what is sent; a comment now and then shows that both ends are there.
+
+use hyper::body::Bytes;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use ledger_core::{LedgerName, LogId};
+use ledger_store::{FeedSize, LedgerView, Store};
+
+use crate::app::App;
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::events::envelope::{EventType, write_event};
+use crate::limits::{EVENT_PART_BYTES, EVENT_PART_LOGS};
+use crate::log;
+use crate::reply_body::{Parts, ReplyBody};
+use crate::response::{self, Json, Numbers, Reply};
+
+/// What a client asked for.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// Events after this log; `None` is from the first on.
+    after: Option<LogId>,
+    /// Of these types; all of them if there are none.
+    types: Vec<EventType>,
+}
+
+impl Asked {
+    fn of(call: &Call<'_>, ledger: &LedgerView) -> Result<Self, ApiError> {
+        let mut types = Vec::new();
+        for name in call.query.all("type").flat_map(|names| names.split(',')).filter(|name| !name.is_empty())
+        {
+            let kind = EventType::parse(name);
+            types.push(
+                kind.ok_or_else(|| ApiError::validation("invalid 'type' query param: no type of event"))?,
+            );
+        }
+        Ok(Self { after: after(call, ledger)?, types })
+    }
+
+    fn wants(&self, kind: EventType) -> bool {
+        self.types.is_empty() || self.types.contains(&kind)
+    }
+}
+
+/// Where the stream begins. A browser cannot set the header on its first request, and sets it itself when it comes
+/// back, so the header goes before the parameters.
+fn after(call: &Call<'_>, ledger: &LedgerView) -> Result<Option<LogId>, ApiError> {
+    let header = call.headers.get("last-event-id").filter(|value| !value.is_empty());
+    let header = header.map(|value| value.to_str().unwrap_or("?"));
+    let given = header.or_else(|| call.query.get("lastEventId").filter(|text| !text.is_empty()));
+    let last = ledger.last_log();
+    let Some(text) = given else {
+        return match call.query.get("from") {
+            None | Some("" | "now") => Ok(last),
+            Some("first") => Ok(None),
+            Some(_) => Err(ApiError::validation("invalid 'from' query param: neither 'first' nor 'now'")),
+        };
+    };
+    match text.parse() {
+        Ok(id) if !text.starts_with('+') => {
+            // To wait for it would pass over all that comes before.
+            if last.is_none_or(|last| last.get() < id) && id > 0 {
+                return Err(ApiError::validation(format!(
+                    "the last event id {id} is beyond the end of the log"
+                )));
+            }
+            Ok(Some(LogId::new(id)))
+        }
+        _ => Err(ApiError::validation("the last event id is no id of a log")),
+    }
+}
+
+pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let asked = Asked::of(call, &ledger)?;
+    let slot = call.app.event_stream()?;
+    let (parts, body) = ReplyBody::parts();
+    let (app, name) = (call.app.clone(), call.ledger_name()?);
+    tokio::spawn(async move {
+        let _slot = slot;
+        let mut stopping = app.stopping();
+        tokio::select! {
+            // What a server that was dropped does no one can know.
+            _ = stopping.wait_for(|stop| *stop) => {}
+            // Whoever does not listen any more need not be told anything.
+            () = parts.closed() => {}
+            () = send(&app, &name, asked, &parts) => {}
+        }
+    });
+    let mut reply = response::stream(body);
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(reply)
+}
+
+/// A part of a stream.
+struct Part {
+    /// Events, as they are sent.
+    text: Vec<u8>,
+    /// The last log that was looked at.
+    after: Option<LogId>,
+    /// The same, if the client is not told of it by an event.
+    passed: Option<LogId>,
+    /// Whether there is more already.
+    has_more: bool,
+}
+
+impl Part {
+    /// Reads and writes at once: neither is work for the threads that speak HTTP.
+    fn read(store: &Store, name: &LedgerName, asked: &Asked) -> Result<Self, ApiError> {
+        let ledger = store.snapshot().ledger(name).ok_or_else(ApiError::ledger_not_found)?;
+        let size = FeedSize { logs: EVENT_PART_LOGS, bytes: EVENT_PART_BYTES };
+        let fed = ledger.logs_after(asked.after, size, false)?;
+        let mut part = Self { text: Vec::new(), after: asked.after, passed: None, has_more: fed.has_more };
+        let mut text = Json::with_capacity(Numbers::Plain, fed.logs.len() * 1_024);
+        for fed in &fed.logs {
+            let (id, kind) = (fed.log.entry.id, EventType::of(&fed.log.entry.payload));
+            part.after = Some(id);
+            if fed.imported || !asked.wants(kind) {
+                part.passed = Some(id);
+                continue;
+            }
+            part.passed = None;
+            text.raw("id: ").integer(id.get()).raw("\nevent: ").raw(kind.name()).raw("\ndata: ");
+            write_event(&mut text, &fed.ledger, &fed.log, log::now());
+            text.raw("\n\n");
+        }
+        part.text = text.into_bytes();
+        Ok(part)
+    }
+}
+
+async fn send(app: &App, name: &LedgerName, mut asked: Asked, parts: &Parts) {
+    let mut commits = app.commits();
+    let heartbeat = app.settings().events_heartbeat;
+    // The head is sent with the first part of the body: so that the client knows at once that it is heard.
+    if parts.send(Ok(Bytes::from_static(b"retry: 1000\n\n"))).await.is_err() {
+        return;
+    }
+    // The last log that was passed over, if the client was not told of it.
+    let mut passed = None;
+    loop {
+        commits.begin();
+        let (ledger, wanted) = (name.clone(), asked.clone());
+        let part = match app.feed(move |store| Part::read(store, &ledger, &wanted)).await {
+            Ok(part) => part,
+            Err(error) => {
+                // A stream that ends is taken up again from its last id; what is wrong then has a status.
+                let _ = parts.send(Err(std::io::Error::other(error.message))).await;
+                return;
+            }
+        };
+        if part.after != asked.after {
+            (asked.after, passed) = (part.after, part.passed);
+        }
+        if !part.text.is_empty() && parts.send(Ok(Bytes::from(part.text))).await.is_err() {
+            return;
+        }
+        if part.has_more {
+            continue;
+        }
+        let woken = async {
+            loop {
+                commits.next().await;
+                commits.begin();
+                // It may have been of another ledger.
+                if app.snapshot().ledger(name).is_none_or(|ledger| ledger.last_log() > asked.after) {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(heartbeat, woken).await.is_err() {
+            // An id without data makes no event, but is remembered.
+            let beat = match passed.take() {
+                Some(id) => format!("id: {}\n\n", id.get()),
+                None => ":\n\n".to_owned(),
+            };
+            if parts.send(Ok(Bytes::from(beat))).await.is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Requests of this server to others: events and logs that are delivered over HTTP.
+//!
+//! Addresses from flags and files are the operator's, and trusted. For those that arrive through the API a policy
+//! says whether they may lead anywhere or only to public machines ([`Outbound`]): it looks at the addresses that a
+//! name stands for at the moment of connecting, and connects to those, so that no name can change its mind between.
+//! Redirects are not followed.
+
+mod client;
+mod policy;
+mod target;
+
+pub(crate) use client::Client;
+pub use policy::Outbound;
+pub(crate) use target::Target;

@@ -1,0 +1,161 @@
+//! The address of a request.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::Uri;
+use hyper::header::HeaderValue;
+use hyper::http::uri::Scheme;
+
+/// An absolute address with `http` or `https`. Its text shows no password.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    secure: bool,
+    host: String,
+    port: u16,
+    /// Path and query, as the request line has them.
+    path: String,
+    /// From `user:password@` before the host.
+    authorization: Option<HeaderValue>,
+}
+
+impl Target {
+    /// Reads an address.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let invalid =
+            |what: &str| format!("{:?} is no address: {what}", text.chars().take(200).collect::<String>());
+        let uri: Uri = text.trim().parse().map_err(|_| invalid("it does not parse"))?;
+        let secure = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            _ => return Err(invalid("it begins with neither http:// nor https://")),
+        };
+        let authority = uri.authority().ok_or_else(|| invalid("it has no host"))?;
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() {
+            return Err(invalid("it has no host"));
+        }
+        let behind_host = authority.as_str().rsplit_once(authority.host()).map_or("", |(_, rest)| rest);
+        let port = match behind_host.strip_prefix(':') {
+            Some(_) => authority.port_u16().ok_or_else(|| invalid("its port is no number"))?,
+            None => {
+                if secure {
+                    443
+                } else {
+                    80
+                }
+            }
+        };
+        let authorization = authority.as_str().rsplit_once('@').map(|(user, _)| {
+            let user = if user.contains(':') { user.to_owned() } else { format!("{user}:") };
+            let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(user)))
+                .expect("base64 may stand in a header");
+            value.set_sensitive(true);
+            value
+        });
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        Ok(Self { secure, host: host.to_owned(), port, path, authorization })
+    }
+
+    /// Whether it is https.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.secure
+    }
+
+    /// A name, or an address without brackets.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port, that of the scheme unless it is given.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Path and query.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The header `Authorization`, if the address names a user.
+    pub(super) fn authorization(&self) -> Option<&HeaderValue> {
+        self.authorization.as_ref()
+    }
+
+    /// The header `Host`: the port stands in it unless it is that of the scheme.
+    pub(super) fn host_header(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        match (self.secure, self.port) {
+            (true, 443) | (false, 80) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+
+    /// Whether requests to both may go over one connection.
+    pub(super) fn shares_connection(&self, other: &Self) -> bool {
+        (self.secure, self.port, &self.host) == (other.secure, other.port, &other.host)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.secure { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.host_header(), self.path)
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_in_its_parts() {
+        for (text, secure, host, port, path, shown) in [
+            ("http://a.example", false, "a.example", 80, "/", "http://a.example/"),
+            ("https://a.example:443/x?y=1", true, "a.example", 443, "/x?y=1", "https://a.example/x?y=1"),
+            ("http://127.0.0.1:8080/in", false, "127.0.0.1", 8080, "/in", "http://127.0.0.1:8080/in"),
+            ("https://[::1]:9/", true, "::1", 9, "/", "https://[::1]:9/"),
+            ("HTTP://u:p@h:81/?q", false, "h", 81, "/?q", "http://h:81/?q"),
+        ] {
+            let target = Target::parse(text).expect("a target");
+            assert_eq!(
+                (target.is_secure(), target.host(), target.port(), target.path()),
+                (secure, host, port, path)
+            );
+            assert_eq!(target.to_string(), shown);
+        }
+        let user = Target::parse("http://u:p@h").expect("a target");
+        assert_eq!(user.authorization().expect("a user"), "Basic dTpw");
+        assert!(!format!("{user:?}").contains("u:p"));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in [
+            "",
+            "x",
+            "/x",
+            "ftp://a",
+            "http://",
+            "http://:80",
+            "http://a:b",
+            "http://a:99999",
+            "http://a b",
+            "a:80",
+        ] {
+            assert!(Target::parse(text).is_err(), "{text}");
+        }
+    }
+}

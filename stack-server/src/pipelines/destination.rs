@@ -1,0 +1,84 @@
+//! Where logs go.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use hyper::body::Bytes;
+use hyper::header::HeaderMap;
+use ledger_store::FedLog;
+
+use super::exporter::{Allowed, Driver};
+use super::file::Files;
+use crate::ledger_v2::write_log_of;
+use crate::outbound::Client;
+use crate::response::{Json, Numbers};
+
+/// What all pipelines push with.
+#[derive(Debug)]
+pub(super) struct Destinations {
+    client: Client,
+    files: Option<Arc<Files>>,
+}
+
+impl Destinations {
+    /// Within what the operator allows.
+    ///
+    /// # Errors
+    ///
+    /// If the folder for files cannot be made.
+    pub(super) fn new(allowed: &Allowed) -> std::io::Result<Self> {
+        let files = allowed.folder.clone().map(Files::below).transpose()?;
+        Ok(Self { client: Client::new(allowed.outbound), files: files.map(Arc::new) })
+    }
+
+    /// Brings logs where a driver says, and returns when they are there.
+    ///
+    /// # Errors
+    ///
+    /// Why they may not be.
+    pub(super) async fn push(&self, driver: &Driver, logs: &[FedLog]) -> Result<(), String> {
+        match driver {
+            Driver::Noop => Ok(()),
+            Driver::Http(target) => {
+                let mut json = Json::with_capacity(Numbers::Plain, logs.len() * 1_024);
+                json.raw("[");
+                json.list(logs, |json, fed| write_log_of(json, &fed.ledger, &fed.log));
+                json.raw("]");
+                self.client.post(target, &HeaderMap::new(), Bytes::from(json.into_bytes())).await
+            }
+            Driver::File(config) => {
+                let Some(files) = self.files.clone() else {
+                    return Err(
+                        "this server was given no folder for files (--exporters-directory)".to_owned()
+                    );
+                };
+                let (config, lines) = (config.clone(), lines(logs));
+                blocking(move || files.append(&config, &lines)).await
+            }
+            Driver::Stdout => {
+                let lines = lines(logs).concat();
+                blocking(move || {
+                    let mut out = std::io::stdout().lock();
+                    out.write_all(&lines)?;
+                    out.flush()
+                })
+                .await
+            }
+        }
+    }
+}
+
+fn lines(logs: &[FedLog]) -> Vec<Vec<u8>> {
+    let line = |fed: &FedLog| {
+        let mut json = Json::new(Numbers::Plain);
+        write_log_of(&mut json, &fed.ledger, &fed.log);
+        json.raw("\n");
+        json.into_bytes()
+    };
+    logs.iter().map(line).collect()
+}
+
+async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<(), String> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?;
+    done.map_err(|error| error.to_string())
+}

@@ -1,0 +1,259 @@
+//! Logs as lines of JSON in files, one file after the other.
+//!
+//! The files of a name are numbered: `name.000000000001.ndjson`, the next one follows when the last is full. Lines are
+//! on disk before a push is acknowledged. A line that a crash cut off was not, and is removed before the next is
+//! written: it comes again whole.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::exporter::FileConfig;
+
+/// How many digits a number has.
+const DIGITS: usize = 12;
+/// So much of the end of a file is read at once to find its last line.
+const TAIL_BYTES: u64 = 64 << 10;
+
+/// The files below one folder.
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: PathBuf,
+    /// By name. Whoever writes to one holds it alone, also while a pipeline that was stopped still finishes a push.
+    series: Mutex<BTreeMap<String, Arc<Mutex<Series>>>>,
+}
+
+/// The files of one name.
+#[derive(Debug, Default)]
+struct Series {
+    /// `None` before the first line, and after something failed.
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    number: u64,
+    bytes: u64,
+}
+
+impl Files {
+    /// Files below a folder, which is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made.
+    pub(super) fn below(folder: PathBuf) -> io::Result<Self> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        Ok(Self { folder, series: Mutex::default() })
+    }
+
+    /// Appends lines, each with its end; they are on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// If one of them may not be: then all are to be written again.
+    pub(super) fn append(&self, config: &FileConfig, lines: &[Vec<u8>]) -> io::Result<()> {
+        let series = {
+            let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+            // Names that nobody writes now have nothing to remember: what is on disk tells.
+            all.retain(|name, series| *name == config.name || Arc::strong_count(series) > 1);
+            all.entry(config.name.clone()).or_default().clone()
+        };
+        let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = series.append(&self.folder, config, lines);
+        if written.is_err() {
+            series.open = None;
+        }
+        written
+    }
+}
+
+impl Series {
+    fn append(&mut self, folder: &Path, config: &FileConfig, lines: &[Vec<u8>]) -> io::Result<()> {
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => self.open.insert(Open::last(folder, config)?),
+        };
+        let mut gathered = Vec::new();
+        for line in lines {
+            let bytes = open.bytes + gathered.len() as u64;
+            if bytes > 0 && bytes + line.len() as u64 > config.bytes_max {
+                open.write(&gathered)?;
+                gathered.clear();
+                *open = Open::create(folder, config, open.number + 1)?;
+                remove_old(folder, config, open.number)?;
+            }
+            gathered.extend_from_slice(line);
+        }
+        open.write(&gathered)
+    }
+}
+
+impl Open {
+    /// The last file of a name, ready to be appended to, or the first.
+    fn last(folder: &Path, config: &FileConfig) -> io::Result<Self> {
+        let Some(number) = numbers(folder, &config.name)?.last().copied() else {
+            return Self::create(folder, config, 1);
+        };
+        let mut file = OpenOptions::new().read(true).write(true).open(path(folder, &config.name, number))?;
+        let bytes = whole_lines(&mut file)?;
+        file.set_len(bytes)?;
+        file.seek(SeekFrom::Start(bytes))?;
+        Ok(Self { file, number, bytes })
+    }
+
+    fn create(folder: &Path, config: &FileConfig, number: u64) -> io::Result<Self> {
+        let path = path(folder, &config.name, number);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        File::open(folder)?.sync_all()?;
+        Ok(Self { file, number, bytes: 0 })
+    }
+
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.file.write_all(lines)?;
+        self.file.sync_data()?;
+        self.bytes += lines.len() as u64;
+        Ok(())
+    }
+}
+
+/// How many bytes of a file are lines with their ends.
+fn whole_lines(file: &mut File) -> io::Result<u64> {
+    let mut end = file.metadata()?.len();
+    let mut tail = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(TAIL_BYTES);
+        file.seek(SeekFrom::Start(start))?;
+        tail.clear();
+        Read::by_ref(file).take(end - start).read_to_end(&mut tail)?;
+        if let Some(at) = tail.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+fn path(folder: &Path, name: &str, number: u64) -> PathBuf {
+    folder.join(format!("{name}.{number:0DIGITS$}.ndjson"))
+}
+
+/// The numbers of a name's files, ascending.
+fn numbers(folder: &Path, name: &str) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?.file_name();
+        let number = entry.to_str().and_then(|file| {
+            let digits = file.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".ndjson")?;
+            if digits.len() == DIGITS { digits.parse::<u64>().ok() } else { None }
+        });
+        numbers.extend(number);
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn remove_old(folder: &Path, config: &FileConfig, newest: u64) -> io::Result<()> {
+    let Some(files_max) = config.files_max else { return Ok(()) };
+    for number in numbers(folder, &config.name)? {
+        if newest - number.min(newest) >= files_max {
+            std::fs::remove_file(path(folder, &config.name, number))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(bytes_max: u64, files_max: Option<u64>) -> FileConfig {
+        FileConfig { name: "main".to_owned(), bytes_max, files_max }
+    }
+
+    fn lines(range: std::ops::Range<u32>) -> Vec<Vec<u8>> {
+        range.map(|number| format!("{{\"id\":{number}}}\n").into_bytes()).collect()
+    }
+
+    fn text(folder: &Path) -> Vec<String> {
+        let numbers = numbers(folder, "main").expect("a folder");
+        numbers
+            .iter()
+            .map(|number| std::fs::read_to_string(path(folder, "main", *number)).expect("text"))
+            .collect()
+    }
+
+    #[test]
+    fn lines_go_on_where_they_ended_and_full_files_are_followed_by_the_next() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("made/anew");
+        let whole: String =
+            lines(0..30).iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+        for from in [0, 7, 14, 21] {
+            // Opened anew each time, as after a restart.
+            let files = Files::below(folder.clone()).expect("a folder");
+            files.append(&config(40, None), &lines(from..from + 4)).expect("written");
+            files.append(&config(40, None), &lines(from + 4..from + 7)).expect("written");
+        }
+        Files::below(folder.clone())
+            .expect("a folder")
+            .append(&config(40, None), &lines(28..30))
+            .expect("written");
+        let texts = text(&folder);
+        assert_eq!(texts.concat(), whole);
+        assert!(
+            texts.len() > 5 && texts.iter().all(|text| text.len() <= 40 && text.ends_with('\n')),
+            "{texts:?}"
+        );
+        std::fs::write(folder.join("main.2.000000000099.ndjson"), "other").expect("written");
+        std::fs::write(folder.join("main.99.ndjson"), "other").expect("written");
+        Files::below(folder.clone())
+            .expect("a folder")
+            .append(&config(40, Some(2)), &lines(30..39))
+            .expect("written");
+        let kept = text(&folder);
+        assert_eq!(kept.len(), 2);
+        assert!(kept.concat().ends_with(&String::from_utf8(lines(30..39).concat()).expect("text")[60..]));
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_removed() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().to_owned();
+        let files = || Files::below(folder.clone()).expect("a folder");
+        files().append(&config(1 << 20, None), &lines(0..3)).expect("written");
+        let long = "x".repeat(3 * TAIL_BYTES as usize);
+        for (cut, expected) in [("{\"id", 3..4), (long.as_str(), 4..5)] {
+            let mut file =
+                OpenOptions::new().append(true).open(path(&folder, "main", 1)).expect("it is there");
+            file.write_all(cut.as_bytes()).expect("written");
+            files().append(&config(1 << 20, None), &lines(expected)).expect("written");
+        }
+        assert_eq!(text(&folder).concat().into_bytes(), lines(0..5).concat());
+        // A file of nothing but such a line.
+        std::fs::write(path(&folder, "main", 2), "half").expect("written");
+        files().append(&config(1 << 20, None), &lines(5..6)).expect("written");
+        assert_eq!(text(&folder)[1].clone().into_bytes(), lines(5..6).concat());
+    }
+
+    #[test]
+    fn after_a_failure_the_file_is_looked_at_again() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("f");
+        let files = Files::below(folder.clone()).expect("a folder");
+        files.append(&config(60, None), &lines(0..2)).expect("written");
+        std::fs::remove_dir_all(&folder).expect("removed");
+        // The open file can still be written; the next one cannot be made.
+        assert!(files.append(&config(60, None), &lines(2..20)).is_err());
+        std::fs::create_dir(&folder).expect("made");
+        files.append(&config(60, None), &lines(2..4)).expect("written");
+        assert_eq!(text(&folder).concat().into_bytes(), lines(2..4).concat());
+    }
+}

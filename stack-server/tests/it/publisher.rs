@@ -1,0 +1,324 @@
+//! Publishers: every event arrives, in order, and a broker that is away holds nobody up.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ledger_store::Store;
+use serde_json::Value;
+use stack_server::{Publishers, Publishing, Topics};
+
+use crate::receiver::{Received, Receiver};
+
+fn http(receiver: &Receiver) -> Publishing {
+    let topics = Topics::parse(&format!("*:{}", receiver.url("/in"))).expect("pairs");
+    Publishing { topics, http: true, ..Publishing::default() }
+}
+
+fn pay(store: &Store, ledger: &str, amount: u64) {
+    let ledger = store.ledger(ledger).expect("a name");
+    ledger.transaction().posting("world", "a", amount, "USD").commit().expect("recorded");
+}
+
+fn amount(event: &Value) -> u64 {
+    event["payload"]["transactions"][0]["postings"][0]["amount"].as_u64().expect("a transaction")
+}
+
+/// The amounts of a ledger's events, in the order in which they were taken.
+fn amounts(received: &[Received], ledger: &str) -> Vec<u64> {
+    let events = received.iter().map(Received::json);
+    events.filter(|event| event["payload"]["ledger"] == ledger).map(|event| amount(&event)).collect()
+}
+
+#[test]
+fn events_are_posted_in_order_and_again_until_they_are_taken() {
+    let (store, receiver) = (Store::in_memory(), Receiver::start());
+    pay(&store, "one", 1);
+    let publishers = Publishers::start(&store, &http(&receiver)).expect("they start");
+    receiver.answer_next(&[500, 404, 302]);
+    for amount in 2..=40 {
+        pay(&store, if amount % 3 == 0 { "two" } else { "one" }, amount);
+    }
+    let taken = receiver.taken(39);
+    let expected = |rest: bool| (2..=40).filter(|amount| (amount % 3 == 0) == rest).collect::<Vec<u64>>();
+    assert_eq!(
+        amounts(&taken, "one"),
+        expected(false),
+        "what was committed before it was first started is no event"
+    );
+    assert_eq!(amounts(&taken, "two"), expected(true));
+    let all = receiver.wait("all", |_| true);
+    assert_eq!(all.iter().filter(|one| one.status >= 300).count(), 3);
+    // What is delivered again is known by the same id.
+    let refused = all.iter().find(|one| one.status >= 300).expect("one was refused");
+    let again =
+        taken.iter().find(|one| one.json()["payload"] == refused.json()["payload"]).expect("it came again");
+    assert_eq!(again.headers["message-uuid"], refused.headers["message-uuid"]);
+    let mut ids: Vec<_> = taken.iter().map(|one| &one.headers["message-uuid"]).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 39);
+    assert!(taken.iter().all(|one| one.path == "/in" && one.headers["content-type"] == "application/json"));
+    assert!(taken.iter().all(|one| serde_json::from_str::<Value>(&one.headers["message-metadata"]).is_ok()));
+    assert!(taken.iter().all(|one| !one.headers.contains_key("formance-webhook-signature")));
+    publishers.stop();
+}
+
+#[test]
+fn a_publisher_goes_on_where_its_acknowledgements_ended() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let receiver = Receiver::start();
+    let open = || Store::open(directory.path().join("data")).expect("it opens");
+    let mut next = 1;
+    for _ in 0..3 {
+        let store = open();
+        let publishers = Publishers::start(&store, &http(&receiver)).expect("they start");
+        for _ in 0..5 {
+            pay(&store, "one", next);
+            next += 1;
+        }
+        receiver.taken(next as usize - 1);
+        receiver.answer_always(Some(503));
+        // Nobody takes this one while it runs.
+        pay(&store, "one", next);
+        next += 1;
+        let unseen = next - 1;
+        receiver.wait("an attempt", |all| all.iter().any(|one| amount(&one.json()) == unseen));
+        publishers.stop();
+        store.close().expect("it closes");
+        drop(store);
+        receiver.answer_always(None);
+        let store = open();
+        // Without a publisher.
+        pay(&store, "one", next);
+        next += 1;
+        store.close().expect("it closes");
+    }
+    let store = open();
+    let publishers = Publishers::start(&store, &http(&receiver)).expect("they start");
+    let taken = receiver.taken(next as usize - 1);
+    assert_eq!(amounts(&taken, "one"), (1..next).collect::<Vec<_>>(), "each once: nothing crashed");
+    publishers.stop();
+}
+
+#[test]
+fn types_go_to_their_own_topics_and_those_without_an_address_nowhere() {
+    let (store, receiver) = (Store::in_memory(), Receiver::start());
+    let url = |path: &str| receiver.url(path);
+    let mapping = format!("SAVED_METADATA:{},COMMITTED_TRANSACTIONS:{}", url("/meta"), url("/tx"));
+    let publishing =
+        Publishing { topics: Topics::parse(&mapping).expect("pairs"), http: true, ..Publishing::default() };
+    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    let ledger = store.ledger("one").expect("a name");
+    let paid = ledger.transaction().posting("world", "a", 1, "USD").commit().expect("recorded");
+    ledger.revert(paid.id).expect("reverted");
+    ledger.set_account_metadata("a", [("k", "v")].into_iter().collect()).expect("set");
+    let taken = receiver.taken(2);
+    let paths: Vec<_> = taken.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(paths, ["/tx", "/meta"]);
+    publishers.stop();
+    for (http, nats, mapping) in
+        [(true, false, "*:events"), (true, false, ""), (false, true, "*:a.>"), (false, true, "*:a..b")]
+    {
+        let topics = Topics::parse(mapping).expect("pairs");
+        let publishing = Publishing { topics, http, nats, ..Publishing::default() };
+        let started = Publishers::start(&store, &publishing);
+        assert!(started.is_err(), "{mapping}");
+    }
+}
+
+#[test]
+fn a_receiver_can_tell_that_an_event_is_ours() {
+    let (store, receiver) = (Store::in_memory(), Receiver::start());
+    let directory = tempfile::tempdir().expect("a directory");
+    let secrets = directory.path().join("secrets");
+    std::fs::write(&secrets, "new-secret\nold-secret\n").expect("written");
+    let publishing = Publishing { http_secrets: Some(secrets.clone()), ..http(&receiver) };
+    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    pay(&store, "one", 1);
+    let taken = receiver.taken(1).remove(0);
+    let (id, time) = (&taken.headers["formance-webhook-id"], &taken.headers["formance-webhook-timestamp"]);
+    assert_eq!(id, &taken.headers["message-uuid"]);
+    let signatures: Vec<_> = taken.headers["formance-webhook-signature"].split(' ').collect();
+    let signed = format!("{id}.{time}.{}", taken.body);
+    let sign =
+        |secret: &str, text: &str| format!("v1,{}", STANDARD.encode(hmac_by_openssl(secret, text)?)).into();
+    let Some(expected): Option<String> = sign("new-secret", &signed) else {
+        println!("skipped: no openssl to compare with");
+        publishers.stop();
+        return;
+    };
+    assert_eq!(signatures, [expected, sign("old-secret", &signed).expect("it was there")]);
+    for tampered in [format!("{id}.{time}0.{}", taken.body), format!("{id}.{time}.{} ", taken.body)] {
+        let other: String = sign("new-secret", &tampered).expect("it was there");
+        assert!(!signatures.contains(&other.as_str()));
+    }
+    publishers.stop();
+    std::fs::write(&secrets, "\n \n").expect("written");
+    assert!(Publishers::start(&store, &publishing).is_err(), "an empty file would leave events unsigned");
+}
+
+/// Somebody else's HMAC-SHA-256.
+fn hmac_by_openssl(secret: &str, text: &str) -> Option<Vec<u8>> {
+    use std::io::Write;
+    let mut openssl = Command::new("openssl")
+        .args(["dgst", "-sha256", "-mac", "HMAC", "-binary", "-macopt", &format!("key:{secret}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    openssl.stdin.take()?.write_all(text.as_bytes()).ok()?;
+    Some(openssl.wait_with_output().ok()?.stdout).filter(|digest| digest.len() == 32)
+}
+
+/// A real broker on a port of its own.
+pub(crate) struct Broker {
+    child: Option<Child>,
+    port: u16,
+    directory: tempfile::TempDir,
+}
+
+impl Broker {
+    /// `None` where this machine has no such program.
+    pub(crate) fn start() -> Option<Self> {
+        let port =
+            TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port();
+        let mut broker = Self { child: None, port, directory: tempfile::tempdir().expect("a directory") };
+        if broker.run() {
+            return Some(broker);
+        }
+        println!("skipped: no nats-server");
+        None
+    }
+
+    /// Runs it, and waits until it speaks.
+    pub(crate) fn run(&mut self) -> bool {
+        let command = Command::new("nats-server")
+            .args(["--jetstream", "--addr", "127.0.0.1", "--port", &self.port.to_string(), "--store_dir"])
+            .arg(self.directory.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(child) = command else { return false };
+        self.child = Some(child);
+        let late = Instant::now() + Duration::from_secs(30);
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < late, "the broker does not come up");
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("it can be killed");
+            child.wait().expect("it has ended");
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Everything in a stream once it holds `count` messages: headers and body of each.
+    #[track_caller]
+    pub(crate) fn messages(&self, stream: &str, count: usize) -> Vec<(String, Value)> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let client = async_nats::connect(self.url()).await.expect("the broker is there");
+            let jetstream = async_nats::jetstream::new(client);
+            let late = Instant::now() + Duration::from_mins(1);
+            let (stream, last) = loop {
+                if let Ok(mut stream) = jetstream.get_stream(stream).await
+                    && let Ok(info) = stream.info().await
+                    && info.state.messages >= count as u64
+                {
+                    let last = info.state.last_sequence;
+                    break (stream, last);
+                }
+                assert!(Instant::now() < late, "the messages do not come");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            };
+            let mut messages = Vec::new();
+            for sequence in 1..=last {
+                let message = stream.get_raw_message(sequence).await.expect("a message");
+                let id = message.headers.get("Nats-Msg-Id").expect("an id").to_string();
+                assert_eq!(
+                    message.headers.get("_watermill_message_uuid").map(ToString::to_string),
+                    Some(id.clone())
+                );
+                messages.push((id, serde_json::from_slice(&message.payload).expect("JSON")));
+            }
+            messages
+        })
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[test]
+fn events_go_to_nats_with_their_acknowledgements() {
+    let Some(mut broker) = Broker::start() else { return };
+    let store = Store::in_memory();
+    let mut publishing = Publishing { nats: true, ..Publishing::default() };
+    publishing.topics = Topics::parse("*:stack.ledger,SAVED_METADATA:meta").expect("pairs");
+    publishing.nats_settings.url = broker.url();
+    publishing.nats_settings.reconnect_wait = Duration::from_millis(20);
+    let publishers = Publishers::start(&store, &publishing).expect("they start");
+    for amount in 1..=20 {
+        pay(&store, "one", amount);
+    }
+    store
+        .ledger("one")
+        .expect("a name")
+        .set_account_metadata("a", [("k", "v")].into_iter().collect())
+        .expect("set");
+    let before = broker.messages("stack_ledger", 20);
+    assert_eq!(
+        before.iter().map(|(_, event)| amount(event)).collect::<Vec<_>>(),
+        (1..=20).collect::<Vec<_>>()
+    );
+    assert_eq!(broker.messages("meta", 1)[0].1["type"], "SAVED_METADATA");
+    broker.kill();
+    for amount in 21..=40 {
+        // Nobody waits for a broker that is away.
+        pay(&store, "one", amount);
+    }
+    assert!(broker.run());
+    let all = broker.messages("stack_ledger", 40);
+    let mut seen = Vec::new();
+    let first: Vec<u64> = all
+        .iter()
+        .filter(|(id, _)| {
+            let new = !seen.contains(id);
+            seen.push(id.clone());
+            new
+        })
+        .map(|(_, event)| amount(event))
+        .collect();
+    assert_eq!(first, (1..=40).collect::<Vec<_>>());
+    publishers.stop();
+}
+
+#[test]
+fn stopping_does_not_wait_for_a_dead_receiver() {
+    // It accepts and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let store = Store::in_memory();
+    let topics =
+        Topics::parse(&format!("*:http://{}/", silent.local_addr().expect("an address"))).expect("pairs");
+    let publishers = Publishers::start(&store, &Publishing { topics, http: true, ..Publishing::default() });
+    let publishers = publishers.expect("they start");
+    pay(&store, "one", 1);
+    let (_waiting, _) = silent.accept().expect("an attempt");
+    let began = Instant::now();
+    publishers.stop();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
