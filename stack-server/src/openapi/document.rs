@@ -114,7 +114,6 @@ fn variable(name: &str, route: &Route) -> Value {
         "address" => json!({"$ref": "#/components/schemas/Address"}),
         "exporterID" | "pipelineID" => json!({"type": "string", "format": "uuid"}),
         "id" | "txid" => json!({"$ref": "#/components/schemas/Id"}),
-        "exporterID" | "pipelineID" => json!({"type": "string", "format": "uuid"}),
         _ => json!({"type": "string", "minLength": 1}),
     };
     let mut parameter = json!({"name": name, "in": "path", "required": true, "schema": schema});

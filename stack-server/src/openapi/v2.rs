@@ -12,7 +12,7 @@ use Code::{
     InterpreterRuntime, LedgerAlreadyExists, LedgerNotFound, MetadataOverride, NoPostings, NotFound,
     Validation,
 };
-use Content::{All, Cursor, Data, Empty, Json, Text};
+use Content::{Cursor, Data, Empty, Json, Text};
 
 const LEDGERS: &str = "Ledgers";
 const ACCOUNTS: &str = "Accounts";
@@ -53,9 +53,6 @@ const EXPAND: Parameter = query(
     r#"{"type":"array","items":{"type":"string","examples":["volumes","effectiveVolumes"]}}"#,
     "`volumes`, `effectiveVolumes`; others are ignored.",
 );
-/// What an exporter is made of.
-const EXPORTER: Body = Body { required: true, contents: &[(JSON, Json("V2ExporterRequest"))] };
-const PIPELINE: Body = Body { required: true, contents: &[(JSON, Json("V2PipelineRequest"))] };
 const DRY_RUN: Parameter =
     query("dryRun", SWITCH, "Checks and computes everything, answers the same, and stores nothing.");
 const FORCE: Parameter = query("force", SWITCH, "Sources may go below zero.");
@@ -63,8 +60,6 @@ const FORCE: Parameter = query("force", SWITCH, "Sources may go below zero.");
 /// The description of an operation.
 pub(crate) fn describe(operation: V2) -> Description {
     let new = Description::new;
-    // Where the server has none they answer 404.
-    let exporting = |id, summary| new(id, EXPORTERS, summary).refuses(&[NotFound]);
     match operation {
         V2::ListLedgers => new("v2ListLedgers", LEDGERS, "Lists ledgers")
             .reads(&PAGES)
