@@ -15,9 +15,10 @@ pub mod request;
 pub mod script_parse;
 pub mod script_run;
 pub mod timestamp;
+pub mod token_parse;
 
 /// Every target with its name, which is that of its corpus.
-pub const TARGETS: [(&str, fn(&[u8])); 10] = [
+pub const TARGETS: [(&str, fn(&[u8])); 11] = [
     ("address_filter", address_filter::run),
     ("cursor", cursor::run),
     ("filter_parse", filter_parse::run),
@@ -28,4 +29,5 @@ pub const TARGETS: [(&str, fn(&[u8])); 10] = [
     ("script_parse", script_parse::run),
     ("script_run", script_run::run),
     ("timestamp", timestamp::run),
+    ("token_parse", token_parse::run),
 ];

@@ -100,6 +100,11 @@ fn request() {
 }
 
 #[test]
+fn token_parse() {
+    replay("token_parse", 50_000);
+}
+
+#[test]
 fn requests_of_the_corpus_are_good_ones() {
     // What is made of them is to be bad in one place, not everywhere.
     let corpus = corpus("request");

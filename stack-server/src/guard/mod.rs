@@ -147,6 +147,18 @@ impl Guard {
     }
 }
 
+/// Whether a text reads as a token.
+#[cfg(feature = "testing")]
+pub(crate) fn reads_as_token(text: &str) -> bool {
+    let token = Token::parse(text);
+    if let Some(token) = &token {
+        // What is checked is all of the text but the signature.
+        assert!(text.strip_prefix(token.signed).is_some_and(|rest| rest.starts_with('.')), "{text}");
+        assert_eq!(Token::parse(text).as_ref(), Some(token), "{text}");
+    }
+    token.is_some()
+}
+
 /// The token behind `Bearer `.
 fn bearer(value: &str) -> Option<&str> {
     let text = value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer "))?;
