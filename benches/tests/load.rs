@@ -1,6 +1,7 @@
 //! The load program as it is called: every sub-command ends with its figures.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Command;
 
 use ledger_store::Store;
@@ -83,6 +84,21 @@ fn every_kind_of_list_is_measured() {
         assert!(number(&figures, &format!("{name}_p99_ms")) > 0.0, "{name}");
     }
     server.stop();
+}
+
+#[test]
+fn consumers_of_events_are_measured_beside_none() {
+    let server = Path::new(env!("CARGO_BIN_EXE_load")).with_file_name("stack-server");
+    if !server.exists() {
+        println!("skipped: the server is not built");
+        return;
+    }
+    let arguments = format!("events --spawn {} --turns 1 --seconds 1 --accounts 50", server.display());
+    let figures = load(&arguments).expect("figures");
+    for name in ["ratio_dead_consumer", "ratio_live_consumer", "events_received"] {
+        assert!(number(&figures, name) > 0.0, "{name}: {figures}");
+    }
+    assert!(load("events").is_err(), "without a server");
 }
 
 #[test]

@@ -159,10 +159,13 @@ fn every_event_arrives_in_order_whoever_is_killed() {
         flags.push(format!("--publisher-nats-url={}", broker.url()));
         flags.push("--publisher-nats-reconnect-wait=20ms".to_owned());
     }
-    let mut running = start_with(&data, &flags);
+    let running = start_with(&data, &flags);
     let address = Mutex::new(running.address.parse().expect("an address"));
     let (done, followed) = (AtomicBool::new(false), LEDGERS.map(|_| Mutex::new(Vec::new())));
     std::thread::scope(|scope| {
+        // Dropped in the other order, also when something fails: the server ends, and then those who read from it.
+        let _ended = Ended(&done);
+        let mut running = running;
         for (ledger, ids) in LEDGERS.iter().zip(&followed) {
             let (address, done) = (&address, &done);
             scope.spawn(move || follow(address, ledger, ids, done));
@@ -208,9 +211,16 @@ fn every_event_arrives_in_order_whoever_is_killed() {
             }
         }
         check(&running.address, &expected, &followed, [&events, &pushed], &exports, broker.as_ref());
-        done.store(true, Ordering::Relaxed);
-        stop(&mut running);
     });
+}
+
+/// Ends those who read streams.
+struct Ended<'a>(&'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn stop(running: &mut Running) {

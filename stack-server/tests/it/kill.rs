@@ -19,6 +19,14 @@ pub(crate) struct Running {
     pub(crate) address: String,
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already; a test that fails leaves nothing behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn start(data: &Path) -> Running {
     start_with(data, &[])
 }
