@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use ledger_core::Rules;
-use ledger_store::{LedgerView, Outcome, Snapshot, Store, Submission};
+use ledger_store::{LedgerView, Outcome, Receipt, Snapshot, Store, Submission};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::cursor::CursorKey;
 use crate::error::ApiError;
 use crate::ledger_v1::KnownRules;
+use crate::ledger_v2::KnownSchemas;
 use crate::limits::{LONG_READS_MAX, LONG_READS_WAITING_MAX};
+use crate::log::{self, Level};
 use crate::settings::Settings;
 
 /// The server's state; cheap to clone.
@@ -22,6 +24,7 @@ struct Shared {
     settings: Settings,
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
+    schemas: KnownSchemas,
     /// Slots of long reads.
     running: Semaphore,
     /// Slots of long reads, those that wait included.
@@ -36,6 +39,7 @@ impl App {
             settings,
             cursor_key,
             legacy_rules: KnownRules::default(),
+            schemas: KnownSchemas::default(),
             running: Semaphore::new(LONG_READS_MAX),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
         }))
@@ -58,6 +62,11 @@ impl App {
         self.0.legacy_rules.of(ledger, self.0.settings.past_dates)
     }
 
+    /// The schemas that were asked for lately.
+    pub(crate) fn schemas(&self) -> &KnownSchemas {
+        &self.0.schemas
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.0.store
     }
@@ -69,14 +78,26 @@ impl App {
     /// Hands commands to the writer and waits until they are durable, without holding up the thread.
     pub(crate) async fn submit(&self, submission: Submission) -> Result<Vec<Outcome>, ApiError> {
         let (answer, answered) = oneshot::channel();
+        let ledger = submission.ledger.clone();
         self.0.store.submit(submission, move |outcomes| {
             // The caller may have hung up; its write stands all the same.
             let _ = answer.send(outcomes);
         });
-        match answered.await {
-            Ok(outcomes) => Ok(outcomes?),
-            Err(_) => Err(ApiError::fault("the writer gave no answer")),
+        let outcomes = match answered.await {
+            Ok(outcomes) => outcomes?,
+            Err(_) => return Err(ApiError::fault("the writer gave no answer")),
+        };
+        for outcome in &outcomes {
+            if let Outcome::Done(Receipt { violation: Some(violation), log, .. }) = outcome {
+                let (log, reason) = (log.get(), violation);
+                log::event(
+                    Level::Info,
+                    "schema-violation",
+                    &[("ledger", &ledger), ("log", &log), ("reason", &reason)],
+                );
+            }
         }
+        Ok(outcomes)
     }
 
     /// Runs what may take long, or blocks, on a thread of its own, a few at a time.

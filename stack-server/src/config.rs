@@ -8,7 +8,8 @@ use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use ledger_core::{FirstId, PastDates};
+use ledger_core::schema::Enforcement;
+use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::error::Profile;
 use crate::limits::HTTP_THREADS_MAX;
@@ -90,6 +91,8 @@ static FLAGS: &[Flag] = &[
     Flag { name: "default-page-size", value: "COUNT", variable: "DEFAULT_PAGE_SIZE", help: "rows of a page unless asked (15)" },
     Flag { name: "max-page-size", value: "COUNT", variable: "MAX_PAGE_SIZE", help: "most rows of a page (100)" },
     Flag { name: "experimental-features", value: "", variable: "EXPERIMENTAL_FEATURES", help: "let callers choose the features of new ledgers" },
+    Flag { name: "schema-enforcement-mode", value: "audit|strict", variable: "SCHEMA_ENFORCEMENT_MODE", help: "what becomes of writes outside their ledger's schema; audit: they are logged (audit)" },
+    Flag { name: "experimental-numscript-interpreter", value: "", variable: "EXPERIMENTAL_NUMSCRIPT_INTERPRETER", help: "refuse scripts in the interpreter's words unless they name a runtime" },
     Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach" },
 ];
 
@@ -221,6 +224,16 @@ fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
         "default-page-size" => settings.default_page_size = count(value, 100_000)? as u32,
         "max-page-size" => settings.max_page_size = count(value, 100_000)? as u32,
         "experimental-features" => settings.experimental_features = switch(value)?,
+        "schema-enforcement-mode" => {
+            settings.schema_enforcement = match value {
+                "audit" => Enforcement::Audit,
+                "strict" => Enforcement::Strict,
+                _ => return Err(format!("{value:?} is neither audit nor strict")),
+            }
+        }
+        "experimental-numscript-interpreter" => {
+            settings.runtime = if switch(value)? { Runtime::Interpreter } else { Runtime::Machine };
+        }
         "allow-unauthenticated" => config.allow_unauthenticated = switch(value)?,
         other => unreachable!("--{other} stands in the table and nowhere else"),
     }
@@ -280,7 +293,7 @@ mod tests {
         let variables = [("STACK_DATA", "/v"), ("MAX_PAGE_SIZE", "7"), ("EXPERIMENTAL_FEATURES", "true")];
         let config = served(
             "serve --data=/f --memory-budget 2GiB --profile 2.0 --compat 1.10 --commit-policy strict --first-id 1 \
-             --http-threads 2",
+             --http-threads 2 --schema-enforcement-mode strict --experimental-numscript-interpreter",
             &variables,
         );
         assert_eq!(config.data, PathBuf::from("/f"));
@@ -292,6 +305,8 @@ mod tests {
         assert_eq!(config.settings.past_dates, PastDates::Refuse);
         assert_eq!(config.settings.first_id, Some(FirstId::One));
         assert_eq!(config.settings.http_threads, 2);
+        assert_eq!(config.settings.schema_enforcement, Enforcement::Strict);
+        assert_eq!(config.settings.runtime, Runtime::Interpreter);
     }
 
     #[test]
@@ -314,6 +329,7 @@ mod tests {
             "--profile 3",
             "--compat 1",
             "--commit-policy any",
+            "--schema-enforcement-mode lax",
             "--memory-budget 1XB",
             "--memory-budget MiB",
             "--max-page-size 0",

@@ -113,6 +113,12 @@ pub(crate) enum V2 {
     ListLogs,
     ExportLogs,
     ImportLogs,
+    InsertSchema,
+    ReadSchema,
+    ListSchemas,
+    RunQuery,
+    DeleteBucket,
+    RestoreBucket,
 }
 
 /// The forms in which the service tells its version.
@@ -164,6 +170,9 @@ static ROUTES: &[Route] = &[
     row("GET",    LedgerV2, "/_info",        Open, UNUSED, O::Info(InfoForm::Hybrid)),
     row("GET",    LedgerV2, "/_healthcheck", Open, UNUSED, O::Health(HealthForm::Alive)),
 
+    row("DELETE", LedgerV2, "/_/buckets/{bucket}",             Write, UNUSED, O::V2(V2::DeleteBucket)),
+    row("POST",   LedgerV2, "/_/buckets/{bucket}/restore",     Write, UNUSED, O::V2(V2::RestoreBucket)),
+
     row("GET",    LedgerV2, "/",                               Read,  FILTER, O::V2(V2::ListLedgers)),
     row("POST",   LedgerV2, "/{ledger}",                       Write, BODY,   O::V2(V2::CreateLedger)),
     row("GET",    LedgerV2, "/{ledger}",                       Read,  UNUSED, O::V2(V2::ReadLedger)),
@@ -192,6 +201,11 @@ static ROUTES: &[Route] = &[
     row("GET",    LedgerV2, "/{ledger}/logs",                  Read,  FILTER, O::V2(V2::ListLogs)),
     row("POST",   LedgerV2, "/{ledger}/logs/export",           Write, UNUSED, O::V2(V2::ExportLogs)),
     row("POST",   LedgerV2, "/{ledger}/logs/import",           Write, STREAM, O::V2(V2::ImportLogs)),
+
+    row("POST",   LedgerV2, "/{ledger}/schemas/{version}",     Write, BODY,   O::V2(V2::InsertSchema)),
+    row("GET",    LedgerV2, "/{ledger}/schemas/{version}",     Read,  UNUSED, O::V2(V2::ReadSchema)),
+    row("GET",    LedgerV2, "/{ledger}/schemas",               Read,  FILTER, O::V2(V2::ListSchemas)),
+    row("POST",   LedgerV2, "/{ledger}/queries/{query}/run",   Write, FILTER, O::V2(V2::RunQuery)),
 
     row("GET",    Service,  "/_info",          Open, UNUSED, O::Info(InfoForm::Wrapped)),
     row("GET",    Service,  "/_healthcheck",   Open, UNUSED, O::Health(HealthForm::Checks)),

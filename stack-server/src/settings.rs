@@ -1,6 +1,7 @@
 //! What an operator can choose about the answers of a server.
 
-use ledger_core::{FirstId, PastDates};
+use ledger_core::schema::Enforcement;
+use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::error::Profile;
 
@@ -34,6 +35,10 @@ pub struct Settings {
     pub max_page_size: u32,
     /// Whether callers may choose the features of new ledgers.
     pub experimental_features: bool,
+    /// What becomes of writes that break the rules of their ledger's schemas; the store is opened with it.
+    pub schema_enforcement: Enforcement,
+    /// In whose words scripts are refused that do not say it themselves.
+    pub runtime: Runtime,
     /// Threads that speak HTTP.
     pub http_threads: usize,
 }
@@ -49,6 +54,8 @@ impl Default for Settings {
             default_page_size: 15,
             max_page_size: 100,
             experimental_features: false,
+            schema_enforcement: Enforcement::default(),
+            runtime: Runtime::default(),
             http_threads: 1,
         }
     }

@@ -7,7 +7,8 @@
 //! - [`transaction`], [`transactions`]: transactions, one and many; [`plan`] finds the index that leads to
 //!   those of a filter, [`streams`] merges what several lead to.
 //! - [`logs`], [`hash`], [`volumes`]: logs and sums.
-//! - [`page`], [`limits`]: what all lists share.
+//! - [`documents`], [`schemas`]: small documents, and those that are schemas.
+//! - [`page`], [`foremost`], [`limits`]: what lists share.
 
 mod account;
 mod accounts;
@@ -15,12 +16,14 @@ mod addresses;
 mod documents;
 mod effective;
 mod flows;
+mod foremost;
 mod hash;
 mod limits;
 mod logs;
 mod page;
 mod plan;
 mod reader;
+mod schemas;
 mod session;
 mod snapshot;
 mod streams;

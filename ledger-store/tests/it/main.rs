@@ -10,3 +10,4 @@ mod model;
 mod old_formats;
 mod reads;
 mod recovery;
+mod schemas;

@@ -6,7 +6,7 @@
 
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
-use ledger_core::{Command, Idempotency, IdempotencyKey, LogPayload, Overdraft};
+use ledger_core::{Command, Idempotency, IdempotencyKey, LogPayload, Overdraft, Runtime};
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::call::Call;
 use crate::error::{ApiError, Code, Profile};
 use crate::json::{self, Array, Fields, Object, Text};
-use crate::ledger_v2::transactions::write_recorded;
+use crate::ledger_v2::transactions::{answers_effective_volumes, write_recorded};
 use crate::ledger_v2::wire::{CreateBody, MetadataElement, RevertElement};
 use crate::ledger_v2::{bulk_script, idempotency, write};
 use crate::response::{Json, Numbers, Reply};
@@ -64,7 +64,7 @@ impl Element {
                     Some(Idempotency { key, hash: idempotency::hash_of(&command) })
                 }
             };
-            Ok(Request { command, idempotency })
+            Ok(Request { command, idempotency, schema_version: None })
         });
         Self { action, request }
     }
@@ -99,14 +99,14 @@ impl ElementBody<'_> {
     /// # Errors
     ///
     /// `VALIDATION`, for the whole bulk: an unknown action, or data of another shape.
-    fn read(&self, at: usize) -> Result<Element, ApiError> {
+    fn read(&self, at: usize, runtime: Runtime) -> Result<Element, ApiError> {
         let data = self.data.map_or("null", RawValue::get).as_bytes();
         let malformed =
             |error: serde_json::Error| ApiError::validation(format!("error parsing element {at}: {error}"));
         let (action, command) = match self.action.0.as_ref() {
             "CREATE_TRANSACTION" => {
                 let Object(body) = json::first::<Object<CreateBody<'_>>>(data).map_err(malformed)?;
-                (Action::CreateTransaction, body.into_command(Overdraft::Refuse))
+                (Action::CreateTransaction, body.into_command(Overdraft::Refuse, runtime))
             }
             "ADD_METADATA" => {
                 let Object(body) = json::first::<Object<MetadataElement<'_>>>(data).map_err(malformed)?;
@@ -155,7 +155,12 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
         Atomicity::StopAtRefusal
     };
     let actions: Vec<Action> = read.iter().map(|element| element.action).collect();
-    let requests = read.into_iter().map(|element| element.request).collect();
+    let schema_version = call.schema_version().map_err(|error| call.unless_no_ledger(error))?;
+    let of_version = |element: Element| {
+        let of_version = |request| Request { schema_version: schema_version.clone(), ..request };
+        element.request.map(of_version)
+    };
+    let requests = read.into_iter().map(of_version).collect();
     let answers = run(call, requests, atomicity).await?;
     reply(call, &actions, &answers, fault.as_ref())
 }
@@ -166,8 +171,8 @@ fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
     let content_type = content_type.split(';').next().unwrap_or("").trim();
     match (content_type, call.profile) {
         ("" | JSON_ARRAY, _) | (_, Profile::Stack) => array(call),
-        (JSON_STREAM, _) => Ok(stream(&call.body)),
-        (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body)),
+        (JSON_STREAM, _) => Ok(stream(&call.body, call.app.settings().runtime)),
+        (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body, call.app.settings().runtime)),
         (other, _) => {
             let other: String = other.chars().take(100).collect();
             Err(ApiError::validation(format!("unsupported content type: {other}")))
@@ -183,18 +188,19 @@ fn array(call: &Call<'_>) -> Result<Elements, ApiError> {
         let message = format!("bulk size exceeded, max size is {limit}");
         return Err(ApiError::new(Code::BulkSizeExceeded, message));
     }
-    let read = bodies.iter().enumerate().map(|(at, Object(body))| body.read(at));
+    let runtime = call.app.settings().runtime;
+    let read = bodies.iter().enumerate().map(|(at, Object(body))| body.read(at, runtime));
     Ok(Elements { read: read.collect::<Result<_, _>>()?, fault: None })
 }
 
 /// Elements one after the other; the first malformed one ends the stream.
-fn stream(body: &[u8]) -> Elements {
+fn stream(body: &[u8], runtime: Runtime) -> Elements {
     let mut elements = Elements { read: Vec::new(), fault: None };
     let mut bodies = serde_json::Deserializer::from_slice(body).into_iter::<Object<ElementBody<'_>>>();
     for at in 0.. {
         let element = match bodies.next() {
             None => break,
-            Some(Ok(Object(body))) => body.read(at),
+            Some(Ok(Object(body))) => body.read(at, runtime),
             Some(Err(error)) => Err(ApiError::validation(format!("error parsing element {at}: {error}"))),
         };
         match element {
@@ -338,12 +344,13 @@ fn reply(
     // Amounts in a bulk stay numbers whatever the caller's header says.
     let mut json = Json::with_capacity(Numbers::Plain, shown * RESULT_BYTES);
     let with_log_ids = call.reads_later_forms();
+    let effective_kept = answers_effective_volumes(call);
     json.raw("{\"data\":[");
     for (at, (action, answer)) in actions.iter().zip(&answers[..shown]).enumerate() {
         json.raw(if at == 0 { "{" } else { ",{" });
         let log = match answer {
             Answer::Done(receipt) => {
-                write_done(&mut json, *action, receipt)?;
+                write_done(&mut json, *action, receipt, effective_kept)?;
                 receipt.log.get()
             }
             Answer::Failed(error) => {
@@ -371,13 +378,18 @@ fn reply(
     Ok(json.reply(if succeeded { StatusCode::OK } else { StatusCode::BAD_REQUEST }))
 }
 
-fn write_done(json: &mut Json, action: Action, receipt: &Receipt) -> Result<(), ApiError> {
+fn write_done(
+    json: &mut Json,
+    action: Action,
+    receipt: &Receipt,
+    effective_kept: bool,
+) -> Result<(), ApiError> {
     if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
     | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } =
         &write::entry(receipt)?.payload
     {
         json.raw("\"data\":");
-        write_recorded(json, transaction, effective_volumes.as_deref());
+        write_recorded(json, transaction, effective_volumes.as_deref(), effective_kept);
         json.raw(",");
     }
     json.raw("\"responseType\":").plain_string(action.text());

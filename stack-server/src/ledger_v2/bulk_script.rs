@@ -12,7 +12,7 @@ use crate::ledger_v2::bulk::{Action, Element, Elements};
 const LINE_BYTES_MAX: usize = 64 * 1_024;
 
 /// Reads blocks; the first malformed line ends the stream.
-pub(crate) fn elements(body: &[u8]) -> Elements {
+pub(crate) fn elements(body: &[u8], runtime: Runtime) -> Elements {
     let mut elements = Elements { read: Vec::new(), fault: None };
     let text = match std::str::from_utf8(body) {
         Ok(text) => text,
@@ -27,7 +27,7 @@ pub(crate) fn elements(body: &[u8]) -> Elements {
             continue;
         }
         match header(line).and_then(|key| Ok((key, block(&mut lines)?))) {
-            Ok((key, plain)) => elements.read.push(element(plain, &key)),
+            Ok((key, plain)) => elements.read.push(element(plain, &key, runtime)),
             Err(error) => {
                 elements.fault = Some(error);
                 break;
@@ -72,8 +72,8 @@ fn block<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Result<String, ApiErr
     Ok(plain)
 }
 
-fn element(plain: String, key: &str) -> Element {
-    let script = Script { plain, variables: std::collections::BTreeMap::new(), runtime: Runtime::default() };
+fn element(plain: String, key: &str, runtime: Runtime) -> Element {
+    let script = Script { plain, variables: std::collections::BTreeMap::new(), runtime };
     let create =
         CreateTransaction { movement: Movement::Script(script), ..CreateTransaction::of(Postings::new()) };
     Element::new(Action::CreateTransaction, Ok(Command::CreateTransaction(create)), key)
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Vec<(String, String)>, Option<String>) {
-        let Elements { read, fault } = elements(text.as_bytes());
+        let Elements { read, fault } = elements(text.as_bytes(), Runtime::Machine);
         let blocks = read.into_iter().map(|element| {
             let request = element.request.expect("a command");
             let key = request.idempotency.map_or(String::new(), |i| i.key.to_string());

@@ -24,6 +24,9 @@ pub(crate) fn hash_of(command: &Command) -> CompactString {
             .metadata(&revert.metadata),
         Command::SetMetadata { target, metadata } => bytes.tag(3).target(target).metadata(metadata),
         Command::DeleteMetadata { target, key } => bytes.tag(4).target(target).text(key),
+        Command::InsertSchema(insert) => {
+            bytes.tag(5).text(insert.version.as_str()).text(&insert.schema.content())
+        }
     };
     let mut text = CompactString::default();
     text.push_str(&URL_SAFE.encode(bytes.0.finalize()));
@@ -83,6 +86,13 @@ impl Encoder {
                 self.tag(1).text(&script.plain).tag(u8::from(script.runtime == Runtime::Interpreter));
                 self.number(script.variables.len() as u64);
                 for (name, value) in &script.variables {
+                    self.text(name).text(value);
+                }
+            }
+            Movement::Template { name, variables, runtime } => {
+                self.tag(2).text(name).tag(u8::from(*runtime == Runtime::Interpreter));
+                self.number(variables.len() as u64);
+                for (name, value) in variables {
                     self.text(name).text(value);
                 }
             }

@@ -12,13 +12,18 @@ mod ledgers;
 mod list;
 mod log_body;
 mod logs;
+mod queries;
 mod query;
+mod schemas;
 mod transactions;
 mod transfer;
 mod volumes;
 mod wire;
 mod write;
 
+use ledger_store::Store;
+
+pub(crate) use self::schemas::KnownSchemas;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::response::Reply;
@@ -52,5 +57,11 @@ pub(crate) async fn answer(operation: V2, call: &Call<'_>) -> Result<Reply, ApiE
         V2::ListLogs => logs::list(call).await,
         V2::ExportLogs => transfer::export(call).await,
         V2::ImportLogs => transfer::import(call).await,
+        V2::InsertSchema => schemas::insert(call).await,
+        V2::ReadSchema => schemas::read(call),
+        V2::ListSchemas => schemas::list(call).await,
+        V2::DeleteBucket => ledgers::mark_bucket(call, Store::delete_bucket).await,
+        V2::RestoreBucket => ledgers::mark_bucket(call, Store::restore_bucket).await,
+        V2::RunQuery => queries::run(call).await,
     }
 }

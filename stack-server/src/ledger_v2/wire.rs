@@ -143,25 +143,27 @@ impl<'de> Fields<'de> for CreateBody<'de> {
 }
 
 impl CreateBody<'_> {
-    /// The command of this body; `overdraft` is what the rest of the request says, to which `force` adds.
+    /// The command of this body; `overdraft` is what the rest of the request says, to which `force` adds, and
+    /// `default_runtime` is that of a script which names none.
     ///
     /// # Errors
     ///
     /// `VALIDATION` or `NO_POSTINGS`, in the order of the checks of this API.
-    pub(crate) fn into_command(self, overdraft: Overdraft) -> Result<Command, ApiError> {
+    pub(crate) fn into_command(
+        self,
+        overdraft: Overdraft,
+        default_runtime: Runtime,
+    ) -> Result<Command, ApiError> {
         let has_script = !self.script.plain.0.is_empty();
         let has_template = !self.script.template.0.is_empty();
         let has_postings = !self.postings.is_empty();
         if u8::from(has_script) + u8::from(has_template) + u8::from(has_postings) > 1 {
             return Err(ApiError::validation("cannot pass postings and numscript in the same request"));
         }
-        if has_template {
-            return Err(ApiError::validation("templates are not supported by this release: pass postings"));
-        }
         let movement = if has_postings {
             let postings = self.postings.iter().map(to_posting).collect::<Result<Postings, _>>();
             Movement::Postings(postings?)
-        } else if has_script {
+        } else if has_script || has_template {
             let variables = self.script.variables.0.into_iter().map(|(Text(name), value)| {
                 let text = variable(value).map_err(|error| {
                     ApiError::new(
@@ -171,15 +173,19 @@ impl CreateBody<'_> {
                 })?;
                 Ok((name.into_owned(), text))
             });
-            Movement::Script(Script {
-                variables: variables.collect::<Result<_, ApiError>>()?,
-                plain: self.script.plain.0.into_owned(),
-                runtime: match self.runtime.0.as_ref() {
-                    "" | "machine" => Runtime::Machine,
-                    "experimental-interpreter" => Runtime::Interpreter,
-                    other => return Err(ApiError::validation(format!("unknown runtime '{other}'"))),
-                },
-            })
+            let variables = variables.collect::<Result<_, ApiError>>()?;
+            let runtime = match self.runtime.0.as_ref() {
+                "" => default_runtime,
+                name => Runtime::parse(name).ok_or_else(|| {
+                    let name: String = name.chars().take(100).collect();
+                    ApiError::validation(format!("unknown runtime '{name}'"))
+                })?,
+            };
+            if has_template {
+                Movement::Template { name: self.script.template.0.as_ref().into(), variables, runtime }
+            } else {
+                Movement::Script(Script { variables, plain: self.script.plain.0.into_owned(), runtime })
+            }
         } else {
             return Err(ApiError::new(
                 Code::NoPostings,
@@ -202,6 +208,7 @@ impl CreateBody<'_> {
             reference,
             overdraft: if self.force { Overdraft::Allow } else { overdraft },
             rules: ledger_core::Rules::Current,
+            template: None,
         }))
     }
 }
@@ -373,7 +380,7 @@ mod tests {
 
     fn create(body: &str) -> Result<Command, ApiError> {
         let Object(body) = json::first::<Object<CreateBody<'_>>>(body.as_bytes()).expect("well-formed");
-        body.into_command(Overdraft::Refuse)
+        body.into_command(Overdraft::Refuse, Runtime::Machine)
     }
 
     #[test]

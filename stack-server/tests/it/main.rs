@@ -2,6 +2,7 @@
 
 mod accounts;
 mod binary;
+mod buckets;
 mod bulk;
 mod client;
 mod conformance;
@@ -13,6 +14,7 @@ mod ledgers;
 mod limits;
 mod logs;
 mod nonsense;
+mod schemas;
 mod script;
 mod script_docs;
 mod scripts;
