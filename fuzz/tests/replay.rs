@@ -78,3 +78,32 @@ fn script_run() {
 fn timestamp() {
     replay("timestamp", 50_000);
 }
+
+#[test]
+fn cursor() {
+    replay("cursor", 50_000);
+}
+
+#[test]
+fn filter_parse() {
+    replay("filter_parse", 50_000);
+}
+
+#[test]
+fn import_line() {
+    replay("import_line", 2_000);
+}
+
+#[test]
+fn request() {
+    replay("request", 3_000);
+}
+
+#[test]
+fn requests_of_the_corpus_are_good_ones() {
+    // What is made of them is to be bad in one place, not everywhere.
+    let corpus = corpus("request");
+    let good =
+        corpus.iter().filter(|data| fuzz::request::answered(data).is_some_and(|status| status < 300)).count();
+    assert!(good * 5 > corpus.len() * 4, "{good} of {}", corpus.len());
+}

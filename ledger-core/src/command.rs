@@ -8,6 +8,7 @@ use crate::legacy::Rules;
 use crate::metadata::Metadata;
 use crate::names::{AccountAddress, Reference, SchemaVersion};
 use crate::schema::Schema;
+use crate::script::Type;
 use crate::timestamp::Timestamp;
 use crate::transaction::{Postings, TransactionId};
 
@@ -102,22 +103,63 @@ pub enum Movement {
     Template {
         /// The template.
         name: CompactString,
-        /// Variable name to the text of its value.
-        variables: BTreeMap<String, String>,
+        /// Variable name to its value.
+        variables: BTreeMap<String, VariableValue>,
         /// In whose words it is refused, where the template does not say.
         runtime: Runtime,
     },
 }
 
 /// A script with the values of its variables.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     /// Its text.
     pub plain: String,
-    /// Variable name to the text of its value.
-    pub variables: BTreeMap<String, String>,
+    /// Variable name to its value.
+    pub variables: BTreeMap<String, VariableValue>,
     /// In whose words it is refused.
     pub runtime: Runtime,
+}
+
+impl Script {
+    /// A script with the texts of its variables.
+    pub fn new(plain: String, variables: BTreeMap<String, String>) -> Self {
+        let variables = variables.into_iter().map(|(name, text)| (name, VariableValue::Text(text)));
+        Self { plain, variables: variables.collect(), runtime: Runtime::default() }
+    }
+}
+
+/// The value of a variable, by what is known of it before its type is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VariableValue {
+    /// A text, to be read by the variable's type.
+    Text(String),
+    /// The digits of an integer: for numbers alone.
+    Number(String),
+    /// An asset and an amount: for monetaries alone.
+    Monetary(String),
+    /// A value of no type. The script is refused when its turn comes to be read.
+    Unfit,
+}
+
+impl VariableValue {
+    /// Whether a variable of this type can have it.
+    pub(crate) fn fits(&self, declared: Type) -> bool {
+        match self {
+            Self::Text(_) => true,
+            Self::Number(_) => declared == Type::Number,
+            Self::Monetary(_) => declared == Type::Monetary,
+            Self::Unfit => false,
+        }
+    }
+
+    /// Its text; empty without one.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Text(text) | Self::Number(text) | Self::Monetary(text) => text,
+            Self::Unfit => String::new(),
+        }
+    }
 }
 
 /// In whose words a script is refused. It runs the same either way.

@@ -209,6 +209,26 @@ fn decide_revert(
     }))
 }
 
+/// Says whether a command is refused before its script is looked at: by the rules of the first generation its date and
+/// its reference are tested first. `facts` need to know about these two alone, and only for such rules.
+///
+/// # Errors
+///
+/// The refusal.
+pub fn check_before_script(
+    create: &CreateTransaction,
+    facts: &Facts,
+    now: Timestamp,
+) -> Result<(), Rejection> {
+    match &create.rules {
+        Rules::Current => Ok(()),
+        Rules::Legacy(rules) => {
+            rules.check_date(facts.last_date, create.timestamp.unwrap_or(now))?;
+            check_reference(facts, create.reference.as_ref())
+        }
+    }
+}
+
 fn check_reference(facts: &Facts, reference: Option<&Reference>) -> Result<(), Rejection> {
     if facts.reference_taken {
         let reference = reference.expect("only a reference that was given can be taken").clone();

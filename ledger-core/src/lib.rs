@@ -43,14 +43,14 @@ pub use amount::{Amount, AmountError, Balance};
 pub use apply::{Changes, apply};
 pub use command::{
     Command, CreateTransaction, InsertSchema, Movement, Overdraft, RevertDate, RevertTransaction, Runtime,
-    Script, Target,
+    Script, Target, VariableValue,
 };
 pub use compact_str::CompactString;
 pub use condition::{
     AddressRole, AddressTest, Comparison, Condition, DateField, FilterError, FilterValue, Operator,
     TextField, TextTest, ValueType,
 };
-pub use decide::{Decision, NewTransaction, REVERTS_KEY, decide};
+pub use decide::{Decision, NewTransaction, REVERTS_KEY, check_before_script, decide};
 pub use expression::{AddressExpression, ExpressionError};
 pub use field::{Field, Property, Resource};
 pub use filter::{Filter, FilterNode, FilterSubject};

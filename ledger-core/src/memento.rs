@@ -1,5 +1,7 @@
 //! The canonical JSON text of a log entry: what its wire hash is computed of.
 
+use std::ops::Range;
+
 use crate::command::Target;
 use crate::decide::Decision;
 use crate::decimal::write_u64;
@@ -106,10 +108,11 @@ impl<'a> Memento<'a> {
 
     /// Appends the text, without a line feed.
     pub fn write_to(&self, out: &mut Vec<u8>) {
+        let mut dated = None;
         match self.event {
             Event::New { transaction, account_metadata } => {
                 out.extend_from_slice(b"{\"type\":\"NEW_TRANSACTION\",\"data\":{\"transaction\":");
-                transaction.write_to(out);
+                dated = Some(transaction.write_to(out));
                 out.extend_from_slice(b",\"accountMetadata\":{");
                 for (at, (account, metadata)) in account_metadata.iter().enumerate() {
                     if at > 0 {
@@ -127,7 +130,7 @@ impl<'a> Memento<'a> {
                 );
                 write_u64(reverted.get(), out);
                 out.extend_from_slice(b",\"transaction\":");
-                transaction.write_to(out);
+                dated = Some(transaction.write_to(out));
                 out.push(b'}');
             }
             Event::Set { target, metadata } => {
@@ -151,7 +154,11 @@ impl<'a> Memento<'a> {
             }
         }
         out.extend_from_slice(b",\"date\":\"");
-        self.date.write_to(out);
+        match dated {
+            // Most transactions are dated as they are recorded, and a copy costs less than the calendar.
+            Some((date, text)) if date == self.date => out.extend_from_within(text),
+            _ => self.date.write_to(out),
+        }
         out.extend_from_slice(b"\",\"idempotencyKey\":\"");
         if let Some(key) = self.idempotency {
             out.extend_from_slice(key.as_str().as_bytes());
@@ -166,7 +173,8 @@ impl<'a> Memento<'a> {
 }
 
 impl Recorded<'_> {
-    fn write_to(&self, out: &mut Vec<u8>) {
+    /// Appends the text; returns its date, and where in `out` that stands.
+    fn write_to(&self, out: &mut Vec<u8>) -> (Timestamp, Range<usize>) {
         out.extend_from_slice(b"{\"postings\":[");
         for (at, posting) in self.postings.iter().enumerate() {
             out.extend_from_slice(if at == 0 { b"{\"source\":".as_slice() } else { b",{\"source\":" });
@@ -182,7 +190,9 @@ impl Recorded<'_> {
         out.extend_from_slice(b"],\"metadata\":");
         write_metadata(self.metadata, out);
         out.extend_from_slice(b",\"timestamp\":\"");
+        let start = out.len();
         self.timestamp.write_to(out);
+        let dated = (self.timestamp, start..out.len());
         out.push(b'"');
         if let Some(reference) = self.reference {
             out.extend_from_slice(b",\"reference\":");
@@ -192,6 +202,7 @@ impl Recorded<'_> {
         write_u64(self.id.get(), out);
         // What is logged is the transaction as it was born: not reverted.
         out.extend_from_slice(b",\"reverted\":false}");
+        dated
     }
 }
 

@@ -11,8 +11,8 @@ use crate::timestamp::Timestamp;
 use crate::transaction::TransactionId;
 
 /// Why the core refuses a command. The variants stand in the order in which they are tested: a command with
-/// several faults is refused with the first of them. The rules of the first generation test the reference before
-/// the funds.
+/// several faults is refused with the first of them. The rules of the first generation test the date and
+/// the reference before the script and the funds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// The idempotency key was used before by a different request.

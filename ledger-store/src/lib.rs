@@ -55,6 +55,7 @@ mod submission;
 pub mod testing;
 mod verify;
 mod view;
+mod watch;
 mod writer;
 
 pub use documents::{
@@ -67,7 +68,8 @@ pub use import::{ImportError, ImportRefusal, ImportedLog};
 pub use ledger::{Ledger, LedgerError, TransactionBuilder};
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;
-pub use read::{LedgerView, Snapshot};
+pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Snapshot};
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 pub use verify::{VerifyError, VerifyReport, Violation, ViolationCode};
+pub use watch::CommitWatch;

@@ -218,6 +218,23 @@ pub struct TransactionKey {
     pub id: ledger_core::TransactionId,
 }
 
+/// How a page was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What led to the candidates, in words.
+    pub index: String,
+    /// Whether all candidates are selected, so that the filter is not tested.
+    pub is_exact: bool,
+    /// Whether candidates come in the order of the list, so that a page ends the search.
+    pub is_sorted: bool,
+    /// Rows that were looked at to choose the index.
+    pub rows_planning: u64,
+    /// Rows that were looked at for the page.
+    pub rows_scanned: u64,
+    /// Rows of the page.
+    pub rows_returned: u64,
+}
+
 /// A list of accounts.
 #[derive(Clone, Debug)]
 pub struct AccountQuery {

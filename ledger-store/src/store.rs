@@ -22,6 +22,7 @@ use crate::read::Snapshot;
 use crate::recovery::{self, Standing};
 use crate::submission::{Outcome, Submission};
 use crate::verify;
+use crate::watch::CommitWatch;
 
 /// An open store. Cheap to clone; all clones are the same store.
 ///
@@ -252,6 +253,37 @@ impl Store {
             fingerprints,
             engine.hashes.clone(),
         )
+    }
+
+    /// Calls `wake` after every commit, once readers see it, until what is returned is dropped. It is called by the
+    /// thread that commits: it must be quick, and must not use the store. With [`Snapshot::feed`] it makes a
+    /// consumer that is told of new logs and holds up no writer:
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = ledger_store::Store::in_memory();
+    /// // One place: a consumer that is behind need not be told twice.
+    /// let (wake, woken) = std::sync::mpsc::sync_channel(1);
+    /// let watch = store.watch_commits(move || {
+    ///     let _ = wake.try_send(());
+    /// });
+    /// let mut at = store.snapshot().feed_end();
+    ///
+    /// store.ledger("main")?.transaction().posting("world", "users:001", 100, "USD/2").commit()?;
+    /// while at < store.snapshot().feed_end() {
+    ///     woken.recv()?;
+    ///     let part = store.snapshot().feed(at)?;
+    ///     for log in &part.logs {
+    ///         println!("{} {}", log.ledger, log.log.entry.id.get());
+    ///     }
+    ///     at = part.next; // to be kept where it survives a restart, once the logs have been passed on
+    /// }
+    /// # drop(watch);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch_commits(&self, wake: impl Fn() + Send + Sync + 'static) -> CommitWatch {
+        self.inner.engine.watchers.add(Box::new(wake))
     }
 
     /// A secret of this store with which a server authenticates cursors. It is the same each time the store is

@@ -128,6 +128,15 @@ pub(crate) struct PublishedPiece {
     pub(crate) piece: Arc<Piece>,
 }
 
+/// How much several pieces are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PieceSize {
+    /// Rows of all tables.
+    pub(crate) rows: usize,
+    /// Bytes in memory.
+    pub(crate) bytes: usize,
+}
+
 /// One moment of the store.
 #[derive(Clone)]
 pub(crate) struct View {
@@ -152,7 +161,7 @@ impl View {
     /// Adds a piece of entries that are on disk now.
     pub(crate) fn push(&mut self, flush: u64, piece: Piece) {
         self.pieces.push(PublishedPiece { flush, piece: Arc::new(piece) });
-        while let Some((from, to)) = self.due_merge(MERGE_FAN_IN, |rows| rows <= MERGE_INLINE_ROWS) {
+        while let Some((from, to)) = self.due_merge(MERGE_FAN_IN, |size| size.rows <= MERGE_INLINE_ROWS) {
             if to != self.pieces.len() {
                 break;
             }
@@ -161,16 +170,24 @@ impl View {
         }
     }
 
-    /// A stretch of pieces of one flush and about one size that should be one.
-    pub(crate) fn due_merge(&self, fan_in: usize, allowed: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
+    /// A stretch of pieces of one flush and about one size that should be one, if that size is allowed.
+    pub(crate) fn due_merge(
+        &self,
+        fan_in: usize,
+        allowed: impl Fn(PieceSize) -> bool,
+    ) -> Option<(usize, usize)> {
         let tier = |at: usize| (self.pieces[at].piece.rows.max(1).ilog2() / 2, self.pieces[at].flush);
         let mut to = self.pieces.len();
         while to >= fan_in {
             let from = to - fan_in;
-            let rows: usize = self.pieces[from..to].iter().map(|piece| piece.piece.rows).sum();
+            let parts = self.pieces[from..to].iter().map(|piece| &piece.piece);
+            let size = parts.fold(PieceSize::default(), |size, piece| PieceSize {
+                rows: size.rows + piece.rows,
+                bytes: size.bytes + piece.bytes,
+            });
             let newest = tier(to - 1);
             let one_size = (from..to).all(|at| tier(at).1 == newest.1 && tier(at).0 <= newest.0);
-            if one_size && allowed(rows) {
+            if one_size && allowed(size) {
                 return Some((from, to));
             }
             to -= 1;

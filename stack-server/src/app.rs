@@ -4,15 +4,18 @@
 use std::sync::Arc;
 
 use ledger_core::Rules;
-use ledger_store::{LedgerView, Outcome, Receipt, Snapshot, Store, Submission};
+use ledger_store::{Detail, LedgerView, Outcome, Receipt, Request, Snapshot, Store, Submission};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::cursor::CursorKey;
 use crate::error::ApiError;
-use crate::ledger_v1::KnownRules;
+use crate::guard::Guard;
+use crate::ledger_v1::{self, KnownRules};
 use crate::ledger_v2::KnownSchemas;
 use crate::limits::{LONG_READS_MAX, LONG_READS_WAITING_MAX};
 use crate::log::{self, Level};
+use crate::openapi;
+use crate::rehearsal::Rehearsal;
 use crate::settings::Settings;
 
 /// The server's state; cheap to clone.
@@ -25,6 +28,9 @@ struct Shared {
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
     schemas: KnownSchemas,
+    rehearsal: Rehearsal,
+    guard: Option<Guard>,
+    description: openapi::Texts,
     /// Slots of long reads.
     running: Semaphore,
     /// Slots of long reads, those that wait included.
@@ -32,7 +38,7 @@ struct Shared {
 }
 
 impl App {
-    pub(crate) fn new(store: Store, settings: Settings) -> Self {
+    pub(crate) fn new(store: Store, settings: Settings, guard: Option<Guard>) -> Self {
         let cursor_key = store.cursor_key();
         Self(Arc::new(Shared {
             store,
@@ -40,6 +46,9 @@ impl App {
             cursor_key,
             legacy_rules: KnownRules::default(),
             schemas: KnownSchemas::default(),
+            rehearsal: Rehearsal::default(),
+            guard,
+            description: openapi::Texts::default(),
             running: Semaphore::new(LONG_READS_MAX),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
         }))
@@ -51,6 +60,16 @@ impl App {
 
     pub(crate) fn cursor_key(&self) -> &CursorKey {
         &self.0.cursor_key
+    }
+
+    /// Who looks at the tokens of requests; `None` if nobody does.
+    pub(crate) fn guard(&self) -> Option<&Guard> {
+        self.0.guard.as_ref()
+    }
+
+    /// The description of the API.
+    pub(crate) fn description(&self) -> &openapi::Texts {
+        &self.0.description
     }
 
     /// The rules of the first generation for a ledger.
@@ -98,6 +117,22 @@ impl App {
             }
         }
         Ok(outcomes)
+    }
+
+    /// What commands of the first generation would do, as one, to a ledger that is not there.
+    pub(crate) async fn rehearse(
+        &self,
+        requests: Vec<Request>,
+        detail: Detail,
+    ) -> Result<Vec<Outcome>, ApiError> {
+        let app = self.clone();
+        let answer = tokio::task::spawn_blocking(move || {
+            app.0.rehearsal.try_out(ledger_v1::ledger_options(app.settings()), requests, detail)
+        });
+        match answer.await {
+            Ok(outcomes) => Ok(outcomes?),
+            Err(panic) => Err(ApiError::fault(&panic.to_string())),
+        }
     }
 
     /// Runs what may take long, or blocks, on a thread of its own, a few at a time.

@@ -12,6 +12,8 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::error::Profile;
+use crate::guard;
+use crate::guard::AuthSettings;
 use crate::limits::HTTP_THREADS_MAX;
 use crate::settings::{Compat, Settings};
 
@@ -41,8 +43,14 @@ pub struct Config {
     pub memory_budget: usize,
     /// Whether an address that others can reach may be listened on without authentication.
     pub allow_unauthenticated: bool,
+    /// Whether requests need tokens.
+    pub auth_enabled: bool,
+    /// Whose tokens, and what they must allow.
+    pub auth: AuthSettings,
     /// What there is to choose about answers.
     pub settings: Settings,
+    /// Flags that were given and have no meaning here.
+    pub ignored: Vec<String>,
 }
 
 impl Default for Config {
@@ -52,7 +60,10 @@ impl Default for Config {
             data: PathBuf::from("./data"),
             memory_budget: 512 * 1_024 * 1_024,
             allow_unauthenticated: false,
+            auth_enabled: false,
+            auth: AuthSettings { issuers: Vec::new(), check_scopes: false, service: "ledger".to_owned() },
             settings: Settings::default(),
+            ignored: Vec::new(),
         }
     }
 }
@@ -80,6 +91,7 @@ struct Flag {
 #[rustfmt::skip]
 static FLAGS: &[Flag] = &[
     Flag { name: "listen", value: "ADDRESS", variable: "STACK_LISTEN", help: "address to listen on (127.0.0.1:8080)" },
+    Flag { name: "bind", value: "ADDRESS", variable: "BIND", help: "the same, as other servers call it; :PORT listens on every address" },
     Flag { name: "data", value: "DIR", variable: "STACK_DATA", help: "data directory, made if absent (./data)" },
     Flag { name: "memory-budget", value: "SIZE", variable: "STACK_MEMORY_BUDGET", help: "memory for the store, with suffix KiB, MiB or GiB (512MiB)" },
     Flag { name: "http-threads", value: "COUNT", variable: "STACK_HTTP_THREADS", help: "threads that speak HTTP (1)" },
@@ -92,9 +104,45 @@ static FLAGS: &[Flag] = &[
     Flag { name: "max-page-size", value: "COUNT", variable: "MAX_PAGE_SIZE", help: "most rows of a page (100)" },
     Flag { name: "experimental-features", value: "", variable: "EXPERIMENTAL_FEATURES", help: "let callers choose the features of new ledgers" },
     Flag { name: "schema-enforcement-mode", value: "audit|strict", variable: "SCHEMA_ENFORCEMENT_MODE", help: "what becomes of writes outside their ledger's schema; audit: they are logged (audit)" },
-    Flag { name: "experimental-numscript-interpreter", value: "", variable: "EXPERIMENTAL_NUMSCRIPT_INTERPRETER", help: "refuse scripts in the interpreter's words unless they name a runtime" },
+    Flag { name: "experimental-numscript-interpreter", value: "", variable: "EXPERIMENTAL_NUMSCRIPT_INTERPRETER", help: "scripts that name no runtime fail in the words of the interpreter" },
+    Flag { name: "read-only", value: "", variable: "READ_ONLY", help: "refuse every request that is not GET, HEAD or OPTIONS" },
+    Flag { name: "debug", value: "", variable: "DEBUG", help: "a line in the log for every request" },
+    Flag { name: "auth-enabled", value: "", variable: "AUTH_ENABLED", help: "ask for a token with every request but those about the service" },
+    Flag { name: "auth-issuer", value: "URL", variable: "AUTH_ISSUER", help: "whose tokens are taken: the address where its discovery document is" },
+    Flag { name: "auth-issuers", value: "URL,…", variable: "AUTH_ISSUERS", help: "more of them" },
+    Flag { name: "auth-check-scopes", value: "", variable: "AUTH_CHECK_SCOPES", help: "tokens must allow what is asked: SERVICE:read or SERVICE:write" },
+    Flag { name: "auth-service", value: "SERVICE", variable: "AUTH_SERVICE", help: "the word before the colon (ledger)" },
     Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach" },
 ];
+
+/// A flag of other servers of this API that has no meaning here, and whether it is a switch.
+struct Foreign {
+    name: &'static str,
+    is_switch: bool,
+}
+
+/// Deployment files have them; with this server they change nothing.
+static FOREIGN: &[Foreign] = &[
+    // Elements of a bulk run in order.
+    Foreign { name: "bulk-parallel", is_switch: false },
+    // No database to connect to.
+    Foreign { name: "postgres-max-idle-conns", is_switch: false },
+    Foreign { name: "postgres-max-open-conns", is_switch: false },
+    Foreign { name: "postgres-conn-max-idle-time", is_switch: false },
+    Foreign { name: "postgres-aws-enable-iam", is_switch: true },
+    Foreign { name: "auto-upgrade", is_switch: true },
+    // Memory is bounded as a whole.
+    Foreign { name: "ballast-size", is_switch: false },
+    Foreign { name: "numscript-cache-max-count", is_switch: false },
+    Foreign { name: "json-formatting-logger", is_switch: true },
+    // Keys are asked for again until they are there.
+    Foreign { name: "auth-read-key-set-max-retries", is_switch: false },
+];
+
+/// The environment variable of a flag that servers of this API have in common.
+fn variable_of(flag: &str) -> String {
+    flag.to_ascii_uppercase().replace('-', "_")
+}
 
 /// The text of `--help`.
 pub fn help() -> String {
@@ -108,8 +156,10 @@ pub fn help() -> String {
     for flag in FLAGS {
         let name = format!("--{} {}", flag.name, flag.value);
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {name:<34} {:<28} {}", flag.variable, flag.help);
+        let _ = writeln!(text, "  {name:<40} {:<34} {}", flag.variable, flag.help);
     }
+    let foreign: Vec<_> = FOREIGN.iter().map(|flag| format!("--{}", flag.name)).collect();
+    let _ = writeln!(text, "\nAccepted with a warning, and without effect: {}", foreign.join(", "));
     text
 }
 
@@ -124,32 +174,42 @@ pub fn parse(
 ) -> Result<Invocation, ConfigError> {
     use lexopt::Arg;
     let mut config = Config::default();
-    for flag in FLAGS {
-        if let Some(value) = variable(flag.variable).filter(|value| !value.is_empty()) {
-            set(&mut config, flag.name, &value)
-                .map_err(|error| ConfigError(format!("{}: {error}", flag.variable)))?;
+    for foreign in FOREIGN {
+        if variable(&variable_of(foreign.name)).is_some_and(|value| !value.is_empty()) {
+            config.ignored.push(variable_of(foreign.name));
         }
     }
     let mut parser = lexopt::Parser::from_args(arguments);
     let refused = |error: lexopt::Error| ConfigError(error.to_string());
     let mut command: Option<String> = None;
     let mut directory = None;
+    let mut given: Vec<(&Flag, String)> = Vec::new();
     while let Some(argument) = parser.next().map_err(refused)? {
         match argument {
             Arg::Long("help") | Arg::Short('h') => return Ok(Invocation::Help),
             Arg::Long("version") | Arg::Short('V') => return Ok(Invocation::Version),
             Arg::Long(name) => {
+                if let Some(foreign) = FOREIGN.iter().find(|flag| flag.name == name) {
+                    if foreign.is_switch {
+                        parser.optional_value();
+                    } else {
+                        parser.value().map_err(refused)?;
+                    }
+                    config.ignored.push(format!("--{}", foreign.name));
+                    continue;
+                }
                 let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) else {
                     return Err(refused(argument.unexpected()));
                 };
                 let value = if flag.value.is_empty() {
-                    "true".to_owned()
+                    // `--flag=false` is how other servers are told.
+                    parser.optional_value().unwrap_or_else(|| "true".into())
                 } else {
-                    let value = parser.value().map_err(refused)?;
-                    value.into_string().map_err(|_| ConfigError(format!("--{}: not UTF-8", flag.name)))?
+                    parser.value().map_err(refused)?
                 };
-                set(&mut config, flag.name, &value)
-                    .map_err(|error| ConfigError(format!("--{}: {error}", flag.name)))?;
+                let value =
+                    value.into_string().map_err(|_| ConfigError(format!("--{}: not UTF-8", flag.name)))?;
+                given.push((flag, value));
             }
             // What follows has a grammar of its own.
             Arg::Value(word) if command.is_none() && word == "script" => {
@@ -165,12 +225,26 @@ pub fn parse(
             other => return Err(refused(other.unexpected())),
         }
     }
+    for flag in FLAGS.iter().filter(|flag| given.iter().all(|(have, _)| have.name != flag.name)) {
+        if let Some(value) = variable(flag.variable).filter(|value| !value.is_empty()) {
+            set(&mut config, flag.name, &value)
+                .map_err(|error| ConfigError(format!("{}: {error}", flag.variable)))?;
+        }
+    }
+    for (flag, value) in given {
+        set(&mut config, flag.name, &value)
+            .map_err(|error| ConfigError(format!("--{}: {error}", flag.name)))?;
+    }
     match command.as_deref() {
         None | Some("serve") => {
-            if !config.listen.ip().is_loopback() && !config.allow_unauthenticated {
+            if config.auth_enabled && config.auth.issuers.is_empty() {
+                return Err(ConfigError("--auth-enabled needs --auth-issuer".to_owned()));
+            }
+            let is_open = !config.auth_enabled && !config.allow_unauthenticated;
+            if !config.listen.ip().is_loopback() && is_open {
                 return Err(ConfigError(format!(
                     "{} can be reached by other machines and nothing asks them who they are: pass \
-                     --allow-unauthenticated if a proxy in front does",
+                     --auth-enabled, or --allow-unauthenticated if a proxy in front does",
                     config.listen
                 )));
             }
@@ -187,6 +261,10 @@ pub fn parse(
 fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
     let settings = &mut config.settings;
     match flag {
+        "bind" => {
+            let value = if value.starts_with(':') { format!("0.0.0.0{value}") } else { value.to_owned() };
+            config.listen = value.parse().map_err(|_| format!("{value:?} is no address"))?;
+        }
         "listen" => config.listen = value.parse().map_err(|_| format!("{value:?} is no address"))?,
         "data" => config.data = PathBuf::from(value),
         "memory-budget" => config.memory_budget = size(value)?,
@@ -234,6 +312,19 @@ fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
         "experimental-numscript-interpreter" => {
             settings.runtime = if switch(value)? { Runtime::Interpreter } else { Runtime::Machine };
         }
+        "read-only" => settings.read_only = switch(value)?,
+        "debug" => settings.debug = switch(value)?,
+        "auth-enabled" => config.auth_enabled = switch(value)?,
+        "auth-issuer" | "auth-issuers" => {
+            for issuer in value.split([',', ' ']).filter(|issuer| !issuer.is_empty()) {
+                guard::check_issuer(issuer)?;
+                if !config.auth.issuers.iter().any(|have| have == issuer) {
+                    config.auth.issuers.push(issuer.to_owned());
+                }
+            }
+        }
+        "auth-check-scopes" => config.auth.check_scopes = switch(value)?,
+        "auth-service" => value.clone_into(&mut config.auth.service),
         "allow-unauthenticated" => config.allow_unauthenticated = switch(value)?,
         other => unreachable!("--{other} stands in the table and nowhere else"),
     }
@@ -241,9 +332,9 @@ fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
 }
 
 fn switch(value: &str) -> Result<bool, String> {
-    match value {
-        "1" | "true" => Ok(true),
-        "0" | "false" => Ok(false),
+    match value.to_ascii_lowercase().as_str() {
+        "1" | "t" | "true" => Ok(true),
+        "0" | "f" | "false" => Ok(false),
         _ => Err(format!("{value:?} is neither true nor false")),
     }
 }
@@ -314,6 +405,36 @@ mod tests {
         assert!(read("--listen 0.0.0.0:1", &[]).is_err());
         assert!(read("--listen [::1]:1", &[]).is_ok());
         assert!(read("--listen 0.0.0.0:1 --allow-unauthenticated", &[]).is_ok());
+        assert!(read("--bind :1", &[]).is_err());
+        assert!(read("--bind :1 --auth-enabled --auth-issuer http://i", &[]).is_ok());
+    }
+
+    #[test]
+    fn deployment_files_of_other_servers_are_understood() {
+        let variables = [
+            ("AUTH_ENABLED", "true"),
+            ("AUTH_ISSUER", "http://a/api/auth"),
+            // A flag goes before its variable: whom it names is not trusted.
+            ("AUTH_ISSUERS", "http://c"),
+            ("POSTGRES_MAX_OPEN_CONNS", "20"),
+            ("READ_ONLY", "True"),
+        ];
+        let config = served(
+            "serve --bind 127.0.0.1:3068 --auth-issuers=http://b,http://a/api/auth --auth-check-scopes \
+             --auth-service books --debug=false --postgres-conn-max-idle-time 10m --auto-upgrade --bulk-parallel=4 \
+             --experimental-numscript-interpreter",
+            &variables,
+        );
+        assert_eq!(config.listen.port(), 3068);
+        assert!(config.auth_enabled && config.settings.read_only && !config.settings.debug);
+        assert_eq!(config.auth.issuers, ["http://a/api/auth", "http://b"]);
+        assert!(config.auth.check_scopes);
+        assert_eq!(config.auth.service, "books");
+        assert_eq!(config.settings.runtime, Runtime::Interpreter);
+        assert_eq!(
+            config.ignored,
+            ["POSTGRES_MAX_OPEN_CONNS", "--postgres-conn-max-idle-time", "--auto-upgrade", "--bulk-parallel"]
+        );
     }
 
     #[test]
@@ -335,6 +456,11 @@ mod tests {
             "--max-page-size 0",
             "--data",
             "--bulk-max-size -1",
+            "--auth-enabled",
+            "--auth-enabled=maybe",
+            "--auth-issuer nonsense",
+            "--bind :x",
+            "--postgres-max-open-conns",
             "--memory-budget 99999999999999999999GiB",
         ] {
             assert!(read(line, &[]).is_err(), "{line}");
@@ -350,6 +476,7 @@ mod tests {
         let help = help();
         for flag in FLAGS {
             assert!(help.contains(&format!("--{}", flag.name)) && help.contains(flag.variable));
+            assert!(flag.variable.starts_with("STACK_") || flag.variable == variable_of(flag.name));
             // A value that no flag takes: the point is that `set` knows the name.
             let _ = set(&mut Config::default(), flag.name, "?");
         }

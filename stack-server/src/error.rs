@@ -41,6 +41,7 @@ pub(crate) enum Code {
     Import,
     SchemaAlreadyExists,
     SchemaNotSpecified,
+    ReadOnly,
     Internal,
 }
 
@@ -74,6 +75,7 @@ impl Code {
             (Self::Import, Profile::Ledger) => "IMPORT",
             (Self::SchemaAlreadyExists, Profile::Ledger) => "SCHEMA_ALREADY_EXISTS",
             (Self::SchemaNotSpecified, Profile::Ledger) => "SCHEMA_NOT_SPECIFIED",
+            (Self::ReadOnly, _) => "READ_ONLY",
             (Self::Internal, _) => "INTERNAL",
         }
     }
@@ -91,7 +93,8 @@ impl Code {
             | Self::AlreadyRevert
             | Self::LedgerAlreadyExists
             | Self::Import
-            | Self::SchemaNotSpecified => StatusCode::BAD_REQUEST,
+            | Self::SchemaNotSpecified
+            | Self::ReadOnly => StatusCode::BAD_REQUEST,
             Self::Conflict | Self::SchemaAlreadyExists => StatusCode::CONFLICT,
             Self::NotFound | Self::LedgerNotFound => StatusCode::NOT_FOUND,
             Self::BulkSizeExceeded => StatusCode::PAYLOAD_TOO_LARGE,

@@ -80,3 +80,27 @@ pub(crate) const IMPORT_LOGS: usize = 256;
 /// Most bytes of one log of an import: an export names the accounts of a transaction in its postings and four times in
 /// its volumes, so it is some times as long as the request was.
 pub(crate) const LOG_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
+
+/// Longest token that is looked at.
+pub(crate) const TOKEN_BYTES_MAX: usize = 8 * 1_024;
+
+/// Most tokens that are known to be good; about a hundred bytes each.
+pub(crate) const VERIFIED_TOKENS_MAX: usize = 10_000;
+
+/// Most keys of an issuer.
+pub(crate) const ISSUER_KEYS_MAX: usize = 100;
+
+/// How long the keys of an issuer are not asked for again.
+pub(crate) const KEYS_FRESH: Duration = Duration::from_mins(1);
+
+/// How long they are good if the issuer does not answer.
+pub(crate) const KEYS_KEPT: Duration = Duration::from_hours(1);
+
+/// Between two questions to an issuer.
+pub(crate) const KEYS_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest document of an issuer.
+pub(crate) const FETCH_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// How long an issuer may take to answer.
+pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Log lines of the process: one per start, stop, recovery and fault, none per request.
+//! Log lines of the process: one per start, stop, recovery and fault; one per request only with `--debug`.
 
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
@@ -9,8 +9,12 @@ use ledger_core::Timestamp;
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// What is looked at while something is sought.
+    Debug,
     /// The ordinary course.
     Info,
+    /// The operator may want to change something.
+    Warning,
     /// Something failed; a person should look.
     Error,
 }
@@ -34,7 +38,9 @@ fn now() -> Timestamp {
 
 fn line(at: Timestamp, level: Level, name: &str, fields: &[(&str, &dyn Display)]) -> String {
     let level = match level {
+        Level::Debug => "debug",
         Level::Info => "info",
+        Level::Warning => "warning",
         Level::Error => "error",
     };
     let mut line = format!("time={at} level={level} event={name}");

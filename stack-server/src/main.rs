@@ -74,8 +74,15 @@ fn run(config: &Config) -> Result<(), String> {
             ("rebuilt", &store.opening().rebuilt.as_deref().unwrap_or("no")),
         ],
     );
-    let server = Server::start(&store, config.settings, listener)
-        .map_err(|error| format!("starting to serve: {error}"))?;
+    if !config.ignored.is_empty() {
+        log::event(Level::Warning, "ignored", &[("settings", &config.ignored.join(", "))]);
+    }
+    let server = if config.auth_enabled {
+        Server::start_guarded(&store, config.settings, &config.auth, listener)
+    } else {
+        Server::start(&store, config.settings, listener)
+    };
+    let server = server.map_err(|error| format!("starting to serve: {error}"))?;
     println!("listening on http://{}", server.address());
     log::event(
         Level::Info,

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap,
-    HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, VARY,
+    HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 use ledger_core::{Amount, Balance, Metadata, MetadataValue, Timestamp, write_json_text};
@@ -194,6 +194,11 @@ pub(crate) fn stream(body: ReplyBody) -> Reply {
     reply
 }
 
+/// A text of another type than JSON, or one that is made already.
+pub(crate) fn text(status: StatusCode, content_type: &'static str, text: Bytes) -> Reply {
+    with_body(status, HeaderValue::from_static(content_type), text)
+}
+
 /// 204. It has a content type all the same: clients check it.
 pub(crate) fn no_content() -> Reply {
     with_body(StatusCode::NO_CONTENT, JSON, Bytes::new())
@@ -221,6 +226,13 @@ pub(crate) fn method_not_allowed(allow: &str) -> Reply {
     let mut reply = with_body(StatusCode::METHOD_NOT_ALLOWED, JSON, Bytes::new());
     let allow = HeaderValue::from_str(allow).expect("methods of the table are plain words");
     reply.headers_mut().insert(ALLOW, allow);
+    reply
+}
+
+/// The answer to a caller whose token does not allow what it asks for: empty, whatever is wrong with it.
+pub(crate) fn unauthorized() -> Reply {
+    let mut reply = with_body(StatusCode::UNAUTHORIZED, JSON, Bytes::new());
+    reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     reply
 }
 

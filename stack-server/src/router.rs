@@ -22,6 +22,17 @@ pub enum Mount {
     Gateway,
 }
 
+impl Mount {
+    /// Its prefixes, and the profile of each.
+    pub(crate) const fn prefixes(self) -> &'static [(&'static str, Profile)] {
+        match self {
+            Self::LedgerV1 | Self::Service => &[("", Profile::Ledger), ("/api/ledger", Profile::Stack)],
+            Self::LedgerV2 => &[("/v2", Profile::Ledger), ("/api/ledger/v2", Profile::Stack)],
+            Self::Gateway => &[("", Profile::Ledger)],
+        }
+    }
+}
+
 /// What a caller must be allowed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -49,6 +60,13 @@ pub struct Route {
     pub(crate) operation: Operation,
 }
 
+impl Route {
+    /// The names of its variable segments, in order.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
+        template_segments(self.template).filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+    }
+}
+
 /// What a route does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
@@ -57,6 +75,7 @@ pub(crate) enum Operation {
     Info(InfoForm),
     Health(HealthForm),
     Versions,
+    Document(DocumentForm),
 }
 
 /// What a route of the first generation does.
@@ -119,6 +138,8 @@ pub(crate) enum V2 {
     RunQuery,
     DeleteBucket,
     RestoreBucket,
+    ExplainAccounts,
+    ExplainTransactions,
 }
 
 /// The forms in which the service tells its version.
@@ -141,6 +162,15 @@ pub(crate) enum HealthForm {
     Checks,
     /// As load balancers want it; 503 if a check fails.
     Ready,
+}
+
+/// The forms in which the API is described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentForm {
+    Json,
+    Yaml,
+    /// For a person.
+    Page,
 }
 
 use Mount::{Gateway, LedgerV1, LedgerV2, Service};
@@ -202,6 +232,9 @@ static ROUTES: &[Route] = &[
     row("POST",   LedgerV2, "/{ledger}/logs/export",           Write, UNUSED, O::V2(V2::ExportLogs)),
     row("POST",   LedgerV2, "/{ledger}/logs/import",           Write, STREAM, O::V2(V2::ImportLogs)),
 
+    row("GET",    LedgerV2, "/{ledger}/_explain/accounts",     Read,  FILTER, O::V2(V2::ExplainAccounts)),
+    row("GET",    LedgerV2, "/{ledger}/_explain/transactions", Read,  FILTER, O::V2(V2::ExplainTransactions)),
+
     row("POST",   LedgerV2, "/{ledger}/schemas/{version}",     Write, BODY,   O::V2(V2::InsertSchema)),
     row("GET",    LedgerV2, "/{ledger}/schemas/{version}",     Read,  UNUSED, O::V2(V2::ReadSchema)),
     row("GET",    LedgerV2, "/{ledger}/schemas",               Read,  FILTER, O::V2(V2::ListSchemas)),
@@ -215,6 +248,9 @@ static ROUTES: &[Route] = &[
     row("GET",    Service,  "/_live",          Open, UNUSED, O::Health(HealthForm::Alive)),
     row("GET",    Gateway,  "/versions",       Open, UNUSED, O::Versions),
     row("GET",    Gateway,  "/healthz",        Open, UNUSED, O::Health(HealthForm::Ready)),
+    row("GET",    Gateway,  "/openapi.json",   Open, UNUSED, O::Document(DocumentForm::Json)),
+    row("GET",    Gateway,  "/openapi.yaml",   Open, UNUSED, O::Document(DocumentForm::Yaml)),
+    row("GET",    Gateway,  "/docs",           Open, UNUSED, O::Document(DocumentForm::Page)),
 
     row("GET",    LedgerV1, "/{ledger}/_info",                 Read,  UNUSED, O::V1(V1::LedgerInfo)),
     row("GET",    LedgerV1, "/{ledger}/stats",                 Read,  UNUSED, O::V1(V1::Stats)),
@@ -314,6 +350,18 @@ const RESERVED_ROOT: &[&str] = &[
     "_healthcheck",
     "_live",
 ];
+
+/// What is no ledger below any prefix of a mount, or stands for something else there.
+pub(crate) fn reserved(mount: Mount) -> Vec<&'static str> {
+    let lists: &[&[&str]] = match mount {
+        Mount::LedgerV1 => &[RESERVED_V1, RESERVED_ROOT],
+        _ => &[RESERVED_V2, &["_info", "_healthcheck"]],
+    };
+    let mut names = lists.concat();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
 
 /// The prefixes that a path lies below.
 fn mounts_of<'p, 'a>(segments: &'p [Cow<'a, str>]) -> impl Iterator<Item = Below<'p, 'a>> {
@@ -425,6 +473,22 @@ mod tests {
             ("DELETE", "/v2/main", "POST, GET"),
         ] {
             assert_eq!(found(method, path), Err(answer.to_owned()), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn every_route_is_found_below_its_prefixes() {
+        for route in ROUTES {
+            for (prefix, profile) in route.mount.prefixes() {
+                let path = format!("{prefix}{}", route.template).replace(['{', '}'], "");
+                let (operation, found_profile, _) = found(route.method, &path).expect(&path);
+                assert_eq!(
+                    (operation, found_profile),
+                    (route.operation, *profile),
+                    "{} {path}",
+                    route.method
+                );
+            }
         }
     }
 

@@ -1,10 +1,12 @@
 //! The listener, its connections and how they end.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use hyper::body::{Bytes, Incoming};
 use hyper::header::ACCESS_CONTROL_REQUEST_METHOD;
@@ -19,16 +21,18 @@ use tokio::sync::{Semaphore, watch};
 use crate::app::App;
 use crate::call::Call;
 use crate::connection::Patient;
-use crate::error::{ApiError, Profile};
+use crate::error::{ApiError, Code, Profile};
+use crate::guard::{AuthSettings, Guard};
 use crate::limits::{
     ACCEPT_PAUSE, CONNECTIONS_MAX, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX,
     WRITE_STALL_TIMEOUT,
 };
+use crate::log::{self, Level};
 use crate::request::{self, Query};
 use crate::response::{self, Reply};
 use crate::router::{self, Match, Mount, Operation, STREAM};
 use crate::settings::Settings;
-use crate::{ledger_v1, ledger_v2, service};
+use crate::{ledger_v1, ledger_v2, openapi, service};
 
 /// A running server.
 ///
@@ -41,15 +45,39 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to answer the connections of `listener` from `store`.
+    /// Begins to answer the connections of `listener` from `store`, whoever asks.
     ///
     /// # Errors
     ///
     /// If the operating system refuses threads, timers or the listener.
     pub fn start(store: &Store, settings: Settings, listener: TcpListener) -> io::Result<Self> {
+        Self::run(store, settings, None, listener)
+    }
+
+    /// As [`Server::start`], but only for those whose tokens allow what they ask for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`]; of kind `InvalidInput` if an issuer is no address.
+    pub fn start_guarded(
+        store: &Store,
+        settings: Settings,
+        auth: &AuthSettings,
+        listener: TcpListener,
+    ) -> io::Result<Self> {
+        let guard = Guard::new(auth).map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
+        Self::run(store, settings, Some(guard), listener)
+    }
+
+    fn run(
+        store: &Store,
+        settings: Settings,
+        guard: Option<Guard>,
+        listener: TcpListener,
+    ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let app = App::new(store.clone(), settings);
+        let app = App::new(store.clone(), settings, guard);
         let (stop, stopped) = watch::channel(false);
         let mut threads = Vec::new();
         for number in 0..settings.http_threads.clamp(1, HTTP_THREADS_MAX) {
@@ -126,7 +154,24 @@ async fn accept(app: App, listener: TcpListener, mut stopped: watch::Receiver<bo
 }
 
 /// Answers one request.
-async fn answer(app: &App, request: Request<Incoming>) -> Reply {
+pub(crate) async fn answer(app: &App, request: Request<Incoming>) -> Reply {
+    if !app.settings().debug {
+        return unlogged_answer(app, request).await;
+    }
+    let began = Instant::now();
+    let (method, target) = (request.method().clone(), request.uri().clone());
+    let reply = unlogged_answer(app, request).await;
+    let fields: [(&str, &dyn Display); 4] = [
+        ("method", &method),
+        ("target", &target),
+        ("status", &reply.status().as_u16()),
+        ("microseconds", &began.elapsed().as_micros()),
+    ];
+    log::event(Level::Debug, "request", &fields);
+    reply
+}
+
+async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
     let (parts, incoming) = request.into_parts();
     if parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         let mut reply = response::preflight(&parts.headers);
@@ -147,6 +192,14 @@ async fn answer(app: &App, request: Request<Incoming>) -> Reply {
             Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
         };
         mount = Some(route.mount);
+        if let Some(guard) = app.guard()
+            && !guard.allows(&parts.headers, route.scope).await
+        {
+            return Ok(response::unauthorized());
+        }
+        if app.settings().read_only && !matches!(route.method, "GET" | "HEAD") {
+            return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
+        }
         let (body, stream) = match route.body_limit {
             STREAM => (Bytes::new(), Some(incoming)),
             limit => (request::body(incoming, &parts.headers, limit).await?, None),
@@ -169,6 +222,7 @@ async fn answer(app: &App, request: Request<Incoming>) -> Reply {
             Operation::Info(form) => service::info(&call, form),
             Operation::Health(form) => Ok(service::health(&call, form)),
             Operation::Versions => Ok(service::versions(&call)),
+            Operation::Document(form) => Ok(openapi::answer(&call, form)),
         }
     };
     let mut reply = match routed().await {

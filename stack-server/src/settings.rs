@@ -33,12 +33,16 @@ pub struct Settings {
     pub default_page_size: u32,
     /// Most rows of a page; a larger request is answered with so many.
     pub max_page_size: u32,
+    /// Who runs a script that names no runtime.
+    pub runtime: Runtime,
+    /// Whether every request that could write is refused.
+    pub read_only: bool,
+    /// Whether each request has a line in the log.
+    pub debug: bool,
     /// Whether callers may choose the features of new ledgers.
     pub experimental_features: bool,
     /// What becomes of writes that break the rules of their ledger's schemas; the store is opened with it.
     pub schema_enforcement: Enforcement,
-    /// In whose words scripts are refused that do not say it themselves.
-    pub runtime: Runtime,
     /// Threads that speak HTTP.
     pub http_threads: usize,
 }
@@ -53,9 +57,11 @@ impl Default for Settings {
             bulk_max_size: 100,
             default_page_size: 15,
             max_page_size: 100,
+            runtime: Runtime::Machine,
+            read_only: false,
+            debug: false,
             experimental_features: false,
             schema_enforcement: Enforcement::default(),
-            runtime: Runtime::default(),
             http_threads: 1,
         }
     }

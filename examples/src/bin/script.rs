@@ -1,7 +1,7 @@
 //! Scripts as a library: a commission is split, first on paper and then in a ledger.
 
 use ledger_core::script::{Blank, Options, Profile, Program, Progress, Run, Scratch, Variables};
-use ledger_core::{Command, CreateTransaction, Movement, Postings, Runtime, Script, TransactionId};
+use ledger_core::{Command, CreateTransaction, Movement, Postings, Script, TransactionId};
 use ledger_store::{Outcome, Store};
 
 const SPLIT: &str = "\
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // In a ledger: the same script is a transaction.
     let store = Store::in_memory();
     let ledger = store.ledger("main")?;
-    let script = Script { plain: SPLIT.to_owned(), variables, runtime: Runtime::default() };
+    let script = Script::new(SPLIT.to_owned(), variables);
     let create =
         CreateTransaction { movement: Movement::Script(script), ..CreateTransaction::of(Postings::new()) };
     match ledger.apply(vec![Command::CreateTransaction(create)])?.pop() {

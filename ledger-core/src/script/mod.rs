@@ -3,14 +3,15 @@
 //! A script passes through stages, each with types of its own:
 //!
 //! ```text
-//! text ─parse→ Tree ─check→ findings
-//!                   └compile→ Program ─Run: needs, answers→ Outcome
+//! text ─parse→ Tree ─check→ typed tree ─compile→ Program ─Run: needs, answers→ Outcome
+//!                          └ findings
 //! ```
 //!
 //! - [`parse`] reads a text into a [`Tree`] and reports every place where it is no script.
-//! - [`check`] judges a tree without running it: types, names, shares, sources that can never pay.
-//! - [`Program::compile`] resolves names to places and interns what is literal, so that running it again costs
-//!   little. A program is immutable and meant to be shared and kept.
+//! - [`Checked`] judges a tree without running it: types, names, shares, sources that can never pay. It gives names
+//!   their meaning and expressions their types, and [`check`] lists what it finds.
+//! - [`Program::compile`] makes a program of what the checker let pass: it numbers accounts and assets and computes
+//!   what is constant, so that running it again costs little. A program is immutable and meant to be shared and kept.
 //! - [`Run`] executes a program. It reads nothing itself: it says what it needs to know (balances, account
 //!   metadata), is told, and asks again until nothing is missing. Equal answers give equal outcomes.
 //! - [`format()`] lays a script out canonically.
@@ -41,7 +42,7 @@ mod typed_text;
 mod types;
 mod value;
 
-pub use check::{check, check_as_interpreter};
+pub use check::{Checked, TypedRange, check, check_as_interpreter};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Misplaced, Severity, Version};
 pub use error::{ErrorClass, ErrorKind, Fields, PortionFault, ScriptError};
 pub use format::format;

@@ -1,10 +1,12 @@
 //! A script in a command: it is run, and what it says takes its place.
 
-use super::error::ScriptError;
+use std::collections::BTreeMap;
+
+use super::error::{ErrorKind, ScriptError};
 use super::options::{EmptySends, Flags, Options, Profile, Tracing};
 use super::program::Program;
-use super::run::{Progress, Reads, Run, Scratch};
-use crate::command::{CreateTransaction, Movement, Overdraft};
+use super::run::{Progress, Reads, Run, Scratch, Variables};
+use crate::command::{CreateTransaction, Movement, Overdraft, VariableValue};
 use crate::rejection::Rejection;
 use crate::transaction::Postings;
 
@@ -41,13 +43,17 @@ pub fn settle<R: Reads>(
     else {
         unreachable!("it was just seen to be one");
     };
-    let refused =
-        |error: ScriptError| Ok(Err(Rejection::Script { error: Box::new(error), runtime: script.runtime }));
+    let runtime = script.runtime;
+    let refused = |error: ScriptError| Ok(Err(Rejection::Script { error: Box::new(error), runtime }));
     let program = match program {
         Ok(program) => program,
         Err(error) => return refused(error.clone()),
     };
-    let mut run = Run::new(program, &script.variables, OPTIONS, scratch);
+    let variables = match texts(script.variables, program) {
+        Ok(variables) => variables,
+        Err(error) => return refused(error),
+    };
+    let mut run = Run::new(program, &variables, OPTIONS, scratch);
     loop {
         match run.advance() {
             Ok(Progress::Needs) => run.answer(reads)?,
@@ -81,4 +87,17 @@ pub fn settle<R: Reads>(
     create.movement = Movement::Postings(postings);
     create.overdraft = Overdraft::Allow;
     Ok(Ok(()))
+}
+
+/// The texts of variables whose values can be of the types that the script gives them. What the script does not know
+/// is left for the run to refuse.
+fn texts(values: BTreeMap<String, VariableValue>, program: &Program) -> Result<Variables, ScriptError> {
+    for (name, declared) in program.needed_variables() {
+        if values.get(name).is_some_and(|value| !value.fits(declared)) {
+            let reason = "a value of another type";
+            let kind = ErrorKind::InvalidVariable { name: name.into(), reason };
+            return Err(ScriptError { kind, range: None });
+        }
+    }
+    Ok(values.into_iter().map(|(name, value)| (name, value.into_text())).collect())
 }

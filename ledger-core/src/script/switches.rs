@@ -14,7 +14,7 @@ impl Profile {
                 escapes: Escapes::Replace,
                 check: Check::Fatal,
                 world_balance: WorldBalance::Stored,
-                save_debt: SaveDebt::Stays,
+                save: Save::Protect,
             },
             Self::Interpreter => Switches {
                 zero_postings: ZeroPostings::Drop,
@@ -24,7 +24,7 @@ impl Profile {
                 escapes: Escapes::Raw,
                 check: Check::Off,
                 world_balance: WorldBalance::Zero,
-                save_debt: SaveDebt::Forgiven,
+                save: Save::Forgive,
             },
             Self::Machine => Switches {
                 zero_postings: ZeroPostings::Keep,
@@ -34,7 +34,7 @@ impl Profile {
                 escapes: Escapes::Replace,
                 check: Check::Strict,
                 world_balance: WorldBalance::Stored,
-                save_debt: SaveDebt::Stays,
+                save: Save::Subtract,
             },
         }
     }
@@ -50,7 +50,7 @@ pub(super) struct Switches {
     pub(super) escapes: Escapes,
     pub(super) check: Check,
     pub(super) world_balance: WorldBalance,
-    pub(super) save_debt: SaveDebt,
+    pub(super) save: Save,
 }
 
 /// What becomes of postings that move nothing.
@@ -108,9 +108,14 @@ pub(super) enum WorldBalance {
     Zero,
 }
 
-/// What `save` makes of a balance below zero.
+/// What `save` makes of a balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SaveDebt {
-    Stays,
-    Forgiven,
+pub(super) enum Save {
+    /// What is left, but nothing where more is saved than there is. A debt stays as it is.
+    Protect,
+    /// The same, but a debt from which an amount is saved is none any more.
+    Forgive,
+    /// What is left, also below zero: that much must come in before anything can be taken. Saving everything leaves
+    /// nothing, and no debt.
+    Subtract,
 }

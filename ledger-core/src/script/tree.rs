@@ -5,6 +5,7 @@ use dashu_int::IBig;
 
 use super::portion::Portion;
 use super::span::Span;
+use crate::names::AccountAddress;
 
 /// A script that has been read, or as much of it as could be.
 #[derive(Clone, Debug, Default)]
@@ -170,8 +171,8 @@ pub(super) enum ExprKind {
     Text(CompactString),
     Number(IBig),
     Percent(Box<Portion>),
-    /// Without variables: the address is valid.
-    Account(CompactString),
+    /// Without variables.
+    Account(AccountAddress),
     /// With variables among its parts.
     Interpolated(Vec<Part>),
     Monetary(Box<(Expr, Expr)>),

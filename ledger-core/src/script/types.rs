@@ -50,13 +50,16 @@ pub(super) enum Function {
 }
 
 impl Function {
+    /// The name of the one that only a variable's origin may call.
+    pub(super) const META: &str = "meta";
+
     pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "balance" => Self::Balance,
             "overdraft" => Self::Overdraft,
             "get_asset" => Self::GetAsset,
             "get_amount" => Self::GetAmount,
-            "meta" => Self::Meta,
+            Self::META => Self::Meta,
             _ => return None,
         })
     }

@@ -7,3 +7,4 @@ mod model;
 mod properties;
 mod scenario;
 mod script;
+mod script_check;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use ledger_core::script::{
-    Blank, Bound, Diagnostic, ErrorKind, Need, Options, Outcome, Profile, Program, Progress, Reads, Run,
-    Scratch, ScriptError, Severity, Tracing, Type, Variables, check as judge, parse, settle,
+    Blank, Bound, ErrorKind, Need, Options, Outcome, Profile, Program, Progress, Reads, Run, Scratch,
+    ScriptError, Tracing, Type, Variables, parse, settle,
 };
 use ledger_core::{
     AccountAddress, Amount, Asset, Balance, Command, CompactString, CreateTransaction, Facts, MetadataValue,
-    Movement, Overdraft, Posting, Rejection, Runtime, Script, Timestamp, Volumes, decide, needs,
+    Movement, Overdraft, Posting, Rejection, Script, Timestamp, VariableValue, Volumes, decide, needs,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -442,71 +442,6 @@ fn a_trace_says_where_money_came_from_and_why_there_was_less() {
     assert_eq!(trace.drawn[1].bound, bound);
 }
 
-#[track_caller]
-fn same(found: &[(String, bool)], expected: &[(&str, bool)]) {
-    let found: Vec<(&str, bool)> = found.iter().map(|(text, fatal)| (text.as_str(), *fatal)).collect();
-    assert_eq!(found, expected);
-}
-
-#[test]
-fn the_checker_finds_what_no_run_needs_to() {
-    let found = |text: &str| -> Vec<(String, bool)> {
-        let (tree, errors) = parse(text);
-        assert!(errors.is_empty(), "{text}: {errors:?}");
-        judge(&tree, text)
-            .into_iter()
-            .map(|Diagnostic { kind, range, fatal, .. }| {
-                let severity = if kind.severity() == Severity::Error { "error" } else { "warning" };
-                (
-                    format!("{}:{} {severity} {}", range.start.line + 1, range.start.column + 1, kind.name()),
-                    fatal,
-                )
-            })
-            .collect()
-    };
-    same(
-        &found("vars { number $a number $a = 1 portion $p } set_tx_meta($p, $a, $c)"),
-        &[
-            ("1:25 error DuplicateVariable", true),
-            ("1:57 error TypeMismatch", true),
-            ("1:65 error UnboundVariable", true),
-            ("1:65 error BadArity", true),
-        ],
-    );
-    same(
-        &found("send [PEAR 1] (source = { @world @a } destination = { 1/2 to @b 1/2 to @c remaining kept })"),
-        &[("1:34 warning UnboundedAccountIsNotLast", false), ("1:75 warning RedundantRemaining", false)],
-    );
-    same(
-        &found(
-            "vars { monetary $m portion $p } send [PEAR 1] (source = { @a @a max $m from @a } destination = { $p to @b 1/3 kept })",
-        ),
-        &[
-            ("1:62 warning EmptiedAccount", false),
-            ("1:77 warning EmptiedAccount", false),
-            ("1:98 warning FixedPortionVariable", false),
-            ("1:17 warning BoundAsset", false),
-        ],
-    );
-    same(
-        &found(
-            "send [PEAR 1] + [PLUM 1] (source = { remaining from @a 1/2 from @b } destination = @c) nosuch(1) balance(@a, PEAR)",
-        ),
-        &[
-            ("1:17 error AssetMismatch", false),
-            ("1:36 error RemainingIsNotLast", false),
-            ("1:88 error UnknownFunction", true),
-            ("1:98 error UnknownFunction", true),
-        ],
-    );
-    same(
-        &found(
-            "// @version interpreter 0.0.14\nsend balance(@a, PEAR) (source = oneof { @a @b } destination = @c)",
-        ),
-        &[("2:6 error VersionMismatch", false), ("2:34 error VersionMismatch", false)],
-    );
-}
-
 #[test]
 fn several_syntax_errors_are_found_at_once() {
     let (_, errors) =
@@ -544,6 +479,19 @@ fn the_machine_moves_entries_of_zero() {
     let check = |script: &str, books: &str, expected: &str| {
         assert_eq!(shown(&run(script, "", books, options)), expected, "{script}");
     };
+    // It saves more than there is, and what comes in then is saved too; all of a debt is no debt.
+    let more = "save [PEAR 7] from @a send [PEAR 5] (source = @world destination = @a) send [PEAR 4] (source = @a destination = @b)";
+    check(more, "a PEAR 6", "world -> a PEAR 5\na -> b PEAR 4");
+    check(
+        more,
+        "a PEAR 5",
+        "MissingFundsErr: 1:96 Not enough funds. Needed [PEAR 4] (only [PEAR 3] available)",
+    );
+    check(
+        "save [PEAR *] from @a send [PEAR 2] (source = @a allowing overdraft up to [PEAR 2] destination = @b)",
+        "a PEAR -9",
+        "a -> b PEAR 2",
+    );
     let three = "send [PEAR 9] (source = { @a @b @c } destination = @d)";
     check(three, "a PEAR 4\nc PEAR 9", "a -> d PEAR 4\nb -> d PEAR 0\nc -> d PEAR 5");
     check(three, "a PEAR 9", "a -> d PEAR 9");
@@ -565,9 +513,33 @@ fn the_machine_moves_entries_of_zero() {
 }
 
 #[test]
+fn a_value_of_a_known_form_is_of_one_type() {
+    let settled = |declared: &str, value: &VariableValue| {
+        let plain =
+            format!("vars {{ {declared} $v }} send [PEAR 1] (source = @world destination = @b) print $v");
+        let mut create = CreateTransaction::of([].into_iter().collect());
+        let program = Program::compile(&plain, Profile::Default);
+        let mut script = Script::new(plain, Variables::new());
+        script.variables.insert("v".to_owned(), value.clone());
+        create.movement = Movement::Script(script);
+        let Ok(settled) = settle(&mut create, &program, &mut Scratch::default(), &mut Books::of(""));
+        settled.is_ok()
+    };
+    let types = ["account", "string", "number", "monetary"];
+    for (value, fits) in [
+        (VariableValue::Text("7".into()), [true, true, true, false]),
+        (VariableValue::Number("7".into()), [false, false, true, false]),
+        (VariableValue::Monetary("PEAR 7".into()), [false, false, false, true]),
+        (VariableValue::Unfit, [false; 4]),
+    ] {
+        assert_eq!(types.map(|declared| settled(declared, &value)), fits, "{value:?}");
+    }
+}
+
+#[test]
 fn a_command_is_settled_into_postings() {
     let settled = |plain: &str, books: &str| {
-        let script = Script { plain: plain.into(), variables: Variables::new(), runtime: Runtime::Machine };
+        let script = Script { plain: plain.into(), ..Script::default() };
         let mut create = CreateTransaction::of([].into_iter().collect());
         create.movement = Movement::Script(script);
         create.metadata.insert_text("k", "request");

@@ -7,10 +7,12 @@ use crate::error::ReadError;
 use crate::flush::{self, Watermark};
 use crate::journal::Position;
 use crate::projection::Piece;
-use crate::view::{LedgerHead, View};
+use crate::view::{LedgerHead, PieceSize, View};
 
 /// So many pieces of about one size are merged in the background. Many at once: each row is then copied seldom.
 pub(super) const MERGE_FAN_IN: usize = 16;
+/// A piece of one part in so many of what gathers before a flush is large: the flush is near, and will merge it.
+const LARGE_PIECE: usize = 4;
 
 impl Engine {
     /// What the flusher thread does until it is stopped.
@@ -116,7 +118,8 @@ impl Engine {
     /// Makes one piece of several in memory, so that reads look into few; whether there was anything to do.
     fn merge_pieces(&self) -> bool {
         let view = self.view();
-        let Some((from, to)) = view.due_merge(MERGE_FAN_IN, |_| true) else { return false };
+        let is_worth_it = |size: PieceSize| size.bytes <= self.shares.memtable / LARGE_PIECE;
+        let Some((from, to)) = view.due_merge(MERGE_FAN_IN, is_worth_it) else { return false };
         let parts = view.pieces_between(from, to);
         drop(view);
         let merged = Piece::merge(&parts);

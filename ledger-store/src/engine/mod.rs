@@ -35,6 +35,7 @@ use crate::recovery::Recovered;
 use crate::scripts::{Programs, Scripts};
 use crate::submission::{Outcome, Submission};
 use crate::view::{Directory, LedgerHead, View};
+use crate::watch::Watchers;
 use crate::writer::{Batch, State};
 
 /// Something to write.
@@ -163,6 +164,7 @@ pub(crate) struct Engine {
     pub(crate) scripts: Scripts,
     pub(crate) hashes: Arc<Hashes>,
     pub(crate) commits: AtomicU64,
+    pub(crate) watchers: Arc<Watchers>,
 }
 
 impl Engine {
@@ -201,6 +203,7 @@ impl Engine {
             scripts: Scripts::new(options.shares().scripts),
             hashes,
             commits: AtomicU64::new(0),
+            watchers: Arc::default(),
         }
     }
 
@@ -435,6 +438,7 @@ impl Engine {
         let crowded = view.pieces.len() > background::MERGE_FAN_IN;
         *slot = Arc::new(view);
         drop(slot);
+        self.watchers.wake();
         if crowded {
             self.flush_wanted.notify_all();
         }

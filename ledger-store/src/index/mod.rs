@@ -6,7 +6,7 @@
 //! up by a dense id (volumes, addresses) lies in plain tables of pages.
 //!
 //! - [`file`]: the redb file, checksums, snapshots, plain tables.
-//! - [`row`] and [`rows`]: what a row is, and the eight kinds of rows.
+//! - [`row`] and [`rows`]: what a row is, and the eight kinds of rows; [`sort`]: putting them in order.
 //! - [`block`]: rows to bytes and back.
 //! - [`filter`]: proof that a run lacks a key, within a memory budget; [`resident`]: the same, held whole.
 //! - [`runs`]: the list of runs of a table, and how a run is written.
@@ -22,6 +22,7 @@ pub(crate) mod resident;
 pub(crate) mod row;
 pub(crate) mod rows;
 pub(crate) mod runs;
+pub(crate) mod sort;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
@@ -36,4 +37,5 @@ pub(crate) use rows::{
     VersionRow,
 };
 pub(crate) use runs::write_run;
+pub(crate) use sort::sort_rows;
 pub(crate) use table::TableView;

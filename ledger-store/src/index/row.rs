@@ -52,6 +52,12 @@ pub(crate) trait Row: Clone + Debug + Send + Sync + 'static {
     /// written, if the table is [`LINKED`](Self::LINKED).
     fn link(&mut self, _previous: Option<&Self>) {}
 
+    /// What rows of the table are spread over: a group, and a word that ascends with the key within the group.
+    /// None: nothing is known.
+    fn spread(_key: &Self::Key) -> Option<(u64, u64)> {
+        None
+    }
+
     /// The part of the key that the table's filters know; none: the table has no filters.
     ///
     /// Rows that agree in it stand next to each other, and it ascends with the key.

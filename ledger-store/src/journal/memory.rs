@@ -1,8 +1,6 @@
 //! A journal in memory, for stores that need not outlive the process.
 
-use std::time::Duration;
-
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::chunk::{decode, encode};
 use super::{ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError, Position, check_append};
@@ -12,7 +10,6 @@ use super::{ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError,
 pub(crate) struct MemoryJournal {
     identity: Identity,
     state: Mutex<State>,
-    advanced: Condvar,
 }
 
 #[derive(Debug)]
@@ -25,7 +22,7 @@ impl MemoryJournal {
     /// An empty journal of the store with this identity.
     pub(crate) fn new(identity: Identity) -> Self {
         let head = Head { next: Position::FIRST, chain: ChainHash::genesis(identity.store) };
-        Self { identity, state: Mutex::new(State { head, chunks: Vec::new() }), advanced: Condvar::new() }
+        Self { identity, state: Mutex::new(State { head, chunks: Vec::new() }) }
     }
 }
 
@@ -53,7 +50,6 @@ impl Journal for MemoryJournal {
             state.head = Head { next: chunk.next(), chain: chunk.chain() };
             state.chunks.push(chunk);
         }
-        self.advanced.notify_all();
         Ok(state.head)
     }
 
@@ -74,11 +70,5 @@ impl Journal for MemoryJournal {
             }
         }
         Ok(chunks)
-    }
-
-    fn follow(&self, beyond: Position, timeout: Duration) -> Head {
-        let mut state = self.state.lock();
-        self.advanced.wait_while_for(&mut state, |state| state.head.next <= beyond, timeout);
-        state.head
     }
 }

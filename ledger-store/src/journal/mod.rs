@@ -32,7 +32,6 @@ mod segments;
 mod tests;
 
 use std::fmt;
-use std::time::Duration;
 
 #[cfg(feature = "testing")]
 pub(crate) use self::chunk::decode_untrusted;
@@ -171,14 +170,6 @@ pub(crate) trait Journal: Send + Sync {
     /// As [`Journal::read`]. Chunks before a damaged one are not returned
     /// with the error; ask for fewer bytes to get them.
     fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError>;
-
-    /// Blocks until the entry at `beyond` is in the journal or `timeout` is
-    /// over, and says the head.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "what is published to the outside will follow the journal")
-    )]
-    fn follow(&self, beyond: Position, timeout: Duration) -> Head;
 }
 
 /// Checks what every implementation demands of an append.

@@ -10,9 +10,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
 
 use super::record::{FileName, path_of};
 use super::segment::{Medium, Segment, prepare, publish};
@@ -49,7 +48,6 @@ pub(crate) struct SegmentedJournal {
     segments: RwLock<Vec<Arc<Segment>>>,
     appender: Mutex<Appender>,
     head: Mutex<Head>,
-    advanced: Condvar,
     /// Counts uses of segments, to know the least recently used.
     uses: AtomicU64,
 }
@@ -163,7 +161,6 @@ impl SegmentedJournal {
             segments: RwLock::new(segments),
             appender: Mutex::new(Appender { segment_bytes, poisoned: false, buffer: Vec::new() }),
             head: Mutex::new(head),
-            advanced: Condvar::new(),
             uses: AtomicU64::new(0),
         })
     }
@@ -239,7 +236,6 @@ impl Journal for SegmentedJournal {
         appender.poisoned = false;
         appender.segment_bytes += stored;
         *self.head.lock() = head;
-        self.advanced.notify_all();
         Ok(head)
     }
 
@@ -265,12 +261,6 @@ impl Journal for SegmentedJournal {
         }
         self.close_idle();
         Ok(chunks)
-    }
-
-    fn follow(&self, beyond: Position, timeout: Duration) -> Head {
-        let mut head = self.head.lock();
-        self.advanced.wait_while_for(&mut head, |head| head.next <= beyond, timeout);
-        *head
     }
 }
 

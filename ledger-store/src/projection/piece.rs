@@ -6,7 +6,7 @@ use compact_str::CompactString;
 
 use crate::index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TermRow, TransactionRow,
-    VersionRow, merge_pieces, piece_bytes, seal_piece,
+    VersionRow, merge_pieces, piece_bytes, seal_piece, sort_rows,
 };
 
 /// An account that an entry was the first to name.
@@ -193,7 +193,7 @@ impl PieceBuilder {
 
 fn sealed<R: Row>(mut rows: Vec<R>) -> PieceRows<R> {
     if !rows.is_sorted_by_key(Row::key) {
-        rows.sort_unstable_by_key(Row::key);
+        sort_rows(&mut rows);
     }
     seal_piece(rows)
 }

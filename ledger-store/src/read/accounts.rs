@@ -44,6 +44,21 @@ pub(crate) fn conjuncts<'f>(node: &'f FilterNode, visit: &mut dyn FnMut(&'f Cond
 }
 
 impl AccountPlan {
+    /// The addresses that it is narrowed to.
+    pub(crate) fn addresses(&self) -> Option<&[AccountAddress]> {
+        self.addresses.as_deref()
+    }
+
+    /// What addresses begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether a term of metadata narrows it.
+    pub(crate) fn has_term(&self) -> bool {
+        self.term.is_some()
+    }
+
     fn keep_addresses(&mut self, allowed: Vec<AccountAddress>) {
         match &mut self.addresses {
             Some(have) => have.retain(|address| allowed.contains(address)),

@@ -21,6 +21,9 @@ impl ReadLimits {
     /// The bounds of every read.
     pub(crate) const DEFAULT: Self =
         Self { rows_max: 5_000_000, time_max: Duration::from_secs(10), held_max: 1_000_000 };
+
+    /// None, for work that no caller chose and that must be done in the end.
+    pub(crate) const NONE: Self = Self { rows_max: u64::MAX, time_max: Duration::MAX, held_max: usize::MAX };
 }
 
 /// So many rows are looked at between two looks at the clock.
@@ -53,6 +56,11 @@ impl Meter {
             return Err(ReadError::TooExpensive { reason });
         }
         if rows.is_multiple_of(ROWS_PER_LOOK) { self.in_time() } else { Ok(()) }
+    }
+
+    /// How many rows were looked at so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.get()
     }
 
     /// Whether the time is over.

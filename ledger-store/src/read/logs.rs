@@ -182,7 +182,11 @@ impl Session {
     }
 
     /// For a revert, the original as it was right after it.
-    fn reverted_by(&self, entry: &LogEntry, position: u64) -> Result<Option<Box<Transaction>>, ReadError> {
+    pub(super) fn reverted_by(
+        &self,
+        entry: &LogEntry,
+        position: u64,
+    ) -> Result<Option<Box<Transaction>>, ReadError> {
         let LogPayload::RevertedTransaction { reverted, .. } = &entry.payload else { return Ok(None) };
         let row = self.transaction_row(reverted.get())?.ok_or_else(|| missing("a reverted transaction"))?;
         let moment =

@@ -6,8 +6,9 @@
 //! - [`account`], [`accounts`], [`addresses`]: accounts, one and many.
 //! - [`transaction`], [`transactions`]: transactions, one and many; [`plan`] finds the index that leads to
 //!   those of a filter, [`streams`] merges what several lead to.
-//! - [`logs`], [`hash`], [`volumes`]: logs and sums.
+//! - [`logs`], [`hash`], [`volumes`]: logs and sums. [`feed`]: logs for whoever passes them on.
 //! - [`documents`], [`schemas`]: small documents, and those that are schemas.
+//! - [`explain`]: how a list is found.
 //! - [`page`], [`foremost`], [`limits`]: what lists share.
 
 mod account;
@@ -15,6 +16,8 @@ mod accounts;
 mod addresses;
 mod documents;
 mod effective;
+mod explain;
+mod feed;
 mod flows;
 mod foremost;
 mod hash;
@@ -33,6 +36,7 @@ mod transactions;
 mod volumes;
 
 pub(crate) use effective::Later;
+pub use feed::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize};
 pub(crate) use reader::{KnownAddresses, LedgerReader, idempotency_of, reference_of};
 pub(crate) use session::Session;
 pub use snapshot::{LedgerView, Snapshot};

@@ -17,8 +17,8 @@ use crate::fingerprint::Fingerprints;
 use crate::hashes::{Chain, ChainId, Hashes};
 use crate::journal::Journal;
 use crate::query::{
-    Account, AccountQuery, Balances, BalancesQuery, Deleted, Direction, Expand, LedgerInfo, LogQuery,
-    LogView, Page, PageRequest, SchemaQuery, SchemaView, Stats, TransactionQuery, TransactionView,
+    Account, AccountQuery, Balances, BalancesQuery, Deleted, Direction, Expand, Explanation, LedgerInfo,
+    LogQuery, LogView, Page, PageRequest, SchemaQuery, SchemaView, Stats, TransactionQuery, TransactionView,
     VolumesQuery, VolumesRow,
 };
 use crate::view::{Counters, Directory, LedgerHead, View};
@@ -52,6 +52,18 @@ impl Snapshot {
     /// What is published at this moment.
     pub(super) fn view(&self) -> &View {
         &self.view
+    }
+
+    /// What reads one ledger of this moment, by its number.
+    pub(super) fn session(&self, ledger: u32) -> Result<Session, ReadError> {
+        let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), ledger);
+        let head = reader.head()?.clone();
+        Ok(Session::new(reader, head, self.fingerprints.clone(), self.hashes.clone()))
+    }
+
+    /// The journal behind it.
+    pub(super) fn journal(&self) -> &dyn Journal {
+        &*self.journal
     }
 
     /// A part of the list of ledgers that a filter selects, by number.
@@ -121,7 +133,7 @@ pub struct LedgerView {
 }
 
 impl LedgerView {
-    fn session(&self) -> Session {
+    pub(super) fn session(&self) -> Session {
         let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), self.head.info.id);
         Session::new(reader, self.head.clone(), self.fingerprints.clone(), self.hashes.clone())
     }
@@ -144,6 +156,24 @@ impl LedgerView {
     /// Its mapping as it was set; `None` if it never was.
     pub fn mapping(&self) -> Option<&Arc<str>> {
         self.head.mapping.as_ref()
+    }
+
+    /// Reads a page of transactions, and says how it was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::transactions`].
+    pub fn explain_transactions(&self, query: &TransactionQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_transactions(query)
+    }
+
+    /// Reads a page of accounts, and says how it was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::accounts`].
+    pub fn explain_accounts(&self, query: &AccountQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_accounts(query)
     }
 
     /// The version of its schema with a name.

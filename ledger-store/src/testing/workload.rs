@@ -3,7 +3,7 @@
 use ledger_core::{
     AccountAddress, Amount, Asset, BucketName, Command, CreateTransaction, FirstId, Idempotency,
     IdempotencyKey, LedgerName, LedgerOptions, Metadata, Movement, Overdraft, Posting, Postings, Reference,
-    RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp, TransactionId,
+    RevertDate, RevertTransaction, Script, Target, Timestamp, TransactionId,
 };
 
 use crate::submission::{Atomicity, Detail, Mode, Request, Submission};
@@ -245,7 +245,7 @@ impl<'a> Workload<'a> {
             ("to".to_owned(), self.address().to_string()),
             ("amount".to_owned(), format!("{asset} {amount}")),
         ];
-        Script { plain, variables: variables.into(), runtime: Runtime::Machine }
+        Script::new(plain, variables.into())
     }
 
     fn posting(&mut self) -> Posting {

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::{Findings, Stop, ViolationCode};
 use crate::documents::{LEDGERS, decode_ledger};
@@ -209,9 +208,5 @@ impl Journal for Bounded {
         let mut chunks = self.journal.scan(from, max_bytes)?;
         chunks.retain(|chunk| chunk.first() < self.head.next);
         Ok(chunks)
-    }
-
-    fn follow(&self, _beyond: Position, _timeout: Duration) -> Head {
-        self.head
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ledger_core::{LedgerName, LedgerOptions, Timestamp, Volumes};
 use redb::backends::InMemoryBackend;
@@ -577,10 +576,6 @@ impl Journal for Tampered {
 
     fn scan(&self, from: Position, _max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
         Ok(self.read(from)?.into_iter().collect())
-    }
-
-    fn follow(&self, _beyond: Position, _timeout: Duration) -> Head {
-        self.head
     }
 }
 

@@ -5,9 +5,9 @@ use ledger_core::schema::{check, resolve};
 use ledger_core::script::settle;
 use ledger_core::{
     AccountAddress, Amount, Command, CreateTransaction, Decision, Facts, HoldingVolumes, KnownTransaction,
-    LegacyLog, LogEntry, LogId, LogPayload, Memento, Metadata, Movement, Needs, Posting, Postings, Reference,
-    Rejection, SchemaVersion, SlotList, Target, Timestamp, Transaction, TransactionId, Volumes, decide,
-    needs, reverting_reference,
+    LegacyLog, LogEntry, LogId, LogPayload, Memento, Metadata, Movement, Needs, PastDates, Posting, Postings,
+    Reference, Rejection, Rules, SchemaVersion, SlotList, Target, Timestamp, Transaction, TransactionId,
+    Volumes, check_before_script, decide, needs, reverting_reference,
 };
 use smallvec::SmallVec;
 
@@ -118,7 +118,7 @@ impl State {
             // The script of a template is known only now; it is compiled once.
             let of_template = if program.is_none() { Some(written.compile(&script.plain)) } else { None };
             let program = program.or(of_template.as_ref()).expect("one of them is there");
-            if let Err(rejection) = self.settle(ledger, create, program)? {
+            if let Err(rejection) = self.settle(ledger, create, program, now, batch, written)? {
                 return Ok(Decided::Refused(rejection));
             }
         }
@@ -134,15 +134,15 @@ impl State {
             return Ok(Decided::Refused(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }));
         }
         self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
+        let date = self.date(ledger, now);
         let state = self.ledger(ledger);
         let base = LedgerBase {
             ledger,
             log: state.head.counters.next_log,
             transaction: state.head.counters.next_transaction,
-            date: state.head.counters.last_date.max(now).as_micros(),
+            date: date.as_micros(),
         };
         let section = SectionId(state.head.section);
-        let date = Timestamp::from_micros(base.date);
         let decision = match decide(command, slots, &mut facts, date) {
             Ok(decision) => decision,
             Err(rejection) => return Ok(Decided::Refused(rejection)),
@@ -208,6 +208,11 @@ impl State {
         }))
     }
 
+    /// The date of the next entry: dates of a log do not step back.
+    fn date(&mut self, ledger: u32, now: Timestamp) -> Timestamp {
+        self.ledger(ledger).head.counters.last_date.max(now)
+    }
+
     /// Whether the new ones among these assets are more than the ledger has numbers for.
     pub(super) fn has_too_many_assets(&mut self, ledger: u32, assets: &[Option<u32>]) -> bool {
         let new = assets.iter().filter(|asset| asset.is_none()).count();
@@ -251,13 +256,31 @@ impl State {
         Ok(())
     }
 
-    /// Runs the script of a command and puts what it says in its place.
+    /// Runs the script of a command and puts what it says in its place, unless the command is refused before that.
     fn settle(
         &mut self,
         ledger: u32,
         create: &mut CreateTransaction,
         program: &Compiled,
+        now: Timestamp,
+        batch: &mut Batch,
+        written: &impl Written,
     ) -> Result<Result<(), Rejection>, ReadError> {
+        if let Rules::Legacy(rules) = &create.rules {
+            let mut facts = Facts::default();
+            if let Some(reference) = &create.reference {
+                let hints = &mut Hints::default();
+                facts.reference_taken =
+                    self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
+            }
+            if rules.past_dates == PastDates::Refuse {
+                facts.last_date = self.last_date(ledger, batch, written)?;
+            }
+            let checked = check_before_script(create, &facts, self.date(ledger, now));
+            if checked.is_err() {
+                return Ok(checked);
+            }
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let settled = settle(create, program, &mut scratch, &mut ScriptReads { state: self, ledger });
         // What an unusual script took is not held for ever.

@@ -13,13 +13,19 @@ use hashbrown::hash_table::Entry;
 /// There is one generation for the rows that gather now, and one for each flush that is under way.
 pub(crate) struct Recent<K, V> {
     generations: VecDeque<(u64, HashTable<(K, V)>)>,
+    /// An empty table whose memory is used again: what is given back comes back page by page, zeroed.
+    spare: Option<HashTable<(K, V)>>,
     hasher: RandomState,
 }
 
 impl<K: Eq + Hash, V> Recent<K, V> {
     /// Empty; what is put first belongs to `flush`.
     pub(crate) fn new(flush: u64) -> Self {
-        Self { generations: VecDeque::from([(flush, HashTable::new())]), hasher: RandomState::default() }
+        Self {
+            generations: VecDeque::from([(flush, HashTable::new())]),
+            spare: None,
+            hasher: RandomState::default(),
+        }
     }
 
     /// What was put last under a key, given as anything with its hash and `is`, which compares with it.
@@ -72,7 +78,12 @@ impl<K: Eq + Hash, V> Recent<K, V> {
     pub(crate) fn begin(&mut self, flush: u64) {
         // The next is as large as the last, most likely; to grow there would move everything again and again.
         let room = self.generations.back().map_or(0, |(_, table)| table.len());
-        self.generations.push_back((flush, HashTable::with_capacity(room)));
+        let table = match self.spare.take() {
+            // One that once was large is not kept for ever.
+            Some(spare) if spare.capacity() / 4 <= room => spare,
+            _ => HashTable::with_capacity(room),
+        };
+        self.generations.push_back((flush, table));
     }
 
     /// Drops what flushes up to `flushed` hold.
@@ -80,7 +91,10 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         while self.generations.len() > 1
             && self.generations.front().is_some_and(|(flush, _)| *flush <= flushed)
         {
-            self.generations.pop_front();
+            if let Some((_, mut table)) = self.generations.pop_front() {
+                table.clear();
+                self.spare = Some(table);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ mod basics;
 mod concurrency;
 mod crash;
 mod documents;
+mod feed;
 mod import;
 mod legacy;
 mod model;

@@ -7,7 +7,7 @@ use ledger_core::schema::{Enforcement, Schema};
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Filter, InsertSchema, LedgerName,
     LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement, Posting, Postings, Rejection, Resource,
-    Runtime, SchemaVersion, Target, WireHash,
+    Runtime, SchemaVersion, Target, VariableValue, WireHash,
 };
 use ledger_store::testing::{Disk, SimDisk};
 use ledger_store::{
@@ -68,7 +68,7 @@ fn by_template(name: &str, to: &str) -> Command {
     Command::CreateTransaction(CreateTransaction {
         movement: Movement::Template {
             name: name.into(),
-            variables: [("to".to_owned(), to.to_owned())].into(),
+            variables: [("to".to_owned(), VariableValue::Text(to.to_owned()))].into(),
             runtime: Runtime::Machine,
         },
         ..CreateTransaction::of(Postings::new())

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ledger_core::Rejection;
+use ledger_core::script::{ErrorClass, ErrorKind, ScriptError};
 
 use crate::error::{ApiError, Code, Profile};
 use crate::response::{self, Json, Numbers, Reply};
@@ -42,7 +43,24 @@ pub(crate) fn refused(rejection: Rejection) -> ApiError {
             "cannot pass a timestamp prior to the last transaction: {passed} (passed) is {} before {last} (last)",
             duration(last.as_micros().saturating_sub(passed.as_micros()))
         )),
+        Rejection::Script { error, .. } if error.kind.class() == ErrorClass::Funds => {
+            script_refused(Code::InsufficientFund, "account had insufficient funds")
+        }
+        Rejection::Script { error, .. } => script_refused(Code::CompilationFailed, &script_fault(&error)),
+        Rejection::MetadataOverride { .. } => {
+            script_refused(Code::MetadataOverride, "cannot override metadata from script")
+        }
         other => ApiError::from(other),
+    }
+}
+
+/// What is wrong with a script, or with what came with it.
+fn script_fault(error: &ScriptError) -> String {
+    match &error.kind {
+        ErrorKind::MetadataNotFound { .. } => format!("could not resolve program resources: {}", error.kind),
+        ErrorKind::MissingVariable { name } => format!("could not set variables: missing variable ${name}"),
+        kind if kind.class() == ErrorClass::Variables => format!("could not set variables: {kind}"),
+        _ => error.to_string(),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::ledger_v1::client::Client;
 use crate::response::Reply;
+use crate::settings::Settings;
 
 /// The name in the path.
 ///
@@ -33,6 +34,15 @@ pub(crate) fn view(call: &Call<'_>) -> Result<Option<LedgerView>, ApiError> {
     Ok(call.app.snapshot().ledger(&name(call)?))
 }
 
+/// How ledgers of this generation are made: ids begin at 0, as its clients expect.
+pub(crate) fn options(settings: &Settings) -> LedgerOptions {
+    LedgerOptions {
+        first_id: settings.first_id.unwrap_or(FirstId::Zero),
+        features: Features { legacy_hashes: Switch::On, ..Features::default() },
+        ..LedgerOptions::default()
+    }
+}
+
 /// The ledger of the path, made if it is not there.
 ///
 /// # Errors
@@ -43,13 +53,10 @@ pub(crate) async fn ensured(call: &Call<'_>) -> Result<LedgerView, ApiError> {
     if let Some(ledger) = call.app.snapshot().ledger(&name) {
         return Ok(ledger);
     }
-    // Ids begin at 0 and the bucket has the ledger's name, as clients of this generation and the second
-    // generation's beside it find it.
+    // The bucket has the ledger's name, as the second generation's clients beside this one find it.
     let options = LedgerOptions {
         bucket: BucketName::parse(name.as_str()).map_err(|error| ApiError::validation(error.to_string()))?,
-        first_id: call.app.settings().first_id.unwrap_or(FirstId::Zero),
-        features: Features { legacy_hashes: Switch::On, ..Features::default() },
-        ..LedgerOptions::default()
+        ..options(call.app.settings())
     };
     let new = name.clone();
     let made = call.app.blocking(move |store| match store.create_ledger(new, options) {
@@ -58,7 +65,7 @@ pub(crate) async fn ensured(call: &Call<'_>) -> Result<LedgerView, ApiError> {
     });
     made.await?;
     // Its name may be that of a ledger whose bucket is deleted.
-    call.app.snapshot().ledger(&name).ok_or_else(ApiError::ledger_not_found)
+    call.app.snapshot().ledger(&name).ok_or_else(|| ApiError::validation("the ledger was deleted"))
 }
 
 pub(crate) fn stats(call: &Call<'_>) -> Result<Reply, ApiError> {

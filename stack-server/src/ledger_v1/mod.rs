@@ -18,7 +18,8 @@ mod transactions;
 mod wire;
 mod write;
 
-pub(crate) use error::refusal;
+pub(crate) use error::{refusal, word};
+pub(crate) use ledger::options as ledger_options;
 pub(crate) use mapping::KnownRules;
 
 use crate::call::Call;
@@ -44,7 +45,7 @@ pub(crate) async fn answer(operation: V1, call: &Call<'_>) -> Reply {
         V1::RevertTransaction => transactions::revert(call).await,
         V1::SetTransactionMetadata => transactions::set_metadata(call).await,
         V1::DeleteTransactionMetadata => transactions::delete_metadata(call).await,
-        V1::RunScript => script::run(call),
+        V1::RunScript => script::run(call).await,
         V1::ReadMapping => mapping::read(call),
         V1::UpdateMapping => mapping::update(call).await,
         V1::ListBalances => balances::list(call).await,

@@ -1,41 +1,52 @@
-//! Scripts in requests of this generation.
-//!
-//! This release runs none. A script is answered as one that does not compile, in the forms that this generation
-//! has for that; execution has to take the place of [`unsupported`] and nothing else.
+//! `POST /script`: every outcome of a script is answered with 200, a refusal with a transaction of zeros.
 
 use hyper::StatusCode;
+use ledger_core::{Command, Rejection};
+use ledger_store::Detail;
 
 use crate::call::Call;
 use crate::error::{ApiError, Code};
 use crate::json::{self, Object};
-use crate::ledger_v1::wire::ScriptBody;
-use crate::ledger_v1::{error, ledger};
+use crate::ledger_v1::client::Client;
+use crate::ledger_v1::wire::{RunBody, malformed};
+use crate::ledger_v1::{error, ledger, transactions, write};
 use crate::response::Reply;
 
-/// What a script is refused with.
-pub(crate) fn unsupported() -> ApiError {
-    error::script_refused(Code::CompilationFailed, "scripts are not supported by this release: pass postings")
-}
-
-/// `POST /script`: every outcome of a script is answered with 200, a refusal with a transaction of zeros.
-pub(crate) fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
-    ledger::name(call)?;
-    let Object(body) = json::first::<Object<ScriptBody<'_>>>(&call.body)
-        .map_err(|_| ApiError::validation("invalid transaction format"))?;
-    let error = if body.plain.0.is_empty() {
-        error::script_refused(Code::NoScript, "no script to execute")
-    } else {
-        unsupported()
+pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(call)?;
+    let Object(body) = json::first::<Object<RunBody<'_>>>(&call.body).map_err(|_| malformed())?;
+    if body.is_empty() {
+        return Ok(refusal(call, &error::script_refused(Code::NoScript, "no script to execute")));
+    }
+    let create = match body.into_create(call.app.legacy_rules(ledger.as_ref())?) {
+        Ok(create) => create,
+        Err(error) => return Ok(refusal(call, &error)),
     };
-    Ok(refusal(call, &error))
+    let command = Command::CreateTransaction(create);
+    let mode = transactions::mode(call);
+    let receipts = match write::outcome(call, vec![command], mode, Detail::Entry).await? {
+        Ok(receipts) => receipts,
+        // Not an outcome of the script: it was not looked at.
+        Err(mismatch @ Rejection::IdempotencyMismatch { .. }) => return Err(error::refused(mismatch)),
+        Err(rejection) => return Ok(refusal(call, &error::refused(rejection))),
+    };
+    let mut json = call.json();
+    json.raw("{\"transaction\":");
+    for receipt in &receipts {
+        transactions::write_transaction(&mut json, write::transaction(receipt)?, None, Client::of(call));
+    }
+    json.raw("}");
+    Ok(write::marked(json.reply(StatusCode::OK), &receipts))
 }
 
 /// The answer to a script that was refused: its text has no word before it here.
 fn refusal(call: &Call<'_>, refused: &ApiError) -> Reply {
     let text = error::script_text(refused).unwrap_or(&refused.message);
+    let has_link = !matches!(refused.code, Code::Validation);
+    let details = has_link.then(|| error::details(text));
     let mut json = call.json();
     json.raw("{");
-    error::write_error(&mut json, refused, text, Some(&error::details(text)));
+    error::write_error(&mut json, refused, text, details.as_deref());
     json.raw(",\"transaction\":{\"postings\":[],\"reference\":\"\",\"metadata\":{},\"txid\":0,");
     json.raw("\"timestamp\":\"0001-01-01T00:00:00Z\"}}");
     json.reply(StatusCode::OK)

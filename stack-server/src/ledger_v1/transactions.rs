@@ -14,8 +14,8 @@ use crate::error::{ApiError, Code};
 use crate::json::{self, Object};
 use crate::ledger_v1::client::Client;
 use crate::ledger_v1::list::{self, Kind, List, Parameters};
-use crate::ledger_v1::wire::{BatchBody, TransactionBody, Wanted};
-use crate::ledger_v1::{error, filter, ledger, script, write};
+use crate::ledger_v1::wire::{self, BatchBody, TransactionBody};
+use crate::ledger_v1::{error, filter, ledger, write};
 use crate::response::{self, Json, Reply};
 use crate::shape::{volumes_before, write_holdings, write_posting};
 
@@ -47,12 +47,9 @@ fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
 }
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let Object(body) = json::first::<Object<TransactionBody<'_>>>(&call.body)
-        .map_err(|_| ApiError::validation("invalid transaction format"))?;
-    let create = match body.into_wanted(call.app.legacy_rules(ledger::view(call)?.as_ref())?)? {
-        Wanted::Postings(create) => *create,
-        Wanted::Script => return Err(script::unsupported()),
-    };
+    let Object(body) =
+        json::first::<Object<TransactionBody<'_>>>(&call.body).map_err(|_| wire::malformed())?;
+    let create = body.into_create(call.app.legacy_rules(ledger::view(call)?.as_ref())?)?;
     let receipts = create_all(call, vec![create], mode(call)).await?;
     answer(call, &receipts)
 }

@@ -2,32 +2,27 @@
 
 use ledger_core::{
     AccountAddress, Amount, AmountError, Asset, CreateTransaction, Metadata, Movement, Posting, Postings,
-    Reference, Rules, Timestamp,
+    Reference, Rules, Runtime, Timestamp,
 };
 use serde::de::MapAccess;
+use serde_json::value::RawValue;
 
 use crate::error::ApiError;
-use crate::json::{AnyMap, Array, Date, Fields, Object, Text, field};
+use crate::json::{self, AnyMap, Array, Date, Fields, Object, Text, field};
 use crate::posting::PostingBody;
+use crate::script_body::{Forms, ScriptBody};
 
-/// What a transaction has, in a request of its own or in a batch.
+/// What every transaction has, wherever its postings come from.
 #[derive(Default)]
-pub(crate) struct TransactionBody<'a> {
-    postings: Vec<PostingBody<'a>>,
-    script: Text<'a>,
+struct Common<'a> {
     timestamp: Option<Timestamp>,
     reference: Text<'a>,
     metadata: Metadata,
 }
 
-impl<'de> Fields<'de> for TransactionBody<'de> {
+impl<'de> Fields<'de> for Common<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-        match field(name, &["postings", "script", "timestamp", "reference", "metadata"]) {
-            Some("postings") => {
-                let Array(postings) = map.next_value::<Array<Object<PostingBody<'de>>>>()?;
-                self.postings = postings.into_iter().map(|Object(posting)| posting).collect();
-            }
-            Some("script") => self.script = map.next_value::<Object<ScriptBody<'de>>>()?.0.plain,
+        match field(name, &["timestamp", "reference", "metadata"]) {
             Some("timestamp") => self.timestamp = map.next_value::<Date>()?.0,
             Some("reference") => self.reference = map.next_value()?,
             Some("metadata") => self.metadata = map.next_value::<AnyMap>()?.0,
@@ -37,49 +32,73 @@ impl<'de> Fields<'de> for TransactionBody<'de> {
     }
 }
 
-/// A script as it was sent.
-#[derive(Default)]
-pub(crate) struct ScriptBody<'a> {
-    pub(crate) plain: Text<'a>,
+impl Common<'_> {
+    fn into_create(self, movement: Movement, rules: Rules) -> Result<CreateTransaction, ApiError> {
+        let reference = match self.reference.0.as_ref() {
+            "" => None,
+            text => Some(Reference::parse(text).map_err(|error| ApiError::validation(error.to_string()))?),
+        };
+        Ok(CreateTransaction {
+            movement,
+            metadata: self.metadata,
+            timestamp: self.timestamp,
+            reference,
+            rules,
+            ..CreateTransaction::of(Postings::new())
+        })
+    }
 }
 
-impl<'de> Fields<'de> for ScriptBody<'de> {
+/// What a transaction has, in a request of its own or in a batch.
+#[derive(Default)]
+pub(crate) struct TransactionBody<'a> {
+    postings: Vec<PostingBody<'a>>,
+    /// Looked into only where scripts are taken.
+    script: Option<&'a RawValue>,
+    common: Common<'a>,
+}
+
+impl<'de> Fields<'de> for TransactionBody<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-        match field(name, &["plain"]) {
-            Some("plain") => self.plain = map.next_value()?,
-            _ => return Ok(false),
+        match field(name, &["postings", "script"]) {
+            Some("postings") => {
+                let Array(postings) = map.next_value::<Array<Object<PostingBody<'de>>>>()?;
+                self.postings = postings.into_iter().map(|Object(posting)| posting).collect();
+            }
+            Some("script") => self.script = Some(map.next_value()?),
+            _ => return self.common.field(name, map),
         }
         Ok(true)
     }
 }
 
-/// What a transaction shall be made of.
-pub(crate) enum Wanted {
-    /// Postings.
-    Postings(Box<CreateTransaction>),
-    /// A script.
-    Script,
-}
-
 impl TransactionBody<'_> {
-    /// The transaction of a request of its own.
+    /// The transaction of a request of its own, from postings or from a script.
     ///
     /// # Errors
     ///
     /// `VALIDATION`, in the order of the checks of this API.
-    pub(crate) fn into_wanted(self, rules: Rules) -> Result<Wanted, ApiError> {
-        if self.script.0.is_empty() == self.postings.is_empty() {
+    pub(crate) fn into_create(self, rules: Rules) -> Result<CreateTransaction, ApiError> {
+        let script = match self.script {
+            None => ScriptBody::default(),
+            Some(script) => {
+                json::first::<Object<ScriptBody<'_>>>(script.get().as_bytes()).map_err(|_| malformed())?.0
+            }
+        };
+        if script.is_empty() == self.postings.is_empty() {
             let message = "invalid payload: should contain either postings or script";
             return Err(ApiError::validation(message));
         }
-        if !self.script.0.is_empty() {
-            return Ok(Wanted::Script);
-        }
-        let postings = postings(&self.postings, |at, reason| format!("invalid posting {at}: {reason}"))?;
-        Ok(Wanted::Postings(Box::new(self.into_create(postings, rules)?)))
+        let movement = if script.is_empty() {
+            let postings = postings(&self.postings, |at, reason| format!("invalid posting {at}: {reason}"))?;
+            Movement::Postings(postings)
+        } else {
+            Movement::Script(script.into_script(Runtime::Machine, Forms::Types))
+        };
+        self.common.into_create(movement, rules)
     }
 
-    /// The transaction at this place of a batch.
+    /// The transaction at this place of a batch, where there are no scripts.
     ///
     /// # Errors
     ///
@@ -91,22 +110,42 @@ impl TransactionBody<'_> {
         let postings = postings(&self.postings, |posting, reason| {
             format!("invalid transaction {at}: posting {posting}: {reason}")
         })?;
-        self.into_create(postings, rules)
+        self.common.into_create(Movement::Postings(postings), rules)
+    }
+}
+
+/// The refusal of a body that is no transaction.
+pub(crate) fn malformed() -> ApiError {
+    ApiError::validation("invalid transaction format")
+}
+
+/// A script with what belongs to its transaction beside it.
+#[derive(Default)]
+pub(crate) struct RunBody<'a> {
+    script: ScriptBody<'a>,
+    common: Common<'a>,
+}
+
+impl<'de> Fields<'de> for RunBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        Ok(self.script.field(name, map)? || self.common.field(name, map)?)
+    }
+}
+
+impl RunBody<'_> {
+    /// Whether there is nothing to run.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.script.is_empty()
     }
 
-    fn into_create(self, postings: Postings, rules: Rules) -> Result<CreateTransaction, ApiError> {
-        let reference = match self.reference.0.as_ref() {
-            "" => None,
-            text => Some(Reference::parse(text).map_err(|error| ApiError::validation(error.to_string()))?),
-        };
-        Ok(CreateTransaction {
-            movement: Movement::Postings(postings),
-            metadata: self.metadata,
-            timestamp: self.timestamp,
-            reference,
-            rules,
-            ..CreateTransaction::of(Postings::new())
-        })
+    /// The transaction.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION`.
+    pub(crate) fn into_create(self, rules: Rules) -> Result<CreateTransaction, ApiError> {
+        self.common
+            .into_create(Movement::Script(self.script.into_script(Runtime::Machine, Forms::Types)), rules)
     }
 }
 

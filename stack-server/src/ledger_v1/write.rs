@@ -25,27 +25,54 @@ pub(crate) async fn submit(
     detail: Detail,
     refused: impl Fn(Rejection) -> ApiError,
 ) -> Result<Vec<Receipt>, ApiError> {
+    outcome(call, commands, mode, detail).await?.map_err(refused)
+}
+
+/// As [`submit`], with the refusal of the first of them that was refused as it is.
+///
+/// A ledger that is not there comes into being with the first write that succeeds: what is refused, or is only a
+/// preview, leaves none behind.
+///
+/// # Errors
+///
+/// Why there is no outcome.
+pub(crate) async fn outcome(
+    call: &Call<'_>,
+    commands: Vec<Command>,
+    mode: Mode,
+    detail: Detail,
+) -> Result<Result<Vec<Receipt>, Rejection>, ApiError> {
     let key = call.idempotency_key()?;
-    let ledger = ledger::ensured(call).await?;
     let mut requests: Vec<Request> = commands.into_iter().map(Request::from).collect();
     if let (Some(key), Some(first)) = (key, requests.first_mut()) {
         first.idempotency = Some(Idempotency { key, hash: hash_of(call) });
     }
+    let ledger = if let Some(ledger) = ledger::view(call)? {
+        ledger
+    } else {
+        let rehearsed = receipts(call.app.rehearse(requests.clone(), detail).await?);
+        if mode == Mode::DryRun || rehearsed.is_err() {
+            return Ok(rehearsed);
+        }
+        ledger::ensured(call).await?
+    };
     let ledger = ledger.info().name.clone();
     let submission = Submission { ledger, requests, atomicity: Atomicity::AsOne, mode, detail };
-    let mut receipts = Vec::new();
+    Ok(receipts(call.app.submit(submission).await?))
+}
+
+/// The receipts of commands that are one, or the refusal that undid them.
+fn receipts(outcomes: Vec<Outcome>) -> Result<Vec<Receipt>, Rejection> {
+    let mut receipts = Vec::with_capacity(outcomes.len());
     let mut refusal = None;
-    for outcome in call.app.submit(submission).await? {
+    for outcome in outcomes {
         match outcome {
             Outcome::Done(receipt) => receipts.push(receipt),
             Outcome::Refused(rejection) => refusal = refusal.or(Some(rejection)),
             Outcome::Cancelled => {}
         }
     }
-    match refusal {
-        Some(rejection) => Err(refused(rejection)),
-        None => Ok(receipts),
-    }
+    refusal.map_or(Ok(receipts), Err)
 }
 
 /// What a repetition must equal: the target of the request and its body, byte by byte. The word before them keeps

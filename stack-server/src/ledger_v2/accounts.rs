@@ -35,13 +35,30 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 /// The answer to a list.
 pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+    let question = question(list)?;
+    let order = question.order;
+    let page = if list.is_long() {
+        call.app.long(move || Ok(ledger.accounts(&question)?)).await?
+    } else {
+        ledger.accounts(&question)?
+    };
+    let key = |account: &Account| format!("{} {}", order.date_of(account).as_micros(), account.address);
+    Ok(list.reply(call, &page, key, write_account))
+}
+
+/// What a list asks the store.
+///
+/// # Errors
+///
+/// `VALIDATION` for a cursor that only a defect makes.
+pub(crate) fn question(list: &List) -> Result<AccountQuery, ApiError> {
     let order = match list.query.order {
         Sort::FirstUsage => AccountOrder::FirstUsage,
         Sort::InsertionDate => AccountOrder::InsertionDate,
         Sort::UpdatedAt => AccountOrder::UpdatedAt,
         _ => AccountOrder::Address,
     };
-    let question = AccountQuery {
+    Ok(AccountQuery {
         order,
         filter: list.filter.clone(),
         at: list.query.at,
@@ -53,14 +70,7 @@ pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Re
                 address: AccountAddress::parse(address).ok()?,
             })
         })?,
-    };
-    let page = if list.is_long() {
-        call.app.long(move || Ok(ledger.accounts(&question)?)).await?
-    } else {
-        ledger.accounts(&question)?
-    };
-    let key = |account: &Account| format!("{} {}", order.date_of(account).as_micros(), account.address);
-    Ok(list.reply(call, &page, key, write_account))
+    })
 }
 
 pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {

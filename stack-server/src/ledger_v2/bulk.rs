@@ -183,12 +183,12 @@ fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
 fn array(call: &Call<'_>) -> Result<Elements, ApiError> {
     let Array(bodies) = json::first::<Array<Object<ElementBody<'_>>>>(&call.body)
         .map_err(|error| ApiError::validation(format!("error parsing bulk: {error}")))?;
+    let runtime = call.app.settings().runtime;
     let limit = call.app.settings().bulk_max_size;
     if bodies.len() > limit {
         let message = format!("bulk size exceeded, max size is {limit}");
         return Err(ApiError::new(Code::BulkSizeExceeded, message));
     }
-    let runtime = call.app.settings().runtime;
     let read = bodies.iter().enumerate().map(|(at, Object(body))| body.read(at, runtime));
     Ok(Elements { read: read.collect::<Result<_, _>>()?, fault: None })
 }

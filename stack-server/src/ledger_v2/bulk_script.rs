@@ -73,7 +73,7 @@ fn block<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Result<String, ApiErr
 }
 
 fn element(plain: String, key: &str, runtime: Runtime) -> Element {
-    let script = Script { plain, variables: std::collections::BTreeMap::new(), runtime };
+    let script = Script { plain, runtime, ..Script::default() };
     let create =
         CreateTransaction { movement: Movement::Script(script), ..CreateTransaction::of(Postings::new()) };
     Element::new(Action::CreateTransaction, Ok(Command::CreateTransaction(create)), key)

@@ -6,6 +6,7 @@
 mod accounts;
 mod bulk;
 mod bulk_script;
+mod explain;
 mod idempotency;
 mod info;
 mod ledgers;
@@ -24,6 +25,11 @@ mod write;
 use ledger_store::Store;
 
 pub(crate) use self::schemas::KnownSchemas;
+#[cfg(feature = "testing")]
+pub(crate) use log_body::read_log;
+#[cfg(feature = "testing")]
+pub(crate) use query::parse as parse_filter;
+
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::response::Reply;
@@ -60,6 +66,8 @@ pub(crate) async fn answer(operation: V2, call: &Call<'_>) -> Result<Reply, ApiE
         V2::InsertSchema => schemas::insert(call).await,
         V2::ReadSchema => schemas::read(call),
         V2::ListSchemas => schemas::list(call).await,
+        V2::ExplainAccounts => explain::accounts(call).await,
+        V2::ExplainTransactions => explain::transactions(call).await,
         V2::DeleteBucket => ledgers::mark_bucket(call, Store::delete_bucket).await,
         V2::RestoreBucket => ledgers::mark_bucket(call, Store::restore_bucket).await,
         V2::RunQuery => queries::run(call).await,

@@ -97,6 +97,25 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 /// The answer to a list.
 pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+    let question = question(list)?;
+    let (order, expand) = (question.order, list.query.expand);
+    let page = if list.is_long() || expand.effective_volumes {
+        call.app.long(move || Ok(ledger.transactions(&question)?)).await?
+    } else {
+        ledger.transactions(&question)?
+    };
+    let key = |view: &TransactionView| {
+        format!("{} {}", order.date_of(&view.transaction).as_micros(), view.transaction.id.get())
+    };
+    Ok(list.reply(call, &page, key, |json, view| write_view(json, view, expand.volumes)))
+}
+
+/// What a list asks the store.
+///
+/// # Errors
+///
+/// `VALIDATION` for a cursor that only a defect makes.
+pub(crate) fn question(list: &List) -> Result<TransactionQuery, ApiError> {
     let expand = list.query.expand;
     let order = match list.query.order {
         Sort::Timestamp => TransactionOrder::Timestamp,
@@ -104,7 +123,7 @@ pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Re
         Sort::RevertedAt => TransactionOrder::RevertedAt,
         _ => TransactionOrder::Id,
     };
-    let question = TransactionQuery {
+    Ok(TransactionQuery {
         filter: list.filter.clone(),
         at: list.query.at,
         effective_volumes: expand.effective_volumes,
@@ -116,16 +135,7 @@ pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Re
                 id: TransactionId::new(id.parse().ok()?),
             })
         })?,
-    };
-    let page = if list.is_long() || expand.effective_volumes {
-        call.app.long(move || Ok(ledger.transactions(&question)?)).await?
-    } else {
-        ledger.transactions(&question)?
-    };
-    let key = |view: &TransactionView| {
-        format!("{} {}", order.date_of(&view.transaction).as_micros(), view.transaction.id.get())
-    };
-    Ok(list.reply(call, &page, key, |json, view| write_view(json, view, expand.volumes)))
+    })
 }
 
 pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use ledger_core::{
     AccountAddress, Amount, AmountError, Asset, Command, CreateTransaction, Metadata, Movement, Overdraft,
-    Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp,
-    TransactionId,
+    Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Target, Timestamp, TransactionId,
 };
 use serde::de::{Error as _, MapAccess};
 use serde_json::value::RawValue;
@@ -16,6 +15,7 @@ use serde_json::value::RawValue;
 use crate::error::{ApiError, Code};
 use crate::json::{self, Array, Date, Digits, Entries, Fields, Flag, Object, Text, TextMap, field};
 use crate::posting::PostingBody;
+use crate::script_body::{Forms, ScriptBody};
 
 /// The posting, if it is one.
 ///
@@ -38,64 +38,20 @@ pub(crate) fn to_posting(body: &PostingBody<'_>) -> Result<Posting, ApiError> {
     })
 }
 
-/// A script as it was sent.
+/// A script as it was sent, or the name of one that is stored.
 #[derive(Default)]
-struct ScriptBody<'a> {
-    plain: Text<'a>,
-    variables: Entries<'a, &'a RawValue>,
+struct ScriptOrTemplate<'a> {
+    script: ScriptBody<'a>,
     template: Text<'a>,
 }
 
-impl<'de> Fields<'de> for ScriptBody<'de> {
+impl<'de> Fields<'de> for ScriptOrTemplate<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-        match field(name, &["plain", "vars", "template"]) {
-            Some("plain") => self.plain = map.next_value()?,
-            Some("vars") => self.variables = map.next_value()?,
+        match field(name, &["template"]) {
             Some("template") => self.template = map.next_value()?,
-            _ => return Ok(false),
+            _ => return self.script.field(name, map),
         }
         Ok(true)
-    }
-}
-
-/// `{"asset":…,"amount":…}` as the value of a variable.
-#[derive(Default)]
-struct MonetaryBody<'a> {
-    asset: Text<'a>,
-    /// As it is written.
-    amount: Option<&'a str>,
-}
-
-impl<'de> Fields<'de> for MonetaryBody<'de> {
-    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-        match field(name, &["asset", "amount"]) {
-            Some("asset") => self.asset = map.next_value()?,
-            Some("amount") => self.amount = Some(map.next_value::<&RawValue>()?.get()),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
-
-/// The text of a variable: a string without its quotes, an integer as written, a monetary as asset and amount.
-/// Anything else is the value of no type.
-fn variable(value: &RawValue) -> Result<String, String> {
-    let text = value.get();
-    let fault = |error: serde_json::Error| error.to_string();
-    match text.as_bytes().first() {
-        Some(b'"') => Ok(json::first::<Text<'_>>(text.as_bytes()).map_err(fault)?.0.into_owned()),
-        Some(b'{') => {
-            let Object(monetary) = json::first::<Object<MonetaryBody<'_>>>(text.as_bytes()).map_err(fault)?;
-            let amount = monetary.amount.ok_or("a monetary without an amount")?;
-            // Exact at any size, so that some clients write it as a string.
-            let digits = amount.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(amount);
-            if !json::is_integer(digits) {
-                return Err("an amount is a whole number".to_owned());
-            }
-            Ok(format!("{} {digits}", monetary.asset.0))
-        }
-        _ if json::is_integer(text) => Ok(text.to_owned()),
-        _ => Err("it is neither a string, nor an integer, nor a monetary".to_owned()),
     }
 }
 
@@ -103,7 +59,7 @@ fn variable(value: &RawValue) -> Result<String, String> {
 #[derive(Default)]
 pub(crate) struct CreateBody<'a> {
     postings: Vec<PostingBody<'a>>,
-    script: ScriptBody<'a>,
+    script: ScriptOrTemplate<'a>,
     timestamp: Option<Timestamp>,
     reference: Text<'a>,
     metadata: Metadata,
@@ -143,18 +99,14 @@ impl<'de> Fields<'de> for CreateBody<'de> {
 }
 
 impl CreateBody<'_> {
-    /// The command of this body; `overdraft` is what the rest of the request says, to which `force` adds, and
-    /// `default_runtime` is that of a script which names none.
+    /// The command of this body; `overdraft` is what the rest of the request says, to which `force` adds, `runtime`
+    /// who runs a script that does not say.
     ///
     /// # Errors
     ///
     /// `VALIDATION` or `NO_POSTINGS`, in the order of the checks of this API.
-    pub(crate) fn into_command(
-        self,
-        overdraft: Overdraft,
-        default_runtime: Runtime,
-    ) -> Result<Command, ApiError> {
-        let has_script = !self.script.plain.0.is_empty();
+    pub(crate) fn into_command(self, overdraft: Overdraft, runtime: Runtime) -> Result<Command, ApiError> {
+        let has_script = !self.script.script.is_empty();
         let has_template = !self.script.template.0.is_empty();
         let has_postings = !self.postings.is_empty();
         if u8::from(has_script) + u8::from(has_template) + u8::from(has_postings) > 1 {
@@ -164,27 +116,19 @@ impl CreateBody<'_> {
             let postings = self.postings.iter().map(to_posting).collect::<Result<Postings, _>>();
             Movement::Postings(postings?)
         } else if has_script || has_template {
-            let variables = self.script.variables.0.into_iter().map(|(Text(name), value)| {
-                let text = variable(value).map_err(|error| {
-                    ApiError::new(
-                        Code::CompilationFailed,
-                        format!("invalid value of variable '{name}': {error}"),
-                    )
-                })?;
-                Ok((name.into_owned(), text))
-            });
-            let variables = variables.collect::<Result<_, ApiError>>()?;
             let runtime = match self.runtime.0.as_ref() {
-                "" => default_runtime,
+                "" => runtime,
                 name => Runtime::parse(name).ok_or_else(|| {
                     let name: String = name.chars().take(100).collect();
                     ApiError::validation(format!("unknown runtime '{name}'"))
                 })?,
             };
+            let script = self.script.script.into_script(runtime, Forms::Texts);
             if has_template {
-                Movement::Template { name: self.script.template.0.as_ref().into(), variables, runtime }
+                let name = self.script.template.0.as_ref().into();
+                Movement::Template { name, variables: script.variables, runtime }
             } else {
-                Movement::Script(Script { variables, plain: self.script.plain.0.into_owned(), runtime })
+                Movement::Script(script)
             }
         } else {
             return Err(ApiError::new(
@@ -398,21 +342,6 @@ mod tests {
         assert_eq!(create.account_metadata.len(), 1);
         assert_eq!(create.timestamp.map(|at| at.to_string()).as_deref(), Some("2024-05-01T10:00:00Z"));
         assert_eq!(create.overdraft, Overdraft::Allow);
-    }
-
-    #[test]
-    fn variables_become_exact_text() {
-        let command = create(
-            r#"{"script":{"plain":"x","vars":{"n":100000000000000000001,"m":{"asset":"USD/2","amount":9007199254740993},
-                "s":"a\"b","p":"1/3"}}}"#,
-        );
-        let Ok(Command::CreateTransaction(CreateTransaction { movement: Movement::Script(script), .. })) =
-            command
-        else {
-            panic!("{command:?}")
-        };
-        let variables: Vec<_> = script.variables.values().map(String::as_str).collect();
-        assert_eq!(variables, ["USD/2 9007199254740993", "100000000000000000001", "1/3", "a\"b"]);
     }
 
     #[test]

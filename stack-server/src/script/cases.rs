@@ -23,6 +23,8 @@ pub(crate) struct Case {
     /// Metadata that the request brings along.
     pub(crate) request_metadata: Option<BTreeMap<String, String>>,
     pub(crate) expect: Expect,
+    /// What releases of other engines answered, by their names, where that is something else.
+    pub(crate) answered: BTreeMap<String, Expect>,
 }
 
 /// What must come of a case; what is `None` is not looked at.
@@ -63,8 +65,8 @@ pub(crate) struct Row {
 
 #[derive(Debug)]
 pub(crate) struct ExpectedError {
-    /// Any of these.
-    pub(crate) classes: Vec<String>,
+    /// Any of these; `None` where another engine failed, which knows only kinds, and those by its own words.
+    pub(crate) classes: Option<Vec<String>>,
     pub(crate) kind: String,
     pub(crate) fields: BTreeMap<String, String>,
 }
@@ -205,6 +207,15 @@ fn case(name: &str, script: &str, file: &Members<'_>, own: &Members<'_>) -> Resu
         variables,
         request_metadata: own.get("x-inputMetadata").map(|values| texts(*values)).transpose()?,
         expect: expect(own)?,
+        answered: own
+            .get("x-expect")
+            .map(|releases| {
+                let releases = releases.object()?.into_iter();
+                releases.map(|(release, members)| Ok((release, expect(&members.object()?)?))).collect()
+            })
+            .transpose()
+            .map_err(|fault: Fault| fault)?
+            .unwrap_or_default(),
     })
 }
 
@@ -300,13 +311,15 @@ pub(crate) fn sum_of(rows: Vec<Row>) -> Movements {
 
 fn expected_error(error: Data<'_>) -> Result<ExpectedError, Fault> {
     let members = error.object()?;
-    let class = members.get("class").copied().ok_or("an error without a class")?;
-    let classes = match class.text() {
-        Ok(class) => vec![class],
-        Err(_) => class.array()?.into_iter().map(Data::text).collect::<Result<_, _>>()?,
-    };
+    let classes = members.get("class").map(|class| match class.text() {
+        Ok(class) => Ok(vec![class]),
+        Err(_) => class.array()?.into_iter().map(Data::text).collect::<Result<_, _>>(),
+    });
+    if classes.is_none() && !members.contains_key("kind") {
+        return Err("an error without a class and a kind".to_owned());
+    }
     Ok(ExpectedError {
-        classes,
+        classes: classes.transpose()?,
         kind: members.get("kind").map(|kind| kind.text()).transpose()?.unwrap_or_default(),
         fields: members.get("fields").map(|fields| texts(*fields)).transpose()?.unwrap_or_default(),
     })

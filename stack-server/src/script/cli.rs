@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use ledger_core::script::{Severity, check, format, parse};
+use ledger_core::script::{Profile, Severity, check, format, parse};
 
 use super::cases;
 use super::execute;
@@ -28,6 +28,8 @@ stack-server script: the script language without a ledger
       --check                       print nothing; status 1 if the layout differs
       --write                       put the layout into the file
   script test PATH…     run cases of the language's conformance suites; folders are walked
+      --profile default|interpreter|machine-2.0
+                                    judge a profile by what the release of that engine answered
 
 A FILE of - is the standard input. Status: 0 all is well, 1 it is not, 2 the command makes no sense.
 ";
@@ -69,7 +71,7 @@ pub fn main(
         Some("check") => check_files(&rest, console),
         Some("run") => execute::run(rest, console),
         Some("fmt") => lay_out(&rest, console),
-        Some("test") => test(&rest, console),
+        Some("test") => test(rest, console),
         Some("--help" | "-h" | "help") => {
             console.out.write_all(HELP.as_bytes())?;
             return Ok(Ended::Well);
@@ -178,14 +180,33 @@ fn lay_out(arguments: &[OsString], console: &mut Console<'_>) -> Result<Ended, S
     Ok(Ended::Well)
 }
 
-/// Runs the cases at the paths.
-fn test(paths: &[OsString], console: &mut Console<'_>) -> Result<Ended, Stopped> {
-    if paths.is_empty() {
-        return Err(Stopped::Misused("test: no path".to_owned()));
+fn read_test(arguments: Vec<OsString>) -> Result<(Profile, Vec<PathBuf>), String> {
+    use lexopt::Arg;
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let (mut profile, mut paths) = (Profile::Default, Vec::new());
+    let said = |error: lexopt::Error| error.to_string();
+    while let Some(argument) = parser.next().map_err(said)? {
+        match argument {
+            Arg::Value(path) => paths.push(PathBuf::from(path)),
+            Arg::Long("profile") => {
+                let name = parser.value().and_then(lexopt::ValueExt::string).map_err(said)?;
+                profile = Profile::from_name(&name).ok_or_else(|| {
+                    format!("--profile {name}: expected default, interpreter or machine-2.0")
+                })?;
+            }
+            other => return Err(other.unexpected().to_string()),
+        }
     }
+    if paths.is_empty() { Err("no path".to_owned()) } else { Ok((profile, paths)) }
+}
+
+/// Runs the cases at the paths.
+fn test(arguments: Vec<OsString>, console: &mut Console<'_>) -> Result<Ended, Stopped> {
+    let (profile, paths) =
+        read_test(arguments).map_err(|fault| Stopped::Misused(format!("test: {fault}")))?;
     let (mut passed, mut failed) = (0_usize, 0_usize);
-    for path in paths {
-        for file in cases::files(&PathBuf::from(path)).map_err(Stopped::Misused)? {
+    for path in &paths {
+        for file in cases::files(path).map_err(Stopped::Misused)? {
             let tests = match cases::read(&file) {
                 Ok(tests) => tests,
                 Err(fault) => {
@@ -195,9 +216,10 @@ fn test(paths: &[OsString], console: &mut Console<'_>) -> Result<Ended, Stopped>
                 }
             };
             for case in &tests {
-                match judge(case) {
-                    Ok(()) => passed += 1,
-                    Err(failure) => {
+                match judge(case, profile) {
+                    None => {}
+                    Some(Ok(())) => passed += 1,
+                    Some(Err(failure)) => {
                         failed += 1;
                         writeln!(console.out, "FAILED {}\n{}\n", failure.name, failure.report)?;
                     }

@@ -1,13 +1,17 @@
 //! The server over HTTP: a real listener on a free port, an in-memory store, one file per area.
 
 mod accounts;
+mod auth;
+mod bad_input;
 mod binary;
 mod buckets;
 mod bulk;
 mod client;
 mod conformance;
 mod cursors;
+mod described;
 mod errors;
+mod explain;
 mod info;
 mod kill;
 mod ledgers;
@@ -15,13 +19,18 @@ mod limits;
 mod logs;
 mod nonsense;
 mod schemas;
+mod schemathesis;
 mod script;
 mod script_docs;
+mod script_profiles;
 mod scripts;
+mod sdk;
+mod settings;
 mod shutdown;
 mod transactions;
 mod transfer;
 mod v1_errors;
 mod v1_lists;
+mod v1_scripts;
 mod v1_writes;
 mod volumes;

@@ -63,8 +63,41 @@ fn cases_are_judged_one_by_one() {
     check(&output, 1, "4 passed, 1 failed");
     check(&output, 1, "hopes");
     check(&output, 1, "amount: 3");
-    check(&script(&["test"]), 2, "no path");
+    check(&script(&["test", "--profile", "machine-2.0"]), 2, "no path");
+    check(&script(&["test", "--profile", "other", &lines]), 2, "--profile other: expected default");
     check(&script(&["test", "/no/such/path"]), 2, "/no/such/path");
+}
+
+#[test]
+fn a_profile_is_judged_by_what_its_engine_answered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text =
+        |amount: u32| format!("\"script\":\"send [GOLD {amount}] (source = {{ @a @b }} destination = @c)\"");
+    let posting = |source: &str, amount: u32| {
+        format!("{{\"source\":\"{source}\",\"destination\":\"c\",\"asset\":\"GOLD\",\"amount\":{amount}}}")
+    };
+    let held = "\"balances\":[{\"account\":\"b\",\"asset\":\"GOLD\",\"amount\":5}]";
+    let cases = [
+        // All but the machine drop what is nothing.
+        format!(
+            "{{{},{held},\"it\":\"pays\",\"expect.postings\":[{}],\"x-expect\":{{\"machine-v2.0.0\":{{\"expect.postings\":[{},{}]}}}}}}",
+            text(3), posting("b", 3), posting("a", 0), posting("b", 3)
+        ),
+        format!(
+            "{{{},{held},\"it\":\"lacks\",\"expect.error.missingFunds\":true,\"x-expect\":{{\"machine-v2.0.0\":{{\"expect.error\":{{\"stage\":\"execute\",\"kind\":\"ErrInsufficientFund\"}}}},\"numscript\":{{\"expect.error\":{{\"kind\":\"MissingFundsErr\",\"fields\":{{\"Available\":\"5\"}}}}}}}}}}",
+            text(9)
+        ),
+        "{\"script\":\"set_tx_meta(1, 1)\",\"it\":\"types\",\"expect.error\":{\"class\":\"script\",\"kind\":\"TypeMismatch\"},\"x-expect\":{\"numscript\":{\"expect.error\":{\"kind\":\"MissingFundsErr\"}},\"machine-v2.0.0\":{\"expect.error\":{\"kind\":\"ErrInvalidVars\"}}}}".to_owned(),
+        "{\"script\":\"save\",\"it\":\"reads\",\"expect.parses\":false}".to_owned(),
+    ];
+    let cases = file(folder.path(), "cases.jsonl", &cases.join("\n"));
+    check(&script(&["test", &cases]), 0, "4 passed, 0 failed");
+    let output = script(&["test", "--profile", "interpreter", &cases]);
+    check(&output, 1, "2 passed, 1 failed");
+    check(&output, 1, "expected MissingFundsErr\n     got TypeError");
+    let output = script(&["test", &cases, "--profile", "machine-2.0"]);
+    check(&output, 1, "2 passed, 1 failed");
+    check(&output, 1, "expected ErrInvalidVars\n     got TypeMismatch");
 }
 
 const TILL: &str = "\

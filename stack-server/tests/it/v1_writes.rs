@@ -174,19 +174,6 @@ fn the_server_names_itself_as_its_clients_expect() {
 }
 
 #[test]
-fn scripts_are_refused_in_the_forms_of_this_generation() {
-    let server = TestServer::start();
-    let script = r#"{"script":{"plain":"send [CHF 1] (source=@world destination=@a)"}}"#;
-    let text = server.post("/old/transactions", script).refused(400, "COMPILATION_FAILED");
-    assert!(text.starts_with("[COMPILATION_FAILED] "), "{text}");
-    let answer = server.post("/old/script", r#"{"plain":"send"}"#).is(200).json();
-    assert_eq!(answer["errorCode"], "COMPILATION_FAILED");
-    assert!(!answer["errorMessage"].as_str().unwrap_or("[").starts_with('['), "{answer}");
-    assert!(answer["details"].as_str().is_some_and(|link| link.contains("?payload=")), "{answer}");
-    assert_eq!(answer["transaction"]["txid"], 0);
-}
-
-#[test]
 fn hashes_are_those_of_the_generation_that_made_the_ledger() {
     let server = TestServer::start();
     server.post("/v2/later", "").is(204);
@@ -200,4 +187,39 @@ fn hashes_are_those_of_the_generation_that_made_the_ledger() {
         assert_eq!(shown.len(), 64);
         assert_eq!(shown == wire, ledger == "later", "{ledger}");
     }
+}
+
+#[test]
+fn a_first_write_that_records_nothing_leaves_no_ledger_behind() {
+    let server = TestServer::start();
+    let script = |amount: &str| {
+        format!(
+            r#"{{"plain":"vars {{ monetary $m }} send $m (source = @a destination = @b)","vars":{{"m":"{amount}"}}}}"#
+        )
+    };
+    let twice = format!(
+        r#"{{"transactions":[{0},{0}]}}"#,
+        one("world", "a", 1).replace("{\"postings\"", "{\"reference\":\"r\",\"postings\"")
+    );
+    for (path, body, status) in [
+        ("transactions?preview=true", one("world", "a", 1), 200),
+        ("transactions", one("a", "b", 1), 400),
+        ("transactions/batch", twice, 409),
+        ("script", script("CHF 1"), 200),
+        ("script", script("CHF"), 200),
+        ("transactions/0/revert", String::new(), 404),
+        ("transactions/0/metadata", "{}".to_owned(), 404),
+        ("accounts/a..b/metadata", "{}".to_owned(), 400),
+        ("mapping", "[".to_owned(), 400),
+    ] {
+        let method = if path == "mapping" { "PUT" } else { "POST" };
+        server.send(method, &format!("/old/{path}"), &[], &body).is(status);
+        server.get("/v2/old").refused(404, "NOT_FOUND");
+    }
+    let preview = server.post("/old/transactions?preview=1", &one("world", "a", 7)).is(200).json();
+    let made = server.post("/old/transactions", &one("world", "a", 7)).is(200).json();
+    for field in ["txid", "postings", "preCommitVolumes", "postCommitVolumes", "metadata"] {
+        assert_eq!(preview["data"][0][field], made["data"][0][field]);
+    }
+    server.get("/v2/old").is(200);
 }

@@ -6,55 +6,86 @@ use super::Checker;
 use crate::script::diagnostic::DiagnosticKind;
 use crate::script::span::Span;
 
-/// An unknown or known asset, by its place in [`Checker::assets`].
-pub(super) type AssetVar = usize;
+/// An asset, known or not, by its place in [`Assets`].
+pub(super) type AssetVar = u32;
+
+/// Every asset that a script speaks of, and which of them must be one.
+#[derive(Debug, Default)]
+pub(super) struct Assets<'t> {
+    nodes: Vec<Node<'t>>,
+}
 
 /// What is known of an asset.
-pub(super) enum AssetNode {
+#[derive(Clone, Copy, Debug)]
+enum Node<'t> {
     Unknown,
-    Known(CompactString),
+    Known(&'t CompactString),
     Same(AssetVar),
 }
 
-impl Checker<'_> {
-    pub(super) fn unknown_asset(&mut self) -> AssetVar {
-        self.assets.push(AssetNode::Unknown);
-        self.assets.len() - 1
+impl<'t> Assets<'t> {
+    pub(super) fn unknown(&mut self) -> AssetVar {
+        self.add(Node::Unknown)
     }
 
-    pub(super) fn known_asset(&mut self, name: CompactString) -> AssetVar {
-        self.assets.push(AssetNode::Known(name));
-        self.assets.len() - 1
+    pub(super) fn known(&mut self, name: &'t CompactString) -> AssetVar {
+        self.add(Node::Known(name))
     }
 
-    pub(super) fn root(&self, mut asset: AssetVar) -> AssetVar {
-        while let AssetNode::Same(other) = self.assets[asset] {
+    fn add(&mut self, node: Node<'t>) -> AssetVar {
+        self.nodes.push(node);
+        self.nodes.len() as u32 - 1
+    }
+
+    /// The asset's name, if the script leaves no choice.
+    pub(super) fn name(&self, asset: AssetVar) -> Option<&'t CompactString> {
+        match self.nodes[self.root(asset) as usize] {
+            Node::Known(name) => Some(name),
+            Node::Unknown | Node::Same(_) => None,
+        }
+    }
+
+    fn root(&self, mut asset: AssetVar) -> AssetVar {
+        while let Node::Same(other) = self.nodes[asset as usize] {
             asset = other;
         }
         asset
     }
 
-    /// The two must be the same asset.
-    pub(super) fn unify(&mut self, span: Span, expected: AssetVar, got: AssetVar) {
+    /// Makes the two one; if both are known and differ, says what they are.
+    fn unify(
+        &mut self,
+        expected: AssetVar,
+        got: AssetVar,
+    ) -> Result<(), (&'t CompactString, &'t CompactString)> {
         let (wanted, found) = (self.root(expected), self.root(got));
         if wanted == found {
-            return;
+            return Ok(());
         }
-        match (&self.assets[wanted], &self.assets[found]) {
-            (AssetNode::Known(expected), AssetNode::Known(got)) if expected != got => {
-                let (expected, got) = (expected.clone(), got.clone());
-                self.report(span, DiagnosticKind::AssetMismatch { expected, got });
-            }
+        let mut differ = Ok(());
+        match (self.nodes[wanted as usize], self.nodes[found as usize]) {
+            (Node::Known(expected), Node::Known(got)) if expected != got => differ = Err((expected, got)),
             // Both are the same, and what is found is what goes on to be used.
-            (_, AssetNode::Known(_)) => self.assets[wanted] = AssetNode::Same(found),
-            _ => self.assets[found] = AssetNode::Same(wanted),
+            (_, Node::Known(_)) => self.nodes[wanted as usize] = Node::Same(found),
+            _ => self.nodes[found as usize] = Node::Same(wanted),
         }
         // The path is kept short: a script can set very many equal.
         for asset in [expected, got] {
             let root = self.root(asset);
             if root != asset {
-                self.assets[asset] = AssetNode::Same(root);
+                self.nodes[asset as usize] = Node::Same(root);
             }
+        }
+        differ
+    }
+}
+
+impl Checker<'_> {
+    /// The two must be the same asset.
+    pub(super) fn unify(&mut self, span: Span, expected: AssetVar, got: AssetVar) {
+        if let Err((expected, got)) = self.script.assets.unify(expected, got) {
+            let (expected, got) = (expected.clone(), got.clone());
+            self.report(span, DiagnosticKind::AssetMismatch { expected, got });
         }
     }
 }

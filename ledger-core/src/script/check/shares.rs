@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 
 use dashu_int::IBig;
+use smallvec::SmallVec;
 
+use super::typed::ExprId;
 use super::{Checker, Remaining};
 use crate::limits::SCRIPT_SHARE_BITS_MAX;
 use crate::script::diagnostic::DiagnosticKind;
@@ -12,9 +14,14 @@ use crate::script::span::Span;
 use crate::script::tree::{Expr, ExprKind, Share, Sign};
 use crate::script::types::Type;
 
-impl Checker<'_> {
-    pub(super) fn shares<'s>(&mut self, block: Span, shares: impl ExactSizeIterator<Item = &'s Share>) {
+/// The shares of an allotment.
+pub(super) type Shares = SmallVec<[Share<ExprId>; 8]>;
+
+impl<'t> Checker<'t> {
+    /// The shares of the allotment at `block`, in order.
+    pub(super) fn shares(&mut self, block: Span, shares: impl ExactSizeIterator<Item = &'t Share>) -> Shares {
         let count = shares.len();
+        let mut typed = Shares::with_capacity(count);
         let mut total = Total::zero();
         let mut unknown = Vec::new();
         let mut invalid = None;
@@ -33,9 +40,10 @@ impl Checker<'_> {
                     if is_last || self.remaining == Remaining::AnyPosition {
                         remaining = Some((*span, is_last));
                     }
+                    typed.push(Share::Remaining(*span));
                 }
                 Share::Portion(expr) => {
-                    self.expect(expr, Type::Portion);
+                    typed.push(Share::Portion(self.expect(expr, Type::Portion).id));
                     match self.constant_share(expr) {
                         Some(portion) => {
                             computable &= total.add(&portion, SCRIPT_SHARE_BITS_MAX).is_some();
@@ -49,14 +57,15 @@ impl Checker<'_> {
             }
         }
         if computable {
-            self.sum(block, &total, remaining, &unknown);
+            self.judge_sum(block, &total, remaining, &unknown);
         }
         if let (Some((span, portion)), Remaining::AnyPosition) = (invalid, self.remaining) {
             self.report(span, DiagnosticKind::InvalidPortion { portion: portion.to_string() });
         }
+        typed
     }
 
-    fn sum(&mut self, block: Span, total: &Total, remaining: Option<(Span, bool)>, unknown: &[Span]) {
+    fn judge_sum(&mut self, block: Span, total: &Total, remaining: Option<(Span, bool)>, unknown: &[Span]) {
         let bad = |over| DiagnosticKind::BadAllotmentSum { sum: total.reduced().to_string(), over };
         match (total.compare_one(), remaining, unknown) {
             (Ordering::Greater, _, _) => self.report(block, bad(true)),

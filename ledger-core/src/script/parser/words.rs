@@ -34,10 +34,10 @@ impl Parser<'_> {
     pub(super) fn account(&mut self, span: Span) -> Parsed<ExprKind> {
         let word = &span.of(self.text)[1..];
         if !word.contains('$') {
-            if AccountAddress::parse(word).is_err() {
-                return Err(self.fail(span, "this account's address is too long".to_owned()));
-            }
-            return Ok(ExprKind::Account(word.into()));
+            return match AccountAddress::parse(word) {
+                Ok(address) => Ok(ExprKind::Account(address)),
+                Err(_) => Err(self.fail(span, "this account's address is too long".to_owned())),
+            };
         }
         let mut at = span.start + 1;
         let mut parts = Vec::new();

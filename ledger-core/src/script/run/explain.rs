@@ -5,7 +5,7 @@ use dashu_int::IBig;
 use super::Run;
 use super::books::Fund;
 use crate::amount::{Amount, Balance};
-use crate::script::span::{Range, Span};
+use crate::script::span::{Places, Span};
 use crate::script::trace::{Bound, Drawn, PostingTrace, Trace};
 
 /// A [`Trace`] before its places and names are looked up.
@@ -86,7 +86,8 @@ impl Explained {
 
     /// With names and places.
     pub(super) fn into_trace(self, run: &Run<'_>) -> Trace {
-        let range = |span: Span| Range::of(span, &run.program.text);
+        let places = Places::of(&run.program.text);
+        let range = |span: Span| places.range(span);
         let books = &run.scratch.books;
         let drawn = self.drawn.into_iter().map(|draw| {
             let holding = &books.holdings[draw.holding];

@@ -11,7 +11,7 @@ use crate::script::error::ErrorKind;
 use crate::script::options::{EmptySends, Tracing};
 use crate::script::program::{Expr, Statement, WORLD_ID};
 use crate::script::span::Span;
-use crate::script::switches::{SaveDebt, ZeroPostings};
+use crate::script::switches::{Save, ZeroPostings};
 use crate::script::tree::{Amount, Send};
 use crate::script::types::{Action, Type};
 use crate::script::value::Value;
@@ -64,7 +64,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Protects money from the statements that follow. It never makes an account look richer than it is.
+    /// Protects money from the statements that follow.
     fn save(&mut self, amount: &'a Amount<Expr>, account: &'a Expr) -> Step<()> {
         let (asset, saved) = match amount {
             Amount::All(_, asset) => (self.asset_of(asset)?, None),
@@ -81,10 +81,12 @@ impl<'a> Run<'a> {
         let holding = self.scratch.books.holding(account, asset, 0);
         let balance = self.balance(holding)?;
         let debt = (&balance).min(&IBig::ZERO).clone();
-        let left = match (saved, self.switches.save_debt) {
-            (None, _) => debt,
-            (Some(saved), SaveDebt::Stays) => (&balance - saved).max(debt),
-            (Some(saved), SaveDebt::Forgiven) => (&balance - saved).max(IBig::ZERO),
+        let left = match (saved, self.switches.save) {
+            (None, Save::Protect | Save::Forgive) => debt,
+            (None, Save::Subtract) => IBig::ZERO,
+            (Some(saved), Save::Protect) => (&balance - saved).max(debt),
+            (Some(saved), Save::Forgive) => (&balance - saved).max(IBig::ZERO),
+            (Some(saved), Save::Subtract) => &balance - saved,
         };
         self.scratch.books.holdings[holding].change += left - balance;
         Ok(())

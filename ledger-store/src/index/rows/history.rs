@@ -138,6 +138,11 @@ impl Row for HistoryRow {
         (self.holding, self.transaction)
     }
 
+    #[inline]
+    fn spread(key: &Self::Key) -> Option<(u64, u64)> {
+        Some((0, key.0))
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, key.1]);
     }

@@ -34,6 +34,11 @@ impl Row for KeyRow {
         (self.space, self.fingerprint, self.value)
     }
 
+    #[inline]
+    fn spread(key: &Self::Key) -> Option<(u64, u64)> {
+        Some((key.0, key.1))
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, key.1, key.2]);
     }

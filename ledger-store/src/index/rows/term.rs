@@ -44,6 +44,11 @@ impl Row for TermRow {
         (self.space, self.term, self.id, self.position)
     }
 
+    #[inline]
+    fn spread(key: &Self::Key) -> Option<(u64, u64)> {
+        Some((key.0, key.1))
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, key.1, key.2, key.3]);
     }

@@ -6,7 +6,6 @@ mod faults;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::*;
 use crate::disk::{Disk, RealDisk, SimDisk};
@@ -170,16 +169,6 @@ fn check_journal(journal: &dyn Journal) {
     let large = draft(next, 1, half);
     journal.append(head.next, std::slice::from_ref(&large)).unwrap();
     assert_eq!(as_draft(&journal.read(head.next).unwrap().unwrap()), large);
-
-    // Following waits for what is beyond, and no longer than it must.
-    let end = journal.head();
-    assert_eq!(journal.follow(head.next, Duration::from_mins(1)), end);
-    assert_eq!(journal.follow(end.next, Duration::ZERO), end);
-    std::thread::scope(|scope| {
-        let follower = scope.spawn(|| journal.follow(end.next, Duration::from_mins(1)));
-        let appended = journal.append(end.next, &[draft(end.next.get(), 1, 10)]).unwrap();
-        assert_eq!(follower.join().unwrap(), appended);
-    });
 }
 
 #[test]
@@ -255,7 +244,11 @@ fn readers_see_whole_chains_while_segments_come_and_go() {
                 let mut round = reader;
                 let mut head = journal.head();
                 while head.next.get() < 300 {
-                    head = journal.follow(head.next, Duration::from_mins(1));
+                    head = journal.head();
+                    if head.next == Position::FIRST {
+                        std::thread::yield_now();
+                        continue;
+                    }
                     let chunks = journal.scan(Position::FIRST, usize::MAX).unwrap();
                     for pair in chunks.windows(2) {
                         assert_eq!((pair[0].next(), pair[0].chain()), (pair[1].first(), pair[1].previous()));

@@ -1,0 +1,31 @@
+//! Any lines of an import are taken or refused without a panic, and what is taken can be read.
+
+use ledger_core::{Filter, LedgerName, LedgerOptions, Resource};
+use ledger_store::{Direction, LogHashes, LogQuery, PageRequest, Start, Store};
+use stack_server::testing::import_line;
+
+/// Most lines of one input.
+const LINES_MAX: usize = 8;
+
+/// The bytes are lines, each a log.
+pub fn run(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let logs: Vec<_> = text.lines().take(LINES_MAX).map_while(import_line).collect();
+    if logs.is_empty() {
+        return;
+    }
+    let store = Store::in_memory();
+    let name = LedgerName::parse("main").expect("a name");
+    store.create_ledger(name.clone(), LedgerOptions::default()).expect("a new ledger");
+    let imported = store.import(&name, &logs);
+    let ledger = store.snapshot().ledger(&name).expect("it was made");
+    let page = PageRequest { size: LINES_MAX, direction: Direction::Ascending, start: Start::First };
+    let query = LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page };
+    let kept = ledger.logs(&query).expect("what was taken can be read").items.len();
+    assert!(
+        kept <= logs.len() && (imported.is_err() || kept == logs.len()),
+        "{imported:?}: {kept} of {}",
+        logs.len()
+    );
+    let _ = store.close();
+}

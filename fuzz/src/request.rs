@@ -1,0 +1,120 @@
+//! Any request against every route: no panic, no fault of the server, and what is refused changes nothing.
+
+use std::cell::RefCell;
+
+use ledger_core::{Filter, Resource};
+use ledger_store::{Direction, LogHashes, LogQuery, PageRequest, Start, Store};
+use stack_server::Settings;
+use stack_server::testing::Exchange;
+
+/// So many requests meet one store, so that they meet what others wrote, and memory stays bounded.
+const REQUESTS: u32 = 2_000;
+
+struct World {
+    store: Store,
+    exchange: Exchange,
+    left: u32,
+}
+
+impl World {
+    fn new() -> Self {
+        let store = Store::in_memory();
+        let mut settings = Settings::default();
+        settings.experimental_features = true;
+        let exchange = Exchange::new(&store, settings);
+        for (head, body) in [
+            ("POST /v2/main", ""),
+            ("POST /api/ledger/v2/stack", ""),
+            ("POST /v2/main/transactions", TOPUP),
+            ("POST /api/ledger/v2/stack/transactions", TOPUP),
+            ("POST /legacy/transactions", TOPUP),
+        ] {
+            let answer = exchange.send(&message(head, "", body.as_bytes()));
+            assert!(status(&answer).is_some_and(|status| status < 300), "{head}");
+        }
+        Self { store, exchange, left: REQUESTS }
+    }
+
+    /// Of every ledger its name and its last log.
+    fn heads(&self) -> Vec<(String, Option<u64>)> {
+        let snapshot = self.store.snapshot();
+        let all = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
+        let ledgers = snapshot.ledgers(&all, &Filter::all(Resource::Ledgers)).expect("the ledgers");
+        let head = |name| {
+            let page = PageRequest { size: 1, direction: Direction::Descending, start: Start::First };
+            let query = LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page };
+            let page = snapshot.ledger(name)?.logs(&query).expect("the last log");
+            page.items.first().map(|log| log.entry.id.get())
+        };
+        ledgers.items.iter().map(|ledger| (ledger.name.to_string(), head(&ledger.name))).collect()
+    }
+}
+
+const TOPUP: &str = r#"{"postings":[{"source":"world","destination":"users:1","amount":100,"asset":"USD/2"}],"reference":"r"}"#;
+
+thread_local! {
+    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+}
+
+/// The bytes are a line with a method and a target, lines of headers, an empty line, and a body.
+pub fn run(data: &[u8]) {
+    answered(data);
+}
+
+/// The status that they are answered with; `None` if they are no HTTP.
+pub fn answered(data: &[u8]) -> Option<u16> {
+    let end = data.windows(2).position(|two| two == b"\n\n").unwrap_or(data.len());
+    let head = String::from_utf8_lossy(&data[..end]);
+    let body = data.get(end + 2..).unwrap_or_default();
+    let (line, headers) = head.split_once('\n').unwrap_or((&head, ""));
+    WORLD.with_borrow_mut(|world| {
+        let world = match world {
+            Some(world) if world.left > 0 => world,
+            used => {
+                if let Some(World { store, .. }) = used.take() {
+                    let _ = store.close();
+                }
+                used.insert(World::new())
+            }
+        };
+        world.left -= 1;
+        let before = world.heads();
+        let answer = world.exchange.send(&message(line, headers, body));
+        // What is no HTTP at all may be answered by nothing.
+        let status = status(&answer)?;
+        assert!(status < 500, "{line:?}: {}", String::from_utf8_lossy(&answer));
+        // Of these, what stands before the refused part stays, as documented.
+        let may_go_halfway = line.contains("bulk") || line.contains("import") || line.contains('%');
+        let query = line.split_once('?').map_or("", |(_, query)| query);
+        let is_dry = query.split('&').find(|pair| pair.starts_with("dryRun")) == Some("dryRun=true");
+        if status >= 400 && !may_go_halfway || line.starts_with("GET ") || line.starts_with("HEAD ") {
+            let mut after = world.heads();
+            if !line.contains("/v2/") {
+                // A ledger of the first generation comes into being before its first write is decided.
+                after.retain(|ledger| ledger.1.is_some() || before.contains(ledger));
+            }
+            assert_eq!(after, before, "{line:?} answers {status} and wrote");
+        }
+        if is_dry && !may_go_halfway && line.contains("/v2/") && line.contains("/transactions") {
+            assert_eq!(world.heads(), before, "{line:?} wrote");
+        }
+        Some(status)
+    })
+}
+
+fn message(line: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let mut text = format!("{line} HTTP/1.1\r\nHost: fuzz\r\nContent-Length: {}\r\n", body.len());
+    for header in headers.lines().filter(|header| !header.is_empty()) {
+        text.push_str(header);
+        text.push_str("\r\n");
+    }
+    text.push_str("\r\n");
+    let mut message = text.into_bytes();
+    message.extend_from_slice(body);
+    message
+}
+
+fn status(answer: &[u8]) -> Option<u16> {
+    let head = std::str::from_utf8(answer.get(..12)?).ok()?;
+    head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()
+}

@@ -1,0 +1,164 @@
+//! One small document from another server.
+//!
+//! It is asked for seldom, so every question has a connection of its own. Redirects are not followed: who is trusted
+//! says where its documents are.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, HOST, USER_AGENT};
+use hyper::rt::{Read, Write};
+use hyper::{Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::limits::{FETCH_BYTES_MAX, FETCH_TIMEOUT};
+
+/// An address that can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Url {
+    text: String,
+    is_secure: bool,
+    host: String,
+    port: u16,
+}
+
+impl Url {
+    /// Reads an `http` or `https` address.
+    ///
+    /// # Errors
+    ///
+    /// If it is none, or names a user.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let invalid = || format!("{text:?} is no http or https address");
+        let uri: Uri = text.parse().map_err(|_| invalid())?;
+        let is_secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(invalid()),
+        };
+        let authority =
+            uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(invalid)?;
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() {
+            return Err(invalid());
+        }
+        let port = authority.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        Ok(Self { text: text.to_owned(), is_secure, host, port })
+    }
+
+    /// The address with this behind its path.
+    pub(super) fn below(&self, path: &str) -> Self {
+        Self { text: format!("{}{path}", self.text.trim_end_matches('/')), ..self.clone() }
+    }
+
+    pub(super) const fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Fetches a document.
+///
+/// # Errors
+///
+/// If it is not there within the limits of time and size; the text is for the log.
+pub(super) async fn get(url: &Url) -> Result<Bytes, String> {
+    match tokio::time::timeout(FETCH_TIMEOUT, connect_and_ask(url)).await {
+        Ok(answer) => answer,
+        Err(_) => Err("it did not answer in time".to_owned()),
+    }
+}
+
+async fn connect_and_ask(url: &Url) -> Result<Bytes, String> {
+    let stream =
+        TcpStream::connect((url.host.as_str(), url.port)).await.map_err(|error| error.to_string())?;
+    if !url.is_secure {
+        return ask(TokioIo::new(stream), url).await;
+    }
+    let name = match url.host.parse::<IpAddr>() {
+        Ok(address) => ServerName::IpAddress(address.into()),
+        Err(_) => ServerName::try_from(url.host.clone()).map_err(|error| error.to_string())?,
+    };
+    let connector = TlsConnector::from(tls()?);
+    let stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
+    ask(TokioIo::new(stream), url).await
+}
+
+async fn ask(stream: impl Read + Write + Unpin + Send + 'static, url: &Url) -> Result<Bytes, String> {
+    let uri: Uri = url.text.parse().map_err(|_| "it is no address".to_owned())?;
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let request = Request::get(uri.path_and_query().map_or("/", |target| target.as_str()))
+        .header(HOST, authority)
+        .header(ACCEPT, "application/json")
+        .header(USER_AGENT, concat!("stack-server/", env!("CARGO_PKG_VERSION")))
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| error.to_string())?;
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| error.to_string())?;
+    let exchange = async {
+        let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        if answer.status() != StatusCode::OK {
+            return Err(format!("it answers {}", answer.status()));
+        }
+        let body = Limited::new(answer.into_body(), FETCH_BYTES_MAX).collect().await;
+        Ok(body.map_err(|error| error.to_string())?.to_bytes())
+    };
+    tokio::pin!(connection);
+    tokio::pin!(exchange);
+    tokio::select! {
+        answer = &mut exchange => answer,
+        // The connection may end with the last byte of the answer, which is then there to be read.
+        _ = &mut connection => exchange.await,
+    }
+}
+
+/// How to speak TLS: with whom the operating system trusts.
+fn tls() -> Result<Arc<ClientConfig>, String> {
+    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    if let Some(config) = CONFIG.get() {
+        return Ok(config.clone());
+    }
+    let mut roots = RootCertStore::empty();
+    // A certificate that cannot be read is one that is not trusted.
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        return Err("this machine trusts no certificate authority".to_owned());
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(CONFIG.get_or_init(|| Arc::new(config)).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_apart() {
+        let url = Url::parse("http://localhost:8080/api/auth/").expect("an address");
+        assert_eq!((url.host.as_str(), url.port, url.is_secure()), ("localhost", 8080, false));
+        assert_eq!(url.below("/x").to_string(), "http://localhost:8080/api/auth/x");
+        let url = Url::parse("https://[::1]/a").expect("an address");
+        assert_eq!((url.host.as_str(), url.port, url.is_secure()), ("::1", 443, true));
+        for text in ["", "x", "ftp://a", "http://", "//a", "http://u@a/", "http://a b/"] {
+            assert!(Url::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What fuzzing needs of the server: requests without a socket, and the parsers behind them. Feature `testing` only,
+//! and no part of the stable interface.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioTimer;
+use ledger_core::{Filter, Resource};
+use ledger_store::{Clock, Direction, Expand, ImportedLog, Start, Store, TransactionOrder};
+use tokio::runtime::Runtime;
+
+use crate::app::App;
+use crate::cursor::{ListQuery, Place};
+use crate::ledger_v2;
+use crate::server;
+use crate::settings::Settings;
+
+/// A server without a listener.
+pub struct Exchange {
+    app: App,
+    runtime: Runtime,
+}
+
+impl Exchange {
+    /// Answers from this store.
+    pub fn new(store: &Store, settings: Settings) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        Self { app: App::new(store.clone(), settings, None), runtime }
+    }
+
+    /// Sends bytes as one connection that then ends, and returns all that is answered.
+    pub fn send(&self, bytes: &[u8]) -> Vec<u8> {
+        let answered = Arc::new(Mutex::new(Vec::new()));
+        let connection = Bytes { unread: bytes.to_vec(), at: 0, answered: answered.clone() };
+        let app = self.app.clone();
+        let service = service_fn(move |request| {
+            let app = app.clone();
+            async move { Ok::<_, Infallible>(server::answer(&app, request).await) }
+        });
+        let serving = http1::Builder::new()
+            .timer(TokioTimer::new())
+            // That there is no more to read does not mean that nobody waits for the answer.
+            .half_close(true)
+            .serve_connection(connection, service);
+        // What is no HTTP ends with an error, after an answer or none.
+        let _ = self.runtime.block_on(serving);
+        let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut answered)
+    }
+}
+
+/// The two directions of a connection in memory.
+struct Bytes {
+    unread: Vec<u8>,
+    at: usize,
+    answered: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Read for Bytes {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        mut buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let rest = &self.unread[self.at..];
+        let taken = rest.len().min(buffer.remaining());
+        buffer.put_slice(&rest[..taken]);
+        self.at += taken;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Write for Bytes {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Reads a filter; `None` if it is refused.
+pub fn filter(resource: Resource, text: &str) -> Option<Filter> {
+    ledger_v2::parse_filter(resource, text).ok()
+}
+
+/// Reads a log as an export has it; `None` if it is refused.
+pub fn import_line(text: &str) -> Option<ImportedLog> {
+    let value = serde_json::from_str(text).ok()?;
+    ledger_v2::read_log(value).ok()
+}
+
+/// Laws of cursors: any text is refused or reads as what it was made of, and a cursor that was changed in one bit, or
+/// that is of another place or store, is refused.
+///
+/// # Panics
+///
+/// If a law does not hold.
+pub fn cursor_laws(data: &[u8]) {
+    let key = [7; 32];
+    let place = Place { list: "accounts", ledger: "main" };
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Ok(query) = ListQuery::from_cursor(text, &key, place)
+    {
+        // Nobody makes a digest by chance.
+        assert_eq!(query.to_cursor(&key, place), text.trim_end_matches('='));
+    }
+    let mut bytes = data.iter().copied();
+    let mut byte = || bytes.next().unwrap_or(0);
+    let flags = byte();
+    let flag = |bit: u8| flags >> bit & 1 == 1;
+    let mut number = || u32::from_le_bytes([byte(), byte(), byte(), byte()]);
+    let (page_size, group_by) = (number(), number());
+    let mut date = |there: bool| {
+        let micros = i64::from(number()) << 32 | i64::from(number());
+        there.then(|| ledger_core::Timestamp::from_micros(micros))
+    };
+    let (at, from) = (date(flag(0)), date(flag(1)));
+    let changed = byte();
+    let text = String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned();
+    let middle = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let (filter, place_text) = text.split_at(middle);
+    let query = ListQuery {
+        page_size,
+        filter: filter.to_owned(),
+        at,
+        from,
+        expand: Expand { volumes: flag(2), effective_volumes: flag(3) },
+        clock: if flag(4) { Clock::Insertion } else { Clock::Effective },
+        order: if flag(5) { TransactionOrder::Timestamp } else { TransactionOrder::Id },
+        direction: if flag(6) { Direction::Descending } else { Direction::Ascending },
+        group_by,
+        start: if flag(7) {
+            Start::After(place_text.to_owned())
+        } else {
+            Start::Before(place_text.to_owned())
+        },
+    };
+    let cursor = query.to_cursor(&key, place);
+    if cursor.len() > crate::limits::CURSOR_BYTES_MAX {
+        return;
+    }
+    assert_eq!(ListQuery::from_cursor(&cursor, &key, place).as_ref(), Ok(&query));
+    for elsewhere in [Place { list: "logs", ledger: "main" }, Place { list: "accounts", ledger: "mai" }] {
+        assert!(ListQuery::from_cursor(&cursor, &key, elsewhere).is_err());
+    }
+    assert!(ListQuery::from_cursor(&cursor, &[8; 32], place).is_err());
+    let mut tampered = cursor.into_bytes();
+    let at = usize::from(changed) * 7 % tampered.len();
+    tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
+    let tampered = String::from_utf8(tampered).expect("ASCII");
+    // Bits behind the last whole byte carry nothing: such a text is refused, or means the same.
+    assert!(ListQuery::from_cursor(&tampered, &key, place).is_err(), "{tampered}");
+}

@@ -1,0 +1,214 @@
+//! Whether answers are as the served description says: every answer that the test kit gets is compared with it.
+//! And what the description itself is served as.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::client::{Answer, TestServer};
+
+static DOCUMENT: OnceLock<Value> = OnceLock::new();
+
+/// Checks an answer to a request by what its operation is described to answer.
+#[track_caller]
+pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
+    if path == "/openapi.json" {
+        return;
+    }
+    let document = DOCUMENT.get_or_init(|| TestServer::start().get("/openapi.json").json());
+    let Some(operation) = operation(document, method, path) else {
+        // Whatever it is, no handler has answered.
+        assert!(
+            answer.status < 200 || answer.status >= 400 || method == "OPTIONS",
+            "{method} {path}: {answer:?}"
+        );
+        return;
+    };
+    // A method that a fixed segment hides from a variable one.
+    if answer.status == 405 {
+        return;
+    }
+    let response = &operation["responses"][answer.status.to_string()];
+    let id = &operation["operationId"];
+    assert!(response.is_object(), "{method} {path}: {} is not described for {id}: {answer:?}", answer.status);
+    for (name, header) in response["headers"].as_object().into_iter().flatten() {
+        let is_there = answer.header(&name.to_ascii_lowercase()).is_some();
+        assert!(is_there || header["required"] != true, "{method} {path}: {name} is missing: {answer:?}");
+    }
+    let Some(contents) = response["content"].as_object() else {
+        assert_eq!(answer.body, "", "{method} {path}: {id} is described to answer nothing");
+        return;
+    };
+    let content_type = answer.header("content-type").unwrap_or("");
+    let kind = content_type.split(';').next().unwrap_or("");
+    let described = contents.iter().find(|(name, _)| name.split(';').next() == Some(kind));
+    let Some((_, media)) = described else {
+        panic!("{method} {path}: {content_type} is not described for {id}")
+    };
+    if kind == "application/json"
+        && let Err(error) = conforms(document, &media["schema"], &answer.json())
+    {
+        panic!("{method} {path}: {id} {}: {error}\n{answer:?}", answer.status);
+    }
+}
+
+/// The description of the operation that a request meets: of several templates the one with the most fixed segments.
+fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Value> {
+    let path = path.split('?').next().unwrap_or("");
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let have: Vec<&str> = path.split('/').collect();
+    let mut best: Option<(usize, &Value)> = None;
+    for (template, item) in document["paths"].as_object()? {
+        let want: Vec<&str> = template.split('/').collect();
+        let is_variable = |want: &str| want.starts_with('{');
+        let fits = want.len() == have.len()
+            && want
+                .iter()
+                .zip(&have)
+                .all(|(want, have)| want == have || is_variable(want) && !have.is_empty());
+        let fixed = want.iter().filter(|want| !is_variable(want)).count();
+        if let Some(operation) = item.get(method.to_ascii_lowercase()).filter(|_| fits)
+            && best.is_none_or(|(most, _)| fixed > most)
+        {
+            best = Some((fixed, operation));
+        }
+    }
+    best.map(|(_, operation)| operation)
+}
+
+/// Checks a value by a schema. Members that no schema names are refused, though the standard lets them pass: what is
+/// answered is to be described.
+fn conforms(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
+    let short = || value.to_string().chars().take(200).collect::<String>();
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = document.pointer(&reference[1..]).ok_or_else(|| format!("{reference} leads nowhere"))?;
+        conforms(document, target, value)?;
+    }
+    if let Some(parts) = schema["allOf"].as_array() {
+        // Whether all members are named is asked of the parts together, below.
+        parts
+            .iter()
+            .filter(|part| part.get("$ref").is_some())
+            .try_for_each(|part| conforms(document, part, value))?;
+        for (name, member) in parts.iter().filter_map(|part| part["properties"].as_object()).flatten() {
+            value.get(name).map_or(Ok(()), |have| conforms(document, member, have))?;
+        }
+    }
+    if let Some(alternatives) = schema["anyOf"].as_array() {
+        let failed: Vec<String> =
+            alternatives.iter().filter_map(|one| conforms(document, one, value).err()).collect();
+        if failed.len() == alternatives.len() {
+            return Err(format!("{} is none of: {}", short(), failed.join("; ")));
+        }
+    }
+    if let Some(words) = schema["enum"].as_array()
+        && !words.contains(value)
+    {
+        return Err(format!("{} is none of {}", short(), schema["enum"]));
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => vec![],
+    };
+    let is = |kind: &str| match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        // Of any size, but without a fraction.
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        other => panic!("{other} is a type that this check does not know"),
+    };
+    if !types.is_empty() && !types.iter().any(|kind| is(kind)) {
+        return Err(format!("{} is no {}", short(), schema["type"]));
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if value.is_object() && value.get(name).is_none() {
+            return Err(format!("{} has no {name}", short()));
+        }
+    }
+    if let Some(most) = schema["maxItems"].as_u64()
+        && value.as_array().is_some_and(|items| items.len() as u64 > most)
+    {
+        return Err(format!("{} has too many items", short()));
+    }
+    if let (Some(items), Some(schema)) = (value.as_array(), schema.get("items")) {
+        items.iter().try_for_each(|item| conforms(document, schema, item))?;
+    }
+    if let Some(members) = value.as_object()
+        && types.contains(&"object")
+    {
+        for (name, member) in members {
+            match (schema["properties"].get(name), schema.get("additionalProperties")) {
+                (Some(schema), _) => conforms(document, schema, member),
+                (None, Some(Value::Object(_))) => conforms(document, &schema["additionalProperties"], member),
+                (None, Some(Value::Bool(true))) => Ok(()),
+                (None, _) => Err(format!("{name} is not described: {}", short())),
+            }
+            .map_err(|error| format!("{name}: {error}"))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_check_itself_can_fail() {
+    let document: Value = serde_json::from_str(
+        r#"{"components":{"schemas":{"A":{"type":"object","required":["x"],"properties":{"x":{"type":"integer"}}}}}}"#,
+    )
+    .expect("JSON");
+    let check = |schema: &str, value: &str| {
+        let schema = serde_json::from_str(schema).expect("JSON");
+        conforms(&document, &schema, &serde_json::from_str(value).expect("JSON")).is_ok()
+    };
+    let a = r##"{"$ref":"#/components/schemas/A"}"##;
+    assert!(check(a, r#"{"x":1}"#));
+    for value in [r#"{"x":"1"}"#, r#"{"x":1.5}"#, "{}", r#"{"x":1,"y":2}"#, "[]"] {
+        assert!(!check(a, value), "{value}");
+    }
+    assert!(!check(r#"{"enum":["a"]}"#, "\"b\""));
+    assert!(!check(r#"{"type":"array","items":{"type":"string"}}"#, "[1]"));
+    assert!(!check(r#"{"anyOf":[{"type":"string"},{"type":"null"}]}"#, "1"));
+    assert!(!check(r#"{"allOf":[{"properties":{"x":{"enum":["a"]}}}]}"#, r#"{"x":"b"}"#));
+    assert!(!check(r#"{"type":"object","additionalProperties":{"type":"string"}}"#, r#"{"x":1}"#));
+}
+
+#[test]
+fn the_document_is_served_in_three_forms() {
+    let server = TestServer::start();
+    let json = server.get("/openapi.json").is(200);
+    let document = json.json();
+    assert_eq!(document["openapi"], "3.1.0");
+    let yaml = server.get("/openapi.yaml").is(200);
+    assert_eq!(yaml.header("content-type"), Some("application/yaml"));
+    assert!(yaml.body.contains("\nopenapi: \"3.1.0\"\n") && yaml.body.contains("\n  \"/versions\":\n"));
+    let page = server.get("/docs").is(200);
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    // Nothing of it is fetched from elsewhere, and the browser is told to see to that.
+    assert!(!page.body.contains("http:") && !page.body.contains("https:") && !page.body.contains("src="));
+    let policy = page.header("content-security-policy").expect("a policy");
+    assert!(policy.starts_with("default-src 'none'") && policy.contains("connect-src 'self'"));
+    server.send("POST", "/openapi.json", &[], "").is(405);
+}
+
+#[test]
+fn the_document_has_both_mounts_with_the_statuses_of_their_profiles() {
+    let document = TestServer::start().get("/openapi.json").json();
+    let responses = |path: &str| {
+        let responses = &document["paths"][path]["post"]["responses"];
+        let keys = responses.as_object().unwrap_or_else(|| panic!("{path}")).keys();
+        keys.cloned().collect::<BTreeSet<String>>()
+    };
+    assert!(responses("/v2/{ledger}/transactions").contains("409"));
+    assert!(!responses("/api/ledger/v2/{ledger}/transactions").contains("409"));
+    let codes = |path: &str| {
+        let pointer =
+            "/post/responses/400/content/application~1json/schema/allOf/1/properties/errorCode/enum";
+        document["paths"][path].pointer(pointer).expect("codes").to_string()
+    };
+    assert!(codes("/v2/{ledger}").contains("LEDGER_ALREADY_EXISTS"));
+    assert!(!codes("/api/ledger/v2/{ledger}").contains("LEDGER_ALREADY_EXISTS"));
+}
