@@ -233,7 +233,7 @@ mod tests {
     fn posting(create: &CreateTransaction) -> &Posting {
         match &create.movement {
             ledger_core::Movement::Postings(postings) => &postings[0],
-            ledger_core::Movement::Script(_) => panic!("a script"),
+            ledger_core::Movement::Script(_) | ledger_core::Movement::Template { .. } => panic!("a script"),
         }
     }
 

@@ -42,9 +42,15 @@ pub trait Changes {
 /// revert of the original, metadata of accounts ascending by address.
 pub fn apply<C: Changes + ?Sized>(entry: &LogEntry, changes: &mut C) {
     let at = entry.date;
+    let defaults = |changes: &mut C| {
+        for (account, metadata) in &entry.defaults {
+            changes.account_metadata_set(account, metadata, at);
+        }
+    };
     match &entry.payload {
         LogPayload::NewTransaction { transaction, account_metadata, effective_volumes: _ } => {
             record(transaction, at, changes);
+            defaults(changes);
             for (account, metadata) in account_metadata {
                 changes.account_metadata_set(account, metadata, at);
             }
@@ -54,6 +60,7 @@ pub fn apply<C: Changes + ?Sized>(entry: &LogEntry, changes: &mut C) {
             changes.transaction_reverted(*reverted, transaction.id, at);
         }
         LogPayload::SetMetadata { target: Target::Account(account), metadata } => {
+            defaults(changes);
             changes.account_metadata_set(account, metadata, at);
         }
         LogPayload::SetMetadata { target: Target::Transaction(id), metadata } => {

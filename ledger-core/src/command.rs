@@ -6,7 +6,8 @@ use compact_str::CompactString;
 
 use crate::legacy::Rules;
 use crate::metadata::Metadata;
-use crate::names::{AccountAddress, Reference};
+use crate::names::{AccountAddress, Reference, SchemaVersion};
+use crate::schema::Schema;
 use crate::script::Type;
 use crate::timestamp::Timestamp;
 use crate::transaction::{Postings, TransactionId};
@@ -32,6 +33,17 @@ pub enum Command {
         /// The key.
         key: CompactString,
     },
+    /// Add a version of the ledger's schema.
+    InsertSchema(InsertSchema),
+}
+
+/// A schema to add.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InsertSchema {
+    /// What it will be called; new to the ledger.
+    pub version: SchemaVersion,
+    /// What it says.
+    pub schema: Box<Schema>,
 }
 
 /// What metadata belongs to.
@@ -60,6 +72,8 @@ pub struct CreateTransaction {
     pub overdraft: Overdraft,
     /// By whose rules it is checked.
     pub rules: Rules,
+    /// The schema template that its script came from, once that [is known](crate::schema::resolve).
+    pub template: Option<CompactString>,
 }
 
 impl CreateTransaction {
@@ -73,17 +87,27 @@ impl CreateTransaction {
             reference: None,
             overdraft: Overdraft::Refuse,
             rules: Rules::Current,
+            template: None,
         }
     }
 }
 
-/// The two ways to say where money goes.
+/// The ways to say where money goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Movement {
     /// Postings, executed in order.
     Postings(Postings),
     /// A script, which produces postings when it is run.
     Script(Script),
+    /// A script of the schema version that the request names.
+    Template {
+        /// The template.
+        name: CompactString,
+        /// Variable name to its value.
+        variables: BTreeMap<String, VariableValue>,
+        /// In whose words it is refused, where the template does not say.
+        runtime: Runtime,
+    },
 }
 
 /// A script with the values of its variables.
@@ -146,6 +170,21 @@ pub enum Runtime {
     Machine,
     /// Those of the newer interpreter.
     Interpreter,
+}
+
+impl Runtime {
+    /// The runtime with this name on the wire.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Machine, Self::Interpreter].into_iter().find(|runtime| runtime.name() == name)
+    }
+
+    /// Its name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Machine => "machine",
+            Self::Interpreter => "experimental-interpreter",
+        }
+    }
 }
 
 /// Whether a source may go below zero.

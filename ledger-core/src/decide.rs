@@ -3,12 +3,12 @@
 use compact_str::CompactString;
 
 use crate::command::{
-    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Target,
+    Command, CreateTransaction, InsertSchema, Movement, Overdraft, RevertDate, RevertTransaction, Target,
 };
 use crate::legacy::{Rules, reverting_reference};
 use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
 use crate::metadata::Metadata;
-use crate::names::{AccountAddress, Reference};
+use crate::names::{AccountAddress, Reference, SchemaVersion};
 use crate::needs::{Facts, KnownTransaction, SlotList};
 use crate::rejection::Rejection;
 use crate::timestamp::Timestamp;
@@ -37,6 +37,13 @@ pub enum Decision {
         /// The key.
         key: CompactString,
     },
+    /// A schema version is added.
+    InsertSchema {
+        /// What it is called.
+        version: SchemaVersion,
+        /// It as compact JSON text.
+        schema: CompactString,
+    },
 }
 
 /// A transaction that has been decided: it has no id yet.
@@ -56,6 +63,8 @@ pub struct NewTransaction {
     pub reference: Option<Reference>,
     /// The transaction that it reverts.
     pub reverts: Option<TransactionId>,
+    /// The schema template that it was made from.
+    pub template: Option<CompactString>,
 }
 
 /// Says what `command` does to the ledger that `facts` describe.
@@ -96,6 +105,13 @@ pub fn decide(
             }
             Ok(Decision::DeleteMetadata { target, key })
         }
+        Command::InsertSchema(InsertSchema { version, schema }) => {
+            if facts.schema_exists {
+                return Err(Rejection::SchemaExists { version });
+            }
+            let text = schema.text(&version, now);
+            Ok(Decision::InsertSchema { version, schema: text })
+        }
     }
 }
 
@@ -105,8 +121,16 @@ fn decide_create(
     facts: &mut Facts,
     now: Timestamp,
 ) -> Result<Decision, Rejection> {
-    let CreateTransaction { movement, metadata, account_metadata, timestamp, reference, overdraft, rules } =
-        create;
+    let CreateTransaction {
+        movement,
+        metadata,
+        account_metadata,
+        timestamp,
+        reference,
+        overdraft,
+        rules,
+        template,
+    } = create;
     if let Movement::Postings(postings) = &movement
         && postings.len() > POSTINGS_MAX
     {
@@ -118,7 +142,9 @@ fn decide_create(
     }
     let postings = match movement {
         Movement::Postings(postings) => postings,
-        Movement::Script(_) => panic!("a script is settled before it is decided"),
+        Movement::Script(_) | Movement::Template { .. } => {
+            panic!("a script is settled before it is decided")
+        }
     };
     match &rules {
         Rules::Current => move_in_order(&postings, &slots, &mut facts.volumes, overdraft)?,
@@ -140,6 +166,7 @@ fn decide_create(
         timestamp: timestamp.unwrap_or(now),
         reference,
         reverts: None,
+        template,
     }))
 }
 
@@ -178,6 +205,7 @@ fn decide_revert(
         timestamp,
         reference,
         reverts: Some(revert.id),
+        template: None,
     }))
 }
 

@@ -80,6 +80,7 @@ impl<'a> LegacyLog<'a> {
             },
             Decision::SetMetadata { target, metadata } => Event::Set { target, metadata },
             Decision::DeleteMetadata { target, key } => Event::Deleted { target, key },
+            Decision::InsertSchema { .. } => Event::Unknown,
         };
         Self { id, date, event }
     }
@@ -281,6 +282,7 @@ mod tests {
         let target = Target::Account(AccountAddress::parse("users:001").expect("an address"));
         let set = LogPayload::SetMetadata { target, metadata: json(&[("vip", "true")]) };
         let entry = |id, date, payload| LogEntry {
+            defaults: Vec::new(),
             id: LogId::new(id),
             date,
             idempotency: None,

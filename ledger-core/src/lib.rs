@@ -16,6 +16,7 @@ mod decimal;
 mod expression;
 mod field;
 mod filter;
+mod json;
 mod json_path;
 mod ledger;
 mod legacy;
@@ -29,6 +30,7 @@ pub mod model;
 mod names;
 mod needs;
 mod rejection;
+pub mod schema;
 pub mod script;
 mod subjects;
 mod timestamp;
@@ -40,8 +42,8 @@ pub use address::AddressPattern;
 pub use amount::{Amount, AmountError, Balance};
 pub use apply::{Changes, apply};
 pub use command::{
-    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Runtime, Script, Target,
-    VariableValue,
+    Command, CreateTransaction, InsertSchema, Movement, Overdraft, RevertDate, RevertTransaction, Runtime,
+    Script, Target, VariableValue,
 };
 pub use compact_str::CompactString;
 pub use condition::{
@@ -52,6 +54,7 @@ pub use decide::{Decision, NewTransaction, REVERTS_KEY, check_before_script, dec
 pub use expression::{AddressExpression, ExpressionError};
 pub use field::{Field, Property, Resource};
 pub use filter::{Filter, FilterNode, FilterSubject};
+pub use json::{Json, JsonError};
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
 pub use legacy::{LegacyRules, PastDates, Rules, reverting_reference};
 pub use legacy_hash::{LegacyHashChain, LegacyLog};
@@ -60,7 +63,8 @@ pub use mapping::{Contract, Mapping, Operand, Rule};
 pub use memento::{Memento, write_json_text};
 pub use metadata::{Metadata, MetadataValue};
 pub use names::{
-    AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference, WORLD,
+    AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference,
+    SchemaVersion, WORLD,
 };
 pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, needs};
 pub use rejection::Rejection;

@@ -42,6 +42,21 @@ pub const EXPRESSION_PROGRAM_BYTES_MAX: usize = 1_024 * 1_024;
 /// Deepest nesting of groups in an expression; bounds the recursion of its compiler.
 pub const EXPRESSION_DEPTH_MAX: u32 = 50;
 
+/// Deepest nesting of the JSON of a schema; bounds all recursion over it.
+pub const JSON_DEPTH_MAX: usize = 64;
+
+/// Longest name of a schema version, in bytes. The wire sets no limit; a key of the index wants one.
+pub const SCHEMA_VERSION_BYTES_MAX: usize = 255;
+
+/// Most bytes of the text of a schema: it is one entry of a log and one document of the index.
+pub const SCHEMA_BYTES_MAX: usize = 512 * 1_024;
+
+/// Most patterns of a chart of accounts, each of which is compiled.
+pub const CHART_PATTERNS_MAX: usize = 512;
+
+/// Most bytes that a compiled pattern of a chart takes; beyond it the pattern is refused.
+pub const CHART_PATTERN_PROGRAM_BYTES_MAX: usize = 64 * 1_024;
+
 /// Longest pattern of `$like`, in bytes. A test takes time by the product of pattern and text.
 pub const LIKE_PATTERN_BYTES_MAX: usize = 256;
 

@@ -54,6 +54,9 @@ pub struct LogEntry {
     pub schema_version: Option<CompactString>,
     /// What happened.
     pub payload: LogPayload,
+    /// Metadata that the chart of the schema version gave to accounts which this entry was the first to use, ascending
+    /// by address. It goes before what the payload sets, and is no part of the entry's text.
+    pub defaults: Vec<(AccountAddress, Metadata)>,
 }
 
 /// What a log entry records.

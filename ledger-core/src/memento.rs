@@ -83,6 +83,7 @@ impl<'a> Memento<'a> {
         id: TransactionId,
         date: Timestamp,
         idempotency: Option<&'a IdempotencyKey>,
+        schema_version: Option<&'a str>,
     ) -> Self {
         let event = match decision {
             Decision::Transaction(new) => {
@@ -100,8 +101,9 @@ impl<'a> Memento<'a> {
             }
             Decision::SetMetadata { target, metadata } => Event::Set { target, metadata },
             Decision::DeleteMetadata { target, key } => Event::Deleted { target, key },
+            Decision::InsertSchema { schema, .. } => Event::Schema { schema },
         };
-        Self { date, idempotency, schema_version: None, event }
+        Self { date, idempotency, schema_version, event }
     }
 
     /// Appends the text, without a line feed.

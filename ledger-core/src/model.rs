@@ -164,6 +164,7 @@ impl Model {
             idempotency: idempotency.cloned(),
             schema_version: None,
             payload: book.payload(command, date)?,
+            defaults: Vec::new(),
         };
         if !dry_run {
             self.record(ledger, entry.clone());
@@ -477,6 +478,18 @@ impl Book {
                 }
                 Ok(LogPayload::DeleteMetadata { target: target.clone(), key: key.clone() })
             }
+            Command::InsertSchema(insert) => {
+                let exists = self.log.iter().any(|entry| match &entry.payload {
+                    LogPayload::InsertedSchema { schema } => {
+                        crate::schema::version_of(schema).as_ref() == Some(&insert.version)
+                    }
+                    _ => false,
+                });
+                if exists {
+                    return Err(Rejection::SchemaExists { version: insert.version.clone() });
+                }
+                Ok(LogPayload::InsertedSchema { schema: insert.schema.text(&insert.version, date) })
+            }
         }
     }
 
@@ -495,8 +508,13 @@ impl Book {
     }
 
     fn create(&self, create: &CreateTransaction, date: Timestamp) -> Result<LogPayload, Rejection> {
-        let Movement::Postings(postings) = &create.movement else {
-            return self.script(create, date);
+        let postings = match &create.movement {
+            Movement::Postings(postings) => postings,
+            Movement::Script(_) => return self.script(create, date),
+            // The model's requests name no version.
+            Movement::Template { name, .. } => {
+                return Err(Rejection::TemplateWithoutVersion { template: name.clone() });
+            }
         };
         if postings.len() > POSTINGS_MAX {
             return Err(Rejection::TooManyPostings { postings: postings.len() });

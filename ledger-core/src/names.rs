@@ -1,4 +1,5 @@
-//! Names with a grammar: ledger, bucket, account address, asset, reference, idempotency key.
+//! Names with a grammar: ledger, bucket, account address, asset, reference, idempotency key, schema
+//! version.
 //!
 //! Whoever holds one of these never checks again: the only way to one is its `parse`.
 
@@ -7,7 +8,8 @@ use std::fmt;
 use compact_str::CompactString;
 
 use crate::limits::{
-    ADDRESS_BYTES_MAX, ASSET_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, LEDGER_NAME_BYTES_MAX, REFERENCE_BYTES_MAX,
+    ADDRESS_BYTES_MAX, ASSET_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, LEDGER_NAME_BYTES_MAX,
+    REFERENCE_BYTES_MAX, SCHEMA_VERSION_BYTES_MAX,
 };
 
 /// Which grammar a refused text broke, and the text, cut to a readable length.
@@ -34,6 +36,8 @@ pub enum NameKind {
     Reference,
     /// See [`IdempotencyKey`].
     IdempotencyKey,
+    /// See [`SchemaVersion`].
+    SchemaVersion,
 }
 
 impl fmt::Display for NameError {
@@ -49,6 +53,9 @@ impl fmt::Display for NameError {
             NameKind::Address => write!(f, "invalid account address '{text}'"),
             NameKind::Asset => write!(f, "invalid asset '{text}'"),
             NameKind::Reference => write!(f, "invalid reference: 1 to {REFERENCE_BYTES_MAX} bytes"),
+            NameKind::SchemaVersion => {
+                write!(f, "invalid schema version: 1 to {SCHEMA_VERSION_BYTES_MAX} bytes")
+            }
             NameKind::IdempotencyKey => {
                 write!(f, "invalid idempotency key: 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters")
             }
@@ -170,6 +177,13 @@ name!(
     IdempotencyKey,
     NameKind::IdempotencyKey,
     |text| !text.is_empty() && text.chars().count() <= IDEMPOTENCY_KEY_CHARS_MAX
+);
+
+name!(
+    /// The name of a version of a ledger's schema: any text.
+    SchemaVersion,
+    NameKind::SchemaVersion,
+    |text| !text.is_empty() && text.len() <= SCHEMA_VERSION_BYTES_MAX
 );
 
 /// The account that needs no funds: money enters and leaves a ledger through it.

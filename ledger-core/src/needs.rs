@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::command::{Command, Movement, Target};
 use crate::legacy::{PastDates, Rules};
 use crate::metadata::Metadata;
-use crate::names::{AccountAddress, Asset, Reference};
+use crate::names::{AccountAddress, Asset, Reference, SchemaVersion};
 use crate::timestamp::Timestamp;
 use crate::transaction::{Posting, Postings, TransactionId};
 use crate::volumes::Volumes;
@@ -49,6 +49,8 @@ pub struct Needs<'a> {
     pub metadata: SmallVec<[u32; 2]>,
     /// Whether the effective date of the last transaction counts.
     pub last_date: bool,
+    /// Whether there is a schema version of this name.
+    pub schema: Option<&'a SchemaVersion>,
 }
 
 /// What is known of an existing transaction.
@@ -80,6 +82,8 @@ pub struct Facts {
     pub metadata: SmallVec<[(u32, Metadata); 1]>,
     /// The effective date of the last transaction, where it was asked for and there is one.
     pub last_date: Option<Timestamp>,
+    /// Whether the schema version asked for exists.
+    pub schema_exists: bool,
 }
 
 /// Says what `command` must know.
@@ -112,6 +116,7 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
         | Command::DeleteMetadata { target: Target::Transaction(id), .. } => needs.transaction = Some(*id),
         Command::SetMetadata { target: Target::Account(_), .. }
         | Command::DeleteMetadata { target: Target::Account(_), .. } => {}
+        Command::InsertSchema(insert) => needs.schema = Some(&insert.version),
     }
     needs
 }

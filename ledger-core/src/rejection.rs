@@ -5,7 +5,7 @@ use std::fmt;
 use compact_str::CompactString;
 
 use crate::command::Runtime;
-use crate::names::{AccountAddress, Asset, Reference};
+use crate::names::{AccountAddress, Asset, Reference, SchemaVersion};
 use crate::script::{ErrorClass, ErrorKind, ScriptError};
 use crate::timestamp::Timestamp;
 use crate::transaction::TransactionId;
@@ -24,6 +24,30 @@ pub enum Rejection {
         /// The hash of the request that used the key first.
         stored: CompactString,
     },
+    /// The ledger has no schema version of this name.
+    SchemaNotFound {
+        /// The version.
+        version: SchemaVersion,
+    },
+    /// The request names a template but no schema version that has it.
+    TemplateWithoutVersion {
+        /// The template.
+        template: CompactString,
+    },
+    /// The schema version has no such template.
+    TemplateNotFound {
+        /// The template.
+        template: CompactString,
+        /// The version.
+        version: SchemaVersion,
+    },
+    /// The schema version has templates, and the request uses none.
+    TemplateRequired {
+        /// The version.
+        version: SchemaVersion,
+    },
+    /// The ledger has schemas, and the request names none of them.
+    SchemaNotSpecified,
     /// The script is none, or fails.
     Script {
         /// Why, and where in its text.
@@ -89,6 +113,18 @@ pub enum Rejection {
         /// The reference.
         reference: Reference,
     },
+    /// The ledger has a schema version of this name already.
+    SchemaExists {
+        /// The version.
+        version: SchemaVersion,
+    },
+    /// An account is not in the chart of the schema version that the request names.
+    AccountOutsideChart {
+        /// The account.
+        account: AccountAddress,
+        /// The version.
+        version: SchemaVersion,
+    },
 }
 
 impl fmt::Display for Rejection {
@@ -133,6 +169,21 @@ impl fmt::Display for Rejection {
             }
             Self::NoPostings => f.write_str("numscript execution returned no postings"),
             Self::ReferenceTaken { reference } => write!(f, "duplicate reference \"{reference}\""),
+            Self::SchemaNotFound { version } => write!(f, "schema version '{version}' not found"),
+            Self::TemplateWithoutVersion { template } => {
+                write!(f, "template '{template}' needs a schema version to be named")
+            }
+            Self::TemplateNotFound { template, version } => {
+                write!(f, "schema version '{version}' has no template '{template}'")
+            }
+            Self::TemplateRequired { version } => {
+                write!(f, "schema version '{version}' allows transactions from its templates only")
+            }
+            Self::SchemaNotSpecified => f.write_str("the ledger has a schema, and no version of it is named"),
+            Self::SchemaExists { version } => write!(f, "schema version '{version}' already exists"),
+            Self::AccountOutsideChart { account, version } => {
+                write!(f, "account '{account}' is not in the chart of schema version '{version}'")
+            }
         }
     }
 }

@@ -161,7 +161,14 @@ mod tests {
     }
 
     fn entry(id: u64, date: &str, payload: LogPayload) -> LogEntry {
-        LogEntry { id: LogId::new(id), date: at(date), idempotency: None, schema_version: None, payload }
+        LogEntry {
+            id: LogId::new(id),
+            date: at(date),
+            idempotency: None,
+            schema_version: None,
+            payload,
+            defaults: Vec::new(),
+        }
     }
 
     fn memento(entry: &LogEntry) -> String {
@@ -260,7 +267,7 @@ mod tests {
             };
             let key = entry.idempotency.as_ref().map(|idempotency| &idempotency.key);
             let mut text = Vec::new();
-            Memento::of_decision(&decision, id, entry.date, key).write_to(&mut text);
+            Memento::of_decision(&decision, id, entry.date, key, None).write_to(&mut text);
             assert_eq!(String::from_utf8(text).unwrap(), memento(&entry));
         }
     }
@@ -278,6 +285,7 @@ mod tests {
             timestamp: transaction.timestamp,
             reference: transaction.reference,
             reverts,
+            template: None,
         })
     }
 

@@ -20,7 +20,7 @@ use crate::projection::{
 use crate::view::{Counters, LedgerHead};
 
 /// The format of the index. Another one is not read: the index is built again from the journal.
-const INDEX_FORMAT: u32 = 3;
+const INDEX_FORMAT: u32 = 4;
 const ABOUT_KEY: &[u8] = b"projection";
 
 /// Whose index this is, and how far it goes.
@@ -85,6 +85,7 @@ impl Counters {
         }
         out.extend_from_slice(&self.last_date.as_micros().to_be_bytes());
         out.push(u8::from(self.in_use));
+        put_varint(&mut out, u64::from(self.schemas));
         out
     }
 
@@ -96,6 +97,7 @@ impl Counters {
         let (assets, keys) = (reader.varint_u32()?, reader.varint_u32()?);
         let last_date = Timestamp::from_micros(i64::from_be_bytes(reader.array()?));
         let in_use = reader.u8()? != 0;
+        let schemas = reader.varint_u32()?;
         Ok(Self {
             next_log,
             next_transaction,
@@ -106,6 +108,7 @@ impl Counters {
             assets,
             keys,
             in_use,
+            schemas,
         })
     }
 }

@@ -5,7 +5,9 @@
 
 use std::fmt;
 
-use ledger_core::{HashLogs, LedgerName, LogEntry, LogId, LogPayload, Posting, Transaction, WireHash};
+use ledger_core::{
+    HashLogs, LedgerName, LogEntry, LogId, LogPayload, Posting, Timestamp, Transaction, WireHash,
+};
 
 use crate::engine::{Answer, Work};
 use crate::error::{ReadError, WriteError};
@@ -18,6 +20,11 @@ pub struct ImportedLog {
     pub entry: LogEntry,
     /// Its hash. Looked at in ledgers that hash as they write.
     pub hash: Option<WireHash>,
+    /// Of a revert, when the original had last changed by what the log says; it is shown with the log. `None`
+    /// is when it was reverted.
+    pub original_updated_at: Option<Timestamp>,
+    /// Whether the log told the volumes after its transaction. Those of a release that did not are shown without.
+    pub tells_volumes: bool,
 }
 
 /// What is wrong with a log that was to be imported.
@@ -140,7 +147,7 @@ impl Store {
                 refused = Some(ImportError::Refused { log: log.entry.id, refusal });
                 break;
             }
-            entries.push(log.entry.clone());
+            entries.push(log.clone());
         }
         // A log that stands there already has another hash in its new place: that it exists says more.
         if let Some(first) = logs.first()
@@ -149,10 +156,10 @@ impl Store {
             let refusal = if counters.in_use { ImportRefusal::InUse } else { ImportRefusal::LogExists };
             return Ok((Imported::Refused(first.entry.id, refusal), None));
         }
-        let bytes = entries.iter().map(entry_bytes).sum();
+        let bytes = entries.iter().map(|log| entry_bytes(&log.entry)).sum();
         match self.run(Work::Import(ledger.clone(), counters.next_log, entries), bytes)? {
             Answer::Imported(imported) => Ok((imported, refused)),
-            Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Documents(_) => {
+            Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Documents(_) | Answer::Marked(_) => {
                 unreachable!("how far it got is the answer to an import")
             }
         }

@@ -279,7 +279,9 @@ impl TransactionBuilder<'_> {
         });
         match (parsed, &mut self.create.movement) {
             (Ok(posting), Movement::Postings(postings)) => postings.push(posting),
-            (Ok(_), Movement::Script(_)) => unreachable!("the builder makes postings"),
+            (Ok(_), Movement::Script(_) | Movement::Template { .. }) => {
+                unreachable!("the builder makes postings")
+            }
             (Err(error), _) => self.note(error),
         }
         self
@@ -332,7 +334,7 @@ impl TransactionBuilder<'_> {
             return Err(error.into());
         }
         let command = Command::CreateTransaction(self.create);
-        let request = Request { command, idempotency: self.idempotency };
+        let request = Request { command, idempotency: self.idempotency, schema_version: None };
         let receipt = self.ledger.execute(request, Detail::Entry)?;
         let payload = receipt.entry.expect("the entry was asked for").payload;
         match payload {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ledger_core::Timestamp;
+use ledger_core::schema::Enforcement;
 
 /// Tells the time of insertion dates.
 ///
@@ -44,6 +45,8 @@ pub struct Options {
     /// The index is flushed at the latest this long after a write; default 30 s. It bounds what is replayed
     /// when a store is opened after a crash.
     pub flush_interval: Duration,
+    /// What becomes of commands that break the rules of their ledger's schemas; default [`Enforcement::Audit`].
+    pub schema_enforcement: Enforcement,
 }
 
 impl Default for Options {
@@ -53,6 +56,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             segment_bytes: 1 << 30,
             flush_interval: Duration::from_secs(30),
+            schema_enforcement: Enforcement::default(),
         }
     }
 }
@@ -63,6 +67,7 @@ impl fmt::Debug for Options {
             .field("memory_budget", &self.memory_budget)
             .field("segment_bytes", &self.segment_bytes)
             .field("flush_interval", &self.flush_interval)
+            .field("schema_enforcement", &self.schema_enforcement)
             .finish_non_exhaustive()
     }
 }
@@ -87,6 +92,8 @@ pub(crate) struct Shares {
     pub(crate) hash_texts: usize,
     /// Compiled scripts.
     pub(crate) scripts: usize,
+    /// Schemas that the writer holds, but for one of any size.
+    pub(crate) schemas: usize,
 }
 
 impl Shares {
@@ -101,6 +108,7 @@ impl Shares {
             queue: self.queue / by,
             hash_texts: self.hash_texts / by,
             scripts: self.scripts / by,
+            schemas: self.schemas / by,
         }
     }
 }
@@ -118,6 +126,7 @@ impl Options {
             queue: part(6),
             hash_texts: part(3),
             scripts: part(2),
+            schemas: part(1),
         }
     }
 }

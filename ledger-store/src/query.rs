@@ -2,7 +2,7 @@
 
 use ledger_core::{
     AccountAddress, Asset, Balance, Features, FirstId, HoldingVolumes, LedgerName, LogEntry, Metadata,
-    Timestamp, Transaction, Volumes,
+    SchemaVersion, Timestamp, Transaction, Volumes,
 };
 use ledger_core::{BucketName, LogId};
 
@@ -84,6 +84,18 @@ pub struct LedgerInfo {
     pub features: Features,
     /// The first id of its transactions and logs.
     pub first_id: FirstId,
+    /// When its bucket was deleted, if it was. A deleted ledger is found by nobody, and keeps its name.
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// Whether a list of ledgers has the deleted ones too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Deleted {
+    /// It has not.
+    #[default]
+    Hidden,
+    /// It has.
+    Shown,
 }
 
 /// An account.
@@ -135,18 +147,95 @@ pub enum TransactionOrder {
     Id,
     /// By effective date.
     Timestamp,
+    /// By when they last changed. No index serves it: the filter's candidates are looked at one by one.
+    UpdatedAt,
+    /// By when they were reverted, those that never were after all others. As [`TransactionOrder::UpdatedAt`].
+    RevertedAt,
+}
+
+impl TransactionOrder {
+    /// The date that a transaction has its place by. Without one its place is after all that have one.
+    pub fn date_of(self, transaction: &Transaction) -> Timestamp {
+        match self {
+            Self::Id | Self::Timestamp => transaction.timestamp,
+            Self::UpdatedAt => transaction.updated_at,
+            Self::RevertedAt => transaction.reverted_at.unwrap_or(AFTER_ALL),
+        }
+    }
+}
+
+/// The place of what has no date: after every date.
+pub(crate) const AFTER_ALL: Timestamp = Timestamp::from_micros(i64::MAX);
+
+/// What accounts are listed by. Equal dates are ordered by address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum AccountOrder {
+    /// By address, bytewise.
+    #[default]
+    Address,
+    /// By when they were first used. No index serves it or the orders below: the filter's candidates are looked at one
+    /// by one.
+    FirstUsage,
+    /// By when they were first named.
+    InsertionDate,
+    /// By when they last changed.
+    UpdatedAt,
+}
+
+impl AccountOrder {
+    /// The date that an account has its place by; by address it is not looked at.
+    pub fn date_of(self, account: &Account) -> Timestamp {
+        match self {
+            Self::Address | Self::FirstUsage => account.first_usage,
+            Self::InsertionDate => account.insertion_date,
+            Self::UpdatedAt => account.updated_at,
+        }
+    }
+}
+
+/// An account's place in a list. Lists by address ignore the date.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccountKey {
+    /// The date that the list is ordered by.
+    pub date: Timestamp,
+    /// Its address.
+    pub address: AccountAddress,
+}
+
+impl From<AccountAddress> for AccountKey {
+    /// A place in a list by address.
+    fn from(address: AccountAddress) -> Self {
+        Self { date: Timestamp::from_micros(0), address }
+    }
 }
 
 /// A transaction's place in a list. Lists by id ignore the timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransactionKey {
-    /// Its effective date.
+    /// The date that the list is ordered by.
     pub timestamp: Timestamp,
     /// Its id.
     pub id: ledger_core::TransactionId,
 }
 
-/// A list of accounts by address.
+/// How a page was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What led to the candidates, in words.
+    pub index: String,
+    /// Whether all candidates are selected, so that the filter is not tested.
+    pub is_exact: bool,
+    /// Whether candidates come in the order of the list, so that a page ends the search.
+    pub is_sorted: bool,
+    /// Rows that were looked at to choose the index.
+    pub rows_planning: u64,
+    /// Rows that were looked at for the page.
+    pub rows_scanned: u64,
+    /// Rows of the page.
+    pub rows_returned: u64,
+}
+
+/// A list of accounts.
 #[derive(Clone, Debug)]
 pub struct AccountQuery {
     /// Which ones.
@@ -155,8 +244,10 @@ pub struct AccountQuery {
     pub at: Option<Timestamp>,
     /// What to show.
     pub expand: Expand,
+    /// By what it is ordered.
+    pub order: AccountOrder,
     /// Which part of the list.
-    pub page: PageRequest<AccountAddress>,
+    pub page: PageRequest<AccountKey>,
 }
 
 /// A list of transactions.
@@ -193,6 +284,49 @@ pub struct LogQuery {
     pub hashes: LogHashes,
     /// Which part of the list.
     pub page: PageRequest<LogId>,
+}
+
+/// A version of a ledger's schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaView {
+    /// What it is called.
+    pub version: SchemaVersion,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// It as compact JSON, version and date included.
+    pub text: String,
+    /// Its place in lists.
+    pub key: SchemaKey,
+}
+
+/// A schema's place in a list. Lists by version ignore the position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaKey {
+    /// The position of the entry that added it.
+    pub position: u64,
+    /// What it is called.
+    pub version: SchemaVersion,
+}
+
+/// What schemas are listed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SchemaOrder {
+    /// By when they were added.
+    #[default]
+    Created,
+    /// By what they are called, bytewise.
+    Version,
+}
+
+/// A list of schemas.
+#[derive(Clone, Debug)]
+pub struct SchemaQuery {
+    /// Which ones.
+    pub filter: ledger_core::Filter,
+    /// By what it is ordered.
+    pub order: SchemaOrder,
+    /// Which part of the list.
+    pub page: PageRequest<SchemaKey>,
 }
 
 /// Sums of balances over accounts.

@@ -64,7 +64,8 @@ impl Scripts {
         programs
     }
 
-    fn compile(&self, text: &str) -> Compiled {
+    /// The program of a text.
+    pub(crate) fn compile(&self, text: &str) -> Compiled {
         if let Some(kept) = self.kept.lock().find(text) {
             return kept;
         }

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use ledger_core::{CompactString, LedgerName, LedgerOptions, Metadata, NameError};
+use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata, NameError};
 use parking_lot::{Condvar, Mutex};
 
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk::engine::backend;
 use crate::disk::{Disk, RealDisk};
 use crate::documents::{DocumentChange, DocumentVersion};
-use crate::engine::{Answer, Engine, LedgerEdit, Work};
+use crate::engine::{Answer, Engine, LedgerEdit, Mark, Work};
 use crate::error::{OpenError, WriteError};
 use crate::fingerprint::Fingerprints;
 use crate::index::{IndexFile, IndexOptions};
@@ -335,7 +335,7 @@ impl Store {
         let bytes = changes.iter().map(DocumentChange::bytes).sum();
         match self.run(Work::ChangeDocuments(changes), bytes)? {
             Answer::Documents(versions) => Ok(versions),
-            Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Imported(_) => {
+            Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Imported(_) | Answer::Marked(_) => {
                 unreachable!("versions are the answer to changes of documents")
             }
         }
@@ -351,10 +351,44 @@ impl Store {
         self.ledger_work(Work::EditLedger(name.clone(), LedgerEdit::Mapping(text))).map(drop)
     }
 
+    /// Deletes a bucket: its ledgers are found by nobody from now on, and keep their names. It can be
+    /// [restored](Store::restore_bucket). A bucket without ledgers is deleted by this already.
+    ///
+    /// Many ledgers are marked some thousand at a time. Whoever is interrupted deletes again.
+    ///
+    /// # Errors
+    ///
+    /// What any write may meet.
+    pub fn delete_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
+        self.mark_bucket(bucket, Mark::Deleted)
+    }
+
+    /// Takes the deletion of a bucket back.
+    ///
+    /// # Errors
+    ///
+    /// What any write may meet.
+    pub fn restore_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
+        self.mark_bucket(bucket, Mark::Restored)
+    }
+
+    fn mark_bucket(&self, bucket: &BucketName, mark: Mark) -> Result<(), WriteError> {
+        let mut next = Some(1);
+        while let Some(first) = next {
+            next = match self.run(Work::MarkBucket { bucket: bucket.clone(), first, mark }, 256)? {
+                Answer::Marked(next) => next,
+                Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) => {
+                    unreachable!("how far it got is the answer to the marking of a bucket")
+                }
+            };
+        }
+        Ok(())
+    }
+
     fn ledger_work(&self, work: Work) -> Result<LedgerInfo, WriteError> {
         match self.run(work, 256)? {
             Answer::Ledger(info) => Ok(info),
-            Answer::Outcomes(_) | Answer::Documents(_) | Answer::Imported(_) => {
+            Answer::Outcomes(_) | Answer::Documents(_) | Answer::Imported(_) | Answer::Marked(_) => {
                 unreachable!("a ledger is the answer to work on one")
             }
         }
@@ -370,7 +404,7 @@ impl Store {
         let programs = self.inner.engine.scripts.of(&submission);
         match self.run(Work::Apply(submission, programs), bytes)? {
             Answer::Outcomes(outcomes) => Ok(outcomes),
-            Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) => {
+            Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) | Answer::Marked(_) => {
                 unreachable!("outcomes are the answer to a submission")
             }
         }
@@ -388,7 +422,7 @@ impl Store {
         let done = move |answer: Result<Answer, WriteError>| {
             done(answer.map(|answer| match answer {
                 Answer::Outcomes(outcomes) => outcomes,
-                Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) => {
+                Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) | Answer::Marked(_) => {
                     unreachable!("outcomes are the answer to a submission")
                 }
             }));

@@ -1,7 +1,8 @@
 //! What is given to the writer, and what it answers.
 
 use ledger_core::{
-    Command, Idempotency, LedgerName, LogEntry, LogId, Movement, Posting, Rejection, Timestamp, TransactionId,
+    Command, Idempotency, LedgerName, LogEntry, LogId, Movement, Posting, Rejection, SchemaVersion,
+    Timestamp, TransactionId,
 };
 
 /// Commands on one ledger that are decided one after the other, each seeing what those before it did.
@@ -27,11 +28,13 @@ pub struct Request {
     /// The caller's key. A repetition with the same hash gets the first answer again; with another hash it is
     /// refused.
     pub idempotency: Option<Idempotency>,
+    /// The version of the ledger's schema by which it is judged.
+    pub schema_version: Option<SchemaVersion>,
 }
 
 impl From<Command> for Request {
     fn from(command: Command) -> Self {
-        Self { command, idempotency: None }
+        Self { command, idempotency: None, schema_version: None }
     }
 }
 
@@ -94,6 +97,8 @@ pub struct Receipt {
     pub replayed: bool,
     /// The entry itself, with [`Detail::Entry`].
     pub entry: Option<Box<LogEntry>>,
+    /// For what a stricter [enforcement](ledger_core::schema::Enforcement) of the ledger's schema would have refused it.
+    pub violation: Option<Box<Rejection>>,
 }
 
 impl Submission {
@@ -109,6 +114,7 @@ fn command_bytes(command: &Command) -> usize {
             let movement = match &create.movement {
                 Movement::Postings(postings) => postings.len().saturating_sub(1) * size_of::<Posting>(),
                 Movement::Script(script) => script.plain.len() + script.variables.len() * 128,
+                Movement::Template { name, variables, .. } => name.len() + variables.len() * 128,
             };
             let accounts: usize =
                 create.account_metadata.values().map(|metadata| 64 + metadata.text_bytes()).sum();
@@ -117,5 +123,6 @@ fn command_bytes(command: &Command) -> usize {
         Command::RevertTransaction(revert) => revert.metadata.text_bytes(),
         Command::SetMetadata { metadata, .. } => metadata.text_bytes(),
         Command::DeleteMetadata { key, .. } => key.len(),
+        Command::InsertSchema(insert) => insert.schema.memory(),
     }
 }

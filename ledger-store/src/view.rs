@@ -37,6 +37,8 @@ pub(crate) struct Counters {
     pub(crate) keys: u32,
     /// Whether anything was written to it; what was imported does not count.
     pub(crate) in_use: bool,
+    /// How many schema versions it has.
+    pub(crate) schemas: u32,
 }
 
 impl Counters {

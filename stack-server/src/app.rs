@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ledger_core::Rules;
-use ledger_store::{Detail, LedgerView, Outcome, Request, Snapshot, Store, Submission};
+use ledger_store::{Detail, LedgerView, Outcome, Receipt, Request, Snapshot, Store, Submission};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::cursor::CursorKey;
@@ -12,7 +12,9 @@ use crate::error::ApiError;
 use crate::events::commits::Commits;
 use crate::guard::Guard;
 use crate::ledger_v1::{self, KnownRules};
+use crate::ledger_v2::KnownSchemas;
 use crate::limits::{EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX};
+use crate::log::{self, Level};
 use crate::openapi;
 use crate::pipelines::Live;
 use crate::pipelines::exporter::Allowed;
@@ -28,6 +30,7 @@ struct Shared {
     settings: Settings,
     cursor_key: CursorKey,
     legacy_rules: KnownRules,
+    schemas: KnownSchemas,
     rehearsal: Rehearsal,
     guard: Option<Guard>,
     description: openapi::Texts,
@@ -62,6 +65,7 @@ impl App {
             settings,
             cursor_key,
             legacy_rules: KnownRules::default(),
+            schemas: KnownSchemas::default(),
             rehearsal: Rehearsal::default(),
             guard,
             description: openapi::Texts::default(),
@@ -103,6 +107,11 @@ impl App {
         self.0.legacy_rules.of(ledger, self.0.settings.past_dates)
     }
 
+    /// The schemas that were asked for lately.
+    pub(crate) fn schemas(&self) -> &KnownSchemas {
+        &self.0.schemas
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.0.store
     }
@@ -114,14 +123,26 @@ impl App {
     /// Hands commands to the writer and waits until they are durable, without holding up the thread.
     pub(crate) async fn submit(&self, submission: Submission) -> Result<Vec<Outcome>, ApiError> {
         let (answer, answered) = oneshot::channel();
+        let ledger = submission.ledger.clone();
         self.0.store.submit(submission, move |outcomes| {
             // The caller may have hung up; its write stands all the same.
             let _ = answer.send(outcomes);
         });
-        match answered.await {
-            Ok(outcomes) => Ok(outcomes?),
-            Err(_) => Err(ApiError::fault("the writer gave no answer")),
+        let outcomes = match answered.await {
+            Ok(outcomes) => outcomes?,
+            Err(_) => return Err(ApiError::fault("the writer gave no answer")),
+        };
+        for outcome in &outcomes {
+            if let Outcome::Done(Receipt { violation: Some(violation), log, .. }) = outcome {
+                let (log, reason) = (log.get(), violation);
+                log::event(
+                    Level::Info,
+                    "schema-violation",
+                    &[("ledger", &ledger), ("log", &log), ("reason", &reason)],
+                );
+            }
         }
+        Ok(outcomes)
     }
 
     /// What commands of the first generation would do, as one, to a ledger that is not there.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderMap, USER_AGENT};
-use ledger_core::{IdempotencyKey, LedgerName};
+use ledger_core::{IdempotencyKey, LedgerName, SchemaVersion};
 use ledger_store::LedgerView;
 
 use crate::app::App;
@@ -76,6 +76,21 @@ impl Call<'_> {
             .map_err(|_| ApiError::validation("invalid idempotency key: not UTF-8"))?;
         let key = IdempotencyKey::parse(text).map_err(|error| ApiError::validation(error.to_string()))?;
         Ok(Some(key))
+    }
+
+    /// The version of the ledger's schema that the caller names.
+    ///
+    /// # Errors
+    ///
+    /// 404 `NOT_FOUND` for a text that is the name of none.
+    pub(crate) fn schema_version(&self) -> Result<Option<SchemaVersion>, ApiError> {
+        match self.query.get("schemaVersion") {
+            None | Some("") => Ok(None),
+            Some(text) => match SchemaVersion::parse(text) {
+                Ok(version) => Ok(Some(version)),
+                Err(_) => Err(ApiError::not_found("schema version not found")),
+            },
+        }
     }
 
     /// Whether the caller reads the later forms of bulk results and of reverts in logs. Behind the stack's mount

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::duration;
@@ -127,6 +128,7 @@ static FLAGS: &[Flag] = &[
     Flag { name: "publisher-nats-auto-provision", value: "", variable: "PUBLISHER_NATS_AUTO_PROVISION", help: "make a stream for a topic that none has (true)" },
     Flag { name: "publisher-kafka-enabled", value: "", variable: "PUBLISHER_KAFKA_ENABLED", help: "refused: use NATS or HTTP" },
     Flag { name: "publisher-sns-enabled", value: "", variable: "PUBLISHER_SNS_ENABLED", help: "refused: use NATS or HTTP" },
+    Flag { name: "schema-enforcement-mode", value: "audit|strict", variable: "SCHEMA_ENFORCEMENT_MODE", help: "what becomes of writes outside their ledger's schema; audit: they are logged (audit)" },
     Flag { name: "experimental-numscript-interpreter", value: "", variable: "EXPERIMENTAL_NUMSCRIPT_INTERPRETER", help: "scripts that name no runtime fail in the words of the interpreter" },
     Flag { name: "read-only", value: "", variable: "READ_ONLY", help: "refuse every request that is not GET, HEAD or OPTIONS" },
     Flag { name: "debug", value: "", variable: "DEBUG", help: "a line in the log for every request" },
@@ -360,6 +362,13 @@ fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
                 return Err("this server does not speak it: publish to NATS or over HTTP".to_owned());
             }
         }
+        "schema-enforcement-mode" => {
+            settings.schema_enforcement = match value {
+                "audit" => Enforcement::Audit,
+                "strict" => Enforcement::Strict,
+                _ => return Err(format!("{value:?} is neither audit nor strict")),
+            }
+        }
         "experimental-numscript-interpreter" => {
             settings.runtime = if switch(value)? { Runtime::Interpreter } else { Runtime::Machine };
         }
@@ -443,7 +452,7 @@ mod tests {
         let variables = [("STACK_DATA", "/v"), ("MAX_PAGE_SIZE", "7"), ("EXPERIMENTAL_FEATURES", "true")];
         let config = served(
             "serve --data=/f --memory-budget 2GiB --profile 2.0 --compat 1.10 --commit-policy strict --first-id 1 \
-             --http-threads 2",
+             --http-threads 2 --schema-enforcement-mode strict --experimental-numscript-interpreter",
             &variables,
         );
         assert_eq!(config.data, PathBuf::from("/f"));
@@ -455,6 +464,8 @@ mod tests {
         assert_eq!(config.settings.past_dates, PastDates::Refuse);
         assert_eq!(config.settings.first_id, Some(FirstId::One));
         assert_eq!(config.settings.http_threads, 2);
+        assert_eq!(config.settings.schema_enforcement, Enforcement::Strict);
+        assert_eq!(config.settings.runtime, Runtime::Interpreter);
     }
 
     #[test]
@@ -537,6 +548,7 @@ mod tests {
             "--profile 3",
             "--compat 1",
             "--commit-policy any",
+            "--schema-enforcement-mode lax",
             "--memory-budget 1XB",
             "--memory-budget MiB",
             "--max-page-size 0",

@@ -7,19 +7,47 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ledger_core::Timestamp;
-use ledger_store::{Clock, Direction, Expand, Start, TransactionOrder};
+use ledger_store::{Clock, Direction, Expand, Start};
 
 use crate::error::ApiError;
 use crate::limits::CURSOR_BYTES_MAX;
 
 /// Changed whenever the fields do: cursors of other releases are refused, not misread.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Bytes of the digest: too many to guess, few enough for a link.
 const DIGEST_BYTES: usize = 16;
 
 /// The secret of a store that its cursors are authenticated with.
 pub(crate) type CursorKey = [u8; 32];
+
+/// What lists can be sorted by. Each has its natural order and some of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Sort {
+    /// By id, by address, by date of recording: whatever the list is by itself.
+    #[default]
+    Natural,
+    /// Transactions by effective date.
+    Timestamp,
+    UpdatedAt,
+    RevertedAt,
+    FirstUsage,
+    InsertionDate,
+    Version,
+}
+
+impl Sort {
+    /// All, by the number that they have in cursors.
+    const ALL: [Self; 7] = [
+        Self::Natural,
+        Self::Timestamp,
+        Self::UpdatedAt,
+        Self::RevertedAt,
+        Self::FirstUsage,
+        Self::InsertionDate,
+        Self::Version,
+    ];
+}
 
 /// The query of a list, as it is kept in a cursor. A list uses the fields that it has parameters for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +61,11 @@ pub(crate) struct ListQuery {
     pub(crate) from: Option<Timestamp>,
     pub(crate) expand: Expand,
     pub(crate) clock: Clock,
-    pub(crate) order: TransactionOrder,
+    pub(crate) order: Sort,
     pub(crate) direction: Direction,
     pub(crate) group_by: u32,
+    /// For ledgers, whether those of deleted buckets are listed too.
+    pub(crate) include_deleted: bool,
     /// The place: how the list writes the key of an item.
     pub(crate) start: Start<String>,
 }
@@ -59,11 +89,12 @@ impl ListQuery {
             u8::from(self.expand.volumes)
                 | u8::from(self.expand.effective_volumes) << 1
                 | u8::from(self.clock == Clock::Insertion) << 2
-                | u8::from(self.order == TransactionOrder::Timestamp) << 3
+                | u8::from(self.include_deleted) << 3
                 | u8::from(self.direction == Direction::Descending) << 4
                 | u8::from(self.at.is_some()) << 5
                 | u8::from(self.from.is_some()) << 6,
         );
+        bytes.push(self.order as u8);
         for date in [self.at, self.from].into_iter().flatten() {
             bytes.extend_from_slice(&date.as_micros().to_le_bytes());
         }
@@ -108,6 +139,7 @@ impl ListQuery {
         let group_by = u32::from_le_bytes(take(&mut rest)?);
         let [flags] = take(&mut rest)?;
         let flag = |bit: u8| flags >> bit & 1 == 1;
+        let [order] = take(&mut rest)?;
         let mut date = |there: bool| -> Option<Option<Timestamp>> {
             if !there {
                 return Some(None);
@@ -127,7 +159,8 @@ impl ListQuery {
             from,
             expand: Expand { volumes: flag(0), effective_volumes: flag(1) },
             clock: if flag(2) { Clock::Insertion } else { Clock::Effective },
-            order: if flag(3) { TransactionOrder::Timestamp } else { TransactionOrder::Id },
+            order: *Sort::ALL.get(usize::from(order))?,
+            include_deleted: flag(3),
             direction: if flag(4) { Direction::Descending } else { Direction::Ascending },
             group_by,
             start: match side {
@@ -180,7 +213,8 @@ mod tests {
             from: None,
             expand: Expand { volumes: true, effective_volumes: false },
             clock: Clock::Insertion,
-            order: TransactionOrder::Timestamp,
+            order: Sort::RevertedAt,
+            include_deleted: true,
             direction: Direction::Descending,
             group_by: 7,
             start: Start::Before("a:1".into()),
@@ -196,6 +230,7 @@ mod tests {
             start: Start::First,
             ..query()
         };
+        assert!(Sort::ALL.into_iter().enumerate().all(|(number, sort)| sort as usize == number));
         for query in [query(), plain, ListQuery { start: Start::After("é".into()), ..query() }] {
             let cursor = query.to_cursor(&KEY, HERE);
             assert_eq!(ListQuery::from_cursor(&cursor, &KEY, HERE), Ok(query));

@@ -39,6 +39,8 @@ pub(crate) enum Code {
     LedgerAlreadyExists,
     BulkSizeExceeded,
     Import,
+    SchemaAlreadyExists,
+    SchemaNotSpecified,
     ReadOnly,
     Internal,
 }
@@ -48,9 +50,14 @@ impl Code {
     pub(crate) const fn text(self, profile: Profile) -> &'static str {
         match (self, profile) {
             (Self::Validation, _)
-            | (Self::LedgerAlreadyExists | Self::BulkSizeExceeded | Self::Import, Profile::Stack) => {
-                "VALIDATION"
-            }
+            | (
+                Self::LedgerAlreadyExists
+                | Self::BulkSizeExceeded
+                | Self::Import
+                | Self::SchemaAlreadyExists
+                | Self::SchemaNotSpecified,
+                Profile::Stack,
+            ) => "VALIDATION",
             (Self::InsufficientFund, _) => "INSUFFICIENT_FUND",
             (Self::Conflict, _) => "CONFLICT",
             (Self::NoPostings, _) => "NO_POSTINGS",
@@ -66,6 +73,8 @@ impl Code {
             (Self::LedgerAlreadyExists, Profile::Ledger) => "LEDGER_ALREADY_EXISTS",
             (Self::BulkSizeExceeded, Profile::Ledger) => "BULK_SIZE_EXCEEDED",
             (Self::Import, Profile::Ledger) => "IMPORT",
+            (Self::SchemaAlreadyExists, Profile::Ledger) => "SCHEMA_ALREADY_EXISTS",
+            (Self::SchemaNotSpecified, Profile::Ledger) => "SCHEMA_NOT_SPECIFIED",
             (Self::ReadOnly, _) => "READ_ONLY",
             (Self::Internal, _) => "INTERNAL",
         }
@@ -84,8 +93,9 @@ impl Code {
             | Self::AlreadyRevert
             | Self::LedgerAlreadyExists
             | Self::Import
+            | Self::SchemaNotSpecified
             | Self::ReadOnly => StatusCode::BAD_REQUEST,
-            Self::Conflict => StatusCode::CONFLICT,
+            Self::Conflict | Self::SchemaAlreadyExists => StatusCode::CONFLICT,
             Self::NotFound | Self::LedgerNotFound => StatusCode::NOT_FOUND,
             Self::BulkSizeExceeded => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -164,10 +174,18 @@ impl From<Rejection> for ApiError {
             | Rejection::MetadataTooLarge { .. }
             | Rejection::TransactionTooLarge { .. }
             | Rejection::PastDate { .. }
-            | Rejection::TooManyAssets => Code::Validation,
+            | Rejection::TooManyAssets
+            | Rejection::TemplateWithoutVersion { .. }
+            | Rejection::TemplateNotFound { .. }
+            | Rejection::TemplateRequired { .. }
+            | Rejection::AccountOutsideChart { .. } => Code::Validation,
+            Rejection::SchemaNotSpecified => Code::SchemaNotSpecified,
+            Rejection::SchemaExists { .. } => Code::SchemaAlreadyExists,
             Rejection::Script { error, runtime } => script_code(error.kind.class(), *runtime),
             Rejection::MetadataOverride { .. } => Code::MetadataOverride,
-            Rejection::TransactionNotFound { .. } | Rejection::MetadataKeyNotFound { .. } => Code::NotFound,
+            Rejection::TransactionNotFound { .. }
+            | Rejection::MetadataKeyNotFound { .. }
+            | Rejection::SchemaNotFound { .. } => Code::NotFound,
             Rejection::AlreadyReverted { .. } => Code::AlreadyRevert,
             Rejection::InsufficientFunds { .. } => Code::InsufficientFund,
             Rejection::NoPostings => Code::NoPostings,

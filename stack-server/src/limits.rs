@@ -22,6 +22,9 @@ pub(crate) const FILTER_BODY_BYTES_MAX: usize = 64 * 1_024;
 /// Longest mapping of a ledger. It is kept in memory with the ledger, and compiled.
 pub(crate) const MAPPING_BYTES_MAX: usize = 64 * 1_024;
 
+/// Most bytes of schemas that are kept parsed; one of any size is used all the same.
+pub(crate) const SCHEMA_CACHE_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+
 /// Longest filter text. It travels in cursors, hence in targets, where base64 makes it a third longer.
 pub(crate) const FILTER_BYTES_MAX: usize = 8 * 1_024;
 

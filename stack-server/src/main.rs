@@ -61,6 +61,7 @@ fn run(config: &Config) -> Result<(), String> {
     let opening = Instant::now();
     let mut options = Options::default();
     options.memory_budget = config.memory_budget;
+    options.schema_enforcement = config.settings.schema_enforcement;
     let store = Store::open_with(&config.data, &options)
         .map_err(|error| format!("opening {}: {error}", config.data.display()))?;
     log::event(

@@ -145,6 +145,14 @@ pub(crate) enum V2 {
     StartPipeline,
     StopPipeline,
     ResetPipeline,
+    InsertSchema,
+    ReadSchema,
+    ListSchemas,
+    RunQuery,
+    DeleteBucket,
+    RestoreBucket,
+    ExplainAccounts,
+    ExplainTransactions,
 }
 
 impl Operation {
@@ -228,6 +236,9 @@ static ROUTES: &[Route] = &[
     row("GET",    LedgerV2, "/_info",        Open, UNUSED, O::Info(InfoForm::Hybrid)),
     row("GET",    LedgerV2, "/_healthcheck", Open, UNUSED, O::Health(HealthForm::Alive)),
 
+    row("DELETE", LedgerV2, "/_/buckets/{bucket}",             Write, UNUSED, O::V2(V2::DeleteBucket)),
+    row("POST",   LedgerV2, "/_/buckets/{bucket}/restore",     Write, UNUSED, O::V2(V2::RestoreBucket)),
+
     row("GET",    LedgerV2, "/",                               Read,  FILTER, O::V2(V2::ListLedgers)),
     row("POST",   LedgerV2, "/{ledger}",                       Write, BODY,   O::V2(V2::CreateLedger)),
     row("GET",    LedgerV2, "/{ledger}",                       Read,  UNUSED, O::V2(V2::ReadLedger)),
@@ -270,6 +281,14 @@ static ROUTES: &[Route] = &[
     row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/start",           Write, UNUSED, O::V2(V2::StartPipeline)),
     row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/stop",            Write, UNUSED, O::V2(V2::StopPipeline)),
     row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/reset",           Write, UNUSED, O::V2(V2::ResetPipeline)),
+
+    row("GET",    LedgerV2, "/{ledger}/_explain/accounts",     Read,  FILTER, O::V2(V2::ExplainAccounts)),
+    row("GET",    LedgerV2, "/{ledger}/_explain/transactions", Read,  FILTER, O::V2(V2::ExplainTransactions)),
+
+    row("POST",   LedgerV2, "/{ledger}/schemas/{version}",     Write, BODY,   O::V2(V2::InsertSchema)),
+    row("GET",    LedgerV2, "/{ledger}/schemas/{version}",     Read,  UNUSED, O::V2(V2::ReadSchema)),
+    row("GET",    LedgerV2, "/{ledger}/schemas",               Read,  FILTER, O::V2(V2::ListSchemas)),
+    row("POST",   LedgerV2, "/{ledger}/queries/{query}/run",   Write, FILTER, O::V2(V2::RunQuery)),
 
     row("GET",    Service,  "/_info",          Open, UNUSED, O::Info(InfoForm::Wrapped)),
     row("GET",    Service,  "/_healthcheck",   Open, UNUSED, O::Health(HealthForm::Checks)),

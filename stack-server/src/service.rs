@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::{Filter, Resource};
-use ledger_store::{Direction, PageRequest, Start};
+use ledger_store::{Deleted, Direction, PageRequest, Start};
 
 use crate::call::Call;
 use crate::error::ApiError;
@@ -36,7 +36,7 @@ fn write_bare(json: &mut Json) {
 
 fn write_wrapped(json: &mut Json, call: &Call<'_>) -> Result<(), ApiError> {
     let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
-    let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers))?;
+    let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers), Deleted::Hidden)?;
     json.raw("\"data\":{");
     match call.app.settings().compat {
         Compat::V1_10 => {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::error::Profile;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub outbound: Option<Outbound>,
     /// A stream of events shows so often, at least, that it is alive.
     pub events_heartbeat: Duration,
+    /// What becomes of writes that break the rules of their ledger's schemas; the store is opened with it.
+    pub schema_enforcement: Enforcement,
     /// Threads that speak HTTP.
     pub http_threads: usize,
 }
@@ -88,6 +91,7 @@ impl Default for Settings {
             exporters_directory: None,
             outbound: None,
             events_heartbeat: Duration::from_secs(15),
+            schema_enforcement: Enforcement::default(),
             http_threads: 1,
         }
     }

@@ -36,13 +36,13 @@ pub fn settle<R: Reads>(
     scratch: &mut Scratch,
     reads: &mut R,
 ) -> Result<Result<(), Rejection>, R::Error> {
-    if let Movement::Postings(_) = create.movement {
+    if !matches!(create.movement, Movement::Script(_)) {
         return Ok(Ok(()));
     }
     let Movement::Script(script) =
         std::mem::replace(&mut create.movement, Movement::Postings(Postings::new()))
     else {
-        unreachable!("there are two kinds of movements");
+        unreachable!("it was just seen to be one");
     };
     let runtime = script.runtime;
     let refused = |error: ScriptError| Ok(Err(Rejection::Script { error: Box::new(error), runtime }));

@@ -42,6 +42,7 @@ impl Books {
         let payload = match decision {
             Decision::SetMetadata { target, metadata } => LogPayload::SetMetadata { target, metadata },
             Decision::DeleteMetadata { target, key } => LogPayload::DeleteMetadata { target, key },
+            Decision::InsertSchema { schema, .. } => LogPayload::InsertedSchema { schema },
             Decision::Transaction(new) => {
                 let mut post_commit_volumes: Vec<_> = wanted
                     .holdings
@@ -80,7 +81,8 @@ impl Books {
             }
         };
         let id = LogId::new(1 + self.log.len() as u64);
-        let entry = LogEntry { id, date, idempotency: None, schema_version: None, payload };
+        let entry =
+            LogEntry { id, date, idempotency: None, schema_version: None, payload, defaults: Vec::new() };
         apply(&entry, self);
         self.log.push(entry.clone());
         Ok(entry)

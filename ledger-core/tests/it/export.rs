@@ -111,6 +111,7 @@ fn entry(line: &str) -> (LogEntry, WireHash) {
     let idempotency = IdempotencyKey::parse(&text(&object, "idempotencyKey")).ok();
     let schema_version = text(&object, "schemaVersion");
     let entry = LogEntry {
+        defaults: Vec::new(),
         id: LogId::new(parse!(u64, object["id"])),
         date: Timestamp::parse(&text(&object, "date")).unwrap(),
         idempotency: idempotency

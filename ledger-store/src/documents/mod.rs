@@ -18,7 +18,8 @@ use std::ops::Bound;
 
 pub(crate) use self::keys::decode_value;
 pub(crate) use self::stored::{
-    AccountDocument, LEDGERS, MAPPINGS, TransactionDocument, decode_ledger, encode_ledger,
+    AccountDocument, LEDGERS, MAPPINGS, SCHEMAS, SCHEMAS_BY_POSITION, TransactionDocument, decode_ledger,
+    encode_ledger, schema_key, schema_position_key,
 };
 use crate::query::Direction;
 

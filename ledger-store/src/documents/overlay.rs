@@ -16,6 +16,14 @@ pub(crate) type Changes<'a> = Box<dyn Iterator<Item = Result<Change, ReadError>>
 /// What one flush will hold.
 type Generation = BTreeMap<Box<[u8]>, Option<Box<[u8]>>>;
 
+/// What a flush had of a key before it was changed.
+pub(crate) enum Before {
+    /// Nothing: what older flushes have counts.
+    Unchanged,
+    /// This.
+    Changed(Option<Box<[u8]>>),
+}
+
 /// A key and what stands under it.
 pub(crate) type Standing = (Box<[u8]>, Box<[u8]>);
 
@@ -40,10 +48,24 @@ impl Overlay {
         }
     }
 
-    /// Puts or removes what stands under a key.
-    pub(crate) fn put(&mut self, key: Box<[u8]>, value: Option<Box<[u8]>>) {
-        let (_, changes) = self.0.back_mut().expect("there is always a generation");
-        changes.insert(key, value);
+    /// Puts or removes what stands under a key. Says what this flush had of it before, to [undo](Self::undo) it.
+    pub(crate) fn put(&mut self, key: Box<[u8]>, value: Option<Box<[u8]>>) -> Before {
+        match self.youngest().insert(key, value) {
+            Some(value) => Before::Changed(value),
+            None => Before::Unchanged,
+        }
+    }
+
+    /// Takes a change back: what [`Overlay::put`] returned stands there again.
+    pub(crate) fn undo(&mut self, key: &[u8], before: Before) {
+        match before {
+            Before::Changed(value) => self.youngest().insert(key.into(), value),
+            Before::Unchanged => self.youngest().remove(key),
+        };
+    }
+
+    fn youngest(&mut self) -> &mut Generation {
+        &mut self.0.back_mut().expect("there is always a generation").1
     }
 
     /// What stands under a key.

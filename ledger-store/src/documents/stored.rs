@@ -132,9 +132,31 @@ pub(crate) const LEDGERS: u32 = 1;
 /// The collection of the mappings of ledgers, as JSON text: the key is the name.
 pub(crate) const MAPPINGS: u32 = 2;
 
+/// The collection of schemas, as JSON text: the key is the ledger's number and the version. They have no entries of
+/// their own: those of the logs that add them are projected into it.
+pub(crate) const SCHEMAS: u32 = 3;
+
+/// The index of the schemas by the position of the entry that added them, below the ledger's number.
+pub(crate) const SCHEMAS_BY_POSITION: u32 = 0;
+
+/// The key of a schema.
+pub(crate) fn schema_key(ledger: u32, version: &str) -> Vec<u8> {
+    let mut key = ledger.to_be_bytes().to_vec();
+    key.extend_from_slice(version.as_bytes());
+    key
+}
+
+/// The further key of a schema that was added by the entry at a position.
+pub(crate) fn schema_position_key(ledger: u32, position: u64) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..4].copy_from_slice(&ledger.to_be_bytes());
+    key[4..].copy_from_slice(&position.to_be_bytes());
+    key
+}
+
 /// Layout: id, bucket number, first id, features as one byte each (that of the wire hash with the bit 4 for the
 /// hashes of the first generation), creation as an 8-byte integer, bucket,
-/// metadata.
+/// metadata; for one that is deleted, when, as an 8-byte integer.
 pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     put_varint(&mut out, u64::from(info.id));
@@ -157,6 +179,9 @@ pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
     put_time(&mut out, info.added_at);
     put_prefixed(&mut out, info.bucket.as_str().as_bytes());
     put_metadata(&mut out, &info.metadata);
+    if let Some(deleted_at) = info.deleted_at {
+        put_time(&mut out, deleted_at);
+    }
     out
 }
 
@@ -191,6 +216,7 @@ pub(crate) fn decode_ledger(name: &[u8], bytes: &[u8]) -> Result<(LedgerInfo, u3
             transaction_metadata_history: switch(transaction_metadata),
         },
         first_id: if first_id == 0 { FirstId::Zero } else { FirstId::One },
+        deleted_at: if reader.is_empty() { None } else { Some(read_time(&mut reader)?) },
     };
     finished(&reader, (info, section))
 }

@@ -2,7 +2,7 @@
 
 use super::pending::{Pending, PendingOutcome, answer_from_within};
 use super::written::WrittenHere;
-use super::{Engine, LedgerEdit, WARM_COMMANDS, Work};
+use super::{Engine, LedgerEdit, Mark, WARM_COMMANDS, Work};
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::entry::DocumentRecord;
 use crate::error::WriteError;
@@ -11,6 +11,9 @@ use crate::query::LedgerInfo;
 use crate::scripts::{Prepared, Programs};
 use crate::submission::{Atomicity, Mode, Submission};
 use crate::writer::{Batch, Decided, State};
+
+/// So many ledgers are looked at by one command that marks a bucket: a batch stays small, whatever the bucket holds.
+const LEDGERS_MARKED: usize = 10_000;
 
 impl Engine {
     /// Decides some work upon the state; what it records goes into the batch.
@@ -44,19 +47,20 @@ impl Engine {
                     metadata: options.metadata,
                     features: options.features,
                     first_id: options.first_id,
+                    deleted_at: None,
                 };
                 put_ledger(state, &info, section, batch)?;
                 Ok(Pending::Ledger(info))
             }
             Work::Import(name, next, logs) => {
-                let ledger = state.ledger_number(&name).ok_or(WriteError::LedgerNotFound)?;
+                let ledger = state.live_ledger(&name).ok_or(WriteError::LedgerNotFound)?;
                 if state.ledger(ledger).counters().next_log != next {
                     return Ok(Pending::Imported(Imported::Overtaken));
                 }
                 let written = WrittenHere { engine: self, is_my_turn };
                 for log in &logs {
                     if let Err(refusal) = state.import(ledger, log, batch, &written)? {
-                        return Ok(Pending::Imported(Imported::Refused(log.id, refusal)));
+                        return Ok(Pending::Imported(Imported::Refused(log.entry.id, refusal)));
                     }
                     batch.touch(ledger);
                 }
@@ -65,8 +69,31 @@ impl Engine {
             Work::ChangeDocuments(changes) => {
                 state.change_documents(&changes, batch)?.map(Pending::Documents).map_err(WriteError::Document)
             }
+            Work::MarkBucket { bucket, first, mark } => {
+                let mut next = first;
+                for _ in 0..LEDGERS_MARKED {
+                    let Some(ledger) = state.ledgers.get(next as usize - 1) else {
+                        return Ok(Pending::Marked(None));
+                    };
+                    next += 1;
+                    let (info, section) = (&ledger.head.info, ledger.head.section);
+                    let deleted_at = match mark {
+                        Mark::Deleted => info.deleted_at.or(Some(now)),
+                        Mark::Restored => None,
+                    };
+                    if info.bucket == bucket && info.deleted_at != deleted_at {
+                        put_ledger(
+                            state,
+                            &LedgerInfo { deleted_at, ..LedgerInfo::clone(info) },
+                            section,
+                            batch,
+                        )?;
+                    }
+                }
+                Ok(Pending::Marked(Some(next)))
+            }
             Work::EditLedger(name, edit) => {
-                let ledger = state.ledger_number(&name).ok_or(WriteError::LedgerNotFound)?;
+                let ledger = state.live_ledger(&name).ok_or(WriteError::LedgerNotFound)?;
                 let head = &state.ledger(ledger).head;
                 let (mut info, section) = (LedgerInfo::clone(&head.info), head.section);
                 match edit {
@@ -95,7 +122,7 @@ impl Engine {
         written: &WrittenHere<'_>,
     ) -> Result<Vec<PendingOutcome>, WriteError> {
         let Submission { ledger, requests, atomicity, mode, detail } = submission;
-        let ledger = state.ledger_number(&ledger).ok_or(WriteError::LedgerNotFound)?;
+        let ledger = state.live_ledger(&ledger).ok_or(WriteError::LedgerNotFound)?;
         let first = state.next;
         let whole = matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne);
         let mark = (mode == Mode::DryRun || whole).then(|| {

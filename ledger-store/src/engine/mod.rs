@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use compact_str::CompactString;
-use ledger_core::{LedgerName, LedgerOptions, LogEntry, Metadata};
+use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
 use crate::hashes::Hashes;
-use crate::import::Imported;
+use crate::import::{Imported, ImportedLog};
 use crate::index::IndexFile;
 use crate::journal::{Identity, Journal, Position};
 use crate::options::{Options, Shares, TimeSource};
@@ -43,9 +43,15 @@ pub(crate) enum Work {
     Apply(Submission, Programs),
     CreateLedger(LedgerName, LedgerOptions),
     EditLedger(LedgerName, LedgerEdit),
+    /// Marks the ledgers of a bucket, from this number on, some at a time.
+    MarkBucket {
+        bucket: BucketName,
+        first: u32,
+        mark: Mark,
+    },
     ChangeDocuments(Vec<DocumentChange>),
     /// Logs for a ledger whose next log was this one when their hashes were looked at.
-    Import(LedgerName, u64, Vec<LogEntry>),
+    Import(LedgerName, u64, Vec<ImportedLog>),
 }
 
 impl Work {
@@ -53,11 +59,20 @@ impl Work {
     fn commands(&self) -> usize {
         match self {
             Self::Apply(submission, _) => submission.requests.len(),
-            Self::CreateLedger(..) | Self::EditLedger(..) => 1,
+            Self::CreateLedger(..) | Self::EditLedger(..) | Self::MarkBucket { .. } => 1,
             Self::ChangeDocuments(changes) => changes.len(),
             Self::Import(_, _, logs) => logs.len(),
         }
     }
+}
+
+/// What becomes of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Its ledgers are found by nobody.
+    Deleted,
+    /// They are found again.
+    Restored,
 }
 
 /// A change of what a ledger is beside its log.
@@ -74,6 +89,8 @@ pub(crate) enum Answer {
     Ledger(LedgerInfo),
     Documents(Vec<DocumentVersion>),
     Imported(Imported),
+    /// The number of the next ledger to look at, if there are more.
+    Marked(Option<u32>),
 }
 
 type Done = Box<dyn FnOnce(Result<Answer, WriteError>) + Send>;
@@ -158,7 +175,8 @@ impl Engine {
         options: &Options,
         recovered: Recovered,
     ) -> Self {
-        let Recovered { state, view, hashed, .. } = recovered;
+        let Recovered { mut state, view, hashed, .. } = recovered;
+        state.enforcement = options.schema_enforcement;
         let hashes = Arc::new(Hashes::new(hashed, options.shares().hash_texts));
         Self {
             journal,

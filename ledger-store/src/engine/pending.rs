@@ -37,6 +37,7 @@ pub(super) enum Pending {
     Ledger(LedgerInfo),
     Documents(Vec<DocumentVersion>),
     Imported(Imported),
+    Marked(Option<u32>),
 }
 
 pub(super) enum PendingOutcome {
@@ -61,6 +62,7 @@ impl Pending {
             Self::Ledger(info) => Ok(Answer::Ledger(info)),
             Self::Documents(versions) => Ok(Answer::Documents(versions)),
             Self::Imported(imported) => Ok(Answer::Imported(imported)),
+            Self::Marked(next) => Ok(Answer::Marked(next)),
             Self::Outcomes(outcomes) => outcomes
                 .into_iter()
                 .map(|outcome| outcome.resolve(engine, view))
@@ -106,6 +108,7 @@ impl PendingOutcome {
                     date: entry.date,
                     replayed: true,
                     entry: (detail == Detail::Entry).then(|| Box::new(entry)),
+                    violation: None,
                 })
             }
         })

@@ -8,6 +8,7 @@ use crate::entry::{Record, find_in_chunk};
 use crate::error::ReadError;
 use crate::journal::Position;
 use crate::read::LedgerReader;
+use crate::scripts::Compiled;
 use crate::view::View;
 use crate::writer::{Batch, RecordedTransaction, Written};
 
@@ -62,6 +63,10 @@ impl WrittenHere<'_> {
 }
 
 impl Written for WrittenHere<'_> {
+    fn compile(&self, script: &str) -> Compiled {
+        self.engine.scripts.compile(script)
+    }
+
     fn transaction(
         &self,
         batch: &mut Batch,

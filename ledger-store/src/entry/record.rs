@@ -53,6 +53,8 @@ pub(crate) enum Event<'a> {
     SetMetadata {
         /// On what.
         target: TargetRecord<'a>,
+        /// What the chart of a schema gives to the account, which is new. It goes before the keys.
+        defaults: MetadataRecord<'a>,
         /// The keys.
         metadata: MetadataRecord<'a>,
     },
@@ -131,6 +133,11 @@ pub(crate) struct TransactionRecord<'a> {
     pub(crate) timestamp: Timestamp,
     /// When it was first recorded, where that is not the date of its log: only imported ones say so.
     pub(crate) inserted_at: Option<Timestamp>,
+    /// When the transaction that it reverts had last changed, where that is not the date of its log: only imported
+    /// ones say so.
+    pub(crate) original_updated_at: Option<Timestamp>,
+    /// Whether its log came without volumes, and so is shown without.
+    pub(crate) volumes_untold: bool,
     /// The caller's name for it.
     pub(crate) reference: Option<&'a str>,
     /// The schema template it was made from.
@@ -145,6 +152,8 @@ pub(crate) struct TransactionRecord<'a> {
     pub(crate) metadata: MetadataRecord<'a>,
     /// Metadata it sets on accounts.
     pub(crate) account_metadata: Vec<(AddressRef<'a>, MetadataRecord<'a>)>,
+    /// How many of the first of them are what the chart of a schema gives to new accounts.
+    pub(crate) defaults: usize,
     /// Volumes in effective order at commit, for each holding, where they differ from those by insertion.
     pub(crate) effective: Option<Vec<Volumes>>,
 }

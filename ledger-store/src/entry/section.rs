@@ -60,6 +60,10 @@ mod flag {
     pub(super) const TEMPLATE: u64 = 1 << 11;
     pub(super) const IMPORTED: u64 = 1 << 12;
     pub(super) const INSERTED_AT: u64 = 1 << 13;
+    /// Some of the metadata is what the chart of a schema gives to new accounts.
+    pub(super) const DEFAULTS: u64 = 1 << 14;
+    pub(super) const ORIGINAL_UPDATED_AT: u64 = 1 << 15;
+    pub(super) const VOLUMES_UNTOLD: u64 = 1 << 16;
     /// A document was removed.
     pub(super) const REMOVED: u64 = 1;
 }
@@ -320,8 +324,12 @@ fn put_content(out: &mut Vec<u8>, body: &Body<'_>) -> (u8, u64) {
                 Event::Transaction(transaction) => {
                     (kind::TRANSACTION, flags | put_transaction(out, transaction, log.date))
                 }
-                Event::SetMetadata { target, metadata } => {
+                Event::SetMetadata { target, defaults, metadata } => {
                     put_target(out, target);
+                    if !defaults.is_empty() {
+                        flags |= flag::DEFAULTS;
+                        put_metadata(out, defaults);
+                    }
                     put_metadata(out, metadata);
                     (kind::SET_METADATA, flags)
                 }
@@ -365,6 +373,13 @@ fn put_transaction(out: &mut Vec<u8>, transaction: &TransactionRecord<'_>, date:
         flags |= flag::INSERTED_AT;
         put_varint(out, zigzag(inserted_at.as_micros().wrapping_sub(date.as_micros())));
     }
+    if transaction.volumes_untold {
+        flags |= flag::VOLUMES_UNTOLD;
+    }
+    if let Some(updated_at) = transaction.original_updated_at {
+        flags |= flag::ORIGINAL_UPDATED_AT;
+        put_varint(out, zigzag(updated_at.as_micros().wrapping_sub(date.as_micros())));
+    }
     if let Some(reference) = transaction.reference {
         flags |= flag::REFERENCE;
         put_prefixed(out, reference.as_bytes());
@@ -406,6 +421,10 @@ fn put_transaction(out: &mut Vec<u8>, transaction: &TransactionRecord<'_>, date:
     if !transaction.account_metadata.is_empty() {
         flags |= flag::ACCOUNT_METADATA;
         put_varint(out, transaction.account_metadata.len() as u64);
+        if transaction.defaults > 0 {
+            flags |= flag::DEFAULTS;
+            put_varint(out, transaction.defaults as u64);
+        }
         for (account, metadata) in &transaction.account_metadata {
             put_address(out, account);
             put_metadata(out, metadata);
@@ -630,9 +649,15 @@ fn read_log<'a>(content: &mut Reader<'a>, entry: &Entry<'a>) -> Result<LogRecord
     let schema_version = if flags & flag::SCHEMA_VERSION != 0 { Some(read_text(content)?) } else { None };
     let event = match entry.kind {
         kind::TRANSACTION => Event::Transaction(read_transaction(content, entry)?),
-        kind::SET_METADATA => {
-            Event::SetMetadata { target: read_target(content)?, metadata: read_metadata(content)? }
-        }
+        kind::SET_METADATA => Event::SetMetadata {
+            target: read_target(content)?,
+            defaults: if flags & flag::DEFAULTS != 0 {
+                read_metadata(content)?
+            } else {
+                MetadataRecord::default()
+            },
+            metadata: read_metadata(content)?,
+        },
         kind::DELETE_METADATA => {
             Event::DeleteMetadata { target: read_target(content)?, key: read_name(content)? }
         }
@@ -661,6 +686,11 @@ fn read_transaction<'a>(
         entry.date
     };
     let inserted_at = if flags & flag::INSERTED_AT != 0 {
+        Some(Timestamp::from_micros(entry.date.wrapping_add(unzigzag(content.varint()?))))
+    } else {
+        None
+    };
+    let original_updated_at = if flags & flag::ORIGINAL_UPDATED_AT != 0 {
         Some(Timestamp::from_micros(entry.date.wrapping_add(unzigzag(content.varint()?))))
     } else {
         None
@@ -698,10 +728,18 @@ fn read_transaction<'a>(
     let metadata =
         if flags & flag::METADATA != 0 { read_metadata(content)? } else { MetadataRecord::default() };
     let mut account_metadata = Vec::new();
+    let mut defaults = 0;
     if flags & flag::ACCOUNT_METADATA != 0 {
-        for _ in 0..content.varint()? {
+        let count = content.varint()?;
+        if flags & flag::DEFAULTS != 0 {
+            defaults = content.varint()? as usize;
+        }
+        for _ in 0..count {
             account_metadata.push((read_address(content)?, read_metadata(content)?));
         }
+    }
+    if defaults > account_metadata.len() {
+        return Err(Corrupt { what: "metadata by default" });
     }
     let effective = if flags & flag::EFFECTIVE != 0 {
         Some((0..holding_count).map(|_| read_volumes(content)).collect::<Result<_, _>>()?)
@@ -712,6 +750,8 @@ fn read_transaction<'a>(
         id: entry.transaction,
         timestamp: Timestamp::from_micros(timestamp),
         inserted_at,
+        original_updated_at,
+        volumes_untold: flags & flag::VOLUMES_UNTOLD != 0,
         reference,
         template,
         reverts,
@@ -719,6 +759,7 @@ fn read_transaction<'a>(
         moves,
         metadata,
         account_metadata,
+        defaults,
         effective,
     })
 }

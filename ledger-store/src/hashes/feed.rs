@@ -203,7 +203,7 @@ mod tests {
         let target = Target::Transaction(TransactionId::new(log));
         let decision = Decision::SetMetadata { target, metadata: Metadata::EMPTY };
         let (id, date) = (TransactionId::new(0), Timestamp::from_micros(0));
-        let memento = Memento::of_decision(&decision, id, date, None);
+        let memento = Memento::of_decision(&decision, id, date, None, None);
         texts.push(ChainId::wire(1), log, |out| memento.write_to(out));
     }
 

@@ -13,7 +13,7 @@ use super::session::{Moment, Session};
 use crate::documents::AccountDocument;
 use crate::error::ReadError;
 use crate::lookup::{self, missing};
-use crate::query::{Account, Clock, Expand};
+use crate::query::{Account, AccountKey, AccountOrder, Clock, Expand};
 
 /// An account at a moment. What is not asked for is not read.
 pub(crate) struct AccountSubject<'s> {
@@ -74,6 +74,16 @@ impl<'s> AccountSubject<'s> {
             Some(document) => document.updated_at,
             None => self.now()?.inserted_at,
         })
+    }
+
+    /// Its place in a list by a date.
+    pub(crate) fn key_by(&self, order: AccountOrder) -> Result<AccountKey, ReadError> {
+        let date = match order {
+            AccountOrder::Address | AccountOrder::FirstUsage => self.now()?.first_usage,
+            AccountOrder::InsertionDate => self.now()?.inserted_at,
+            AccountOrder::UpdatedAt => self.updated_at()?,
+        };
+        Ok(AccountKey { date, address: self.address.clone() })
     }
 
     fn volumes(&self, until: &Until) -> Result<Vec<(Asset, Volumes)>, ReadError> {

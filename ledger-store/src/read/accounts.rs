@@ -5,15 +5,18 @@ use ledger_core::{
     Timestamp,
 };
 
-use super::account::AccountSubject;
+use super::account::{AccountSubject, Expansion};
 use super::addresses::AddressWalk;
+use super::flows::Until;
+use super::foremost::Foremost;
 use super::page::PageBuilder;
 use super::session::{Moment, Session};
 use crate::codec::{Corrupt, Reader};
 use crate::error::ReadError;
 use crate::fingerprint::{Subject, subject_space};
 use crate::index::Way;
-use crate::query::{Account, AccountQuery, Clock, Direction, Page};
+use crate::lookup::missing;
+use crate::query::{Account, AccountKey, AccountOrder, AccountQuery, Clock, Direction, Page};
 
 /// What narrows the accounts that a filter can select. Whatever is narrowed, the filter has the last word.
 #[derive(Debug)]
@@ -41,6 +44,21 @@ pub(crate) fn conjuncts<'f>(node: &'f FilterNode, visit: &mut dyn FnMut(&'f Cond
 }
 
 impl AccountPlan {
+    /// The addresses that it is narrowed to.
+    pub(crate) fn addresses(&self) -> Option<&[AccountAddress]> {
+        self.addresses.as_deref()
+    }
+
+    /// What addresses begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether a term of metadata narrows it.
+    pub(crate) fn has_term(&self) -> bool {
+        self.term.is_some()
+    }
+
     fn keep_addresses(&mut self, allowed: Vec<AccountAddress>) {
         match &mut self.addresses {
             Some(have) => have.retain(|address| allowed.contains(address)),
@@ -160,9 +178,13 @@ impl Session {
         let expansion = self.expansion(query.expand, &moment)?;
         let until = self.until(query.at, Clock::Insertion)?;
         let plan = self.account_plan(&query.filter, &moment);
+        if query.order != AccountOrder::Address {
+            return self.dated_accounts(query, (&moment, &until), &expansion, &plan);
+        }
         let (direction, beyond) = query.page.walk();
+        let beyond = beyond.map(|key| key.address.as_str());
         let mut page = PageBuilder::new(&query.page);
-        self.walk_accounts(&plan, direction, beyond.map(AccountAddress::as_str), &mut |number, address| {
+        self.walk_accounts(&plan, direction, beyond, &mut |number, address| {
             let subject = AccountSubject::new(self, &moment, &until, number, address);
             if !subject.is_visible()? || !query.filter.matches(&subject)? {
                 return Ok(true);
@@ -174,6 +196,36 @@ impl Session {
             page.push(subject.into_account(&expansion)?);
             Ok(true)
         })?;
+        Ok(page.finish(&query.page))
+    }
+
+    /// A list of accounts by a date of theirs: all are looked at, and those of the page are kept.
+    fn dated_accounts(
+        &self,
+        query: &AccountQuery,
+        (moment, until): (&Moment, &Until),
+        expansion: &Expansion,
+        plan: &AccountPlan,
+    ) -> Result<Page<Account>, ReadError> {
+        let mut foremost = Foremost::new(&query.page, AccountKey::clone);
+        self.walk_accounts(plan, Direction::Ascending, None, &mut |number, address| {
+            let subject = AccountSubject::new(self, moment, until, number, address);
+            if subject.is_visible()? && query.filter.matches(&subject)? {
+                foremost.offer(subject.key_by(query.order)?);
+            }
+            Ok(true)
+        })?;
+        let mut page = PageBuilder::new(&query.page);
+        for AccountKey { address, .. } in foremost.into_walk() {
+            if page.is_full() {
+                page.has_more();
+                break;
+            }
+            let number =
+                self.reader.account_number(address.as_str())?.ok_or_else(|| missing("an account"))?;
+            let subject = AccountSubject::new(self, moment, until, number, address);
+            page.push(subject.into_account(expansion)?);
+        }
         Ok(page.finish(&query.page))
     }
 

@@ -12,7 +12,8 @@ use ledger_core::{
 use super::Session;
 use crate::options::{Options, TimeSource};
 use crate::query::{
-    AccountQuery, BalancesQuery, Direction, Expand, PageRequest, Start, TransactionOrder, TransactionQuery,
+    AccountOrder, AccountQuery, BalancesQuery, Direction, Expand, PageRequest, Start, TransactionOrder,
+    TransactionQuery,
 };
 use crate::store::Store;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Request, Submission};
@@ -102,7 +103,8 @@ fn transactions(filter: Filter, size: usize) -> impl FnOnce(&Session) -> usize {
 
 fn accounts(filter: Filter, size: usize) -> impl FnOnce(&Session) -> usize {
     move |session| {
-        let query = AccountQuery { filter, at: None, expand: Expand::default(), page: page(size) };
+        let (order, expand) = (AccountOrder::Address, Expand::default());
+        let query = AccountQuery { filter, at: None, order, expand, page: page(size) };
         session.accounts(&query).expect("a page").items.len()
     }
 }

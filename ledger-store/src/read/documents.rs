@@ -9,6 +9,7 @@ use crate::index::Way;
 use crate::lookup::{missing, tables};
 use crate::projection::StoredDocument;
 use crate::query::Direction;
+use crate::view::View;
 
 impl Snapshot {
     /// The document with a key.
@@ -17,8 +18,7 @@ impl Snapshot {
     ///
     /// [`ReadError::Damaged`] if stored bytes are not what was written.
     pub fn document(&self, collection: Collection, key: &[u8]) -> Result<Option<Document>, ReadError> {
-        let found = self.standing(&document_key(collection.number(), key))?;
-        Ok(found.map(|found| decode_value(&found).map(|value| value.document(key))).transpose()?)
+        DocumentReader::new(self.view()).document(collection.number(), key)
     }
 
     /// Documents in the order of their keys.
@@ -31,11 +31,7 @@ impl Snapshot {
         collection: Collection,
         range: &DocumentRange,
     ) -> Result<Vec<Document>, ReadError> {
-        let number = collection.number();
-        let start = keys::prefix(number, Space::Documents).len();
-        self.collect(number, Space::Documents, range, |full, value| {
-            Ok(Some(decode_value(value)?.document(&full[start..])))
-        })
+        DocumentReader::new(self.view()).documents(collection.number(), None, range)
     }
 
     /// Documents in the order of a further key, those with one and the same in the order of their own.
@@ -49,10 +45,43 @@ impl Snapshot {
         index: u32,
         range: &DocumentRange,
     ) -> Result<Vec<Document>, ReadError> {
-        let number = collection.number();
-        self.collect(number, Space::Index(index), range, |full, _| {
-            self.document(collection, document_of(number, index, full)?)
-        })
+        DocumentReader::new(self.view()).documents(collection.number(), Some(index), range)
+    }
+}
+
+/// What reads documents of any collection, the store's own among them.
+pub(super) struct DocumentReader<'a> {
+    view: &'a View,
+}
+
+impl<'a> DocumentReader<'a> {
+    /// Of one moment.
+    pub(super) fn new(view: &'a View) -> Self {
+        Self { view }
+    }
+
+    /// Documents of a collection; with an index, in the order of that further key.
+    pub(super) fn documents(
+        &self,
+        number: u32,
+        index: Option<u32>,
+        range: &DocumentRange,
+    ) -> Result<Vec<Document>, ReadError> {
+        let start = keys::prefix(number, Space::Documents).len();
+        match index {
+            None => self.collect(number, Space::Documents, range, |full, value| {
+                Ok(Some(decode_value(value)?.document(&full[start..])))
+            }),
+            Some(index) => self.collect(number, Space::Index(index), range, |full, _| {
+                self.document(number, document_of(number, index, full)?)
+            }),
+        }
+    }
+
+    /// The document with a key.
+    pub(super) fn document(&self, number: u32, key: &[u8]) -> Result<Option<Document>, ReadError> {
+        let found = self.standing(&document_key(number, key))?;
+        Ok(found.map(|found| decode_value(&found).map(|value| value.document(key))).transpose()?)
     }
 
     fn collect(
@@ -96,22 +125,22 @@ impl Snapshot {
 
     /// What stands under a key of the documents.
     fn standing(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
-        let view = self.view();
+        let view = self.view;
         match view.pieces.iter().rev().find_map(|piece| piece.piece.document(key)) {
             Some(found) => Ok(found.value.clone()),
             None => Ok(view.index.get(tables::DOCUMENTS, key)?.map(Into::into)),
         }
     }
 
-    fn standing_between<'a>(
-        &'a self,
-        from: &'a [u8],
-        to: &'a [u8],
+    fn standing_between<'b>(
+        &'b self,
+        from: &'b [u8],
+        to: &'b [u8],
         way: Way,
-    ) -> Result<Merged<'a>, ReadError> {
-        let view = self.view();
+    ) -> Result<Merged<'b>, ReadError> {
+        let view = self.view;
         let change = |document: &StoredDocument| Ok((document.key.clone(), document.value.clone()));
-        let mut sources: Vec<Changes<'a>> = Vec::new();
+        let mut sources: Vec<Changes<'b>> = Vec::new();
         for piece in view.pieces.iter().rev() {
             let documents = piece.piece.documents_between(from, to);
             match way {

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use ledger_core::{HashLogs, HoldingVolumes, LedgerName, LogEntry, LogId, LogPayload, Metadata, Transaction};
+use ledger_core::{
+    Features, HashLogs, HoldingVolumes, LedgerName, LogEntry, LogId, LogPayload, Metadata, Transaction,
+};
 
 use super::effective::Later;
 use super::limits::{Meter, ReadLimits};
@@ -57,6 +59,8 @@ impl FeedPosition {
 pub struct FedLog {
     /// Its ledger.
     pub ledger: LedgerName,
+    /// What its ledger keeps.
+    pub features: Features,
     /// Whether it was taken over from another ledger's log: then it is no news.
     pub imported: bool,
     /// The log, as lists show it.
@@ -206,6 +210,7 @@ impl Session {
         self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
         Ok(FedLog {
             ledger: self.head.info.name.clone(),
+            features: self.head.info.features,
             imported: log.imported,
             log: LogView { entry, hash: None, reverted },
         })

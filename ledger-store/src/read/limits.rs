@@ -43,12 +43,6 @@ impl Meter {
         Self { limits, rows: Cell::new(0), began: Instant::now() }
     }
 
-    /// How many rows were looked at.
-    #[cfg(test)]
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows.get()
-    }
-
     /// Notes that one more row is looked at.
     ///
     /// # Errors
@@ -62,6 +56,11 @@ impl Meter {
             return Err(ReadError::TooExpensive { reason });
         }
         if rows.is_multiple_of(ROWS_PER_LOOK) { self.in_time() } else { Ok(()) }
+    }
+
+    /// How many rows were looked at so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.get()
     }
 
     /// Whether the time is over.

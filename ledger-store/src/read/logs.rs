@@ -15,6 +15,7 @@ use super::session::{Moment, Session};
 use super::streams::Span;
 use super::transaction::TransactionSubject;
 use crate::codec::Corrupt;
+use crate::entry::{Body, Event, LogRecord, Record};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::index::LogRow;
@@ -113,9 +114,19 @@ impl Session {
                 }
                 let position = subject.row.position;
                 let entry = subject.into_entry()?;
-                let reverted = self.reverted_by(&entry, position)?;
+                let told = self.told(&entry, position)?;
+                let mut reverted = self.reverted_by(&entry, position)?;
+                if let (Some(original), Some(updated_at)) = (&mut reverted, told.original_updated_at) {
+                    original.updated_at = updated_at;
+                }
                 let mut entry = entry;
-                self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
+                if told.volumes {
+                    self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
+                } else if let LogPayload::NewTransaction { transaction, .. }
+                | LogPayload::RevertedTransaction { transaction, .. } = &mut entry.payload
+                {
+                    transaction.post_commit_volumes.clear();
+                }
                 page.push(LogView { entry, hash: None, reverted });
             }
         }
@@ -159,6 +170,17 @@ impl Session {
         Ok(ids)
     }
 
+    /// How the log of an entry was told.
+    fn told(&self, entry: &LogEntry, position: u64) -> Result<Told, ReadError> {
+        match &entry.payload {
+            LogPayload::NewTransaction { .. } | LogPayload::RevertedTransaction { .. } => {
+                let at = Position::new(position).ok_or_else(|| missing("an entry"))?;
+                self.reader.with_record(at, |record| Ok(Told::of(record)))
+            }
+            _ => Ok(Told { original_updated_at: None, volumes: true }),
+        }
+    }
+
     /// For a revert, the original as it was right after it.
     pub(super) fn reverted_by(
         &self,
@@ -182,5 +204,25 @@ impl Session {
             logs[place].hash = Some(*hash.as_bytes());
         }
         Ok(())
+    }
+}
+
+/// What the log of a transaction told that is not what it would tell here. Only imported ones do.
+struct Told {
+    /// When the original of a revert had last changed.
+    original_updated_at: Option<Timestamp>,
+    /// Whether there were volumes.
+    volumes: bool,
+}
+
+impl Told {
+    fn of(record: &Record<'_>) -> Self {
+        match &record.body {
+            Body::Log(LogRecord { event: Event::Transaction(transaction), .. }) => Self {
+                original_updated_at: transaction.original_updated_at,
+                volumes: !transaction.volumes_untold,
+            },
+            _ => Self { original_updated_at: None, volumes: true },
+        }
     }
 }

@@ -7,7 +7,9 @@
 //! - [`transaction`], [`transactions`]: transactions, one and many; [`plan`] finds the index that leads to
 //!   those of a filter, [`streams`] merges what several lead to.
 //! - [`logs`], [`hash`], [`volumes`]: logs and sums. [`feed`]: logs for whoever passes them on.
-//! - [`page`], [`limits`]: what all lists share.
+//! - [`documents`], [`schemas`]: small documents, and those that are schemas.
+//! - [`explain`]: how a list is found.
+//! - [`page`], [`foremost`], [`limits`]: what lists share.
 
 mod account;
 mod accounts;
@@ -16,14 +18,17 @@ mod addresses;
 mod costs;
 mod documents;
 mod effective;
+mod explain;
 mod feed;
 mod flows;
+mod foremost;
 mod hash;
 mod limits;
 mod logs;
 mod page;
 mod plan;
 mod reader;
+mod schemas;
 mod session;
 mod snapshot;
 mod streams;

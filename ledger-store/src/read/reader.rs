@@ -178,7 +178,27 @@ impl LedgerReader {
             idempotency,
             schema_version: log.schema_version.map(Into::into),
             payload: self.payload(log)?,
+            defaults: self.defaults(log)?,
         })
+    }
+
+    fn defaults(&self, log: &LogRecord<'_>) -> Result<Vec<(AccountAddress, Metadata)>, ReadError> {
+        match &log.event {
+            Event::Transaction(record) => {
+                let defaults = record.account_metadata[..record.defaults].iter();
+                defaults
+                    .map(|(account, metadata)| {
+                        Ok((self.address_of(account, &|_| None)?, self.metadata(metadata)?))
+                    })
+                    .collect()
+            }
+            Event::SetMetadata { target: TargetRecord::Account(account), defaults, .. }
+                if !defaults.is_empty() =>
+            {
+                Ok(vec![(self.address_of(account, &|_| None)?, self.metadata(defaults)?)])
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn payload(&self, log: &LogRecord<'_>) -> Result<LogPayload, ReadError> {
@@ -194,14 +214,14 @@ impl LedgerReader {
                     LogPayload::RevertedTransaction { reverted, transaction, effective_volumes }
                 } else {
                     let mut account_metadata = Vec::with_capacity(record.account_metadata.len());
-                    for (account, metadata) in &record.account_metadata {
+                    for (account, metadata) in &record.account_metadata[record.defaults..] {
                         account_metadata
                             .push((self.address_of(account, &|_| None)?, self.metadata(metadata)?));
                     }
                     LogPayload::NewTransaction { transaction, account_metadata, effective_volumes }
                 }
             }
-            Event::SetMetadata { target, metadata } => {
+            Event::SetMetadata { target, metadata, .. } => {
                 LogPayload::SetMetadata { target: self.target(target)?, metadata: self.metadata(metadata)? }
             }
             Event::DeleteMetadata { target, key } => {

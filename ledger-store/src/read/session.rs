@@ -129,7 +129,9 @@ impl Session {
 
     /// Refuses a question about effective volumes where they are not kept.
     pub(crate) fn need_effective_volumes(&self) -> Result<(), ReadError> {
-        need(self.head.info.features.effective_volumes, "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES")
+        need(self.head.info.features.effective_volumes, "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES")?;
+        // They are part of it.
+        self.need_moves_history()
     }
 
     /// The moment that a question is about.

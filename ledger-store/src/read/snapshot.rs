@@ -4,20 +4,22 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashLogs, LedgerName, Switch, TextField,
-    Timestamp, TransactionId,
+    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashLogs, LedgerName, SchemaVersion,
+    Switch, TextField, Timestamp, TransactionId,
 };
 
 use super::page::PageBuilder;
 use super::reader::LedgerReader;
+use super::schemas;
 use super::session::Session;
 use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
 use crate::hashes::{Chain, ChainId, Hashes};
 use crate::journal::Journal;
 use crate::query::{
-    Account, AccountQuery, Balances, BalancesQuery, Direction, Expand, LedgerInfo, LogQuery, LogView, Page,
-    PageRequest, Stats, TransactionQuery, TransactionView, VolumesQuery, VolumesRow,
+    Account, AccountQuery, Balances, BalancesQuery, Deleted, Direction, Expand, Explanation, LedgerInfo,
+    LogQuery, LogView, Page, PageRequest, SchemaQuery, SchemaView, Stats, TransactionQuery, TransactionView,
+    VolumesQuery, VolumesRow,
 };
 use crate::view::{Counters, Directory, LedgerHead, View};
 
@@ -69,7 +71,12 @@ impl Snapshot {
     /// # Errors
     ///
     /// None as yet; kept so that the list may come from storage.
-    pub fn ledgers(&self, page: &PageRequest<u32>, filter: &Filter) -> Result<Page<LedgerInfo>, ReadError> {
+    pub fn ledgers(
+        &self,
+        page: &PageRequest<u32>,
+        filter: &Filter,
+        deleted: Deleted,
+    ) -> Result<Page<LedgerInfo>, ReadError> {
         let (direction, beyond) = page.walk();
         let mut builder = PageBuilder::new(page);
         let count = self.view.heads.len() as u32;
@@ -85,7 +92,8 @@ impl Snapshot {
                 Direction::Ascending => number.checked_add(1),
                 Direction::Descending => number.checked_sub(1),
             };
-            if !filter.matches(&*head.info)? {
+            let hidden = deleted == Deleted::Hidden && head.info.deleted_at.is_some();
+            if hidden || !filter.matches(&*head.info)? {
                 continue;
             }
             if builder.is_full() {
@@ -97,10 +105,10 @@ impl Snapshot {
         Ok(builder.finish(page))
     }
 
-    /// The ledger with a name, if it was there at this moment.
+    /// The ledger with a name, if it was there at this moment and not deleted.
     pub fn ledger(&self, name: &LedgerName) -> Option<LedgerView> {
         let number = self.directory.get(name)?;
-        let head = self.view.heads.get(number)?.clone();
+        let head = self.view.heads.get(number).filter(|head| head.info.deleted_at.is_none())?.clone();
         Some(LedgerView {
             journal: self.journal.clone(),
             view: self.view.clone(),
@@ -149,6 +157,42 @@ impl LedgerView {
     /// Its mapping as it was set; `None` if it never was.
     pub fn mapping(&self) -> Option<&Arc<str>> {
         self.head.mapping.as_ref()
+    }
+
+    /// Reads a page of transactions, and says how it was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::transactions`].
+    pub fn explain_transactions(&self, query: &TransactionQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_transactions(query)
+    }
+
+    /// Reads a page of accounts, and says how it was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::accounts`].
+    pub fn explain_accounts(&self, query: &AccountQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_accounts(query)
+    }
+
+    /// The version of its schema with a name.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Damaged`], [`ReadError::Io`].
+    pub fn schema(&self, version: &SchemaVersion) -> Result<Option<SchemaView>, ReadError> {
+        schemas::schema(&self.view, self.head.info.id, version)
+    }
+
+    /// A list of the versions of its schema.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::schema`], and [`ReadError::TooExpensive`].
+    pub fn schemas(&self, query: &SchemaQuery) -> Result<Page<SchemaView>, ReadError> {
+        schemas::schemas(&self.view, self.head.info.id, query)
     }
 
     /// How much there is in it.

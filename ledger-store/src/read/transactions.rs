@@ -1,7 +1,8 @@
 //! Transactions by id or by effective date: lists and counts.
 
-use ledger_core::{Filter, Timestamp};
+use ledger_core::{DateField, Filter, FilterSubject, Timestamp, TransactionId};
 
+use super::foremost::Foremost;
 use super::page::PageBuilder;
 use super::plan::Plan;
 use super::session::{Moment, Session};
@@ -9,7 +10,10 @@ use super::streams::{Span, Stream};
 use super::transaction::TransactionSubject;
 use crate::error::ReadError;
 use crate::index::Way;
-use crate::query::{Direction, Page, TransactionKey, TransactionOrder, TransactionQuery, TransactionView};
+use crate::lookup::missing;
+use crate::query::{
+    AFTER_ALL, Direction, Page, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
+};
 
 impl Session {
     /// A list of transactions.
@@ -49,6 +53,26 @@ impl Session {
                     let stream = self.by_date(&plan.driver, plan.ids, span, direction)?;
                     let plan = Plan { is_exact: query.filter.is_all(), ..plan };
                     self.select(stream, &plan, &query.filter, &moment, &mut visit)?;
+                }
+            }
+            TransactionOrder::UpdatedAt | TransactionOrder::RevertedAt => {
+                let field = match query.order {
+                    TransactionOrder::RevertedAt => DateField::RevertedAt,
+                    _ => DateField::UpdatedAt,
+                };
+                let mut foremost = Foremost::new(&query.page, TransactionKey::clone);
+                let stream = self.by_id(&plan.driver, plan.ids, Direction::Ascending);
+                self.select(stream, &plan, &query.filter, &moment, &mut |subject| {
+                    let timestamp = subject.date(field)?.unwrap_or(AFTER_ALL);
+                    let id = subject.id()?.ok_or_else(|| missing("the id of a transaction"))?;
+                    foremost.offer(TransactionKey { timestamp, id: TransactionId::new(id) });
+                    Ok(true)
+                })?;
+                for key in foremost.into_walk() {
+                    let row = self.transaction_row(key.id.get())?.ok_or_else(|| missing("a transaction"))?;
+                    if !visit(TransactionSubject::new(self, &moment, row))? {
+                        break;
+                    }
                 }
             }
         }

@@ -157,7 +157,7 @@ impl<'a> Workload<'a> {
                 hash: format!("{hash}-{key}").into(),
             }
         });
-        Request { command, idempotency }
+        Request { command, idempotency, schema_version: None }
     }
 
     fn command(&mut self) -> Command {

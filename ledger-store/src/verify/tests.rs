@@ -88,6 +88,9 @@ fn moves(
         moves: smallvec![Move { source: 0, destination: 1, amount: amount.into() }],
         metadata: smallvec![],
         account_metadata: Vec::new(),
+        defaults: 0,
+        original_updated_at: None,
+        volumes_untold: false,
         inserted_at: None,
         effective: None,
     }
@@ -127,6 +130,7 @@ fn sound() -> Vec<LogRecord<'static>> {
     );
     fourth.reverts = Some(3);
     let fifth = Event::SetMetadata {
+        defaults: smallvec::SmallVec::new(),
         target: TargetRecord::Account(known(1)),
         metadata: smallvec![(NameRef::Known(0), ValueRef::Text("customer"))],
     };
@@ -168,6 +172,7 @@ fn journal_of(logs: &[LogRecord<'static>]) -> Arc<dyn Journal> {
     let journal = MemoryJournal::new(identity());
     let options = LedgerOptions::default();
     let info = LedgerInfo {
+        deleted_at: None,
         id: 1,
         name: LedgerName::parse("main").unwrap(),
         bucket: options.bucket,
@@ -376,7 +381,7 @@ fn what_must_be_unique_is() {
     planted_in_journal(ViolationCode::AccountMismatch, |logs| {
         let target = TargetRecord::Account(new(3, "a"));
         let metadata = smallvec![(NameRef::Known(0), ValueRef::Text("twin"))];
-        logs.push(log(7, Event::SetMetadata { target, metadata }));
+        logs.push(log(7, Event::SetMetadata { target, defaults: smallvec::SmallVec::new(), metadata }));
     });
 }
 
@@ -418,7 +423,14 @@ fn entries_that_make_no_sense_are_found() {
     planted_in_journal(ViolationCode::FileFormat, |logs| logs[2].ledger = 2);
     planted_in_journal(ViolationCode::MetadataMismatch, |logs| {
         let metadata = smallvec![(NameRef::Known(0), ValueRef::Text("nobody's"))];
-        logs.push(log(7, Event::SetMetadata { target: TargetRecord::Transaction(99), metadata }));
+        logs.push(log(
+            7,
+            Event::SetMetadata {
+                target: TargetRecord::Transaction(99),
+                defaults: smallvec::SmallVec::new(),
+                metadata,
+            },
+        ));
     });
 }
 

@@ -3,8 +3,10 @@
 //! This is the one place for both: the writer comes here with what it has just decided, recovery with what
 //! it has read back, and the rows that readers see are made of nothing else.
 
+use std::collections::BTreeMap;
+
 use compact_str::CompactString;
-use ledger_core::{Amount, Metadata, MetadataValue, Timestamp, Volumes};
+use ledger_core::{AccountAddress, Amount, Metadata, MetadataValue, Timestamp, Volumes};
 use smallvec::SmallVec;
 
 use super::accounts::{DocumentState, NewState, Place};
@@ -37,10 +39,20 @@ pub(crate) struct Hints {
     pub(crate) original: Option<Metadata>,
     /// The fingerprint of its reference.
     pub(crate) reference: Option<u64>,
+    /// What the chart of a schema gives to the accounts that it is the first to use, ascending by address.
+    pub(crate) defaults: Vec<(AccountAddress, Metadata)>,
 }
 
 /// A date that makes no first usage earlier.
 const AFTER_ALL: Timestamp = Timestamp::from_micros(i64::MAX);
+
+/// When what an entry tells was first recorded: imported transactions say so where it is not the date of their log.
+fn recorded_at(log: &LogRecord<'_>) -> Timestamp {
+    match &log.event {
+        Event::Transaction(transaction) => transaction.inserted_at.unwrap_or(log.date),
+        _ => log.date,
+    }
+}
 
 /// An account that the entry touches.
 struct Touched {
@@ -90,6 +102,7 @@ impl State {
                 assets: 0,
                 keys: 0,
                 in_use: false,
+                schemas: 0,
             });
         }
         if let (MAPPINGS, Some(value)) = (document.collection, document.value) {
@@ -131,8 +144,11 @@ impl State {
             Event::Transaction(transaction) => {
                 self.apply_transaction(position, log, date, transaction, hints, &mut touched, rows)?;
             }
-            Event::SetMetadata { target: TargetRecord::Account(account), metadata } => {
-                let metadata = self.take_metadata(ledger, metadata)?;
+            Event::SetMetadata { target: TargetRecord::Account(account), defaults, metadata } => {
+                // One write: what is set goes over what the account begins with.
+                let mut given = self.take_metadata(ledger, defaults)?;
+                given.merge(&self.take_metadata(ledger, metadata)?);
+                let metadata = given;
                 self.set_account_metadata(
                     log,
                     account,
@@ -148,7 +164,7 @@ impl State {
                 let place = self.touch(log, account, hints.located.first(), AFTER_ALL, &mut touched, rows)?;
                 self.delete_account_key(place, log.date, &key, &mut touched, (position, rows))?;
             }
-            Event::SetMetadata { target: TargetRecord::Transaction(id), metadata } => {
+            Event::SetMetadata { target: TargetRecord::Transaction(id), metadata, .. } => {
                 let set = self.take_metadata(ledger, metadata)?;
                 self.change_transaction((ledger, *id), (position, log.date), hints, rows, |document| {
                     document.metadata.merge(&set);
@@ -167,7 +183,7 @@ impl State {
             Event::SetMetadata { target: TargetRecord::Unknown(_), .. } => {
                 return Err(Corrupt { what: "metadata of an account without a number" }.into());
             }
-            Event::InsertedSchema { .. } => {}
+            Event::InsertedSchema { schema } => self.put_schema(position, ledger, schema, rows)?,
         }
         self.write_documents(position, &touched, rows);
         Ok(())
@@ -293,11 +309,25 @@ impl State {
                 rows.terms.push(TermRow { space, term, id, position, present: true });
             }
         }
+        // One write of each account, whatever says something of it: what is set goes over what it begins with.
+        let mut given: Vec<(Place, Metadata)> = Vec::with_capacity(transaction.account_metadata.len());
+        let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
         for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
             let metadata = self.take_metadata(ledger, metadata)?;
-            let hint = hints.located.get(transaction.holdings.len() + at);
+            // Accounts with defaults are new: they are made by this entry.
+            let hint = at.checked_sub(transaction.defaults);
+            let hint = hint.and_then(|at| hints.located.get(transaction.holdings.len() + at));
             let place = self.touch(log, account, hint, timestamp, touched, rows)?;
-            self.merge_account_metadata(place, log.date, &metadata, touched, (position, rows))?;
+            if at < transaction.defaults {
+                begun.insert(account.account, at);
+            } else if let Some(begun) = begun.get(&account.account) {
+                given[*begun].1.merge(&metadata);
+                continue;
+            }
+            given.push((place, metadata));
+        }
+        for (place, metadata) in given {
+            self.merge_account_metadata(place, recorded_at(log), &metadata, touched, (position, rows))?;
         }
         if let Some(reverted) = transaction.reverts {
             let mut before = None;
@@ -323,6 +353,7 @@ impl State {
         rows: &mut PieceBuilder,
     ) -> Result<Place, ReadError> {
         let ledger = log.ledger;
+        let recorded = recorded_at(log);
         let Some(address) = account.new else {
             let place = match hint.and_then(|hint| hint.place) {
                 Some(place) => place,
@@ -339,7 +370,7 @@ impl State {
                 self.load_document(place)?;
                 self.accounts.edit_document(place, |document| {
                     document.first_usage = used_at;
-                    document.updated_at = log.date;
+                    document.updated_at = recorded;
                 });
                 mark(touched, place);
             }
@@ -361,7 +392,7 @@ impl State {
             address: address.into(),
             first_usage: used_at,
             holdings: SmallVec::new(),
-            document: DocumentState::Plain { inserted_at: log.date, updated_at: log.date },
+            document: DocumentState::Plain { inserted_at: recorded, updated_at: recorded },
         };
         let place = self.put_account(hash, new, self.flush);
         self.note_new(place);

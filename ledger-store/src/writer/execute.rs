@@ -1,12 +1,13 @@
 //! One command: what it needs is found, it is decided, and its entry is applied.
 
 use compact_str::CompactString;
+use ledger_core::schema::{check, resolve};
 use ledger_core::script::settle;
 use ledger_core::{
-    Amount, Command, CreateTransaction, Decision, Facts, HoldingVolumes, KnownTransaction, LegacyLog,
-    LogEntry, LogId, LogPayload, Memento, Metadata, Movement, Needs, PastDates, Posting, Postings, Reference,
-    Rejection, Rules, SlotList, Target, Timestamp, Transaction, TransactionId, Volumes, check_before_script,
-    decide, needs, reverting_reference,
+    AccountAddress, Amount, Command, CreateTransaction, Decision, Facts, HoldingVolumes, KnownTransaction,
+    LegacyLog, LogEntry, LogId, LogPayload, Memento, Metadata, Movement, Needs, PastDates, Posting, Postings,
+    Reference, Rejection, Rules, SchemaVersion, SlotList, Target, Timestamp, Transaction, TransactionId,
+    Volumes, check_before_script, decide, needs, reverting_reference,
 };
 use smallvec::SmallVec;
 
@@ -48,6 +49,9 @@ pub(crate) trait Written {
         id: TransactionId,
     ) -> Result<Option<RecordedTransaction>, ReadError>;
 
+    /// The program of a script.
+    fn compile(&self, script: &str) -> Compiled;
+
     /// The reference of a transaction.
     fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError>;
 
@@ -79,7 +83,7 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Decided, ReadError> {
-        let Prepared { request: Request { mut command, idempotency }, program } = prepared;
+        let Prepared { request: Request { mut command, idempotency, schema_version }, program } = prepared;
         if let Some(idempotency) = &idempotency
             && let Some((position, stored)) =
                 self.used_key(ledger, idempotency.key.as_str(), batch, written)?
@@ -94,10 +98,29 @@ impl State {
                 stored,
             }));
         }
-        if let (Command::CreateTransaction(create), Some(program)) = (&mut command, program)
-            && let Err(rejection) = self.settle(ledger, create, program, now, batch, written)?
+        let schema = match &schema_version {
+            None => None,
+            Some(version) => match self.named_schema(ledger, version)? {
+                Ok(schema) => Some(schema),
+                Err(rejection) => return Ok(Decided::Refused(rejection)),
+            },
+        };
+        let schema = schema.as_ref().and_then(|schema| schema.as_ref().as_ref().ok());
+        let has_schemas = self.ledger(ledger).counters().schemas > 0;
+        let named = schema_version.as_ref().zip(schema);
+        let mut violation = match resolve(&mut command, named, has_schemas, self.enforcement) {
+            Ok(violation) => violation,
+            Err(rejection) => return Ok(Decided::Refused(rejection)),
+        };
+        if let Command::CreateTransaction(create) = &mut command
+            && let Movement::Script(script) = &create.movement
         {
-            return Ok(Decided::Refused(rejection));
+            // The script of a template is known only now; it is compiled once.
+            let of_template = if program.is_none() { Some(written.compile(&script.plain)) } else { None };
+            let program = program.or(of_template.as_ref()).expect("one of them is there");
+            if let Err(rejection) = self.settle(ledger, create, program, now, batch, written)? {
+                return Ok(Decided::Refused(rejection));
+            }
         }
         let mut facts = Facts::default();
         let mut hints = Hints::default();
@@ -106,7 +129,8 @@ impl State {
         if self.has_too_many_assets(ledger, &assets) {
             return Ok(Decided::Refused(Rejection::TooManyAssets));
         }
-        if is_too_large(&command, &facts) {
+        hints.defaults = self.defaults(ledger, schema, &command)?;
+        if is_too_large(&command, &facts, &hints.defaults) {
             return Ok(Decided::Refused(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }));
         }
         self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
@@ -123,6 +147,13 @@ impl State {
             Ok(decision) => decision,
             Err(rejection) => return Ok(Decided::Refused(rejection)),
         };
+        if let Some((version, schema)) = named {
+            match check(&decision, version, schema, self.enforcement) {
+                Ok(outside) => violation = violation.or(outside),
+                Err(rejection) => return Ok(Decided::Refused(rejection)),
+            }
+        }
+        let schema_version = schema_version.as_ref().map(SchemaVersion::as_str);
         let log = LogRecord {
             ledger,
             log: base.log,
@@ -131,7 +162,7 @@ impl State {
                 key: idempotency.key.as_str(),
                 hash: &idempotency.hash,
             }),
-            schema_version: None,
+            schema_version,
             imported: false,
             event: self.event(ledger, base.transaction, &decision, &facts, &hints, &assets),
         };
@@ -143,7 +174,7 @@ impl State {
         let id = TransactionId::new(base.transaction);
         if ChainId::wire(ledger).is_kept(features) {
             let key = idempotency.as_ref().map(|have| &have.key);
-            let memento = Memento::of_decision(&decision, id, date, key);
+            let memento = Memento::of_decision(&decision, id, date, key, schema_version);
             batch.texts.push(ChainId::wire(ledger), base.log, |out| memento.write_to(out));
         }
         if ChainId::legacy(ledger).is_kept(features) {
@@ -152,7 +183,9 @@ impl State {
         }
         let transaction = match &decision {
             Decision::Transaction(_) => Some(TransactionId::new(base.transaction)),
-            Decision::SetMetadata { .. } | Decision::DeleteMetadata { .. } => None,
+            Decision::SetMetadata { .. }
+            | Decision::DeleteMetadata { .. }
+            | Decision::InsertSchema { .. } => None,
         };
         let entry = match detail {
             Detail::Ids => None,
@@ -160,11 +193,19 @@ impl State {
                 id: LogId::new(base.log),
                 date,
                 idempotency: idempotency.clone(),
-                schema_version: None,
+                schema_version: schema_version.map(Into::into),
+                defaults: std::mem::take(&mut hints.defaults),
                 payload: payload(decision, base.transaction, date, facts.volumes.into_iter().collect()),
             })),
         };
-        Ok(Decided::Done(Receipt { log: LogId::new(base.log), transaction, date, replayed: false, entry }))
+        Ok(Decided::Done(Receipt {
+            log: LogId::new(base.log),
+            transaction,
+            date,
+            replayed: false,
+            entry,
+            violation: violation.map(Box::new),
+        }))
     }
 
     /// The date of the next entry: dates of a log do not step back.
@@ -197,6 +238,9 @@ impl State {
             for account in create.account_metadata.keys() {
                 hints.located.push(self.locate(ledger, account.as_str())?);
             }
+        }
+        if let Command::InsertSchema(insert) = command {
+            facts.schema_exists = self.has_schema(ledger, &insert.version)?;
         }
         if let (Command::RevertTransaction(revert), Some(original)) = (command, &facts.transaction)
             && let Some(reference) = reverting_reference(&revert.rules, original)
@@ -311,6 +355,7 @@ impl State {
             Command::SetMetadata { target: Target::Transaction(id), .. }
             | Command::DeleteMetadata { target: Target::Transaction(id), .. } => *id,
             Command::CreateTransaction(_)
+            | Command::InsertSchema(_)
             | Command::SetMetadata { target: Target::Account(_), .. }
             | Command::DeleteMetadata { target: Target::Account(_), .. } => return Ok(()),
         };
@@ -393,7 +438,11 @@ impl State {
 const ENTRY_BYTES_MAX: usize = MAX_CHUNK_PAYLOAD_BYTES - 64 * 1_024;
 
 /// Whether a command's entry might not fit a chunk, by a bound from above.
-pub(super) fn is_too_large(command: &Command, facts: &Facts) -> bool {
+pub(super) fn is_too_large(
+    command: &Command,
+    facts: &Facts,
+    defaults: &[(AccountAddress, Metadata)],
+) -> bool {
     /// More than every number of a posting or a holding takes, but for amounts.
     const NUMBERS: usize = 64;
     let held =
@@ -403,15 +452,17 @@ pub(super) fn is_too_large(command: &Command, facts: &Facts) -> bool {
         // An amount stands in the posting and can make each of its ends' totals as long.
         names + posting.asset.as_str().len() + 3 * amount_bytes(&posting.amount) + NUMBERS
     };
+    let of_account = |(account, metadata): (&AccountAddress, &Metadata)| {
+        account.as_str().len() + metadata.text_bytes() + metadata.len() * NUMBERS + NUMBERS
+    };
+    let defaults = defaults.iter().map(|(account, metadata)| of_account((account, metadata)));
     let bytes = match command {
         Command::CreateTransaction(create) => {
             let postings: usize = match &create.movement {
                 Movement::Postings(postings) => postings.iter().map(posted).sum(),
-                Movement::Script(_) => 0,
+                Movement::Script(_) | Movement::Template { .. } => 0,
             };
-            let metadata = create.account_metadata.iter().map(|(account, metadata)| {
-                account.as_str().len() + metadata.text_bytes() + metadata.len() * NUMBERS + NUMBERS
-            });
+            let metadata = create.account_metadata.iter().map(of_account);
             postings
                 + metadata.sum::<usize>()
                 + create.metadata.text_bytes()
@@ -420,9 +471,10 @@ pub(super) fn is_too_large(command: &Command, facts: &Facts) -> bool {
         Command::RevertTransaction(_) => {
             facts.transaction.iter().flat_map(|original| &original.postings).map(posted).sum()
         }
-        Command::SetMetadata { .. } | Command::DeleteMetadata { .. } => 0,
+        // Their sizes have limits of their own.
+        Command::SetMetadata { .. } | Command::DeleteMetadata { .. } | Command::InsertSchema(_) => 0,
     };
-    bytes + held.sum::<usize>() > ENTRY_BYTES_MAX
+    bytes + held.sum::<usize>() + defaults.sum::<usize>() > ENTRY_BYTES_MAX
 }
 
 fn amount_bytes(amount: &Amount) -> usize {
@@ -450,7 +502,7 @@ fn payload(decision: Decision, id: u64, date: Timestamp, volumes: Vec<Volumes>) 
                 metadata: new.metadata,
                 timestamp: new.timestamp,
                 reference: new.reference,
-                template: None,
+                template: new.template,
                 inserted_at: date,
                 updated_at: date,
                 reverted_at: None,
@@ -469,5 +521,6 @@ fn payload(decision: Decision, id: u64, date: Timestamp, volumes: Vec<Volumes>) 
         }
         Decision::SetMetadata { target, metadata } => LogPayload::SetMetadata { target, metadata },
         Decision::DeleteMetadata { target, key } => LogPayload::DeleteMetadata { target, key },
+        Decision::InsertSchema { schema, .. } => LogPayload::InsertedSchema { schema },
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use ledger_core::schema::{Schema, version_of};
 use ledger_core::{
     AccountAddress, Command, CreateTransaction, Decision, Facts, LegacyLog, LogEntry, LogPayload, Memento,
     Metadata, Movement, NewTransaction, Overdraft, Rejection, RevertDate, RevertTransaction, Rules,
-    Transaction, TransactionId, decide,
+    SchemaVersion, Transaction, TransactionId, decide,
 };
 
 use super::apply::Hints;
@@ -15,7 +16,7 @@ use super::state::State;
 use crate::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
-use crate::import::ImportRefusal;
+use crate::import::{ImportRefusal, ImportedLog};
 use crate::journal::SectionId;
 
 fn inconsistent<T>(reason: impl Into<String>) -> Result<T, ImportRefusal> {
@@ -27,10 +28,11 @@ impl State {
     pub(crate) fn import(
         &mut self,
         ledger: u32,
-        entry: &LogEntry,
+        log: &ImportedLog,
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Result<(), ImportRefusal>, ReadError> {
+        let ImportedLog { entry, original_updated_at, tells_volumes, .. } = log;
         let counters = *self.ledger(ledger).counters();
         if counters.in_use {
             return Ok(Err(ImportRefusal::InUse));
@@ -111,7 +113,12 @@ impl State {
             let (slots, assets) =
                 self.find_holdings(ledger, &command, &mut facts, &mut hints, batch, written)?;
             self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
-            if is_too_large(&command, &facts) || self.has_too_many_assets(ledger, &assets) {
+            let defaults_of = self.imported_defaults(ledger, entry, &command)?;
+            match defaults_of {
+                Ok(defaults) => hints.defaults = defaults,
+                Err(refusal) => return Ok(Err(refusal)),
+            }
+            if is_too_large(&command, &facts, &hints.defaults) || self.has_too_many_assets(ledger, &assets) {
                 return Ok(inconsistent("it has more than a log may have"));
             }
             decision = match decide(command, slots, &mut facts, entry.date) {
@@ -135,13 +142,26 @@ impl State {
             {
                 record.inserted_at =
                     Some(transaction.inserted_at).filter(|inserted_at| *inserted_at != entry.date);
-                record.template = transaction.template.as_deref();
+                record.volumes_untold = !tells_volumes;
+                record.original_updated_at =
+                    original_updated_at.filter(|updated_at| reverts.is_some() && *updated_at != entry.date);
             }
             event = entered;
         } else {
             let LogPayload::InsertedSchema { schema } = &entry.payload else {
                 unreachable!("every other log makes a command")
             };
+            let version = match Schema::parse(schema) {
+                Ok(_) => version_of(schema),
+                Err(error) => return Ok(inconsistent(format!("invalid schema: {error}"))),
+            };
+            match version {
+                None => return Ok(inconsistent("the schema has no version")),
+                Some(version) if self.has_schema(ledger, &version)? => {
+                    return Ok(inconsistent(format!("schema version '{version}' already exists")));
+                }
+                Some(_) => {}
+            }
             event = Event::InsertedSchema { schema };
         }
         let head = &self.ledger(ledger).head;
@@ -173,6 +193,26 @@ impl State {
     }
 }
 
+impl State {
+    /// What the chart of the version that a log names gives to new accounts: other servers keep it out of the log too.
+    fn imported_defaults(
+        &mut self,
+        ledger: u32,
+        entry: &LogEntry,
+        command: &Command,
+    ) -> Result<Result<Vec<(AccountAddress, Metadata)>, ImportRefusal>, ReadError> {
+        let Some(version) = &entry.schema_version else { return Ok(Ok(Vec::new())) };
+        let schema = match SchemaVersion::parse(version) {
+            Ok(version) => self.named_schema(ledger, &version)?.ok(),
+            Err(_) => None,
+        };
+        let Some(schema) = schema else {
+            return Ok(inconsistent(format!("there is no schema version '{version}'")));
+        };
+        self.defaults(ledger, schema.as_ref().as_ref().ok(), command).map(Ok)
+    }
+}
+
 /// A command by which a transaction is made as it stands.
 fn creation(transaction: &Transaction, account_metadata: BTreeMap<AccountAddress, Metadata>) -> Command {
     Command::CreateTransaction(CreateTransaction {
@@ -183,5 +223,6 @@ fn creation(transaction: &Transaction, account_metadata: BTreeMap<AccountAddress
         reference: transaction.reference.clone(),
         overdraft: Overdraft::Allow,
         rules: Rules::default(),
+        template: transaction.template.clone(),
     })
 }

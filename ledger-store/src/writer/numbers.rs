@@ -21,18 +21,25 @@ impl State {
         id: u64,
         decision: &'a Decision,
         facts: &Facts,
-        hints: &Hints,
+        hints: &'a Hints,
         assets: &[Option<u32>],
     ) -> Event<'a> {
         let mut numbers = Numbers::new(self, ledger);
         match decision {
             Decision::Transaction(transaction) => {
-                Event::Transaction(numbers.transaction(self, id, transaction, facts, hints, assets))
+                let mut record = numbers.transaction(self, id, transaction, facts, hints, assets);
+                record.defaults = hints.defaults.len();
+                Event::Transaction(record)
             }
             Decision::SetMetadata { target, metadata } => Event::SetMetadata {
                 target: numbers.target(self, target, hints),
+                defaults: match hints.defaults.as_slice() {
+                    [(_, defaults)] => numbers.metadata(self, defaults),
+                    _ => MetadataRecord::default(),
+                },
                 metadata: numbers.metadata(self, metadata),
             },
+            Decision::InsertSchema { schema, .. } => Event::InsertedSchema { schema },
             Decision::DeleteMetadata { target, key } => {
                 let target = match target {
                     Target::Account(address)
@@ -145,7 +152,7 @@ impl<'a> Numbers<'a> {
         id: u64,
         transaction: &'a NewTransaction,
         facts: &Facts,
-        hints: &Hints,
+        hints: &'a Hints,
         assets: &[Option<u32>],
     ) -> TransactionRecord<'a> {
         let names = holding_names(transaction, facts.volumes.len());
@@ -182,7 +189,12 @@ impl<'a> Numbers<'a> {
             })
             .collect();
         let metadata = self.metadata(state, &transaction.metadata);
-        let mut account_metadata = Vec::with_capacity(transaction.account_metadata.len());
+        let mut account_metadata =
+            Vec::with_capacity(hints.defaults.len() + transaction.account_metadata.len());
+        for (address, metadata) in &hints.defaults {
+            account_metadata
+                .push((self.account(state, address.as_str(), None), self.metadata(state, metadata)));
+        }
         for (at, (address, metadata)) in transaction.account_metadata.iter().enumerate() {
             let located = hints.located.get(facts.volumes.len() + at);
             account_metadata
@@ -192,13 +204,16 @@ impl<'a> Numbers<'a> {
             id,
             timestamp: transaction.timestamp,
             reference: transaction.reference.as_ref().map(AsRef::as_ref),
-            template: None,
+            template: transaction.template.as_deref(),
             reverts: transaction.reverts.map(TransactionId::get),
             holdings,
             moves,
             metadata,
             account_metadata,
+            defaults: 0,
             inserted_at: None,
+            original_updated_at: None,
+            volumes_untold: false,
             effective: None,
         }
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use ledger_core::schema::Enforcement;
 use ledger_core::script::Scratch;
 use ledger_core::{BucketName, LedgerName};
 use smallvec::SmallVec;
@@ -16,9 +17,10 @@ use smallvec::SmallVec;
 use super::accounts::{AccountTable, DocumentState, NewState, Place};
 use super::holding::{Displaced, HoldingState, Totals};
 use super::recent::{Recent, RecentKeys};
+use super::schema::SchemaCache;
 use crate::codec::Corrupt;
 use crate::documents::TransactionDocument;
-use crate::documents::overlay::{Merged, Overlay};
+use crate::documents::overlay::{Before, Merged, Overlay};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
@@ -73,6 +75,8 @@ pub(crate) struct Undo {
     pub(crate) accounts: HashMap<Place, Option<super::accounts::AccountState>, RandomState>,
     pub(crate) keys: Vec<((u64, CompactString), Option<super::recent::RecentKey>)>,
     pub(crate) documents: Vec<((u32, u64), Option<TransactionDocument>)>,
+    /// Keyed documents, as their flush had them before.
+    pub(crate) keyed: Vec<(Box<[u8]>, Before)>,
 }
 
 /// Everything a decision can ask.
@@ -111,6 +115,8 @@ pub(crate) struct State {
     /// decided is right by construction.
     pub(crate) audit: Option<Vec<Violation>>,
     pub(crate) undo: Option<Undo>,
+    pub(crate) schemas: SchemaCache,
+    pub(crate) enforcement: Enforcement,
 }
 
 /// The part of the state that stands in the index.
@@ -168,6 +174,8 @@ impl State {
             by_number: None,
             audit: None,
             undo: None,
+            schemas: SchemaCache::new(shares.schemas),
+            enforcement: Enforcement::default(),
         })
     }
 
@@ -280,7 +288,13 @@ impl State {
         &mut self.ledgers[ledger as usize - 1]
     }
 
-    /// The number of a ledger.
+    /// The number of a ledger that is not deleted.
+    pub(crate) fn live_ledger(&self, name: &LedgerName) -> Option<u32> {
+        let number = self.ledger_number(name)?;
+        self.ledgers[number as usize - 1].head.info.deleted_at.is_none().then_some(number)
+    }
+
+    /// The number of a ledger, deleted or not.
     pub(crate) fn ledger_number(&self, name: &LedgerName) -> Option<u32> {
         self.directory.get(name)
     }
@@ -464,7 +478,10 @@ impl State {
 
     /// Puts or removes what stands under a key of the documents.
     pub(crate) fn keep_document(&mut self, key: Box<[u8]>, value: Option<Box<[u8]>>) {
-        self.keyed.put(key, value);
+        let previous = self.keyed.put(key.clone(), value);
+        if let Some(undo) = &mut self.undo {
+            undo.keyed.push((key, previous));
+        }
     }
 
     /// What happened to a transaction after it was recorded.
@@ -506,6 +523,7 @@ impl State {
             accounts: HashMap::with_hasher(RandomState::default()),
             keys: Vec::new(),
             documents: Vec::new(),
+            keyed: Vec::new(),
         });
     }
 
@@ -528,6 +546,12 @@ impl State {
         }
         for (key, previous) in undo.documents.into_iter().rev() {
             self.documents.undo(&key, previous);
+        }
+        if !undo.keyed.is_empty() {
+            self.schemas.clear();
+        }
+        for (key, previous) in undo.keyed.into_iter().rev() {
+            self.keyed.undo(&key, previous);
         }
         let ledger = self.ledger(undo.ledger);
         ledger.head.counters = undo.counters;

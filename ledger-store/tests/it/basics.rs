@@ -91,6 +91,7 @@ fn a_dry_run_answers_a_repetition_of_what_it_did_itself() {
     let store = Store::in_memory();
     store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
     let request = || Request {
+        schema_version: None,
         command: send("world", "a", 1),
         idempotency: Some(Idempotency {
             key: IdempotencyKey::parse("once").expect("a key"),

@@ -67,6 +67,7 @@ fn of_equal_requests_with_one_key_one_is_committed() {
     for round in 0..20 {
         let key = IdempotencyKey::parse(&format!("key-{round}")).expect("a key");
         let request = || Request {
+            schema_version: None,
             command: send("world", "a", 1),
             idempotency: Some(Idempotency { key: key.clone(), hash: "same".into() }),
         };

@@ -121,7 +121,12 @@ fn what_was_imported_is_marked() {
     write(&source, 30);
     let logs: Vec<ImportedLog> = listed(&source, "two")
         .into_iter()
-        .map(|log| ImportedLog { hash: log.hash.map(WireHash::from_bytes), entry: log.entry })
+        .map(|log| ImportedLog {
+            hash: log.hash.map(WireHash::from_bytes),
+            entry: log.entry,
+            original_updated_at: None,
+            tells_volumes: true,
+        })
         .collect();
     let store = Store::in_memory();
     store.create_ledger(name("two"), LedgerOptions::default()).expect("a new ledger");

@@ -28,7 +28,7 @@ fn open(disk: &SimDisk, clock: &Arc<SetClock>) -> Store {
 fn run(store: &Store, command: Command) -> Outcome {
     let submission = Submission {
         ledger: name(),
-        requests: vec![Request { command, idempotency: None }],
+        requests: vec![Request::from(command)],
         atomicity: Atomicity::Independent,
         mode: Mode::Commit,
         detail: Detail::Ids,
@@ -44,6 +44,7 @@ fn pay(
     reference: Option<&str>,
 ) -> Command {
     Command::CreateTransaction(CreateTransaction {
+        template: None,
         movement: Movement::Postings(
             [Posting {
                 source: AccountAddress::parse(source).expect("an address"),
@@ -120,7 +121,12 @@ fn logs(store: &Store) -> Vec<LogView> {
 
 fn imported(logs: &[LogView]) -> Vec<ImportedLog> {
     logs.iter()
-        .map(|log| ImportedLog { entry: log.entry.clone(), hash: log.hash.map(WireHash::from_bytes) })
+        .map(|log| ImportedLog {
+            entry: log.entry.clone(),
+            hash: log.hash.map(WireHash::from_bytes),
+            original_updated_at: None,
+            tells_volumes: true,
+        })
         .collect()
 }
 
@@ -197,7 +203,12 @@ fn a_transaction_keeps_the_date_at_which_it_was_first_recorded() {
     store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
     // It is not part of what is hashed, but its place in the chain is.
     let hash = Some(ledger_core::wire_hash(None, &log.entry));
-    store.import(&name(), &[ImportedLog { entry: log.entry.clone(), hash }]).expect("it is taken");
+    store
+        .import(
+            &name(),
+            &[ImportedLog { entry: log.entry.clone(), hash, original_updated_at: None, tells_volumes: true }],
+        )
+        .expect("it is taken");
     drop(store);
     let store = open(&disk, &clock);
     assert_eq!(logs(&store)[0].entry, log.entry);
@@ -233,13 +244,19 @@ fn ids_from_zero_gaps_and_dates_that_run_backwards_are_taken_as_they_come() {
         let payload =
             LogPayload::NewTransaction { transaction, account_metadata: Vec::new(), effective_volumes: None };
         let entry = LogEntry {
+            defaults: Vec::new(),
             id: LogId::new(id),
             date: at(second),
             idempotency: None,
             schema_version: None,
             payload,
         };
-        entries.push(ImportedLog { hash: Some(chain.append(&entry)), entry });
+        entries.push(ImportedLog {
+            hash: Some(chain.append(&entry)),
+            entry,
+            original_updated_at: None,
+            tells_volumes: true,
+        });
     }
     let mut unordered = entries.clone();
     let LogPayload::NewTransaction { transaction, .. } = &mut unordered[3].entry.payload else {

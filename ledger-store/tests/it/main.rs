@@ -11,3 +11,4 @@ mod model;
 mod old_formats;
 mod reads;
 mod recovery;
+mod schemas;

@@ -1,9 +1,9 @@
 //! A log as an event.
 
-use ledger_core::{AccountAddress, LedgerName, LogPayload, Metadata, Target, Timestamp};
-use ledger_store::LogView;
+use ledger_core::{AccountAddress, LogPayload, Metadata, Target, Timestamp};
+use ledger_store::FedLog;
 
-use crate::ledger_v2::{write_recorded, write_transaction};
+use crate::ledger_v2::{keeps_effective_volumes, write_recorded, write_transaction};
 use crate::response::{Json, Numbers};
 
 /// The types of events.
@@ -55,14 +55,16 @@ impl EventType {
 }
 
 /// The text of an event that is published now.
-pub(crate) fn event(ledger: &LedgerName, log: &LogView, now: Timestamp) -> Vec<u8> {
+pub(crate) fn event(fed: &FedLog, now: Timestamp) -> Vec<u8> {
     let mut json = Json::new(Numbers::Plain);
-    write_event(&mut json, ledger, log, now);
+    write_event(&mut json, fed, now);
     json.into_bytes()
 }
 
 /// Writes the envelope and what it holds, on one line.
-pub(crate) fn write_event(json: &mut Json, ledger: &LedgerName, log: &LogView, now: Timestamp) {
+pub(crate) fn write_event(json: &mut Json, fed: &FedLog, now: Timestamp) {
+    let FedLog { ledger, features, log, .. } = fed;
+    let kept = keeps_effective_volumes(*features);
     let payload = &log.entry.payload;
     json.raw("{\"idempotency_key\":\"\",\"date\":").time(now);
     json.raw(",\"app\":\"ledger\",\"version\":\"v2\",\"type\":").plain_string(EventType::of(payload).name());
@@ -70,7 +72,7 @@ pub(crate) fn write_event(json: &mut Json, ledger: &LedgerName, log: &LogView, n
     match payload {
         LogPayload::NewTransaction { transaction, account_metadata, effective_volumes } => {
             json.raw(",\"transactions\":[");
-            write_recorded(json, transaction, effective_volumes.as_deref());
+            write_recorded(json, transaction, effective_volumes.as_deref(), kept);
             json.raw("],\"accountMetadata\":{");
             json.list(account_metadata, |json, (address, metadata): &(AccountAddress, Metadata)| {
                 json.plain_string(address.as_str()).raw(":").metadata(metadata);
@@ -88,7 +90,7 @@ pub(crate) fn write_event(json: &mut Json, ledger: &LedgerName, log: &LogView, n
                 }
             }
             json.raw(",\"revertTransaction\":");
-            write_recorded(json, transaction, effective_volumes.as_deref());
+            write_recorded(json, transaction, effective_volumes.as_deref(), kept);
         }
         LogPayload::SetMetadata { target, metadata } => {
             write_target(json, target);

@@ -340,7 +340,7 @@ impl Publisher {
             let message = Message {
                 topic: topic.to_owned(),
                 id: message_id(&self.key, &fed.ledger, fed.log.entry.id),
-                body: Bytes::from(event(&fed.ledger, &fed.log, log::now())),
+                body: Bytes::from(event(&fed, log::now())),
             };
             // Neighbours are usually of one ledger.
             match ledgers.iter_mut().rev().find(|(ledger, _)| *ledger == fed.ledger) {

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::{AccountAddress, AddressRole, Asset, Command, FilterNode, Resource, Target, Volumes};
-use ledger_store::{Account, AccountQuery, Expand, LedgerView};
+use ledger_store::{Account, AccountKey, AccountOrder, AccountQuery, Expand, LedgerView};
 
 use crate::call::Call;
 use crate::error::ApiError;
@@ -37,7 +37,8 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
         filter: list.filter.clone(),
         at: None,
         expand: Expand::default(),
-        page: list.page(|text| AccountAddress::parse(text).ok())?,
+        order: AccountOrder::Address,
+        page: list.page(|text| AccountAddress::parse(text).ok().map(AccountKey::from))?,
     };
     let page = List::ask(call, ledger, question, list.is_long(), LedgerView::accounts).await?;
     Ok(list.reply(

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::{AccountAddress, AddressRole, Filter, FilterNode, Resource};
-use ledger_store::{AccountQuery, BalancesQuery, Clock, Expand, LedgerView};
+use ledger_store::{AccountKey, AccountOrder, AccountQuery, BalancesQuery, Clock, Expand, LedgerView};
 
 use crate::call::Call;
 use crate::error::ApiError;
@@ -42,7 +42,8 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
         filter: list.filter.clone(),
         at: None,
         expand: Expand { volumes: true, effective_volumes: false },
-        page: list.page(|text| AccountAddress::parse(text).ok())?,
+        order: AccountOrder::Address,
+        page: list.page(|text| AccountAddress::parse(text).ok().map(AccountKey::from))?,
     };
     let page = List::ask(call, ledger, question, true, LedgerView::accounts).await?;
     Ok(list.reply(

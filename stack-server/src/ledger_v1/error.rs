@@ -19,7 +19,9 @@ pub(crate) fn word(error: &ApiError) -> &'static str {
         | Code::AlreadyRevert
         | Code::NoPostings
         | Code::LedgerAlreadyExists
-        | Code::BulkSizeExceeded => "VALIDATION",
+        | Code::BulkSizeExceeded
+        | Code::SchemaAlreadyExists
+        | Code::SchemaNotSpecified => "VALIDATION",
         Code::LedgerNotFound => "NOT_FOUND",
         code => code.text(Profile::Stack),
     }

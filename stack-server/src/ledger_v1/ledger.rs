@@ -64,7 +64,8 @@ pub(crate) async fn ensured(call: &Call<'_>) -> Result<LedgerView, ApiError> {
         Err(error) => Err(error.into()),
     });
     made.await?;
-    call.app.snapshot().ledger(&name).ok_or_else(|| ApiError::fault("a ledger that was made is not there"))
+    // Its name may be that of a ledger whose bucket is deleted.
+    call.app.snapshot().ledger(&name).ok_or_else(|| ApiError::validation("the ledger was deleted"))
 }
 
 pub(crate) fn stats(call: &Call<'_>) -> Result<Reply, ApiError> {

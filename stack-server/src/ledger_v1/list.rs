@@ -4,13 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::StatusCode;
 use ledger_core::{Filter, FilterNode, Resource};
-use ledger_store::{
-    Clock, Direction, Expand, LedgerView, Page, PageRequest, ReadError, Start, TransactionOrder,
-};
+use ledger_store::{Clock, Direction, Expand, LedgerView, Page, PageRequest, ReadError, Start};
 use serde_json::value::RawValue;
 
 use crate::call::Call;
-use crate::cursor::{ListQuery, Place};
+use crate::cursor::{ListQuery, Place, Sort};
 use crate::error::ApiError;
 use crate::json::{self, Array, Entries, Text};
 use crate::limits::{FILTER_BYTES_MAX, INLINE_ROWS_MAX};
@@ -256,9 +254,10 @@ fn first_page(page_size: u32, filter: String) -> ListQuery {
         from: None,
         expand: Expand::default(),
         clock: Clock::default(),
-        order: TransactionOrder::Id,
+        order: Sort::Natural,
         direction: Direction::Descending,
         group_by: 0,
+        include_deleted: false,
         start: Start::First,
     }
 }

@@ -1,10 +1,11 @@
 //! Accounts: list, count, read, metadata.
 
 use hyper::StatusCode;
-use ledger_core::{AccountAddress, Asset, Command, Resource, Target, Volumes};
-use ledger_store::{Account, AccountQuery, Direction, TransactionOrder};
+use ledger_core::{AccountAddress, Asset, Command, Resource, Target, Timestamp, Volumes};
+use ledger_store::{Account, AccountKey, AccountOrder, AccountQuery, Direction, LedgerView};
 
 use crate::call::Call;
+use crate::cursor::Sort;
 use crate::error::ApiError;
 use crate::ledger_v2::list::{self, Kind, List};
 use crate::ledger_v2::wire::address_of;
@@ -12,11 +13,16 @@ use crate::ledger_v2::{query, write};
 use crate::response::{self, Json, Reply};
 use crate::shape::write_volumes;
 
-static LIST: Kind = Kind {
+pub(crate) static LIST: Kind = Kind {
     name: "accounts",
     resource: Resource::Accounts,
     direction: Direction::Ascending,
-    sortable: &[("address", TransactionOrder::Id)],
+    sortable: &[
+        ("address", Sort::Natural),
+        ("first_usage", Sort::FirstUsage),
+        ("insertion_date", Sort::InsertionDate),
+        ("updated_at", Sort::UpdatedAt),
+    ],
     until: &["pit"],
     since: &["oot"],
 };
@@ -24,18 +30,47 @@ static LIST: Kind = Kind {
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let list = List::of(call, &LIST)?;
-    let question = AccountQuery {
-        filter: list.filter.clone(),
-        at: list.query.at,
-        expand: list.query.expand,
-        page: list.page(|text| AccountAddress::parse(text).ok())?,
-    };
+    page(call, ledger, &list).await
+}
+
+/// The answer to a list.
+pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+    let question = question(list)?;
+    let order = question.order;
     let page = if list.is_long() {
         call.app.long(move || Ok(ledger.accounts(&question)?)).await?
     } else {
         ledger.accounts(&question)?
     };
-    Ok(list.reply(call, &page, |account| account.address.to_string(), write_account))
+    let key = |account: &Account| format!("{} {}", order.date_of(account).as_micros(), account.address);
+    Ok(list.reply(call, &page, key, write_account))
+}
+
+/// What a list asks the store.
+///
+/// # Errors
+///
+/// `VALIDATION` for a cursor that only a defect makes.
+pub(crate) fn question(list: &List) -> Result<AccountQuery, ApiError> {
+    let order = match list.query.order {
+        Sort::FirstUsage => AccountOrder::FirstUsage,
+        Sort::InsertionDate => AccountOrder::InsertionDate,
+        Sort::UpdatedAt => AccountOrder::UpdatedAt,
+        _ => AccountOrder::Address,
+    };
+    Ok(AccountQuery {
+        order,
+        filter: list.filter.clone(),
+        at: list.query.at,
+        expand: list.query.expand,
+        page: list.page(|text| {
+            let (date, address) = text.split_once(' ')?;
+            Some(AccountKey {
+                date: Timestamp::from_micros(date.parse().ok()?),
+                address: AccountAddress::parse(address).ok()?,
+            })
+        })?,
+    })
 }
 
 pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {

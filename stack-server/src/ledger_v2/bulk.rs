@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::call::Call;
 use crate::error::{ApiError, Code, Profile};
 use crate::json::{self, Array, Fields, Object, Text};
-use crate::ledger_v2::transactions::write_recorded;
+use crate::ledger_v2::transactions::{answers_effective_volumes, write_recorded};
 use crate::ledger_v2::wire::{CreateBody, MetadataElement, RevertElement};
 use crate::ledger_v2::{bulk_script, idempotency, write};
 use crate::response::{Json, Numbers, Reply};
@@ -64,7 +64,7 @@ impl Element {
                     Some(Idempotency { key, hash: idempotency::hash_of(&command) })
                 }
             };
-            Ok(Request { command, idempotency })
+            Ok(Request { command, idempotency, schema_version: None })
         });
         Self { action, request }
     }
@@ -155,7 +155,12 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
         Atomicity::StopAtRefusal
     };
     let actions: Vec<Action> = read.iter().map(|element| element.action).collect();
-    let requests = read.into_iter().map(|element| element.request).collect();
+    let schema_version = call.schema_version().map_err(|error| call.unless_no_ledger(error))?;
+    let of_version = |element: Element| {
+        let of_version = |request| Request { schema_version: schema_version.clone(), ..request };
+        element.request.map(of_version)
+    };
+    let requests = read.into_iter().map(of_version).collect();
     let answers = run(call, requests, atomicity).await?;
     reply(call, &actions, &answers, fault.as_ref())
 }
@@ -339,12 +344,13 @@ fn reply(
     // Amounts in a bulk stay numbers whatever the caller's header says.
     let mut json = Json::with_capacity(Numbers::Plain, shown * RESULT_BYTES);
     let with_log_ids = call.reads_later_forms();
+    let effective_kept = answers_effective_volumes(call);
     json.raw("{\"data\":[");
     for (at, (action, answer)) in actions.iter().zip(&answers[..shown]).enumerate() {
         json.raw(if at == 0 { "{" } else { ",{" });
         let log = match answer {
             Answer::Done(receipt) => {
-                write_done(&mut json, *action, receipt)?;
+                write_done(&mut json, *action, receipt, effective_kept)?;
                 receipt.log.get()
             }
             Answer::Failed(error) => {
@@ -372,13 +378,18 @@ fn reply(
     Ok(json.reply(if succeeded { StatusCode::OK } else { StatusCode::BAD_REQUEST }))
 }
 
-fn write_done(json: &mut Json, action: Action, receipt: &Receipt) -> Result<(), ApiError> {
+fn write_done(
+    json: &mut Json,
+    action: Action,
+    receipt: &Receipt,
+    effective_kept: bool,
+) -> Result<(), ApiError> {
     if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
     | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } =
         &write::entry(receipt)?.payload
     {
         json.raw("\"data\":");
-        write_recorded(json, transaction, effective_volumes.as_deref());
+        write_recorded(json, transaction, effective_volumes.as_deref(), effective_kept);
         json.raw(",");
     }
     json.raw("\"responseType\":").plain_string(action.text());

@@ -125,7 +125,7 @@ impl Part {
             }
             part.passed = None;
             text.raw("id: ").integer(id.get()).raw("\nevent: ").raw(kind.name()).raw("\ndata: ");
-            write_event(&mut text, &fed.ledger, &fed.log, log::now());
+            write_event(&mut text, fed, log::now());
             text.raw("\n\n");
         }
         part.text = text.into_bytes();

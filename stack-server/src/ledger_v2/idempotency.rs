@@ -1,5 +1,7 @@
 //! What identifies a command behind an idempotency key.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use ledger_core::{
@@ -24,6 +26,9 @@ pub(crate) fn hash_of(command: &Command) -> CompactString {
             .metadata(&revert.metadata),
         Command::SetMetadata { target, metadata } => bytes.tag(3).target(target).metadata(metadata),
         Command::DeleteMetadata { target, key } => bytes.tag(4).target(target).text(key),
+        Command::InsertSchema(insert) => {
+            bytes.tag(5).text(insert.version.as_str()).text(&insert.schema.content())
+        }
     };
     let mut text = CompactString::default();
     text.push_str(&URL_SAFE.encode(bytes.0.finalize()));
@@ -70,6 +75,20 @@ impl Encoder {
         }
     }
 
+    fn variables(&mut self, variables: &BTreeMap<String, VariableValue>) {
+        self.number(variables.len() as u64);
+        for (name, value) in variables {
+            self.text(name);
+            match value {
+                VariableValue::Text(text) | VariableValue::Number(text) | VariableValue::Monetary(text) => {
+                    self.text(text)
+                }
+                // Never stored, since it is refused. No text is so long.
+                VariableValue::Unfit => self.number(u64::MAX),
+            };
+        }
+    }
+
     fn create(&mut self, create: &CreateTransaction) -> &mut Self {
         match &create.movement {
             Movement::Postings(postings) => {
@@ -81,17 +100,11 @@ impl Encoder {
             }
             Movement::Script(script) => {
                 self.tag(1).text(&script.plain).tag(u8::from(script.runtime == Runtime::Interpreter));
-                self.number(script.variables.len() as u64);
-                for (name, value) in &script.variables {
-                    self.text(name);
-                    match value {
-                        VariableValue::Text(text)
-                        | VariableValue::Number(text)
-                        | VariableValue::Monetary(text) => self.text(text),
-                        // Never stored, since it is refused. No text is so long.
-                        VariableValue::Unfit => self.number(u64::MAX),
-                    };
-                }
+                self.variables(&script.variables);
+            }
+            Movement::Template { name, variables, runtime } => {
+                self.tag(2).text(name).tag(u8::from(*runtime == Runtime::Interpreter));
+                self.variables(variables);
             }
         }
         self.metadata(&create.metadata).number(create.account_metadata.len() as u64);

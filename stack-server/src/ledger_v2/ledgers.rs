@@ -2,9 +2,10 @@
 
 use hyper::StatusCode;
 use ledger_core::{BucketName, Features, FirstId, HashLogs, LedgerName, LedgerOptions, Resource, Switch};
-use ledger_store::{Direction, LedgerInfo, TransactionOrder};
+use ledger_store::{Deleted, Direction, LedgerInfo, Store, WriteError};
 
 use crate::call::Call;
+use crate::cursor::Sort;
 use crate::error::{ApiError, Profile};
 use crate::json::{self, Object};
 use crate::ledger_v2::list::{Kind, List};
@@ -16,7 +17,7 @@ static LIST: Kind = Kind {
     name: "ledgers",
     resource: Resource::Ledgers,
     direction: Direction::Ascending,
-    sortable: &[("id", TransactionOrder::Id)],
+    sortable: &[("id", Sort::Natural)],
     until: &[],
     since: &[],
 };
@@ -24,8 +25,9 @@ static LIST: Kind = Kind {
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let list = List::of(call, &LIST)?;
     let page = list.page(|text| text.parse().ok())?;
+    let deleted = if list.query.include_deleted { Deleted::Shown } else { Deleted::Hidden };
     let (snapshot, filter) = (call.app.snapshot(), list.filter.clone());
-    let page = call.app.long(move || Ok(snapshot.ledgers(&page, &filter)?)).await?;
+    let page = call.app.long(move || Ok(snapshot.ledgers(&page, &filter, deleted)?)).await?;
     Ok(list.reply(call, &page, |ledger| ledger.id.to_string(), write_ledger))
 }
 
@@ -123,6 +125,17 @@ pub(crate) async fn delete_metadata(call: &Call<'_>) -> Result<Reply, ApiError> 
     Ok(response::no_content())
 }
 
+/// Deletes a bucket, or takes that back. One that no ledger is in is as good as any other.
+pub(crate) async fn mark_bucket(
+    call: &Call<'_>,
+    mark: fn(&Store, &BucketName) -> Result<(), WriteError>,
+) -> Result<Reply, ApiError> {
+    if let Ok(bucket) = BucketName::parse(call.variable(0)) {
+        call.app.blocking(move |store| Ok(mark(store, &bucket)?)).await?;
+    }
+    Ok(response::no_content())
+}
+
 fn write_ledger(json: &mut Json, ledger: &LedgerInfo) {
     let Features {
         hash_logs,
@@ -148,5 +161,9 @@ fn write_ledger(json: &mut Json, ledger: &LedgerInfo) {
     json.raw(",\"TRANSACTION_METADATA_HISTORY\":").plain_string(kept(transaction_metadata_history));
     json.raw("},\"id\":").integer(ledger.id.into());
     json.raw(",\"name\":").plain_string(ledger.name.as_str());
-    json.raw(",\"addedAt\":").time(ledger.added_at).raw("}");
+    json.raw(",\"addedAt\":").time(ledger.added_at);
+    if let Some(deleted_at) = ledger.deleted_at {
+        json.raw(",\"deletedAt\":").time(deleted_at);
+    }
+    json.raw("}");
 }

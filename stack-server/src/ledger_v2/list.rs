@@ -1,10 +1,10 @@
 //! What all lists have in common: their parameters, the cursor, the envelope.
 
 use ledger_core::{Filter, Resource};
-use ledger_store::{Clock, Direction, Expand, Page, PageRequest, Start, TransactionOrder};
+use ledger_store::{Clock, Direction, Expand, Page, PageRequest, Start};
 
 use crate::call::Call;
-use crate::cursor::{ListQuery, Place};
+use crate::cursor::{ListQuery, Place, Sort};
 use crate::error::ApiError;
 use crate::ledger_v2::query;
 use crate::limits::INLINE_ROWS_MAX;
@@ -19,7 +19,7 @@ pub(crate) struct Kind {
     /// Its order where the caller asks for none.
     pub(crate) direction: Direction,
     /// What it can be sorted by, in snake case, and the order that this is.
-    pub(crate) sortable: &'static [(&'static str, TransactionOrder)],
+    pub(crate) sortable: &'static [(&'static str, Sort)],
     /// The parameters that bound it in time, the upper end first.
     pub(crate) until: &'static [&'static str],
     pub(crate) since: &'static [&'static str],
@@ -27,8 +27,11 @@ pub(crate) struct Kind {
 
 /// A list request, ready to be read.
 pub(crate) struct List {
-    kind: &'static Kind,
+    /// The word that its cursors are bound to, and beside it the ledger or what else.
+    name: &'static str,
     ledger: String,
+    /// What it lists, where the answer says so.
+    resource: Option<&'static str>,
     pub(crate) query: ListQuery,
     pub(crate) filter: Filter,
 }
@@ -61,18 +64,30 @@ impl List {
                 order,
                 direction,
                 group_by: group_by(call)?,
+                include_deleted: call.query.flag("includeDeleted"),
                 start: Start::First,
             }
         };
         let filter = query::parse(kind.resource, &query.filter)?;
-        Ok(Self { kind, ledger, query, filter })
+        Ok(Self { name: kind.name, ledger, resource: None, query, filter })
+    }
+
+    /// The list of a stored query, whose cursors work at `place`.
+    pub(crate) fn stored(
+        name: &'static str,
+        resource: &'static str,
+        place: String,
+        query: ListQuery,
+        filter: Filter,
+    ) -> Self {
+        Self { name, ledger: place, resource: Some(resource), query, filter }
     }
 
     /// Whether the store has to look at more than one page of rows in their order.
     pub(crate) fn is_long(&self) -> bool {
         !self.filter.is_all()
             || self.query.at.is_some()
-            || self.query.order != TransactionOrder::Id
+            || self.query.order != Sort::Natural
             || self.query.page_size > INLINE_ROWS_MAX
     }
 
@@ -103,9 +118,13 @@ impl List {
         write: impl FnMut(&mut Json, &T),
     ) -> Reply {
         let mut json = call.json();
-        json.raw("{\"cursor\":{\"pageSize\":").integer(self.query.page_size.into());
+        json.raw("{");
+        if let Some(resource) = self.resource {
+            json.raw("\"resource\":").plain_string(resource).raw(",");
+        }
+        json.raw("\"cursor\":{\"pageSize\":").integer(self.query.page_size.into());
         json.raw(",\"hasMore\":").boolean(page.has_next);
-        let place = Place { list: self.kind.name, ledger: &self.ledger };
+        let place = Place { list: self.name, ledger: &self.ledger };
         let mut link = |name: &str, start: Start<String>| {
             let query = ListQuery { start, ..self.query.clone() };
             json.raw(name).plain_string(&query.to_cursor(call.app.cursor_key(), place));
@@ -122,30 +141,56 @@ impl List {
 }
 
 /// `sort`, or for transactions `order=effective` and `reverse`.
-fn order(call: &Call<'_>, kind: &Kind) -> Result<(TransactionOrder, Direction), ApiError> {
+fn order(call: &Call<'_>, kind: &Kind) -> Result<(Sort, Direction), ApiError> {
     if let Some(sort) = call.query.get("sort").filter(|sort| !sort.is_empty()) {
-        let (field, direction) = match sort.split_once(':') {
-            None => (sort, kind.direction),
-            Some((field, "")) => (field, kind.direction),
-            Some((field, word)) if word.eq_ignore_ascii_case("asc") => (field, Direction::Ascending),
-            Some((field, word)) if word.eq_ignore_ascii_case("desc") => (field, Direction::Descending),
-            Some((_, word)) => return Err(ApiError::validation(format!("invalid order: {word}"))),
-        };
-        let name = snake_case(field);
-        return match kind.sortable.iter().find(|(sortable, _)| *sortable == name) {
-            Some((_, order)) => Ok((*order, direction)),
-            None => Err(ApiError::validation(format!("field {field} is not paginated"))),
-        };
+        return order_of(kind, sort);
     }
-    if kind.resource != Resource::Transactions {
-        return Ok((TransactionOrder::Id, kind.direction));
+    match kind.resource {
+        Resource::Transactions => {
+            let order = match call.query.get("order") {
+                Some("effective") => Sort::Timestamp,
+                _ => Sort::Natural,
+            };
+            let reverse = call.query.flag("reverse");
+            Ok((order, if reverse { Direction::Ascending } else { Direction::Descending }))
+        }
+        Resource::Schemas => match call.query.get("order") {
+            None | Some("") => Ok((Sort::Natural, kind.direction)),
+            Some(word) => Ok((Sort::Natural, direction_of(word)?)),
+        },
+        _ => Ok((Sort::Natural, kind.direction)),
     }
-    let order = match call.query.get("order") {
-        Some("effective") => TransactionOrder::Timestamp,
-        _ => TransactionOrder::Id,
+}
+
+/// The order that a text of the form `field:direction` asks for; an empty one asks for that of the list.
+///
+/// # Errors
+///
+/// `VALIDATION` for a field that the list is not sorted by, and for another direction.
+pub(crate) fn order_of(kind: &Kind, sort: &str) -> Result<(Sort, Direction), ApiError> {
+    if sort.is_empty() {
+        return Ok((Sort::Natural, kind.direction));
+    }
+    let (field, direction) = match sort.split_once(':') {
+        None => (sort, kind.direction),
+        Some((field, "")) => (field, kind.direction),
+        Some((field, word)) => (field, direction_of(word)?),
     };
-    let direction = if call.query.flag("reverse") { Direction::Ascending } else { Direction::Descending };
-    Ok((order, direction))
+    let name = snake_case(field);
+    match kind.sortable.iter().find(|(sortable, _)| *sortable == name) {
+        Some((_, order)) => Ok((*order, direction)),
+        None => Err(ApiError::validation(format!("field {field} is not paginated"))),
+    }
+}
+
+fn direction_of(word: &str) -> Result<Direction, ApiError> {
+    if word.eq_ignore_ascii_case("asc") {
+        Ok(Direction::Ascending)
+    } else if word.eq_ignore_ascii_case("desc") {
+        Ok(Direction::Descending)
+    } else {
+        Err(ApiError::validation(format!("invalid order: {word}")))
+    }
 }
 
 fn snake_case(field: &str) -> String {

@@ -1,7 +1,7 @@
 //! Logs as an import brings them.
 
 use ledger_core::{
-    Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload, Metadata, Reference, Target, Timestamp,
+    Idempotency, IdempotencyKey, Json, LogEntry, LogId, LogPayload, Metadata, Reference, Target, Timestamp,
     Transaction, TransactionId, WireHash,
 };
 use ledger_store::ImportedLog;
@@ -48,6 +48,8 @@ struct TransactionBody<'a> {
     metadata: Metadata,
     timestamp: Option<Timestamp>,
     inserted_at: Option<Timestamp>,
+    updated_at: Option<Timestamp>,
+    tells_volumes: bool,
     reference: Text<'a>,
     template: Text<'a>,
     id: Option<&'a str>,
@@ -63,6 +65,8 @@ impl<'de> Fields<'de> for TransactionBody<'de> {
             "metadata" => self.metadata = map.next_value::<TextMap>()?.0,
             "timestamp" => self.timestamp = map.next_value::<Date>()?.0,
             "insertedAt" => self.inserted_at = map.next_value::<Date>()?.0,
+            "postCommitVolumes" => self.tells_volumes = !map.next_value::<&RawValue>()?.get().eq("null"),
+            "updatedAt" => self.updated_at = map.next_value::<Date>()?.0,
             "reference" => self.reference = map.next_value()?,
             "template" => self.template = map.next_value()?,
             "id" => self.id = map.next_value::<Digits<'de>>()?.0,
@@ -118,6 +122,7 @@ pub(crate) fn read_log(value: &RawValue) -> Result<ImportedLog, String> {
     let data = log.data.map_or("null", RawValue::get).as_bytes();
     let Object(data) =
         json::first::<Object<DataBody<'_>>>(data).map_err(|error| in_log(error.to_string()))?;
+    let (original_updated_at, tells_volumes) = (data.reverted.updated_at, data.transaction.tells_volumes);
     let payload = payload(&log.kind.0, data, date).map_err(in_log)?;
     let idempotency = match log.key.0.as_ref() {
         "" => None,
@@ -128,8 +133,10 @@ pub(crate) fn read_log(value: &RawValue) -> Result<ImportedLog, String> {
     };
     let schema_version = (!log.schema_version.0.is_empty()).then(|| log.schema_version.0.as_ref().into());
     Ok(ImportedLog {
-        entry: LogEntry { id, date, idempotency, schema_version, payload },
+        entry: LogEntry { id, date, idempotency, schema_version, payload, defaults: Vec::new() },
         hash: WireHash::from_base64(&log.hash.0),
+        original_updated_at,
+        tells_volumes,
     })
 }
 
@@ -161,7 +168,10 @@ fn payload(kind: &str, data: DataBody<'_>, date: Timestamp) -> Result<LogPayload
             key: data.key.0.as_ref().into(),
         },
         "INSERTED_SCHEMA" => {
-            LogPayload::InsertedSchema { schema: data.schema.ok_or("no schema")?.get().into() }
+            // The text is hashed: as servers of this API write it, whatever white space came along.
+            let schema = data.schema.ok_or("no schema")?.get();
+            let schema = Json::parse(schema).map_err(|error| format!("invalid schema: {error}"))?;
+            LogPayload::InsertedSchema { schema: schema.to_string().into() }
         }
         other => return Err(format!("unknown type '{}'", other.chars().take(100).collect::<String>())),
     })

@@ -7,6 +7,7 @@ mod accounts;
 mod bulk;
 mod bulk_script;
 mod events;
+mod explain;
 mod exporters;
 mod idempotency;
 mod info;
@@ -15,19 +16,24 @@ mod list;
 mod log_body;
 mod logs;
 mod pipelines;
+mod queries;
 mod query;
+mod schemas;
 mod transactions;
 mod transfer;
 mod volumes;
 mod wire;
 mod write;
 
+use ledger_store::Store;
+
+pub(crate) use self::schemas::KnownSchemas;
 #[cfg(feature = "testing")]
 pub(crate) use log_body::read_log;
 pub(crate) use logs::write_log_of;
 #[cfg(feature = "testing")]
 pub(crate) use query::parse as parse_filter;
-pub(crate) use transactions::{write_recorded, write_transaction};
+pub(crate) use transactions::{keeps_effective_volumes, write_recorded, write_transaction};
 
 use crate::call::Call;
 use crate::error::ApiError;
@@ -75,5 +81,13 @@ pub(crate) async fn answer(operation: V2, call: &Call<'_>) -> Result<Reply, ApiE
         V2::StartPipeline => pipelines::start(call).await,
         V2::StopPipeline => pipelines::stop(call).await,
         V2::ResetPipeline => pipelines::reset(call).await,
+        V2::InsertSchema => schemas::insert(call).await,
+        V2::ReadSchema => schemas::read(call),
+        V2::ListSchemas => schemas::list(call).await,
+        V2::ExplainAccounts => explain::accounts(call).await,
+        V2::ExplainTransactions => explain::transactions(call).await,
+        V2::DeleteBucket => ledgers::mark_bucket(call, Store::delete_bucket).await,
+        V2::RestoreBucket => ledgers::mark_bucket(call, Store::restore_bucket).await,
+        V2::RunQuery => queries::run(call).await,
     }
 }

@@ -2,13 +2,16 @@
 
 use hyper::StatusCode;
 use ledger_core::{
-    Command, HoldingVolumes, LogPayload, Overdraft, Resource, Target, Timestamp, Transaction, TransactionId,
+    Command, Features, HoldingVolumes, LogPayload, Overdraft, Resource, Switch, Target, Timestamp,
+    Transaction, TransactionId,
 };
 use ledger_store::{
-    Detail, Direction, Receipt, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
+    Detail, Direction, LedgerView, Receipt, TransactionKey, TransactionOrder, TransactionQuery,
+    TransactionView,
 };
 
 use crate::call::Call;
+use crate::cursor::Sort;
 use crate::error::ApiError;
 use crate::json::{self, Object};
 use crate::ledger_v2::list::{self, Kind, List};
@@ -17,15 +20,17 @@ use crate::ledger_v2::{query, wire, write};
 use crate::response::{self, Json, Reply};
 use crate::shape::{volumes_before, write_holdings, write_posting};
 
-static LIST: Kind = Kind {
+pub(crate) static LIST: Kind = Kind {
     name: "transactions",
     resource: Resource::Transactions,
     direction: Direction::Descending,
     // Insertion dates do not decrease along the ids.
     sortable: &[
-        ("id", TransactionOrder::Id),
-        ("inserted_at", TransactionOrder::Id),
-        ("timestamp", TransactionOrder::Timestamp),
+        ("id", Sort::Natural),
+        ("inserted_at", Sort::Natural),
+        ("timestamp", Sort::Timestamp),
+        ("updated_at", Sort::UpdatedAt),
+        ("reverted_at", Sort::RevertedAt),
     ],
     until: &["pit"],
     since: &["oot"],
@@ -69,7 +74,8 @@ fn recorded(call: &Call<'_>, receipt: &Receipt, status: StatusCode) -> Result<Re
     match &write::entry(receipt)?.payload {
         LogPayload::NewTransaction { transaction, effective_volumes, .. }
         | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } => {
-            write_recorded(&mut json, transaction, effective_volumes.as_deref());
+            let kept = answers_effective_volumes(call);
+            write_recorded(&mut json, transaction, effective_volumes.as_deref(), kept);
         }
         _ => return Err(ApiError::fault("the entry of a transaction is of another type")),
     }
@@ -86,12 +92,42 @@ fn recorded(call: &Call<'_>, receipt: &Receipt, status: StatusCode) -> Result<Re
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let list = List::of(call, &LIST)?;
+    page(call, ledger, &list).await
+}
+
+/// The answer to a list.
+pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+    let question = question(list)?;
+    let (order, expand) = (question.order, list.query.expand);
+    let page = if list.is_long() || expand.effective_volumes {
+        call.app.long(move || Ok(ledger.transactions(&question)?)).await?
+    } else {
+        ledger.transactions(&question)?
+    };
+    let key = |view: &TransactionView| {
+        format!("{} {}", order.date_of(&view.transaction).as_micros(), view.transaction.id.get())
+    };
+    Ok(list.reply(call, &page, key, |json, view| write_view(json, view, expand.volumes)))
+}
+
+/// What a list asks the store.
+///
+/// # Errors
+///
+/// `VALIDATION` for a cursor that only a defect makes.
+pub(crate) fn question(list: &List) -> Result<TransactionQuery, ApiError> {
     let expand = list.query.expand;
-    let question = TransactionQuery {
+    let order = match list.query.order {
+        Sort::Timestamp => TransactionOrder::Timestamp,
+        Sort::UpdatedAt => TransactionOrder::UpdatedAt,
+        Sort::RevertedAt => TransactionOrder::RevertedAt,
+        _ => TransactionOrder::Id,
+    };
+    Ok(TransactionQuery {
         filter: list.filter.clone(),
         at: list.query.at,
         effective_volumes: expand.effective_volumes,
-        order: list.query.order,
+        order,
         page: list.page(|text| {
             let (timestamp, id) = text.split_once(' ')?;
             Some(TransactionKey {
@@ -99,16 +135,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
                 id: TransactionId::new(id.parse().ok()?),
             })
         })?,
-    };
-    let page = if list.is_long() || expand.effective_volumes {
-        call.app.long(move || Ok(ledger.transactions(&question)?)).await?
-    } else {
-        ledger.transactions(&question)?
-    };
-    let key = |view: &TransactionView| {
-        format!("{} {}", view.transaction.timestamp.as_micros(), view.transaction.id.get())
-    };
-    Ok(list.reply(call, &page, key, |json, view| write_view(json, view, expand.volumes)))
+    })
 }
 
 pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -166,14 +193,29 @@ fn write_view(json: &mut Json, view: &TransactionView, volumes: bool) {
     write_transaction(json, &view.transaction, committed, view.effective_volumes.as_deref());
 }
 
-/// A transaction as its create or revert is answered: with all volumes.
+/// Whether a ledger keeps volumes in effective order. They are part of the history of its moves.
+pub(crate) fn keeps_effective_volumes(features: Features) -> bool {
+    let Features { effective_volumes, moves_history, .. } = features;
+    (effective_volumes, moves_history) == (Switch::On, Switch::On)
+}
+
+/// Whether the ledger of a write that was accepted keeps them.
+pub(crate) fn answers_effective_volumes(call: &Call<'_>) -> bool {
+    // It may have been deleted since: the write is answered all the same.
+    call.ledger().map_or(true, |ledger| keeps_effective_volumes(ledger.info().features))
+}
+
+/// A transaction as its create or revert is answered: with all volumes that its ledger keeps. Where those in effective
+/// order are not told, they are those in order of insertion.
 pub(crate) fn write_recorded(
     json: &mut Json,
     transaction: &Transaction,
     effective: Option<&[HoldingVolumes]>,
+    effective_kept: bool,
 ) {
     let committed = transaction.post_commit_volumes.as_slice();
-    write_transaction(json, transaction, Some(committed), Some(effective.unwrap_or(committed)));
+    let effective = effective_kept.then(|| effective.unwrap_or(committed));
+    write_transaction(json, transaction, Some(committed), effective);
 }
 
 /// A transaction with the volumes right after it by insertion and by effective date, where they are given; those

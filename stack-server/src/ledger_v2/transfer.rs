@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::call::Call;
 use crate::error::{ApiError, Code};
 use crate::ledger_v2::log_body::read_log;
-use crate::ledger_v2::logs::write_log;
+use crate::ledger_v2::logs::{Shown, write_log};
 use crate::limits::{BODY_READ_TIMEOUT, IMPORT_BYTES, IMPORT_LOGS, LOG_BYTES_MAX};
 use crate::reply_body::ReplyBody;
 use crate::request;
@@ -25,7 +25,7 @@ const PAGE_LOGS: usize = 500;
 /// All logs as they are now, oldest first, one a line.
 pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
-    let whole_reverts = call.reads_later_forms();
+    let shown = Shown::of(call, &ledger);
     let app = call.app.clone();
     let read = async move |ledger: LedgerView, start| app.long(move || page(&ledger, start)).await;
     // What goes wrong with the first still has a status.
@@ -35,7 +35,7 @@ pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
         loop {
             let mut json = Json::with_capacity(Numbers::Plain, part.items.len() * 1_024);
             for log in &part.items {
-                write_log(&mut json, log, whole_reverts);
+                write_log(&mut json, log, shown);
                 json.raw("\n");
             }
             // A client that has gone needs no more.

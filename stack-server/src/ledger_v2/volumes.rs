@@ -2,19 +2,20 @@
 
 use hyper::StatusCode;
 use ledger_core::{Asset, Resource};
-use ledger_store::{BalancesQuery, Direction, TransactionOrder, VolumesQuery};
+use ledger_store::{BalancesQuery, Direction, LedgerView, VolumesQuery};
 
 use crate::call::Call;
+use crate::cursor::Sort;
 use crate::error::ApiError;
 use crate::ledger_v2::list::{self, Kind, List};
 use crate::ledger_v2::query;
 use crate::response::Reply;
 
-static LIST: Kind = Kind {
+pub(crate) static LIST: Kind = Kind {
     name: "volumes",
     resource: Resource::Volumes,
     direction: Direction::Ascending,
-    sortable: &[("account", TransactionOrder::Id), ("address", TransactionOrder::Id)],
+    sortable: &[("account", Sort::Natural), ("address", Sort::Natural)],
     until: &["endTime", "pit"],
     since: &["startTime", "oot"],
 };
@@ -22,6 +23,11 @@ static LIST: Kind = Kind {
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let list = List::of(call, &LIST)?;
+    page(call, ledger, &list).await
+}
+
+/// The answer to a list.
+pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
     let question = VolumesQuery {
         filter: list.filter.clone(),
         from: list.query.from,

@@ -112,20 +112,24 @@ impl CreateBody<'_> {
         if u8::from(has_script) + u8::from(has_template) + u8::from(has_postings) > 1 {
             return Err(ApiError::validation("cannot pass postings and numscript in the same request"));
         }
-        if has_template {
-            return Err(ApiError::validation("templates are not supported by this release: pass postings"));
-        }
         let movement = if has_postings {
             let postings = self.postings.iter().map(to_posting).collect::<Result<Postings, _>>();
             Movement::Postings(postings?)
-        } else if has_script {
+        } else if has_script || has_template {
             let runtime = match self.runtime.0.as_ref() {
                 "" => runtime,
-                "machine" => Runtime::Machine,
-                "experimental-interpreter" => Runtime::Interpreter,
-                other => return Err(ApiError::validation(format!("unknown runtime '{other}'"))),
+                name => Runtime::parse(name).ok_or_else(|| {
+                    let name: String = name.chars().take(100).collect();
+                    ApiError::validation(format!("unknown runtime '{name}'"))
+                })?,
             };
-            Movement::Script(self.script.script.into_script(runtime, Forms::Texts))
+            let script = self.script.script.into_script(runtime, Forms::Texts);
+            if has_template {
+                let name = self.script.template.0.as_ref().into();
+                Movement::Template { name, variables: script.variables, runtime }
+            } else {
+                Movement::Script(script)
+            }
         } else {
             return Err(ApiError::new(
                 Code::NoPostings,
@@ -148,6 +152,7 @@ impl CreateBody<'_> {
             reference,
             overdraft: if self.force { Overdraft::Allow } else { overdraft },
             rules: ledger_core::Rules::Current,
+            template: None,
         }))
     }
 }

@@ -16,10 +16,14 @@ use crate::response::{self, Reply};
 /// What the command is refused with, or why there is no outcome.
 pub(crate) async fn submit(call: &Call<'_>, command: Command, detail: Detail) -> Result<Receipt, ApiError> {
     let key = call.idempotency_key().map_err(|error| call.unless_no_ledger(error))?;
+    let schema_version = match &command {
+        Command::InsertSchema(_) => None,
+        _ => call.schema_version().map_err(|error| call.unless_no_ledger(error))?,
+    };
     let idempotency = key.map(|key| Idempotency { key, hash: idempotency::hash_of(&command) });
     let submission = Submission {
         ledger: call.ledger_name()?,
-        requests: vec![Request { command, idempotency }],
+        requests: vec![Request { command, idempotency, schema_version }],
         atomicity: Atomicity::Independent,
         mode: if call.query.dry_run(call.profile) { Mode::DryRun } else { Mode::Commit },
         detail,

@@ -10,7 +10,7 @@ use crate::router::V2;
 use Code::{
     AlreadyRevert, BulkSizeExceeded, CompilationFailed, Conflict, Import, InsufficientFund, InterpreterParse,
     InterpreterRuntime, LedgerAlreadyExists, LedgerNotFound, MetadataOverride, NoPostings, NotFound,
-    Validation,
+    SchemaAlreadyExists, SchemaNotSpecified, Validation,
 };
 use Content::{Cursor, Data, Empty, Json, Text};
 
@@ -19,6 +19,7 @@ const ACCOUNTS: &str = "Accounts";
 const TRANSACTIONS: &str = "Transactions";
 const LOGS: &str = "Logs";
 const PIPELINES: &str = "Pipelines";
+const SCHEMAS: &str = "Schemas";
 
 const JSON: &str = "application/json";
 
@@ -55,6 +56,8 @@ const EXPAND: Parameter = query(
 );
 const DRY_RUN: Parameter =
     query("dryRun", SWITCH, "Checks and computes everything, answers the same, and stores nothing.");
+const SCHEMA_VERSION: Parameter =
+    query("schemaVersion", TEXT, "The version of the ledger's schema by which the request is judged.");
 const FORCE: Parameter = query("force", SWITCH, "Sources may go below zero.");
 
 /// The description of an operation.
@@ -63,7 +66,7 @@ pub(crate) fn describe(operation: V2) -> Description {
     match operation {
         V2::ListLedgers => new("v2ListLedgers", LEDGERS, "Lists ledgers")
             .reads(&PAGES)
-            .reads(&[SORT, QUERY])
+            .reads(&[SORT, QUERY, query("includeDeleted", SWITCH, "Those of deleted buckets too.")])
             .takes(FILTER)
             .answers(200, "A page of ledgers", Cursor("V2Ledger"))
             .refuses(&[Validation]),
@@ -92,6 +95,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                 query("continueOnFailure", SWITCH, "Whether a failed element stops those behind it."),
                 query("atomic", SWITCH, "All of them or none."),
                 query("parallel", SWITCH, "Accepted; elements run in order all the same. Not with `atomic`."),
+                SCHEMA_VERSION,
             ])
             .takes(Body {
                 required: true,
@@ -103,7 +107,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             })
             .answers(200, "Every element succeeded", Json("V2BulkResponse"))
             .answers(400, "An element failed", Json("V2BulkResponse"))
-            .refuses(&[Validation, LedgerNotFound, BulkSizeExceeded])
+            .refuses(&[NotFound, Validation, LedgerNotFound, BulkSizeExceeded])
             .refuses_with(412, Validation),
         V2::ListAccounts => new("v2ListAccounts", ACCOUNTS, "Lists accounts")
             .reads(&PAGES)
@@ -122,17 +126,17 @@ pub(crate) fn describe(operation: V2) -> Description {
             .answers(200, "The account", Data("V2Account"))
             .refuses(&[Validation, NotFound, LedgerNotFound]),
         V2::SetAccountMetadata => new("v2AddMetadataToAccount", ACCOUNTS, "Adds metadata to an account")
-            .reads(&[DRY_RUN, IDEMPOTENCY_KEY])
+            .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
             .takes(METADATA)
             .answers(204, "It is set", Empty)
             .shows(&[Shown::IdempotencyHit])
-            .refuses(&[Validation, LedgerNotFound]),
+            .refuses(&[SchemaNotSpecified, NotFound, Validation, LedgerNotFound]),
         V2::DeleteAccountMetadata => {
             new("v2DeleteAccountMetadata", ACCOUNTS, "Removes metadata of an account")
-                .reads(&[DRY_RUN, IDEMPOTENCY_KEY])
+                .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
                 .answers(204, "It is not there", Empty)
                 .shows(&[Shown::IdempotencyHit])
-                .refuses(&[Validation, LedgerNotFound])
+                .refuses(&[SchemaNotSpecified, NotFound, Validation, LedgerNotFound])
         }
         V2::ListTransactions => new("v2ListTransactions", TRANSACTIONS, "Lists transactions")
             .reads(&PAGES)
@@ -156,11 +160,13 @@ pub(crate) fn describe(operation: V2) -> Description {
             .shows(&[Shown::Count])
             .refuses(&[Validation, LedgerNotFound]),
         V2::CreateTransaction => new("v2CreateTransaction", TRANSACTIONS, "Creates a transaction")
-            .reads(&[DRY_RUN, FORCE, IDEMPOTENCY_KEY, BIGINT_AS_STRING])
+            .reads(&[DRY_RUN, FORCE, SCHEMA_VERSION, IDEMPOTENCY_KEY, BIGINT_AS_STRING])
             .takes(Body { required: true, contents: &[(JSON, Json("V2CreateTransactionRequest"))] })
             .answers(200, "The transaction", Data("V2Transaction"))
             .shows(&[Shown::IdempotencyHit])
             .refuses(&[
+                SchemaNotSpecified,
+                NotFound,
                 Validation,
                 InsufficientFund,
                 Conflict,
@@ -180,27 +186,35 @@ pub(crate) fn describe(operation: V2) -> Description {
                 DRY_RUN,
                 FORCE,
                 query("atEffectiveDate", SWITCH, "Dated as the original is."),
+                SCHEMA_VERSION,
                 IDEMPOTENCY_KEY,
                 BIGINT_AS_STRING,
             ])
             .takes(Body { required: false, contents: &[(JSON, Json("V2RevertRequest"))] })
             .answers(201, "The new transaction", Data("V2Transaction"))
             .shows(&[Shown::IdempotencyHit])
-            .refuses(&[Validation, NotFound, AlreadyRevert, InsufficientFund, LedgerNotFound]),
+            .refuses(&[
+                SchemaNotSpecified,
+                Validation,
+                NotFound,
+                AlreadyRevert,
+                InsufficientFund,
+                LedgerNotFound,
+            ]),
         V2::SetTransactionMetadata => {
             new("v2AddMetadataOnTransaction", TRANSACTIONS, "Adds metadata to a transaction")
-                .reads(&[DRY_RUN, IDEMPOTENCY_KEY])
+                .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
                 .takes(METADATA)
                 .answers(204, "It is set", Empty)
                 .shows(&[Shown::IdempotencyHit])
-                .refuses(&[Validation, NotFound, LedgerNotFound])
+                .refuses(&[SchemaNotSpecified, Validation, NotFound, LedgerNotFound])
         }
         V2::DeleteTransactionMetadata => {
             new("v2DeleteTransactionMetadata", TRANSACTIONS, "Removes metadata of a transaction")
-                .reads(&[DRY_RUN, IDEMPOTENCY_KEY])
+                .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
                 .answers(204, "It is removed", Empty)
                 .shows(&[Shown::IdempotencyHit])
-                .refuses(&[Validation, NotFound, LedgerNotFound])
+                .refuses(&[SchemaNotSpecified, Validation, NotFound, LedgerNotFound])
         }
         V2::AggregatedBalances => new("v2GetBalancesAggregated", ACCOUNTS, "Sums balances by asset")
             .reads(&[
@@ -314,5 +328,56 @@ pub(crate) fn describe(operation: V2) -> Description {
         V2::ResetPipeline => new("v2ResetPipeline", PIPELINES, "Has a pipeline begin again at the first log")
             .answers(202, "It begins again", Empty)
             .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::InsertSchema => new("v2InsertSchema", SCHEMAS, "Adds a version of a ledger's schema")
+            .reads(&[DRY_RUN, IDEMPOTENCY_KEY])
+            .takes(Body { required: true, contents: &[(JSON, Json("V2SchemaData"))] })
+            .answers(204, "It is there", Empty)
+            .shows(&[Shown::IdempotencyHit])
+            .refuses(&[Validation, SchemaAlreadyExists, LedgerNotFound]),
+        V2::ReadSchema => new("v2GetSchema", SCHEMAS, "Reads a version of a ledger's schema")
+            .answers(200, "The version", Data("V2Schema"))
+            .refuses(&[NotFound, LedgerNotFound]),
+        V2::ListSchemas => {
+            new("v2ListSchemas", SCHEMAS, "Lists the versions of a ledger's schema, newest first")
+                .reads(&PAGES)
+                .reads(&[SORT, query("order", TEXT, "`asc` or `desc`, by date."), QUERY])
+                .takes(FILTER)
+                .answers(200, "A page of versions", Cursor("V2Schema"))
+                .refuses(&[Validation, LedgerNotFound])
+        }
+        V2::RunQuery => new("v2RunQuery", SCHEMAS, "Runs a stored query of a schema")
+            .reads(&[SCHEMA_VERSION, BIGINT_AS_STRING])
+            .takes(Body { required: false, contents: &[(JSON, Json("V2RunQueryRequest"))] })
+            .answers(200, "A page of what it lists", Json("V2RunQueryResponse"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ExplainAccounts => new("explainAccounts", ACCOUNTS, "How a list of accounts is found")
+            .reads(&PAGES)
+            .reads(&[SORT, EXPAND, PIT, OOT, QUERY])
+            .takes(FILTER)
+            .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ExplainTransactions => {
+            new("explainTransactions", TRANSACTIONS, "How a list of transactions is found")
+                .reads(&PAGES)
+                .reads(&[
+                    SORT,
+                    query("order", TEXT, "As of the list."),
+                    query("reverse", SWITCH, "As of the list."),
+                    EXPAND,
+                    PIT,
+                    OOT,
+                    QUERY,
+                ])
+                .takes(FILTER)
+                .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+                .refuses(&[Validation, LedgerNotFound])
+        }
+        V2::DeleteBucket => new("v2DeleteBucket", LEDGERS, "Hides all ledgers of a bucket").answers(
+            204,
+            "They are hidden",
+            Empty,
+        ),
+        V2::RestoreBucket => new("v2RestoreBucket", LEDGERS, "Shows the ledgers of a hidden bucket again")
+            .answers(204, "They are shown", Empty),
     }
 }

@@ -42,7 +42,7 @@ impl Destinations {
             Driver::Http(target) => {
                 let mut json = Json::with_capacity(Numbers::Plain, logs.len() * 1_024);
                 json.raw("[");
-                json.list(logs, |json, fed| write_log_of(json, &fed.ledger, &fed.log));
+                json.list(logs, write_log_of);
                 json.raw("]");
                 self.client.post(target, &HeaderMap::new(), Bytes::from(json.into_bytes())).await
             }
@@ -71,7 +71,7 @@ impl Destinations {
 fn lines(logs: &[FedLog]) -> Vec<Vec<u8>> {
     let line = |fed: &FedLog| {
         let mut json = Json::new(Numbers::Plain);
-        write_log_of(&mut json, &fed.ledger, &fed.log);
+        write_log_of(&mut json, fed);
         json.raw("\n");
         json.into_bytes()
     };

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use ledger_store::Store;
+use ledger_store::{Options, Store};
 use serde_json::Value;
 use stack_server::{Server, Settings};
 
@@ -29,8 +29,15 @@ const CODES_STACK: &[&str] = &[
 ];
 
 /// Those that came later.
-const CODES_LATER: &[&str] =
-    &["LEDGER_ALREADY_EXISTS", "BULK_SIZE_EXCEEDED", "INTERPRETER_PARSE", "INTERPRETER_RUNTIME", "IMPORT"];
+const CODES_LATER: &[&str] = &[
+    "LEDGER_ALREADY_EXISTS",
+    "BULK_SIZE_EXCEEDED",
+    "INTERPRETER_PARSE",
+    "INTERPRETER_RUNTIME",
+    "IMPORT",
+    "SCHEMA_ALREADY_EXISTS",
+    "SCHEMA_NOT_SPECIFIED",
+];
 
 /// A server with an empty store.
 pub(crate) struct TestServer {
@@ -45,7 +52,10 @@ impl TestServer {
 
     pub(crate) fn with(settings: Settings) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let server = Server::start(&Store::in_memory(), settings, listener).expect("a server");
+        let mut options = Options::default();
+        options.schema_enforcement = settings.schema_enforcement;
+        let store = Store::in_memory_with(&options);
+        let server = Server::start(&store, settings, listener).expect("a server");
         Self { address: server.address(), server: Some(server) }
     }
 

@@ -1,6 +1,7 @@
 //! Export and import of whole logs.
 
 use serde_json::{Value, json};
+use stack_server::Settings;
 
 use crate::client::TestServer;
 
@@ -100,4 +101,60 @@ fn a_log_of_many_pieces_is_read_and_one_without_end_is_refused() {
     server.post("/v2/other", "{}").is(204);
     let refused = server.post("/v2/other/logs/import", &endless).is(400).json();
     assert_eq!(refused["errorCode"], "IMPORT");
+}
+
+#[test]
+fn what_an_imported_log_told_is_shown_as_it_came() {
+    let mut settings = Settings::default();
+    settings.experimental_features = true;
+    let server = TestServer::with(settings);
+    server.post("/v2/main", r#"{"features":{"HASH_LOGS":"DISABLED"}}"#).is(204);
+    let transaction = |id: u64, from: &str, to: &str, day: u8| {
+        json!({"postings": [{"source": from, "destination": to, "amount": 3, "asset": "USD"}], "metadata": {},
+            "timestamp": format!("2024-01-0{day}T00:00:00Z"), "id": id, "reverted": false,
+            "insertedAt": format!("2024-01-0{day}T00:00:00Z"), "updatedAt": format!("2024-01-0{day}T00:00:00Z")})
+    };
+    let mut original = transaction(0, "world", "a", 1);
+    original["updatedAt"] = json!("2024-01-02T00:00:00Z");
+    original["revertedAt"] = json!("2024-01-04T00:00:00Z");
+    original["reverted"] = json!(true);
+    let log = |id: u64, kind: &str, day: u8, data: Value| {
+        json!({"type": kind, "data": data, "date": format!("2024-01-0{day}T00:00:00Z"), "idempotencyKey": "",
+            "id": id, "hash": null})
+    };
+    let volumes = json!({"a": {"USD": {"input": 3, "output": 0, "balance": 3}}});
+    let mut told = transaction(2, "world", "b", 5);
+    told["postCommitVolumes"] = volumes;
+    let logs = [
+        log(
+            1,
+            "NEW_TRANSACTION",
+            1,
+            json!({"transaction": transaction(0, "world", "a", 1), "accountMetadata": {}}),
+        ),
+        log(
+            2,
+            "REVERTED_TRANSACTION",
+            4,
+            json!({"revertedTransaction": original, "transaction": transaction(1, "a", "world", 4)}),
+        ),
+        log(3, "NEW_TRANSACTION", 5, json!({"transaction": told, "accountMetadata": {}})),
+    ];
+    let text = logs.map(|log| log.to_string()).join("\n");
+    server.post("/v2/main/logs/import", &text).is(204);
+    let shown = server.get("/v2/main/logs?sort=id:asc").is(200).json();
+    let shown = |at: usize, field: &str| shown["cursor"]["data"][at]["data"][field].clone();
+    assert_eq!(shown(0, "transaction"), transaction(0, "world", "a", 1));
+    assert_eq!(shown(1, "transaction"), transaction(1, "a", "world", 4));
+    let reverted = shown(1, "revertedTransaction");
+    for field in ["updatedAt", "revertedAt", "insertedAt", "reverted", "postings"] {
+        assert_eq!(reverted[field], original[field], "{field}");
+    }
+    // Volumes that are told are computed, not taken over.
+    assert_eq!(shown(2, "transaction")["postCommitVolumes"]["b"]["USD"]["balance"], 3);
+    assert_eq!(server.get("/v2/main/transactions/0").json()["data"]["updatedAt"], "2024-01-04T00:00:00Z");
+    let exported = server.post("/v2/main/logs/export", "").is(200).body;
+    server.post("/v2/copy", r#"{"features":{"HASH_LOGS":"DISABLED"}}"#).is(204);
+    server.post("/v2/copy/logs/import", &exported).is(204);
+    assert_eq!(server.post("/v2/copy/logs/export", "").is(200).body, exported);
 }

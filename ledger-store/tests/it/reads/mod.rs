@@ -7,8 +7,8 @@ mod world;
 
 use ledger_core::{Features, Filter, LedgerName, LedgerOptions, Resource, Switch, Timestamp};
 use ledger_store::{
-    AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, PageRequest, ReadError, Snapshot,
-    Start, Store, VolumesQuery,
+    AccountOrder, AccountQuery, BalancesQuery, Clock, Deleted, Direction, Expand, LedgerView, PageRequest,
+    ReadError, Snapshot, Start, Store, VolumesQuery,
 };
 
 use world::{Place, World, address};
@@ -109,7 +109,7 @@ fn ledgers_are_listed_by_number() {
     assert!(store.snapshot().ledger(&d).is_some());
     let all = Filter::all(Resource::Ledgers);
     let names = |request: PageRequest<u32>| {
-        let page = snapshot.ledgers(&request, &all).expect("an answer");
+        let page = snapshot.ledgers(&request, &all, Deleted::Hidden).expect("an answer");
         let names: Vec<String> = page.items.iter().map(|info| info.name.to_string()).collect();
         (names.join(""), page.has_previous, page.has_next)
     };
@@ -140,7 +140,13 @@ fn what_a_ledger_does_not_keep_is_refused() {
     let expand = Expand { volumes: true, effective_volumes: false };
     assert_eq!(view.account(&address("a"), None, expand), Err(moves.clone()));
     assert_eq!(view.account(&address("a"), at, Expand::default()), Ok(None));
-    let accounts = |at| AccountQuery { filter: Filter::all(Resource::Accounts), at, expand, page: page(5) };
+    let accounts = |at| AccountQuery {
+        filter: Filter::all(Resource::Accounts),
+        at,
+        expand,
+        order: AccountOrder::Address,
+        page: page(5),
+    };
     assert_eq!(view.accounts(&accounts(None)), Err(moves.clone()));
     let balances =
         |at| BalancesQuery { filter: Filter::all(Resource::AggregatedBalances), at, clock: Clock::Insertion };

@@ -4,13 +4,12 @@ use std::fmt::Debug;
 
 use ledger_core::model::{Model, ModelAccount, MoveDate, Window};
 use ledger_core::{
-    AccountAddress, Asset, HashChain, LedgerName, LogEntry, LogPayload, Resource, Timestamp, TransactionId,
-    Volumes,
+    Asset, HashChain, LedgerName, LogEntry, LogPayload, Resource, Timestamp, TransactionId, Volumes,
 };
 use ledger_store::{
-    Account, AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView, LogHashes, LogQuery, LogView,
-    Page, PageRequest, ReadError, Snapshot, Start, Stats, TransactionKey, TransactionOrder, TransactionQuery,
-    VolumesQuery,
+    Account, AccountKey, AccountOrder, AccountQuery, BalancesQuery, Clock, Direction, Expand, LedgerView,
+    LogHashes, LogQuery, LogView, Page, PageRequest, ReadError, Snapshot, Start, Stats, TransactionKey,
+    TransactionOrder, TransactionQuery, VolumesQuery,
 };
 
 use super::world::{ADDRESSES, ASSETS, World, address};
@@ -162,12 +161,25 @@ impl Round<'_> {
         let found = self.model.accounts(&self.ledger, &filter, at);
         let what = (&filter, at);
         assert_eq!(self.view.count_accounts(&filter, at), Ok(found.len() as u64), "{what:?}");
-        let expected = found.into_iter().map(|account| shown(account, expand)).collect();
-        let paging = self.paging();
-        let fetch = |page: PageRequest<AccountAddress>| {
-            self.view.accounts(&AccountQuery { filter: filter.clone(), at, expand, page })
+        let mut expected: Vec<_> = found.into_iter().map(|account| shown(account, expand)).collect();
+        let order = self.world.dice.pick(&[
+            AccountOrder::Address,
+            AccountOrder::FirstUsage,
+            AccountOrder::InsertionDate,
+            AccountOrder::UpdatedAt,
+        ]);
+        let key = |account: &ledger_store::Account| AccountKey {
+            date: order.date_of(account),
+            address: account.address.clone(),
         };
-        walk(&what, paging, |account| account.address.clone(), fetch, expected);
+        if order != AccountOrder::Address {
+            expected.sort_by_key(key);
+        }
+        let paging = self.paging();
+        let fetch = |page: PageRequest<AccountKey>| {
+            self.view.accounts(&AccountQuery { filter: filter.clone(), at, expand, order, page })
+        };
+        walk(&(what, order), paging, key, fetch, expected);
     }
 
     fn transactions(&mut self) {
@@ -176,10 +188,15 @@ impl Round<'_> {
         let mut found = self.model.transactions(&self.ledger, &filter, at);
         let what = (&filter, at);
         assert_eq!(self.view.count_transactions(&filter, at), Ok(found.len() as u64), "{what:?}");
-        let order = self.world.dice.pick(&[TransactionOrder::Id, TransactionOrder::Timestamp]);
+        let order = self.world.dice.pick(&[
+            TransactionOrder::Id,
+            TransactionOrder::Timestamp,
+            TransactionOrder::UpdatedAt,
+            TransactionOrder::RevertedAt,
+        ]);
         match order {
             TransactionOrder::Id => found.reverse(),
-            TransactionOrder::Timestamp => found.sort_by_key(|found| (found.timestamp, found.id)),
+            dated => found.sort_by_key(|found| (dated.date_of(found), found.id)),
         }
         let effective_volumes = self.world.dice.one_in(3);
         let expected = found
@@ -205,7 +222,7 @@ impl Round<'_> {
             })
         };
         let key = |found: &ledger_store::TransactionView| TransactionKey {
-            timestamp: found.transaction.timestamp,
+            timestamp: order.date_of(&found.transaction),
             id: found.transaction.id,
         };
         walk(&(what, order), paging, key, fetch, expected);

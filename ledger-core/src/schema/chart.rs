@@ -1,0 +1,339 @@
+//! Charts of accounts: which addresses a ledger is meant to have, as a tree of segments.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use compact_str::CompactString;
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::SchemaError;
+use crate::json::Json;
+use crate::limits::{
+    CHART_PATTERN_PROGRAM_BYTES_MAX, CHART_PATTERNS_MAX, EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX,
+};
+use crate::metadata::{Metadata, MetadataValue};
+use crate::names::AccountAddress;
+
+/// A tree of segments whose accounts are those that a ledger is meant to have.
+///
+/// A node without children is an account, one with children only if it says so. A child that begins with `$` stands
+/// for any segment, or for those that its pattern is found in; a fixed child goes before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chart {
+    /// As it was given, members in order.
+    json: Json,
+    root: Segment,
+    patterns: usize,
+    has_defaults: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Segment {
+    fixed: BTreeMap<CompactString, Segment>,
+    variable: Option<Box<Variable>>,
+    account: Option<ChartAccount>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Variable {
+    pattern: Option<Pattern>,
+    segment: Segment,
+}
+
+/// An account of a chart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChartAccount {
+    defaults: Metadata,
+}
+
+impl ChartAccount {
+    /// The metadata that it begins with.
+    pub fn defaults(&self) -> &Metadata {
+        &self.defaults
+    }
+}
+
+/// A regular expression that is searched for in a segment, in time linear in it.
+#[derive(Clone)]
+struct Pattern(Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}/", self.0.as_str())
+    }
+}
+
+impl Pattern {
+    fn compile(text: &str) -> Result<Self, String> {
+        if text.len() > EXPRESSION_BYTES_MAX {
+            return Err(format!("the pattern has more than {EXPRESSION_BYTES_MAX} bytes"));
+        }
+        // Segments are ASCII, and so are the classes.
+        let built = RegexBuilder::new(text)
+            .unicode(false)
+            .size_limit(CHART_PATTERN_PROGRAM_BYTES_MAX)
+            .dfa_size_limit(CHART_PATTERN_PROGRAM_BYTES_MAX)
+            .nest_limit(EXPRESSION_DEPTH_MAX)
+            .build();
+        built.map(Self).map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => "the pattern is too large".to_owned(),
+            // The compiler draws the place over several lines; the last says what is wrong.
+            error => error.to_string().lines().last().unwrap_or_default().trim().to_owned(),
+        })
+    }
+}
+
+/// The words that describe a segment rather than naming one below it.
+const SELF: &str = ".self";
+const METADATA: &str = ".metadata";
+const RULES: &str = ".rules";
+const PATTERN: &str = ".pattern";
+
+impl Chart {
+    /// Reads a chart.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`] with the place and what is wrong there.
+    pub fn read(json: &Json) -> Result<Self, SchemaError> {
+        let json = json.clone().sorted();
+        let members = json.members().ok_or_else(|| SchemaError::new("the chart is no object"))?;
+        let mut reading = Reading { patterns: 0, has_defaults: false };
+        let mut root = Segment::default();
+        for (name, value) in members {
+            if !is_segment_name(name) || name.starts_with(['$', '.']) {
+                return Err(SchemaError::new(format!("'{}' is no fixed name of an account", short(name))));
+            }
+            root.fixed.insert(name.clone(), reading.segment(name, value, false)?.1);
+        }
+        let Reading { patterns, has_defaults } = reading;
+        Ok(Self { json, root, patterns, has_defaults })
+    }
+
+    /// The account of an address, if the chart has one. `world` is in every chart.
+    pub fn find(&self, address: &AccountAddress) -> Option<&ChartAccount> {
+        static WORLD: ChartAccount = ChartAccount { defaults: Metadata::EMPTY };
+        let mut at = Some(&self.root);
+        for name in address.segments() {
+            at = at.and_then(|segment| segment.below(name));
+        }
+        at.and_then(|segment| segment.account.as_ref()).or_else(|| address.is_world().then_some(&WORLD))
+    }
+
+    /// Whether some account has metadata to begin with.
+    pub fn has_defaults(&self) -> bool {
+        self.has_defaults
+    }
+
+    /// It as JSON, members in bytewise order.
+    pub fn json(&self) -> &Json {
+        &self.json
+    }
+
+    /// How many compiled patterns it holds.
+    pub(super) fn patterns(&self) -> usize {
+        self.patterns
+    }
+}
+
+impl Segment {
+    /// The child that a segment of an address leads to.
+    fn below(&self, name: &str) -> Option<&Segment> {
+        if let Some(fixed) = self.fixed.get(name) {
+            return Some(fixed);
+        }
+        let variable = self.variable.as_ref()?;
+        let fits = variable.pattern.as_ref().is_none_or(|pattern| pattern.0.is_match(name.as_bytes()));
+        fits.then_some(&variable.segment)
+    }
+}
+
+/// What is counted while a chart is read.
+struct Reading {
+    patterns: usize,
+    has_defaults: bool,
+}
+
+impl Reading {
+    /// Reads a segment with what is below it, and its pattern.
+    fn segment(
+        &mut self,
+        path: &str,
+        json: &Json,
+        is_variable: bool,
+    ) -> Result<(Option<Pattern>, Segment), SchemaError> {
+        let wrong = |what: &str| SchemaError::new(format!("'{}': {what}", short(path)));
+        let members = json.members().ok_or_else(|| wrong("a segment is an object"))?;
+        let mut segment = Segment::default();
+        let (mut pattern, mut is_account, mut describes_account) = (None, false, false);
+        let mut defaults = Metadata::EMPTY;
+        for (name, value) in members {
+            let below = || format!("{path}:{name}");
+            match name.as_str() {
+                SELF => {
+                    if value.members().is_none_or(|members| !members.is_empty()) {
+                        return Err(wrong("'.self' is an empty object"));
+                    }
+                    is_account = true;
+                }
+                METADATA => {
+                    describes_account = true;
+                    defaults = metadata(value).map_err(|what| wrong(&what))?;
+                }
+                RULES => {
+                    describes_account = true;
+                    value.members().ok_or_else(|| wrong("'.rules' is an object"))?;
+                }
+                PATTERN if is_variable => {
+                    let text = value.as_text().ok_or_else(|| wrong("'.pattern' is a string"))?;
+                    self.patterns += 1;
+                    if self.patterns > CHART_PATTERNS_MAX {
+                        return Err(wrong(&format!("a chart has at most {CHART_PATTERNS_MAX} patterns")));
+                    }
+                    let compiled = Pattern::compile(text);
+                    pattern = Some(compiled.map_err(|what| wrong(&format!("invalid '.pattern': {what}")))?);
+                }
+                PATTERN => return Err(wrong("only a variable segment has a '.pattern'")),
+                name if !is_segment_name(name) => {
+                    return Err(wrong(&format!("invalid segment name '{}'", short(name))));
+                }
+                name if name.starts_with('.') => {
+                    return Err(wrong(&format!("unknown property '{}'", short(name))));
+                }
+                name if name.starts_with('$') => {
+                    let (pattern, child) = self.segment(&below(), value, true)?;
+                    let variable = Variable { pattern, segment: child };
+                    if segment.variable.replace(Box::new(variable)).is_some() {
+                        return Err(wrong("a level has one variable segment at most"));
+                    }
+                }
+                _ => {
+                    segment.fixed.insert(name.clone(), self.segment(&below(), value, false)?.1);
+                }
+            }
+        }
+        if is_account || (segment.fixed.is_empty() && segment.variable.is_none()) {
+            self.has_defaults |= !defaults.is_empty();
+            segment.account = Some(ChartAccount { defaults });
+        } else if describes_account {
+            return Err(wrong("only an account has '.metadata' and '.rules': it lacks '.self'"));
+        }
+        Ok((pattern, segment))
+    }
+}
+
+/// The metadata that an account begins with: what has a default.
+fn metadata(json: &Json) -> Result<Metadata, String> {
+    let members = json.members().ok_or("'.metadata' is an object")?;
+    let mut defaults = Metadata::EMPTY;
+    for (key, value) in members {
+        if value.members().is_none() {
+            return Err(format!("metadata '{}' is an object", short(key)));
+        }
+        match value.get("default") {
+            None | Some(Json::Null) => {}
+            Some(Json::Text(text)) => {
+                defaults.insert(key.clone(), MetadataValue::Text(text.clone()));
+            }
+            Some(_) => return Err(format!("the default of metadata '{}' is a string", short(key))),
+        }
+    }
+    Ok(defaults)
+}
+
+/// `^(\$|\.)?[a-zA-Z0-9_-]+$`.
+fn is_segment_name(name: &str) -> bool {
+    let word = name.strip_prefix(['$', '.']).unwrap_or(name);
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// As much of a text as an error shows.
+pub(super) fn short(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(text: &str) -> Result<Chart, SchemaError> {
+        Chart::read(&Json::parse(text).expect("JSON"))
+    }
+
+    #[test]
+    fn an_address_is_followed_from_segment_to_segment() {
+        let chart = chart(
+            r#"{"bank":{},"fees":{"card":{},".self":{}},"shops":{"main":{"till":{}},
+                "$shop":{".pattern":"^s[0-9]+$",".self":{},".metadata":{"level":{"default":"1"},"note":{}},
+                    "$lane":{}}}}"#,
+        )
+        .expect("a chart");
+        assert!(chart.has_defaults());
+        for (address, known) in [
+            ("bank", true),
+            ("bank:x", false),
+            ("fees", true),
+            ("fees:card", true),
+            ("fees:cards", false),
+            ("shops", false),
+            ("shops:main", false),
+            ("shops:main:till", true),
+            ("shops:s12", true),
+            ("shops:s", false),
+            ("shops:xs1", false),
+            ("shops:s1:anything", true),
+            ("shops:s1:a:b", false),
+            ("world", true),
+            ("world:x", false),
+            ("other", false),
+        ] {
+            let found = chart.find(&AccountAddress::parse(address).expect(address));
+            assert_eq!(found.is_some(), known, "{address}");
+            let defaults = found.map_or(0, |account| account.defaults().len());
+            assert_eq!(defaults, usize::from(address == "shops:s12"), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_searched_for_unless_it_says_otherwise() {
+        let chart = chart(r#"{"a":{"$x":{".pattern":"[0-9]"}}}"#).expect("a chart");
+        for (address, known) in [("a:b1c", true), ("a:bc", false)] {
+            assert_eq!(chart.find(&AccountAddress::parse(address).expect(address)).is_some(), known);
+        }
+    }
+
+    #[test]
+    fn what_is_no_chart_is_refused_with_its_place() {
+        for (text, what) in [
+            ("[]", "the chart is no object"),
+            (r#"{"$x":{}}"#, "'$x' is no fixed name"),
+            (r#"{".self":{}}"#, "'.self' is no fixed name"),
+            (r#"{"a b":{}}"#, "'a b' is no fixed name"),
+            (r#"{"a":1}"#, "'a': a segment is an object"),
+            (r#"{"a":{"b:c":{}}}"#, "'a': invalid segment name 'b:c'"),
+            (r#"{"a":{"$":{}}}"#, "'a': invalid segment name '$'"),
+            (r#"{"a":{"$x":{},"$y":{}}}"#, "'a': a level has one variable segment"),
+            (r#"{"a":{".pattern":"x"}}"#, "'a': only a variable segment"),
+            (r#"{"a":{"$x":{".pattern":1}}}"#, "'a:$x': '.pattern' is a string"),
+            (r#"{"a":{"$x":{".pattern":"("}}}"#, "'a:$x': invalid '.pattern': "),
+            (r#"{"a":{".self":{"x":1}}}"#, "'a': '.self' is an empty object"),
+            (r#"{"a":{".self":true}}"#, "'a': '.self' is an empty object"),
+            (r#"{"a":{".foo":{}}}"#, "'a': unknown property '.foo'"),
+            (r#"{"a":{".rules":1}}"#, "'a': '.rules' is an object"),
+            (r#"{"a":{"b":{},".metadata":{}}}"#, "'a': only an account has"),
+            (r#"{"a":{".metadata":{"k":"v"}}}"#, "'a': metadata 'k' is an object"),
+            (r#"{"a":{".metadata":{"k":{"default":1}}}}"#, "'a': the default of metadata 'k' is a string"),
+        ] {
+            let error = chart(text).expect_err(text).to_string();
+            assert!(error.starts_with(what), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Schemas: what a ledger is meant to hold, in versions that never change.
+//!
+//! A version has a [`Chart`] of accounts, templates of transactions and stored queries. A request may name a version,
+//! and is then judged by it; [`resolve`], [`check`] and [`defaults`] say how.
+
+mod chart;
+mod enforce;
+mod stored_query;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use compact_str::CompactString;
+
+pub use self::chart::{Chart, ChartAccount};
+pub use self::enforce::{Enforcement, check, defaults, resolve};
+pub use self::stored_query::{QueryVariable, StoredQuery, VariableType};
+use crate::command::Runtime;
+use crate::json::Json;
+use crate::limits::{CHART_PATTERN_PROGRAM_BYTES_MAX, SCHEMA_BYTES_MAX};
+use crate::memento::write_json_text;
+use crate::names::SchemaVersion;
+use crate::script::{Profile, Program};
+use crate::timestamp::Timestamp;
+
+/// Why something is no schema, or does not fit one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError(String);
+
+impl SchemaError {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
+/// A schema: valid as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    chart: Chart,
+    templates: BTreeMap<CompactString, Template>,
+    queries: BTreeMap<CompactString, StoredQuery>,
+}
+
+/// A script under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// What it is for.
+    pub description: CompactString,
+    /// The text of the script.
+    pub script: CompactString,
+    /// In whose words it is refused, where the template says so.
+    pub runtime: Option<Runtime>,
+}
+
+impl Schema {
+    /// Reads a schema: its chart, its templates, its queries. Other members are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`] with the first thing that is wrong.
+    pub fn read(json: &Json) -> Result<Self, SchemaError> {
+        if json.members().is_none() {
+            return Err(SchemaError::new("a schema is an object"));
+        }
+        let chart = Chart::read(json.get("chart").ok_or_else(|| SchemaError::new("there is no chart"))?)?;
+        let schema = Self {
+            chart,
+            templates: named(json, "transactions", Template::read)?,
+            queries: named(json, "queries", StoredQuery::read)?,
+        };
+        if schema.text_bytes() > SCHEMA_BYTES_MAX {
+            return Err(SchemaError::new(format!("a schema has at most {SCHEMA_BYTES_MAX} bytes")));
+        }
+        Ok(schema)
+    }
+
+    /// Reads the text of a schema, as it was recorded or not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::read`], and for what is no JSON.
+    pub fn parse(text: &str) -> Result<Self, SchemaError> {
+        Self::read(&Json::parse(text).map_err(|error| SchemaError::new(error.to_string()))?)
+    }
+
+    /// The chart of accounts.
+    pub fn chart(&self) -> &Chart {
+        &self.chart
+    }
+
+    /// The template with a name.
+    pub fn template(&self, name: &str) -> Option<&Template> {
+        self.templates.get(name)
+    }
+
+    /// Whether there are templates: then nothing else makes a transaction.
+    pub fn has_templates(&self) -> bool {
+        !self.templates.is_empty()
+    }
+
+    /// The stored query with a name.
+    pub fn query(&self, name: &str) -> Option<&StoredQuery> {
+        self.queries.get(name)
+    }
+
+    /// All stored queries with their names.
+    pub fn queries(&self) -> impl Iterator<Item = (&str, &StoredQuery)> {
+        self.queries.iter().map(|(name, query)| (name.as_str(), query))
+    }
+
+    /// The text of this schema as the version that is added at `created_at`: compact JSON, the members of its maps in
+    /// bytewise order. It is what the log has and what its hash covers.
+    pub fn text(&self, version: &SchemaVersion, created_at: Timestamp) -> CompactString {
+        let mut out = self.body();
+        out.extend_from_slice(b",\"version\":");
+        write_json_text(version.as_str(), &mut out);
+        out.extend_from_slice(b",\"createdAt\":\"");
+        created_at.write_to(&mut out);
+        out.extend_from_slice(b"\"}");
+        text_of(&out)
+    }
+
+    /// The text without version and date: what two requests to add the same schema have in common.
+    pub fn content(&self) -> CompactString {
+        let mut out = self.body();
+        out.push(b'}');
+        text_of(&out)
+    }
+
+    /// About how many bytes it takes in memory.
+    pub fn memory(&self) -> usize {
+        4 * self.text_bytes() + self.chart.patterns() * CHART_PATTERN_PROGRAM_BYTES_MAX
+    }
+
+    fn text_bytes(&self) -> usize {
+        self.body().len()
+    }
+
+    /// The text without its end.
+    fn body(&self) -> Vec<u8> {
+        let mut out = b"{\"chart\":".to_vec();
+        self.chart.json().write_to(&mut out);
+        write_named(&mut out, ",\"transactions\":", &self.templates, Template::write_to);
+        write_named(&mut out, ",\"queries\":", &self.queries, StoredQuery::write_to);
+        out
+    }
+}
+
+/// The version that the text of a recorded schema names; `None` if it is no such text.
+pub fn version_of(text: &str) -> Option<SchemaVersion> {
+    SchemaVersion::parse(Json::parse(text).ok()?.get("version")?.as_text()?).ok()
+}
+
+/// The date that the text of a recorded schema names, as it is written there.
+pub fn created_at_of(text: &str) -> Option<Timestamp> {
+    Json::parse(text).ok()?.get("createdAt")?.as_text()?.parse().ok()
+}
+
+impl Template {
+    fn read(json: &Json) -> Result<Self, SchemaError> {
+        let script = text(json, "script")?.unwrap_or_default();
+        if let Err(error) = Program::compile(&script, Profile::Default) {
+            return Err(SchemaError::new(format!("invalid script: {error}")));
+        }
+        Ok(Self {
+            description: text(json, "description")?.unwrap_or_default(),
+            script,
+            runtime: match text(json, "runtime")?.as_deref() {
+                None | Some("") => None,
+                Some(word) => {
+                    Some(Runtime::parse(word).ok_or_else(|| {
+                        SchemaError::new(format!("unknown runtime '{}'", chart::short(word)))
+                    })?)
+                }
+            },
+        })
+    }
+
+    fn write_to(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        if !self.description.is_empty() {
+            out.extend_from_slice(b"\"description\":");
+            write_json_text(&self.description, out);
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"script\":");
+        write_json_text(&self.script, out);
+        if let Some(runtime) = self.runtime {
+            out.extend_from_slice(b",\"runtime\":");
+            write_json_text(runtime.name(), out);
+        }
+        out.push(b'}');
+    }
+}
+
+/// A member that is a string; `None` if it is absent or null.
+fn text(json: &Json, name: &str) -> Result<Option<CompactString>, SchemaError> {
+    match json.get(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::Text(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(SchemaError::new(format!("'{name}' is a string"))),
+    }
+}
+
+/// A member that is a map from names to something; absent or null it is empty.
+fn named<T>(
+    json: &Json,
+    member: &str,
+    read: impl Fn(&Json) -> Result<T, SchemaError>,
+) -> Result<BTreeMap<CompactString, T>, SchemaError> {
+    let mut map = BTreeMap::new();
+    let members = match json.get(member) {
+        None | Some(Json::Null) => return Ok(map),
+        Some(Json::Object(members)) => members,
+        Some(_) => return Err(SchemaError::new(format!("'{member}' is an object"))),
+    };
+    for (name, value) in members {
+        let wrong =
+            |what: &dyn fmt::Display| SchemaError::new(format!("{member} '{}': {what}", chart::short(name)));
+        if name.is_empty() {
+            return Err(wrong(&"a name is not empty"));
+        }
+        if value.members().is_none() {
+            return Err(wrong(&"it is no object"));
+        }
+        map.insert(name.clone(), read(value).map_err(|error| wrong(&error))?);
+    }
+    Ok(map)
+}
+
+/// Writes a map, unless it is empty.
+fn write_named<T>(
+    out: &mut Vec<u8>,
+    head: &str,
+    map: &BTreeMap<CompactString, T>,
+    write: impl Fn(&T, &mut Vec<u8>),
+) {
+    if map.is_empty() {
+        return;
+    }
+    out.extend_from_slice(head.as_bytes());
+    for (at, (name, value)) in map.iter().enumerate() {
+        out.push(if at == 0 { b'{' } else { b',' });
+        write_json_text(name, out);
+        out.push(b':');
+        write(value, out);
+    }
+    out.push(b'}');
+}
+
+fn text_of(bytes: &[u8]) -> CompactString {
+    CompactString::from_utf8(bytes).expect("JSON text is made of texts")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{ "queries": {"late": {"resource":"transactions", "vars":{"from":{"type":"date"}},
+            "body":{"$gte":{"timestamp":"${from}"}}}},
+        "transactions": {"pay":{"script":"send [EUR/2 5] (source = @world destination = @shops:1)",
+            "runtime":"machine","description":"a < b"}},
+        "other": 1, "chart": {"shops":{"$id":{}},"bank":{}} }"#;
+
+    #[test]
+    fn a_schema_has_one_text() {
+        let schema = Schema::parse(TEXT).expect("a schema");
+        let version = SchemaVersion::parse("v\"1").expect("a version");
+        let text = schema.text(&version, Timestamp::from_micros(0));
+        assert_eq!(
+            text,
+            concat!(
+                r#"{"chart":{"bank":{},"shops":{"$id":{}}},"transactions":{"pay":{"description":"a \u003c b","#,
+                r#""script":"send [EUR/2 5] (source = @world destination = @shops:1)","runtime":"machine"}},"#,
+                r#""queries":{"late":{"resource":"transactions","vars":{"from":{"type":"date"}},"#,
+                r#""body":{"$gte":{"timestamp":"${from}"}}}},"version":"v\"1","createdAt":"1970-01-01T00:00:00Z"}"#
+            )
+        );
+        assert_eq!(Schema::parse(&text).expect("its own text"), schema);
+        assert_eq!(version_of(&text), Some(version));
+        assert_eq!(created_at_of(&text), Some(Timestamp::from_micros(0)));
+        let plain = Schema::parse(r#"{"chart":{},"transactions":{},"queries":null}"#).expect("a schema");
+        assert_eq!(plain.content(), r#"{"chart":{}}"#);
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused() {
+        for (text, what) in [
+            ("[]", "a schema is an object"),
+            ("{}", "there is no chart"),
+            (r#"{"chart":{},"transactions":[]}"#, "'transactions' is an object"),
+            (r#"{"chart":{},"transactions":{"t":1}}"#, "transactions 't': it is no object"),
+            (r#"{"chart":{},"transactions":{"":{}}}"#, "transactions '': a name"),
+            (r#"{"chart":{},"transactions":{"t":{"script":"sned"}}}"#, "transactions 't': invalid script: "),
+            (r#"{"chart":{},"transactions":{"t":{"script":1}}}"#, "transactions 't': 'script' is a string"),
+            (
+                r#"{"chart":{},"transactions":{"t":{"script":"print 1","runtime":"x"}}}"#,
+                "transactions 't': unknown runtime 'x'",
+            ),
+            (
+                r#"{"chart":{},"queries":{"q":{"resource":"schemas"}}}"#,
+                "queries 'q': unknown resource 'schemas'",
+            ),
+        ] {
+            let error = Schema::parse(text).expect_err(text).to_string();
+            assert!(error.starts_with(what), "{text}: {error}");
+        }
+        let large = format!(r#"{{"chart":{{"a":{{".rules":{{"x":"{}"}}}}}}}}"#, "y".repeat(SCHEMA_BYTES_MAX));
+        assert!(Schema::parse(&large).is_err());
+    }
+}

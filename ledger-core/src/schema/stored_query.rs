@@ -1,0 +1,355 @@
+//! Stored queries: a list with a filter in which variables stand for values.
+
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+
+use super::chart::short;
+use super::{SchemaError, text, write_named};
+use crate::field::Resource;
+use crate::json::Json;
+use crate::memento::write_json_text;
+use crate::timestamp::Timestamp;
+
+/// A list of a resource under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredQuery {
+    description: CompactString,
+    resource: Resource,
+    params: Option<Json>,
+    variables: BTreeMap<CompactString, QueryVariable>,
+    body: Option<Json>,
+}
+
+/// A variable of a stored query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryVariable {
+    /// What its values are.
+    pub kind: VariableType,
+    /// Its value where none is given.
+    pub default: Option<Json>,
+    /// Whether it was written as a type alone.
+    bare: bool,
+}
+
+/// The types of variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VariableType {
+    /// `true` or `false`.
+    Boolean,
+    /// A text that is a date.
+    Date,
+    /// An integer of any size.
+    Integer,
+    /// Any text.
+    Text,
+}
+
+impl VariableType {
+    const ALL: [Self; 4] = [Self::Boolean, Self::Date, Self::Integer, Self::Text];
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Boolean => "boolean",
+            Self::Date => "date",
+            Self::Integer => "int",
+            Self::Text => "string",
+        }
+    }
+
+    /// Whether a value is of this type.
+    pub fn holds(self, value: &Json) -> bool {
+        match (self, value) {
+            (Self::Boolean, Json::Boolean(_)) | (Self::Text, Json::Text(_)) => true,
+            (Self::Date, Json::Text(text)) => text.parse::<Timestamp>().is_ok(),
+            (Self::Integer, Json::Number(text)) => !text.contains(['.', 'e', 'E']),
+            _ => false,
+        }
+    }
+
+    /// Some value of this type.
+    pub fn sample(self) -> Json {
+        match self {
+            Self::Boolean => Json::Boolean(true),
+            Self::Date => Json::Text("2000-01-01T00:00:00Z".into()),
+            Self::Integer => Json::Number("1".into()),
+            Self::Text => Json::Text("a".into()),
+        }
+    }
+}
+
+/// The resources that a query can list, by their names.
+const RESOURCES: [(&str, Resource); 4] = [
+    ("transactions", Resource::Transactions),
+    ("accounts", Resource::Accounts),
+    ("logs", Resource::Logs),
+    ("volumes", Resource::Volumes),
+];
+
+impl StoredQuery {
+    pub(super) fn read(json: &Json) -> Result<Self, SchemaError> {
+        let resource = text(json, "resource")?.unwrap_or_default();
+        let found = RESOURCES.iter().find(|(name, _)| *name == resource);
+        let (_, resource) =
+            found.ok_or_else(|| SchemaError::new(format!("unknown resource '{}'", short(&resource))))?;
+        let object = |name: &str| match json.get(name) {
+            None | Some(Json::Null) => Ok(None),
+            Some(value @ Json::Object(_)) => Ok(Some(value.clone())),
+            Some(_) => Err(SchemaError::new(format!("'{name}' is an object"))),
+        };
+        let mut variables = BTreeMap::new();
+        for (name, declared) in object("vars")?.iter().flat_map(|vars| vars.members().unwrap_or_default()) {
+            if !is_variable_name(name) {
+                return Err(SchemaError::new(format!("invalid name of a variable: '{}'", short(name))));
+            }
+            variables.insert(name.clone(), QueryVariable::read(name, declared)?);
+        }
+        let query = Self {
+            description: text(json, "description")?.unwrap_or_default(),
+            resource: *resource,
+            params: object("params")?,
+            variables,
+            body: object("body")?,
+        };
+        query.fill(&|name| query.variables.get(name).map(|variable| variable.kind.sample()))?;
+        Ok(query)
+    }
+
+    /// What it lists.
+    pub fn resource(&self) -> Resource {
+        self.resource
+    }
+
+    /// The name of what it lists.
+    pub fn resource_name(&self) -> &'static str {
+        let found = RESOURCES.iter().find(|(_, resource)| *resource == self.resource);
+        found.expect("only these are read").0
+    }
+
+    /// Its parameters: an object, if there are any.
+    pub fn params(&self) -> Option<&Json> {
+        self.params.as_ref()
+    }
+
+    /// Its filter with these values for its variables; `None` if it has no filter.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`] for a variable that it does not have, a value of another type, or a variable that has no value.
+    pub fn filter(&self, values: &[(CompactString, Json)]) -> Result<Option<Json>, SchemaError> {
+        for (name, value) in values {
+            let Some(variable) = self.variables.get(name) else {
+                return Err(SchemaError::new(format!("unknown variable '{}'", short(name))));
+            };
+            if !variable.kind.holds(value) {
+                let kind = variable.kind.name();
+                return Err(SchemaError::new(format!("the value of variable '{name}' is no {kind}")));
+            }
+        }
+        for (name, variable) in &self.variables {
+            if variable.default.is_none() && !values.iter().any(|(given, _)| given == name) {
+                return Err(SchemaError::new(format!("variable '{name}' has no value")));
+            }
+        }
+        self.fill(&|name| {
+            let given = values.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+            given.or_else(|| self.variables.get(name)?.default.clone())
+        })
+    }
+
+    /// Filters with samples in the place of variables, one of which is a filter of the resource if the query can be
+    /// one: a text may have to be a date.
+    pub fn samples(&self) -> impl Iterator<Item = Option<Json>> {
+        let texts = ["a", "2000-01-01T00:00:00Z", "NEW_TRANSACTION"];
+        texts.into_iter().filter_map(|text| {
+            let sample = |name: &str| {
+                let kind = self.variables.get(name)?.kind;
+                Some(if kind == VariableType::Text { Json::Text(text.into()) } else { kind.sample() })
+            };
+            self.fill(&sample).ok()
+        })
+    }
+
+    fn fill(&self, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Option<Json>, SchemaError> {
+        self.body.as_ref().map(|body| fill(body, value_of)).transpose()
+    }
+
+    pub(super) fn write_to(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        if !self.description.is_empty() {
+            out.extend_from_slice(b"\"description\":");
+            write_json_text(&self.description, out);
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"resource\":");
+        write_json_text(self.resource_name(), out);
+        if let Some(params) = &self.params {
+            out.extend_from_slice(b",\"params\":");
+            params.write_to(out);
+        }
+        write_named(out, ",\"vars\":", &self.variables, QueryVariable::write_to);
+        if let Some(body) = &self.body {
+            out.extend_from_slice(b",\"body\":");
+            body.write_to(out);
+        }
+        out.push(b'}');
+    }
+}
+
+impl QueryVariable {
+    fn read(name: &str, json: &Json) -> Result<Self, SchemaError> {
+        let wrong = |what: &str| SchemaError::new(format!("variable '{}': {what}", short(name)));
+        let kind = json.as_text().or_else(|| json.get("type")?.as_text()).unwrap_or_default();
+        let kind = VariableType::parse(kind).ok_or_else(|| wrong("unknown type"))?;
+        let default = json.get("default").filter(|default| **default != Json::Null).cloned();
+        if default.as_ref().is_some_and(|default| !kind.holds(default)) {
+            return Err(wrong("the default is of another type"));
+        }
+        Ok(Self { kind, default, bare: json.as_text().is_some() })
+    }
+
+    fn write_to(&self, out: &mut Vec<u8>) {
+        if self.bare {
+            return write_json_text(self.kind.name(), out);
+        }
+        out.extend_from_slice(b"{\"type\":");
+        write_json_text(self.kind.name(), out);
+        if let Some(default) = &self.default {
+            out.extend_from_slice(b",\"default\":");
+            default.write_to(out);
+        }
+        out.push(b'}');
+    }
+}
+
+/// Puts values in the place of variables. What names a member stays as it is.
+fn fill(json: &Json, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json, SchemaError> {
+    Ok(match json {
+        Json::Array(items) => {
+            Json::Array(items.iter().map(|item| fill(item, value_of)).collect::<Result<_, _>>()?)
+        }
+        Json::Object(members) => {
+            let filled = members.iter().map(|(name, value)| Ok((name.clone(), fill(value, value_of)?)));
+            Json::Object(filled.collect::<Result<_, SchemaError>>()?)
+        }
+        Json::Text(text) => fill_text(text, value_of)?,
+        other => other.clone(),
+    })
+}
+
+/// A text that is one variable becomes its value; inside a text a variable becomes the text of its value.
+fn fill_text(text: &str, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json, SchemaError> {
+    let mut filled = CompactString::default();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        filled.push_str(&rest[..at]);
+        let behind = &rest[at + 1..];
+        let Some(inside) = behind.strip_prefix('{') else {
+            if behind.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+                return Err(SchemaError::new(format!(
+                    "a variable is written ${{name}}, not as in '{}'",
+                    short(text)
+                )));
+            }
+            filled.push('$');
+            rest = behind;
+            continue;
+        };
+        let Some((name, after)) = inside.split_once('}') else {
+            return Err(SchemaError::new(format!("a variable has no end in '{}'", short(text))));
+        };
+        let value = value_of(name)
+            .ok_or_else(|| SchemaError::new(format!("variable '{}' is not declared", short(name))))?;
+        if at == 0 && after.is_empty() && rest.len() == text.len() {
+            return Ok(value);
+        }
+        match &value {
+            Json::Text(text) | Json::Number(text) => filled.push_str(text),
+            other => filled.push_str(&other.to_string()),
+        }
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(Json::Text(filled))
+}
+
+fn is_variable_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> Result<StoredQuery, SchemaError> {
+        StoredQuery::read(&Json::parse(text).expect("JSON"))
+    }
+
+    fn values(text: &str) -> Vec<(CompactString, Json)> {
+        Json::parse(text).expect("JSON").members().expect("an object").to_vec()
+    }
+
+    #[test]
+    fn variables_become_values_with_their_type_or_text_inside_a_text() {
+        let query = query(
+            r#"{"resource":"accounts","vars":{"n":{"type":"int","default":7},"who":"string","on":"boolean"},
+                "body":{"$and":[{"$gt":{"balance[EUR]":"${n}"}},{"$match":{"address":"a:${who}:x${n}$"}},
+                    {"$match":{"metadata[${n}]":"${on}"}}]}}"#,
+        )
+        .expect("a query");
+        for (given, filled) in [
+            (
+                r#"{"who":"b","on":true}"#,
+                r#"{"$and":[{"$gt":{"balance[EUR]":7}},{"$match":{"address":"a:b:x7$"}},{"$match":{"metadata[${n}]":true}}]}"#,
+            ),
+            (
+                r#"{"who":"${n}","on":false,"n":-123456789012345678901234567890}"#,
+                r#"{"$and":[{"$gt":{"balance[EUR]":-123456789012345678901234567890}},{"$match":{"address":"a:${n}:x-123456789012345678901234567890$"}},{"$match":{"metadata[${n}]":false}}]}"#,
+            ),
+        ] {
+            let filter = query.filter(&values(given)).expect(given).expect("a filter");
+            assert_eq!(filter.to_string(), filled);
+        }
+        for (given, what) in [
+            (r#"{"on":true}"#, "variable 'who' has no value"),
+            (r#"{"who":"b","on":"true"}"#, "the value of variable 'on' is no boolean"),
+            (r#"{"who":"b","on":true,"n":1.5}"#, "the value of variable 'n' is no int"),
+            (r#"{"who":"b","on":true,"n":"1"}"#, "the value of variable 'n' is no int"),
+            (r#"{"who":"b","on":true,"m":1}"#, "unknown variable 'm'"),
+        ] {
+            assert_eq!(query.filter(&values(given)).expect_err(given).to_string(), what);
+        }
+    }
+
+    #[test]
+    fn what_is_no_query_is_refused() {
+        for (text, what) in [
+            (r#"{"body":{}}"#, "unknown resource ''"),
+            (r#"{"resource":"logs","body":[]}"#, "'body' is an object"),
+            (r#"{"resource":"logs","vars":{"a b":"int"}}"#, "invalid name of a variable: 'a b'"),
+            (r#"{"resource":"logs","vars":{"a":"number"}}"#, "variable 'a': unknown type"),
+            (r#"{"resource":"logs","vars":{"a":{"type":"int","default":"1"}}}"#, "variable 'a': the default"),
+            (
+                r#"{"resource":"logs","vars":{"a":{"type":"date","default":"soon"}}}"#,
+                "variable 'a': the default",
+            ),
+            (
+                r#"{"resource":"logs","vars":{"a":"int"},"body":{"$gt":{"id":"$a"}}}"#,
+                "a variable is written ${name}",
+            ),
+            (r#"{"resource":"logs","body":{"$gt":{"id":"${a}"}}}"#, "variable 'a' is not declared"),
+            (
+                r#"{"resource":"logs","vars":{"a":"int"},"body":{"$gt":{"id":"${a"}}}"#,
+                "a variable has no end",
+            ),
+        ] {
+            let error = query(text).expect_err(text).to_string();
+            assert!(error.starts_with(what), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How a list is found: the index that leads to it, and how many rows it took.
+
+use super::accounts::AccountPlan;
+use super::plan::Driver;
+use super::session::Session;
+use crate::error::ReadError;
+use crate::query::{AccountOrder, AccountQuery, Explanation, TransactionOrder, TransactionQuery};
+
+impl Session {
+    /// Reads a page of transactions, and says how.
+    pub(crate) fn explain_transactions(&self, query: &TransactionQuery) -> Result<Explanation, ReadError> {
+        let moment = self.moment(query.at)?;
+        let plan = self.plan(&query.filter, &moment)?;
+        let before = self.meter.rows();
+        let returned = self.list_transactions(query)?.items.len() as u64;
+        Ok(Explanation {
+            index: describe(&plan.driver, query.order),
+            is_exact: plan.is_exact,
+            is_sorted: !matches!(query.order, TransactionOrder::UpdatedAt | TransactionOrder::RevertedAt),
+            rows_planning: before,
+            rows_scanned: self.meter.rows() - before,
+            rows_returned: returned,
+        })
+    }
+
+    /// Reads a page of accounts, and says how.
+    pub(crate) fn explain_accounts(&self, query: &AccountQuery) -> Result<Explanation, ReadError> {
+        let moment = self.moment(query.at)?;
+        let plan = self.account_plan(&query.filter, &moment);
+        let index = describe_accounts(&plan);
+        let before = self.meter.rows();
+        let returned = self.accounts(query)?.items.len() as u64;
+        Ok(Explanation {
+            index,
+            is_exact: query.filter.is_all(),
+            is_sorted: query.order == AccountOrder::Address,
+            rows_planning: before,
+            rows_scanned: self.meter.rows() - before,
+            rows_returned: returned,
+        })
+    }
+}
+
+fn describe(driver: &Driver, order: TransactionOrder) -> String {
+    match driver {
+        Driver::All if order == TransactionOrder::Timestamp => "transactions by effective date".to_owned(),
+        Driver::All => "transactions by id".to_owned(),
+        Driver::Recorded(_) => "transactions between two ids".to_owned(),
+        Driver::Ids(ids) => format!("{} transactions by id or reference", ids.len()),
+        Driver::Holdings { holdings, rows, .. } => {
+            format!("histories of {} holdings with {rows} rows", holdings.len())
+        }
+        Driver::Term(_) => "metadata".to_owned(),
+        Driver::Union(drivers) => {
+            let parts: Vec<String> = drivers.iter().map(|driver| describe(driver, order)).collect();
+            format!("any of: {}", parts.join("; "))
+        }
+    }
+}
+
+fn describe_accounts(plan: &AccountPlan) -> String {
+    if let Some(addresses) = plan.addresses() {
+        return format!("{} addresses", addresses.len());
+    }
+    let prefix = match plan.prefix() {
+        "" => String::new(),
+        prefix => format!(" from {prefix} on"),
+    };
+    if plan.has_term() { format!("metadata, then addresses{prefix}") } else { format!("addresses{prefix}") }
+}

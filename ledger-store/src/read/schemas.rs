@@ -1,0 +1,112 @@
+//! Versions of a ledger's schema: one, and lists.
+
+use std::borrow::Cow;
+use std::ops::Bound;
+
+use ledger_core::schema::created_at_of;
+use ledger_core::{DateField, FilterSubject, SchemaVersion, TextField, Timestamp};
+
+use super::documents::DocumentReader;
+use super::limits::{Meter, ReadLimits};
+use super::page::PageBuilder;
+use crate::codec::Corrupt;
+use crate::documents::{
+    Document, DocumentRange, SCHEMAS, SCHEMAS_BY_POSITION, schema_key, schema_position_key,
+};
+use crate::error::ReadError;
+use crate::query::{Page, SchemaKey, SchemaOrder, SchemaQuery, SchemaView};
+use crate::view::View;
+
+/// So many are read at once.
+const SCHEMAS_READ: usize = 16;
+
+/// Most bytes of a page: it is held in memory until it is answered.
+const PAGE_BYTES_MAX: usize = 16 << 20;
+
+/// The version of a ledger's schema with a name.
+pub(super) fn schema(
+    view: &View,
+    ledger: u32,
+    version: &SchemaVersion,
+) -> Result<Option<SchemaView>, ReadError> {
+    let key = schema_key(ledger, version.as_str());
+    let found = DocumentReader::new(view).document(SCHEMAS, &key)?;
+    found.map(of_document).transpose()
+}
+
+/// A list of the versions of a ledger's schema.
+pub(super) fn schemas(view: &View, ledger: u32, query: &SchemaQuery) -> Result<Page<SchemaView>, ReadError> {
+    let (direction, beyond) = query.page.walk();
+    let index = match query.order {
+        SchemaOrder::Created => Some(SCHEMAS_BY_POSITION),
+        SchemaOrder::Version => None,
+    };
+    let place = |key: &SchemaKey| {
+        let further = schema_position_key(ledger, key.position).to_vec();
+        (further, schema_key(ledger, key.version.as_str()))
+    };
+    let end =
+        ledger.checked_add(1).map_or(Bound::Unbounded, |next| Bound::Excluded(next.to_be_bytes().to_vec()));
+    let mut range = DocumentRange {
+        from: Bound::Included(ledger.to_be_bytes().to_vec()),
+        to: end,
+        beyond: beyond.map(place),
+        direction,
+        limit: SCHEMAS_READ,
+    };
+    let reader = DocumentReader::new(view);
+    let meter = Meter::start(ReadLimits::DEFAULT);
+    let mut builder = PageBuilder::new(&query.page);
+    let mut bytes = 0;
+    'pages: loop {
+        let found = reader.documents(SCHEMAS, index, &range)?;
+        let is_last = found.len() < SCHEMAS_READ;
+        for document in found {
+            meter.row()?;
+            let schema = of_document(document)?;
+            range.beyond = Some(place(&schema.key));
+            if !query.filter.matches(&schema)? {
+                continue;
+            }
+            if builder.is_full() {
+                builder.has_more();
+                break 'pages;
+            }
+            bytes += schema.text.len();
+            if bytes > PAGE_BYTES_MAX {
+                let reason = "the schemas of this page are too large: ask for fewer".to_owned();
+                return Err(ReadError::TooExpensive { reason });
+            }
+            builder.push(schema);
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(builder.finish(&query.page))
+}
+
+fn of_document(document: Document) -> Result<SchemaView, ReadError> {
+    let corrupt = Corrupt { what: "schema" };
+    let version = document.key.get(4..).and_then(|version| std::str::from_utf8(version).ok());
+    let version = version.and_then(|version| SchemaVersion::parse(version).ok()).ok_or(corrupt)?;
+    let text = String::from_utf8(document.value).map_err(|_| corrupt)?;
+    Ok(SchemaView {
+        key: SchemaKey { position: document.version.0, version: version.clone() },
+        version,
+        created_at: created_at_of(&text).unwrap_or(Timestamp::from_micros(0)),
+        text,
+    })
+}
+
+impl FilterSubject for SchemaView {
+    type Error = ReadError;
+
+    fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, ReadError> {
+        Ok((field == TextField::Version).then(|| Cow::Borrowed(self.version.as_str())))
+    }
+
+    fn date(&self, field: DateField) -> Result<Option<Timestamp>, ReadError> {
+        Ok((field == DateField::CreatedAt).then_some(self.created_at))
+    }
+}

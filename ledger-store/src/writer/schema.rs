@@ -1,0 +1,144 @@
+//! Schemas in the writer: what a request is judged by, and how a version becomes known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ledger_core::schema::{self, Schema, SchemaError, version_of};
+use ledger_core::{
+    AccountAddress, Command, CompactString, Metadata, Movement, Rejection, SchemaVersion, Target,
+};
+
+use super::state::State;
+use crate::documents::keys::document_key;
+use crate::documents::{SCHEMAS, SCHEMAS_BY_POSITION, decode_value, schema_key, schema_position_key};
+use crate::entry::{DocumentRecord, SecondaryKey};
+use crate::error::ReadError;
+use crate::projection::PieceBuilder;
+
+/// A schema as it was read back. One that was recorded is valid; should a later release read it differently, the
+/// requests that name it are refused, and all else goes on.
+type Read = Arc<Result<Schema, SchemaError>>;
+
+/// Schemas that were named lately, parsed. Versions do not change, so nothing here is ever out of date.
+#[derive(Default)]
+pub(crate) struct SchemaCache {
+    bytes_max: usize,
+    bytes: usize,
+    kept: BTreeMap<(u32, CompactString), Read>,
+}
+
+impl SchemaCache {
+    /// Keeps up to so many bytes, and one schema of any size.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, ..Self::default() }
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+        self.bytes = 0;
+    }
+
+    fn keep(&mut self, ledger: u32, version: &str, schema: &Read) {
+        let bytes = 256 + version.len() + schema.as_ref().as_ref().map_or(0, Schema::memory);
+        if self.bytes + bytes > self.bytes_max {
+            self.clear();
+        }
+        self.bytes += bytes;
+        self.kept.insert((ledger, version.into()), schema.clone());
+    }
+}
+
+impl State {
+    /// The schema version with a name, or the refusal of a request that names it.
+    pub(super) fn named_schema(
+        &mut self,
+        ledger: u32,
+        version: &SchemaVersion,
+    ) -> Result<Result<Read, Rejection>, ReadError> {
+        let kept = self.schemas.kept.get(&(ledger, version.as_str().into())).cloned();
+        let schema = if let Some(kept) = kept {
+            kept
+        } else {
+            let Some(stored) = self.stored_document(&schema_place(ledger, version))? else {
+                return Ok(Err(Rejection::SchemaNotFound { version: version.clone() }));
+            };
+            let text = String::from_utf8_lossy(decode_value(&stored)?.bytes).into_owned();
+            let schema = Arc::new(Schema::parse(&text));
+            self.schemas.keep(ledger, version.as_str(), &schema);
+            schema
+        };
+        Ok(match schema.as_ref() {
+            Ok(_) => Ok(schema),
+            Err(_) => Err(Rejection::SchemaNotFound { version: version.clone() }),
+        })
+    }
+
+    /// Whether a ledger has a schema version of this name.
+    pub(super) fn has_schema(&self, ledger: u32, version: &SchemaVersion) -> Result<bool, ReadError> {
+        Ok(self.stored_document(&schema_place(ledger, version))?.is_some())
+    }
+
+    /// Projects a schema that an entry adds. A text that names no version was never a schema.
+    pub(super) fn put_schema(
+        &mut self,
+        position: u64,
+        ledger: u32,
+        text: &str,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
+        let Some(version) = version_of(text) else { return Ok(()) };
+        if self.has_schema(ledger, &version)? {
+            return Ok(());
+        }
+        self.ledger(ledger).counters().schemas += 1;
+        let by_position = schema_position_key(ledger, position);
+        let document = DocumentRecord {
+            collection: SCHEMAS,
+            key: &schema_key(ledger, version.as_str()),
+            value: Some(text.as_bytes()),
+            secondary: vec![SecondaryKey { index: SCHEMAS_BY_POSITION, unique: false, key: &by_position }],
+        };
+        self.put_document(position, &document, rows)
+    }
+
+    /// What the chart gives to the accounts that a settled command is the first to use.
+    pub(super) fn defaults(
+        &mut self,
+        ledger: u32,
+        schema: Option<&Schema>,
+        command: &Command,
+    ) -> Result<Vec<(AccountAddress, Metadata)>, ReadError> {
+        let Some(schema) = schema.filter(|schema| schema.chart().has_defaults()) else {
+            return Ok(Vec::new());
+        };
+        let mut new = Vec::new();
+        let mut look = |account: &AccountAddress| -> Result<(), ReadError> {
+            if self.locate(ledger, account.as_str())?.place.is_none() {
+                new.push(account.clone());
+            }
+            Ok(())
+        };
+        match command {
+            Command::CreateTransaction(create) => {
+                if let Movement::Postings(postings) = &create.movement {
+                    for posting in postings {
+                        look(&posting.source)?;
+                        look(&posting.destination)?;
+                    }
+                }
+                create.account_metadata.keys().try_for_each(look)?;
+            }
+            Command::SetMetadata { target: Target::Account(account), .. } => look(account)?,
+            Command::SetMetadata { target: Target::Transaction(_), .. }
+            | Command::DeleteMetadata { .. }
+            | Command::RevertTransaction(_)
+            | Command::InsertSchema(_) => {}
+        }
+        Ok(schema::defaults(schema, &new))
+    }
+}
+
+fn schema_place(ledger: u32, version: &SchemaVersion) -> Vec<u8> {
+    document_key(SCHEMAS, &schema_key(ledger, version.as_str()))
+}
