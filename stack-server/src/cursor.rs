@@ -38,7 +38,7 @@ pub(crate) enum Sort {
 
 impl Sort {
     /// All, by the number that they have in cursors.
-    const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Natural,
         Self::Timestamp,
         Self::UpdatedAt,

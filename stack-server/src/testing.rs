@@ -12,12 +12,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioTimer;
 use ledger_core::{Filter, Resource};
-use ledger_store::{Clock, Direction, Expand, ImportedLog, Start, Store, TransactionOrder};
+use ledger_store::{Clock, Direction, Expand, ImportedLog, Start, Store};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::cursor::{ListQuery, Place};
+use crate::cursor::{ListQuery, Place, Sort};
 use crate::guard;
 use crate::ledger_v2;
 use crate::outbound::Outbound;
@@ -151,9 +151,10 @@ pub fn cursor_laws(data: &[u8]) {
         from,
         expand: Expand { volumes: flag(2), effective_volumes: flag(3) },
         clock: if flag(4) { Clock::Insertion } else { Clock::Effective },
-        order: if flag(5) { TransactionOrder::Timestamp } else { TransactionOrder::Id },
+        order: Sort::ALL[usize::from(changed) % Sort::ALL.len()],
         direction: if flag(6) { Direction::Descending } else { Direction::Ascending },
         group_by,
+        include_deleted: flag(5),
         start: if flag(7) {
             Start::After(place_text.to_owned())
         } else {
