@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use ledger_core::{Filter, Resource};
-use ledger_store::{Direction, LogHashes, LogQuery, PageRequest, Start, Store};
+use ledger_store::{Deleted, Direction, LogHashes, LogQuery, PageRequest, Start, Store};
 use stack_server::Settings;
 use stack_server::testing::Exchange;
 
@@ -39,7 +39,8 @@ impl World {
     fn heads(&self) -> Vec<(String, Option<u64>)> {
         let snapshot = self.store.snapshot();
         let all = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
-        let ledgers = snapshot.ledgers(&all, &Filter::all(Resource::Ledgers)).expect("the ledgers");
+        let ledgers =
+            snapshot.ledgers(&all, &Filter::all(Resource::Ledgers), Deleted::Shown).expect("the ledgers");
         let head = |name| {
             let page = PageRequest { size: 1, direction: Direction::Descending, start: Start::First };
             let query = LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page };
