@@ -4,8 +4,6 @@
 //! says where its documents are.
 
 use std::fmt;
-use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
 
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
@@ -15,12 +13,9 @@ use hyper::rt::{Read, Write};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::limits::{FETCH_BYTES_MAX, FETCH_TIMEOUT};
+use crate::outbound::secured;
 
 /// An address that can be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,13 +84,7 @@ async fn connect_and_ask(url: &Url) -> Result<Bytes, String> {
     if !url.is_secure {
         return ask(TokioIo::new(stream), url).await;
     }
-    let name = match url.host.parse::<IpAddr>() {
-        Ok(address) => ServerName::IpAddress(address.into()),
-        Err(_) => ServerName::try_from(url.host.clone()).map_err(|error| error.to_string())?,
-    };
-    let connector = TlsConnector::from(tls()?);
-    let stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
-    ask(TokioIo::new(stream), url).await
+    ask(TokioIo::new(secured(stream, &url.host).await?), url).await
 }
 
 async fn ask(stream: impl Read + Write + Unpin + Send + 'static, url: &Url) -> Result<Bytes, String> {
@@ -123,27 +112,6 @@ async fn ask(stream: impl Read + Write + Unpin + Send + 'static, url: &Url) -> R
         // The connection may end with the last byte of the answer, which is then there to be read.
         _ = &mut connection => exchange.await,
     }
-}
-
-/// How to speak TLS: with whom the operating system trusts.
-fn tls() -> Result<Arc<ClientConfig>, String> {
-    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    if let Some(config) = CONFIG.get() {
-        return Ok(config.clone());
-    }
-    let mut roots = RootCertStore::empty();
-    // A certificate that cannot be read is one that is not trusted.
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        return Err("this machine trusts no certificate authority".to_owned());
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(CONFIG.get_or_init(|| Arc::new(config)).clone())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! A small HTTP client: POST, and what became of it.
 
-use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Mutex;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -10,12 +9,10 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::policy::Outbound;
 use super::target::Target;
+use super::tls::secured;
 use crate::limits::{DELIVERY_ANSWER_BYTES_MAX, DELIVERY_IDLE_MAX, DELIVERY_TIMEOUT};
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -24,14 +21,13 @@ type Sender = SendRequest<Full<Bytes>>;
 #[derive(Debug)]
 pub(crate) struct Client {
     policy: Outbound,
-    tls: OnceLock<Result<Arc<ClientConfig>, String>>,
     idle: Mutex<Vec<(Target, Sender)>>,
 }
 
 impl Client {
     /// A client that goes where the policy allows.
     pub(crate) fn new(policy: Outbound) -> Self {
-        Self { policy, tls: OnceLock::new(), idle: Mutex::default() }
+        Self { policy, idle: Mutex::default() }
     }
 
     /// Posts a body of JSON and waits for the answer.
@@ -106,10 +102,7 @@ impl Client {
         if !target.is_secure() {
             return handshake(TokioIo::new(stream)).await;
         }
-        let name = ServerName::try_from(target.host().to_owned()).map_err(|error| error.to_string())?;
-        let tls = TlsConnector::from(self.tls.get_or_init(trust).clone()?);
-        let stream = tls.connect(name, stream).await.map_err(|error| error.to_string())?;
-        handshake(TokioIo::new(stream)).await
+        handshake(TokioIo::new(secured(stream, target.host()).await?)).await
     }
 
     /// Connects to the first address of the host that may be reached and answers.
@@ -152,21 +145,4 @@ async fn is_read(response: Response<hyper::body::Incoming>) -> bool {
         left = rest;
     }
     true
-}
-
-/// Trusts whom the machine trusts.
-fn trust() -> Result<Arc<ClientConfig>, String> {
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        return Err("this machine trusts no authority, so that nobody can be reached over https".to_owned());
-    }
-    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| io::Error::other(error).to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }

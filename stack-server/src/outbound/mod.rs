@@ -8,7 +8,9 @@
 mod client;
 mod policy;
 mod target;
+mod tls;
 
 pub(crate) use client::Client;
 pub use policy::Outbound;
 pub(crate) use target::Target;
+pub(crate) use tls::secured;
