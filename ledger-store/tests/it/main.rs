@@ -12,3 +12,4 @@ mod old_formats;
 mod reads;
 mod recovery;
 mod schemas;
+mod uniqueness;
