@@ -9,7 +9,7 @@ use super::ChainId;
 use crate::journal::Position;
 
 /// So many buffers are kept for the batches to come, each of at most the budget divided by as many.
-const SPARE_MAX: usize = 2;
+const SPARE_MAX: usize = 3;
 
 /// The text of an entry in [`HashTexts`].
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,14 @@ pub(crate) struct HashTexts {
 pub(crate) struct TextMark(usize);
 
 impl HashTexts {
+    fn with_room(places: usize, bytes: usize) -> Self {
+        let with_some_more = |count: usize| count + count / 16;
+        Self {
+            places: Vec::with_capacity(with_some_more(places)),
+            bytes: Vec::with_capacity(with_some_more(bytes)),
+        }
+    }
+
     /// Adds what a chain hashes of an entry.
     pub(crate) fn push(&mut self, chain: ChainId, log: u64, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
@@ -82,6 +90,8 @@ struct Waiting {
     /// Whether texts are taken. Before, the hashing thread reads entries from the journal.
     open: bool,
     spare: Vec<HashTexts>,
+    /// What the last batch took: the next will be alike, and a text that grows is copied again and again.
+    last: (usize, usize),
 }
 
 /// Batches on their way to the hashing thread, within a budget of bytes.
@@ -113,7 +123,9 @@ impl Feed {
 
     /// A buffer for the next batch.
     pub(crate) fn buffer(&self) -> HashTexts {
-        self.waiting.lock().spare.pop().unwrap_or_default()
+        let mut waiting = self.waiting.lock();
+        let (places, bytes) = waiting.last;
+        waiting.spare.pop().unwrap_or_else(|| HashTexts::with_room(places, bytes))
     }
 
     /// Hands over a batch that is on disk, in order of the batches.
@@ -121,6 +133,7 @@ impl Feed {
         let mut waiting = self.waiting.lock();
         if waiting.open {
             waiting.bytes += texts.size();
+            waiting.last = (texts.places.len(), texts.bytes.len());
             waiting.batches.push_back(FedBatch { next, texts });
             let crowded = self.is_crowded(&waiting);
             drop(waiting);
