@@ -119,11 +119,11 @@ impl Options {
         let part = |percent: usize| self.memory_budget / 100 * percent;
         Shares {
             accounts: part(31),
-            memtable: part(11),
+            memtable: part(8),
             index_cache: part(8),
             filters: part(8),
             journal_cache: part(1).clamp(1 << 20, 16 << 20),
-            queue: part(6),
+            queue: part(4),
             hash_texts: part(3),
             scripts: part(2),
             schemas: part(1),

@@ -154,9 +154,12 @@ impl<R: Row> TableView<R> {
         to: &R::Key,
     ) -> Result<Option<R>, IndexError> {
         let found = match source {
+            // A row is copied only if it is the one: its bytes may be on the heap.
+            SourceRef::Piece(piece) if is_apart(piece, from, to) => None,
             SourceRef::Piece(piece) => {
                 let end = piece.partition_point(|row| row.key() <= *to);
-                end.checked_sub(1).map(|last| piece[last].clone())
+                let last = end.checked_sub(1).map(|last| &piece[last]);
+                last.filter(|row| row.key() >= *from).cloned()
             }
             SourceRef::Run(run) => {
                 if !may_hold::<R>(&self.snapshot, run, from, to)? {
@@ -176,7 +179,11 @@ impl<R: Row> TableView<R> {
         to: &R::Key,
     ) -> Result<Option<R>, IndexError> {
         let found = match source {
-            SourceRef::Piece(piece) => piece.get(piece.partition_point(|row| row.key() < *from)).cloned(),
+            SourceRef::Piece(piece) if is_apart(piece, from, to) => None,
+            SourceRef::Piece(piece) => {
+                let first = piece.get(piece.partition_point(|row| row.key() < *from));
+                first.filter(|row| row.key() <= *to).cloned()
+            }
             SourceRef::Run(run) => {
                 if !may_hold::<R>(&self.snapshot, run, from, to)? {
                     return Ok(None);
@@ -206,6 +213,11 @@ impl TableView<KeyRow> {
         let to = (space, fingerprint, u64::MAX);
         self.cursor(from, to, Direction::Ascending).map(|row| row.map(|row| row.value)).collect()
     }
+}
+
+/// Whether all rows of a piece lie before or after some keys, as they mostly do: that is seen at its ends.
+fn is_apart<R: Row>(piece: &[R], from: &R::Key, to: &R::Key) -> bool {
+    piece.last().is_none_or(|last| last.key() < *from) || piece[0].key() > *to
 }
 
 /// One source of a view.

@@ -329,15 +329,25 @@ impl Piece {
         })
     }
 
-    /// The place in `accounts` of an account with this number.
+    /// The account with this number, if it was made here.
     pub(crate) fn account(&self, ledger: u32, account: u32) -> Option<&NewAccount> {
-        self.accounts_by_number
-            .binary_search_by_key(&(ledger, account), |at| {
-                let account = &self.accounts[*at as usize];
-                (account.ledger, account.account)
-            })
-            .ok()
-            .map(|at| &self.accounts[self.accounts_by_number[at] as usize])
+        let account_at = |at: &u32| &self.accounts[*at as usize];
+        let number = |at: &u32| (account_at(at).ledger, account_at(at).account);
+        let by_number = &self.accounts_by_number;
+        let (first, last) = (number(by_number.first()?), number(by_number.last()?));
+        let wanted = (ledger, account);
+        if wanted < first || wanted > last {
+            return None;
+        }
+        // Numbers are dense: where the piece is of one ledger, the place is known.
+        if first.0 == last.0
+            && let Some(at) = by_number.get((account - first.1) as usize)
+            && number(at) == wanted
+        {
+            return Some(account_at(at));
+        }
+        let found = by_number.binary_search_by_key(&wanted, number).ok()?;
+        Some(account_at(&by_number[found]))
     }
 
     /// What became of a key of the documents, if anything.
@@ -371,5 +381,35 @@ impl Piece {
             .iter()
             .take_while(move |at| key(at) == (ledger, account))
             .map(|at| &self.holdings[*at as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_found_by_number_whatever_else_is_in_the_piece() {
+        for ledgers in [1..=1_u32, 1..=3] {
+            let mut builder = PieceBuilder::default();
+            for ledger in ledgers.clone() {
+                // Addresses in another order than the numbers.
+                let accounts = (7..40).map(|account| NewAccount {
+                    ledger,
+                    account,
+                    address: format!("a:{}", 100 - account).into(),
+                });
+                builder.accounts.extend(accounts);
+            }
+            let piece = builder.seal();
+            for ledger in 0..=4 {
+                for account in 0..50 {
+                    let found = piece.account(ledger, account).map(|found| (found.ledger, found.account));
+                    let is_there = ledgers.contains(&ledger) && (7..40).contains(&account);
+                    assert_eq!(found, is_there.then_some((ledger, account)), "{ledgers:?}");
+                }
+            }
+        }
+        assert_eq!(PieceBuilder::default().seal().account(1, 0), None);
     }
 }
