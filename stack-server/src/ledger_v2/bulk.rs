@@ -161,18 +161,24 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
         element.request.map(of_version)
     };
     let requests = read.into_iter().map(of_version).collect();
-    let answers = run(call, requests, atomicity).await?;
+    let answers = if fault.is_some() && atomicity == Atomicity::AllOrNothing {
+        // The whole cannot be done: it is shown as far as it would have gone.
+        run(call, requests, Atomicity::StopAtRefusal, Mode::DryRun).await?
+    } else {
+        run(call, requests, atomicity, Mode::Commit).await?
+    };
     reply(call, &actions, &answers, fault.as_ref())
 }
 
-/// Reads the body by its content type. The first generation knew one form only, and did not look.
+/// Reads the body by its content type. The first generation knew one form only, and did not look: its clients may
+/// say anything but the names of the streams.
 fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
     let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let content_type = content_type.split(';').next().unwrap_or("").trim();
     match (content_type, call.profile) {
-        ("" | JSON_ARRAY, _) | (_, Profile::Stack) => array(call),
         (JSON_STREAM, _) => Ok(stream(&call.body, call.app.settings().runtime)),
         (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body, call.app.settings().runtime)),
+        ("" | JSON_ARRAY, _) | (_, Profile::Stack) => array(call),
         (other, _) => {
             let other: String = other.chars().take(100).collect();
             Err(ApiError::validation(format!("unsupported content type: {other}")))
@@ -237,10 +243,11 @@ async fn run(
     call: &Call<'_>,
     elements: Vec<Result<Request, ApiError>>,
     atomicity: Atomicity,
+    mode: Mode,
 ) -> Result<Vec<Answer>, ApiError> {
     if atomicity == Atomicity::Independent {
         let (requests, failed) = divide(elements);
-        let mut answers = submit(call, requests, atomicity, Mode::Commit).await?.into_iter();
+        let mut answers = submit(call, requests, atomicity, mode).await?.into_iter();
         let whole = failed.into_iter().map(|failed| match failed {
             Some(error) => Some(Answer::Failed(error)),
             None => answers.next(),
@@ -265,7 +272,7 @@ async fn run(
         (Atomicity::AllOrNothing, Some(_)) => {
             submit(call, requests, Atomicity::StopAtRefusal, Mode::DryRun).await?
         }
-        _ => submit(call, requests, Atomicity::StopAtRefusal, Mode::Commit).await?,
+        _ => submit(call, requests, Atomicity::StopAtRefusal, mode).await?,
     };
     if let Some(error) = failed {
         let all_done = answers.iter().all(|answer| matches!(answer, Answer::Done(_)));
