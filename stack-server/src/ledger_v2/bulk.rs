@@ -147,25 +147,22 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
     if read.is_empty() {
         call.ledger()?;
     }
-    let atomicity = if atomic {
-        Atomicity::AllOrNothing
-    } else if call.query.flag("continueOnFailure") {
-        Atomicity::Independent
-    } else {
-        Atomicity::StopAtRefusal
-    };
+    let each =
+        if call.query.flag("continueOnFailure") { Atomicity::Independent } else { Atomicity::StopAtRefusal };
     let actions: Vec<Action> = read.iter().map(|element| element.action).collect();
     let schema_version = call.schema_version().map_err(|error| call.unless_no_ledger(error))?;
     let of_version = |element: Element| {
         let of_version = |request| Request { schema_version: schema_version.clone(), ..request };
         element.request.map(of_version)
     };
-    let requests = read.into_iter().map(of_version).collect();
-    let answers = if fault.is_some() && atomicity == Atomicity::AllOrNothing {
-        // The whole cannot be done: it is shown as far as it would have gone.
-        run(call, requests, Atomicity::StopAtRefusal, Mode::DryRun).await?
+    let requests: Vec<_> = read.into_iter().map(of_version).collect();
+    let answers = if !atomic {
+        run(call, requests, each, Mode::Commit).await?
+    } else if fault.is_some() || requests.iter().any(Result::is_err) {
+        // What cannot succeed as a whole is shown as it would have gone, and not done.
+        run(call, requests, each, Mode::DryRun).await?
     } else {
-        run(call, requests, atomicity, Mode::Commit).await?
+        all_or_nothing(call, requests.into_iter().flatten().collect(), each).await?
     };
     reply(call, &actions, &answers, fault.as_ref())
 }
@@ -238,7 +235,8 @@ impl From<Outcome> for Answer {
     }
 }
 
-/// Executes elements, some of which may have failed before they were commands.
+/// Executes elements, some of which may have failed before they were commands, and each of which stands for itself or
+/// for those behind it.
 async fn run(
     call: &Call<'_>,
     elements: Vec<Result<Request, ApiError>>,
@@ -266,14 +264,7 @@ async fn run(
             }
         }
     }
-    let mut answers = match (atomicity, &failed) {
-        (Atomicity::AllOrNothing, None) => all_or_nothing(call, requests).await?,
-        // What cannot succeed as a whole is shown as far as it would have gone, and not done.
-        (Atomicity::AllOrNothing, Some(_)) => {
-            submit(call, requests, Atomicity::StopAtRefusal, Mode::DryRun).await?
-        }
-        _ => submit(call, requests, Atomicity::StopAtRefusal, mode).await?,
-    };
+    let mut answers = submit(call, requests, Atomicity::StopAtRefusal, mode).await?;
     if let Some(error) = failed {
         let all_done = answers.iter().all(|answer| matches!(answer, Answer::Done(_)));
         answers.push(if all_done { Answer::Failed(error) } else { Answer::Cancelled });
@@ -282,17 +273,28 @@ async fn run(
     Ok(answers)
 }
 
-/// An atomic bulk. If it is refused, the elements before the refused one are shown as if done, which takes a dry
-/// run, since the store says no more of them than that they were undone.
-async fn all_or_nothing(call: &Call<'_>, requests: Vec<Request>) -> Result<Vec<Answer>, ApiError> {
-    let again = requests.clone();
+/// An atomic bulk. If it is refused, the elements before the refused one, and those behind it where the caller goes on
+/// after failures, are shown as if done. That takes a dry run, since the store says no more of them than that they
+/// were undone.
+async fn all_or_nothing(
+    call: &Call<'_>,
+    requests: Vec<Request>,
+    each: Atomicity,
+) -> Result<Vec<Answer>, ApiError> {
+    let mut others = requests.clone();
     let mut answers = submit(call, requests, Atomicity::AllOrNothing, Mode::Commit).await?;
-    let refused = answers.iter().position(|answer| matches!(answer, Answer::Failed(_)));
-    if let Some(refused) = refused.filter(|refused| *refused > 0) {
-        let before = again.into_iter().take(refused).collect();
-        let shown = submit(call, before, Atomicity::StopAtRefusal, Mode::DryRun).await?;
-        answers.splice(..refused, shown);
+    let Some(refused) = answers.iter().position(|answer| matches!(answer, Answer::Failed(_))) else {
+        return Ok(answers);
+    };
+    let behind = others.split_off(refused).split_off(1);
+    if each == Atomicity::Independent {
+        others.extend(behind);
     }
+    let mut shown = submit(call, others, each, Mode::DryRun).await?;
+    let behind = shown.split_off(refused);
+    answers.splice(..refused, shown);
+    let at = refused + 1;
+    answers.splice(at..at + behind.len(), behind);
     Ok(answers)
 }
 
