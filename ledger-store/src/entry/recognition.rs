@@ -7,9 +7,10 @@ use super::record::{Event, LogRecord, TargetRecord};
 /// What an entry keeps of the request that made it, to compare a later one under the same idempotency key with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Recognition {
-    /// The hash of the request. Empty where there is none to compare: other servers hash otherwise, so that of an
-    /// imported log says nothing about a request here.
+    /// The hash of the request; empty where there is none.
     pub(crate) hash: CompactString,
+    /// Whether the hash may be another server's, who hash otherwise: that two differ says nothing then.
+    foreign: bool,
     operation: Operation,
 }
 
@@ -17,14 +18,15 @@ impl Recognition {
     /// The idempotency key of an entry, and by what its request is recognized.
     pub(crate) fn of<'a>(log: &LogRecord<'a>) -> Option<(&'a str, Self)> {
         let idempotency = log.idempotency?;
-        let hash = if log.imported { "" } else { idempotency.hash };
-        Some((idempotency.key, Self { hash: hash.into(), operation: operation_of(&log.event) }))
+        let (hash, operation) = (idempotency.hash.into(), operation_of(&log.event));
+        Some((idempotency.key, Self { hash, foreign: log.imported, operation }))
     }
 
-    /// Whether this may be the same request again.
-    pub(crate) fn admits(&self, hash: &str, command: &Command) -> bool {
-        self.operation == Operation::of(command)
-            && (self.hash.is_empty() || hash.is_empty() || self.hash == hash)
+    /// Whether this may be the same request again. One of `several` commands under one key is known by its hash alone:
+    /// nothing else tells how many logs it made.
+    pub(crate) fn admits(&self, hash: &str, command: &Command, several: bool) -> bool {
+        let unknown = self.foreign || self.hash.is_empty() || hash.is_empty();
+        self.operation == Operation::of(command) && (self.hash == hash || unknown && !several)
     }
 }
 

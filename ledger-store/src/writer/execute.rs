@@ -83,12 +83,13 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Decided, ReadError> {
-        let Prepared { request: Request { mut command, idempotency, schema_version }, program } = prepared;
+        let Prepared { request, program, several } = prepared;
+        let Request { mut command, idempotency, schema_version } = request;
         if let Some(idempotency) = &idempotency
             && let Some((position, first)) =
                 self.used_key(ledger, idempotency.key.as_str(), batch, written)?
         {
-            if first.admits(&idempotency.hash, &command) {
+            if first.admits(&idempotency.hash, &command, several) {
                 return Ok(Decided::Replay(position));
             }
             return Ok(Decided::Refused(Rejection::IdempotencyMismatch {

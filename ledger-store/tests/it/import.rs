@@ -32,20 +32,22 @@ fn run(store: &Store, command: Command) -> Outcome {
 
 /// With an idempotency key.
 fn run_once(store: &Store, key: &str, hash: &str, command: Command) -> Outcome {
+    run_request(store, keyed(key, hash, command))
+}
+
+fn keyed(key: &str, hash: &str, command: Command) -> Request {
     let key = IdempotencyKey::parse(key).expect("a key");
-    let idempotency = Some(Idempotency { key, hash: hash.into() });
-    run_request(store, Request { idempotency, ..Request::from(command) })
+    Request { idempotency: Some(Idempotency { key, hash: hash.into() }), ..Request::from(command) }
 }
 
 fn run_request(store: &Store, request: Request) -> Outcome {
-    let submission = Submission {
-        ledger: name(),
-        requests: vec![request],
-        atomicity: Atomicity::Independent,
-        mode: Mode::Commit,
-        detail: Detail::Ids,
-    };
-    store.apply(submission).expect("it is written").pop().expect("one answer")
+    run_all(store, vec![request], Atomicity::Independent).pop().expect("one answer")
+}
+
+fn run_all(store: &Store, requests: Vec<Request>, atomicity: Atomicity) -> Vec<Outcome> {
+    let (mode, detail) = (Mode::Commit, Detail::Ids);
+    let submission = Submission { ledger: name(), requests, atomicity, mode, detail };
+    store.apply(submission).expect("it is written")
 }
 
 fn pay(
@@ -228,6 +230,10 @@ fn keys_of_imported_logs_are_known_by_what_they_did() {
         }
         let other = run_once(store, "key-1", "ours", revert(2));
         assert!(matches!(other, Outcome::Refused(Rejection::IdempotencyMismatch { .. })), "{other:?}");
+        // Nothing tells how many logs several commands made, but that they are the same.
+        let several = vec![keyed("key-0", "ours", commands[0].clone()), commands[0].clone().into()];
+        let others = run_all(store, several, Atomicity::AsOne);
+        assert!(matches!(others[0], Outcome::Refused(Rejection::IdempotencyMismatch { .. })), "{others:?}");
         assert_eq!(logs(store), logs_of_source);
     };
     check(&store);
