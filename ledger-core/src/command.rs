@@ -111,7 +111,7 @@ pub struct CreateTransaction {
     /// By whose rules it is checked.
     pub rules: Rules,
     /// The schema template that its script came from, once that [is known](crate::schema::resolve).
-    pub template: Option<CompactString>,
+    pub template: Option<Box<str>>,
 }
 
 impl CreateTransaction {

@@ -64,7 +64,7 @@ pub struct NewTransaction {
     /// The transaction that it reverts.
     pub reverts: Option<TransactionId>,
     /// The schema template that it was made from.
-    pub template: Option<CompactString>,
+    pub template: Option<Box<str>>,
 }
 
 /// Says what `command` does to the ledger that `facts` describe.

@@ -9,8 +9,8 @@ use crate::codec::{Corrupt, Reader, put_varint};
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::index::{
-    Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, PieceRows, Row, VersionRow, merged,
-    write_run,
+    Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, PieceRows, PlainTable, Row,
+    VersionRow, merged, write_run,
 };
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
@@ -121,26 +121,19 @@ pub(crate) fn write(
     hashes: &[((u32, u64), WireHash)],
     watermark: Watermark,
 ) -> Result<(), IndexError> {
-    let mut write = index.begin_write(Commit::Durable)?;
-    // The last row of each holding says what it is now.
-    let mut last: Vec<HistoryRow> = Vec::new();
-    let history = rows(pieces, |piece| &piece.history).inspect(|row| match last.last_mut() {
-        Some(before) if before.holding == row.holding => before.clone_from(row),
-        _ => last.push(row.clone()),
-    });
-    write_run(&mut write, history)?;
-    write_run(&mut write, rows(pieces, |piece| &piece.displaced))?;
-    write_run(&mut write, rows(pieces, |piece| &piece.keys))?;
-    write_run(&mut write, rows(pieces, |piece| &piece.terms))?;
-    write_run(&mut write, rows(pieces, |piece| &piece.logs))?;
-    write_run(&mut write, rows(pieces, |piece| &piece.transactions))?;
-    write_run(&mut write, rows(pieces, |piece| &piece.versions))?;
-    write_run(&mut write, rows(pieces, |piece| &piece.effective))?;
-    let mut holdings: Vec<NewHolding> =
+    let write = index.begin_write(Commit::Durable)?;
+    let mut new_holdings: Vec<NewHolding> =
         pieces.iter().flat_map(|piece| piece.holdings.iter().copied()).collect();
-    holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
-    write_holdings(&write, &last, &holdings)?;
-    write_accounts(&write, pieces, &holdings)?;
+    new_holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
+    write_history(&write, pieces, &new_holdings)?;
+    write_run(&write, rows(pieces, |piece| &piece.displaced))?;
+    write_run(&write, rows(pieces, |piece| &piece.keys))?;
+    write_run(&write, rows(pieces, |piece| &piece.terms))?;
+    write_run(&write, rows(pieces, |piece| &piece.logs))?;
+    write_run(&write, rows(pieces, |piece| &piece.transactions))?;
+    write_run(&write, rows(pieces, |piece| &piece.versions))?;
+    write_run(&write, rows(pieces, |piece| &piece.effective))?;
+    write_accounts(&write, pieces, &new_holdings)?;
     write_first_usages(&write, pieces)?;
     write_heads(&write, heads)?;
     write_documents(&write, pieces)?;
@@ -162,39 +155,79 @@ fn page_error(table: &'static str) -> impl Fn(Corrupt) -> IndexError {
     move |corrupt| IndexError::corrupt(table, corrupt)
 }
 
-/// `last` has the last row of each holding that was moved, `new` those that are new; both ascend.
-fn write_holdings(write: &IndexWrite, last: &[HistoryRow], new: &[NewHolding]) -> Result<(), IndexError> {
-    let mut table = write.table(tables::HOLDINGS)?;
-    let mut open: Option<([u8; 8], HoldingPage)> = None;
-    let mut new = new.iter().peekable();
-    for row in last {
-        let (ledger, holding) = ((row.holding >> 32) as u32, row.holding as u32);
-        let key = page_key(ledger, holding);
-        if open.as_ref().is_none_or(|(have, _)| *have != key) {
-            if let Some((key, page)) = open.take() {
-                table.put(&key, &page.encode())?;
-            }
-            let page = match table.get(&key)? {
-                Some(stored) => HoldingPage::decode(&stored).map_err(page_error(tables::HOLDINGS))?,
-                None => HoldingPage::empty(),
-            };
-            open = Some((key, page));
+/// Writes the history and, as its rows go by, what each holding is after the last of them. `new` ascends.
+fn write_history(write: &IndexWrite, pieces: &[Arc<Piece>], new: &[NewHolding]) -> Result<(), IndexError> {
+    let mut holdings = Holdings { table: write.table(tables::HOLDINGS)?, open: None, new };
+    let mut failed = None;
+    let mut rows = rows(pieces, |piece| &piece.history).peekable();
+    let history = std::iter::from_fn(|| {
+        let row = rows.next().filter(|_| failed.is_none())?;
+        if rows.peek().is_none_or(|next| next.holding != row.holding) {
+            failed = holdings.put(&row).err();
         }
-        let Some((_, page)) = &mut open else { continue };
-        while new.next_if(|new| (new.ledger, new.holding) < (ledger, holding)).is_some() {}
-        let made = new.next_if(|new| (new.ledger, new.holding) == (ledger, holding));
-        let identity = match made {
-            Some(new) => (new.account, new.asset),
-            None => page.identity(holding).map_err(page_error(tables::HOLDINGS))?.ok_or_else(|| {
-                IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" })
-            })?,
-        };
+        Some(row)
+    });
+    write_run(write, history)?;
+    match failed {
+        Some(error) => Err(error),
+        None => holdings.close(),
+    }
+}
+
+/// The pages of holdings, put in the order of their numbers.
+struct Holdings<'a> {
+    table: PlainTable<'a>,
+    open: Option<([u8; 8], HoldingPage)>,
+    /// Those that are new and not put yet, ascending.
+    new: &'a [NewHolding],
+}
+
+impl Holdings<'_> {
+    /// Puts what a holding is after its last row.
+    fn put(&mut self, row: &HistoryRow) -> Result<(), IndexError> {
+        let (ledger, holding) = ((row.holding >> 32) as u32, row.holding as u32);
+        while let Some((first, rest)) = self.new.split_first()
+            && (first.ledger, first.holding) < (ledger, holding)
+        {
+            self.new = rest;
+        }
+        let made = self.new.first().filter(|new| (new.ledger, new.holding) == (ledger, holding));
+        let made = made.map(|new| (new.account, new.asset));
+        let page = self.page(page_key(ledger, holding))?;
+        let stored = page.identity(holding).map_err(page_error(tables::HOLDINGS))?;
+        let identity = made
+            .or(stored)
+            .ok_or_else(|| IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" }))?;
         page.put(holding, identity, row.ordinal, (&row.input, &row.output), row.displaced.as_deref());
+        Ok(())
     }
-    if let Some((key, page)) = open {
-        table.put(&key, &page.encode())?;
+
+    /// The page with a key; the one before it is written.
+    fn page(&mut self, key: [u8; 8]) -> Result<&mut HoldingPage, IndexError> {
+        let page = match self.open.take() {
+            Some((have, page)) if have == key => page,
+            before => {
+                self.open = before;
+                self.write_open()?;
+                match self.table.get(&key)? {
+                    Some(stored) => HoldingPage::decode(&stored).map_err(page_error(tables::HOLDINGS))?,
+                    None => HoldingPage::empty(),
+                }
+            }
+        };
+        Ok(&mut self.open.insert((key, page)).1)
     }
-    Ok(())
+
+    fn write_open(&mut self) -> Result<(), IndexError> {
+        match self.open.take() {
+            Some((key, page)) => self.table.put(&key, &page.encode()),
+            None => Ok(()),
+        }
+    }
+
+    fn close(mut self) -> Result<(), IndexError> {
+        self.write_open()
+    }
 }
 
 #[derive(Debug)]

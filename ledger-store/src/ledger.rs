@@ -256,7 +256,7 @@ impl Ledger {
 pub struct TransactionBuilder<'a> {
     ledger: &'a Ledger,
     create: CreateTransaction,
-    idempotency: Option<Idempotency>,
+    idempotency: Option<Box<Idempotency>>,
     failed: Option<NameError>,
 }
 
@@ -311,7 +311,7 @@ impl TransactionBuilder<'_> {
     /// Protects it from being recorded twice: a repetition with the same key gets the first answer.
     pub fn idempotency_key(mut self, key: &str) -> Self {
         match IdempotencyKey::parse(key) {
-            Ok(key) => self.idempotency = Some(Idempotency { key, hash: "".into() }),
+            Ok(key) => self.idempotency = Some(Box::new(Idempotency { key, hash: "".into() })),
             Err(error) => self.note(error),
         }
         self

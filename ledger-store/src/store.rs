@@ -13,7 +13,6 @@ use crate::disk::{Disk, RealDisk};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{Answer, Engine, LedgerEdit, Mark, Work};
 use crate::error::{OpenError, WriteError};
-use crate::fingerprint::Fingerprints;
 use crate::index::{IndexFile, IndexOptions};
 use crate::journal::{Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
 use crate::options::Options;
@@ -245,12 +244,11 @@ impl Store {
     /// `Arc`.
     pub fn snapshot(&self) -> Snapshot {
         let engine = &self.inner.engine;
-        let fingerprints = Fingerprints::new(&engine.identity.secret);
         Snapshot::new(
             engine.journal.clone(),
             engine.view(),
             engine.directory.clone(),
-            fingerprints,
+            engine.fingerprints.clone(),
             engine.hashes.clone(),
         )
     }

@@ -21,15 +21,17 @@ pub struct Submission {
 }
 
 /// One command with what protects it from being executed twice.
+///
+/// What few requests have is boxed: queues of them are long.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// What to do.
     pub command: Command,
     /// The caller's key. A repetition with the same hash gets the first answer again; with another hash it is
     /// refused.
-    pub idempotency: Option<Idempotency>,
+    pub idempotency: Option<Box<Idempotency>>,
     /// The version of the ledger's schema by which it is judged.
-    pub schema_version: Option<SchemaVersion>,
+    pub schema_version: Option<Box<SchemaVersion>>,
 }
 
 impl From<Command> for Request {

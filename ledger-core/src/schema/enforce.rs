@@ -46,7 +46,7 @@ pub fn resolve(
                         version: version.clone(),
                     });
                 };
-                create.template = Some(name.clone());
+                create.template = Some(name.as_str().into());
                 create.movement = Movement::Script(Script {
                     plain: template.script.to_string(),
                     variables: std::mem::take(variables),

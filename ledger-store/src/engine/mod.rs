@@ -20,6 +20,7 @@ use compact_str::CompactString;
 use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
+use self::pending::Resolver;
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
@@ -141,6 +142,7 @@ pub(crate) struct Engine {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) index: IndexFile,
     pub(crate) identity: Identity,
+    pub(crate) fingerprints: Fingerprints,
     pub(crate) clock: Arc<dyn TimeSource>,
     /// The numbers of ledgers by name, which the writer fills.
     pub(crate) directory: Directory,
@@ -181,6 +183,7 @@ impl Engine {
         Self {
             journal,
             index,
+            fingerprints: Fingerprints::new(&identity.secret),
             identity,
             clock: options.clock.clone(),
             directory: state.directory.clone(),
@@ -351,11 +354,11 @@ impl Engine {
         drop(turn);
         match committed {
             Ok(()) => {
-                let view = self.view();
+                let mut resolver = Resolver::new(self, self.view());
                 for (done, answer) in answers {
                     done(answer.and_then(|answer| {
                         // What was to be recorded is; only what is to be told of it cannot be read.
-                        answer.resolve(self, &view).map_err(|error| match error {
+                        resolver.resolve(answer).map_err(|error| match error {
                             WriteError::Read(error) => {
                                 WriteError::OutcomeUnknown { reason: error.to_string() }
                             }
@@ -468,6 +471,6 @@ impl Engine {
     fn session(&self, ledger: u32, view: &Arc<View>) -> Result<Session, ReadError> {
         let reader = LedgerReader::new(self.journal.clone(), view.clone(), ledger);
         let head = reader.head()?.clone();
-        Ok(Session::new(reader, head, Fingerprints::new(&self.identity.secret), self.hashes.clone()))
+        Ok(Session::new(reader, head, self.fingerprints.clone(), self.hashes.clone()))
     }
 }

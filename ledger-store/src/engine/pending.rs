@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::{Answer, Engine};
 use crate::documents::DocumentVersion;
-use crate::error::WriteError;
+use crate::error::{ReadError, WriteError};
 use crate::import::Imported;
 use crate::journal::Position;
 use crate::query::LedgerInfo;
-use crate::read::Later;
+use crate::read::{Later, Session};
 use crate::submission::{Detail, Outcome, Receipt};
 use crate::view::View;
 
@@ -56,38 +56,47 @@ pub(super) enum PendingOutcome {
     Cancelled,
 }
 
-impl Pending {
-    pub(super) fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Answer, WriteError> {
-        match self {
-            Self::Ledger(info) => Ok(Answer::Ledger(info)),
-            Self::Documents(versions) => Ok(Answer::Documents(versions)),
-            Self::Imported(imported) => Ok(Answer::Imported(imported)),
-            Self::Marked(next) => Ok(Answer::Marked(next)),
-            Self::Outcomes(outcomes) => outcomes
+/// Turns what a batch decided into answers, once it is published.
+pub(super) struct Resolver<'a> {
+    engine: &'a Engine,
+    view: Arc<View>,
+    /// The session of the ledger that was asked last: most batches are of one.
+    session: Option<Session>,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn new(engine: &'a Engine, view: Arc<View>) -> Self {
+        Self { engine, view, session: None }
+    }
+
+    /// The answer to be given.
+    pub(super) fn resolve(&mut self, pending: Pending) -> Result<Answer, WriteError> {
+        match pending {
+            Pending::Ledger(info) => Ok(Answer::Ledger(info)),
+            Pending::Documents(versions) => Ok(Answer::Documents(versions)),
+            Pending::Imported(imported) => Ok(Answer::Imported(imported)),
+            Pending::Marked(next) => Ok(Answer::Marked(next)),
+            Pending::Outcomes(outcomes) => outcomes
                 .into_iter()
-                .map(|outcome| outcome.resolve(engine, view))
+                .map(|outcome| self.outcome(outcome))
                 .collect::<Result<_, _>>()
                 .map(Answer::Outcomes),
         }
     }
-}
 
-impl PendingOutcome {
-    fn resolve(self, engine: &Engine, view: &Arc<View>) -> Result<Outcome, WriteError> {
-        Ok(match self {
-            Self::Done { ledger, mut receipt } => {
+    fn outcome(&mut self, pending: PendingOutcome) -> Result<Outcome, WriteError> {
+        Ok(match pending {
+            PendingOutcome::Done { ledger, mut receipt } => {
                 // Computed here, behind the commit: the writer has the totals by insertion only.
                 if let Some(entry) = &mut receipt.entry {
-                    engine
-                        .session(ledger, view)?
-                        .add_effective_volumes(&mut entry.payload, Later::InMemory)?;
+                    self.session(ledger)?.add_effective_volumes(&mut entry.payload, Later::InMemory)?;
                 }
                 Outcome::Done(receipt)
             }
-            Self::Refused(rejection) => Outcome::Refused(rejection),
-            Self::Cancelled => Outcome::Cancelled,
-            Self::Replay { ledger, position, later, detail } => {
-                let session = engine.session(ledger, view)?;
+            PendingOutcome::Refused(rejection) => Outcome::Refused(rejection),
+            PendingOutcome::Cancelled => Outcome::Cancelled,
+            PendingOutcome::Replay { ledger, position, later, detail } => {
+                let session = self.session(ledger)?;
                 let mut entry = session.reader.entry(position)?;
                 if later > 0 {
                     entry = session.entry_of(entry.id.get() + later)?;
@@ -112,5 +121,13 @@ impl PendingOutcome {
                 })
             }
         })
+    }
+
+    /// What answers a question about a ledger, within the limits of one question.
+    fn session(&mut self, ledger: u32) -> Result<&Session, ReadError> {
+        let kept = self.session.take().filter(|session| session.ledger() == ledger);
+        let session = kept.map_or_else(|| self.engine.session(ledger, &self.view), Ok)?;
+        session.meter.restart();
+        Ok(self.session.insert(session))
     }
 }

@@ -28,7 +28,9 @@ pub(crate) mod table;
 mod tests;
 
 pub(crate) use cursor::{Direction as Way, merge_pieces, merged};
-pub(crate) use file::{Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange};
+pub(crate) use file::{
+    Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange, PlainTable,
+};
 pub(crate) use merge::maintain;
 pub(crate) use resident::KnownKeys;
 pub(crate) use row::{PieceRows, Row, piece_bytes, seal_piece};

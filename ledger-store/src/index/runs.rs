@@ -274,7 +274,7 @@ impl<R: Row> RunBuilder<R> {
 ///
 /// If the rows do not ascend strictly by key: a defect of the caller.
 pub(crate) fn write_run<R: Row>(
-    write: &mut IndexWrite,
+    write: &IndexWrite,
     rows: impl IntoIterator<Item = R>,
 ) -> Result<Option<RunMeta>, IndexError> {
     let mut runs = write.runs(R::TABLE)?;

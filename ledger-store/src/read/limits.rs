@@ -34,13 +34,20 @@ const ROWS_PER_LOOK: u64 = 256;
 pub(crate) struct Meter {
     limits: ReadLimits,
     rows: Cell<u64>,
-    began: Instant,
+    began: Cell<Instant>,
 }
 
 impl Meter {
     /// A meter that begins now.
     pub(crate) fn start(limits: ReadLimits) -> Self {
-        Self { limits, rows: Cell::new(0), began: Instant::now() }
+        Self { limits, rows: Cell::new(0), began: Cell::new(Instant::now()) }
+    }
+
+    /// Begins again, for the next read. Who has looked at nothing goes on: to ask for the time would cost more.
+    pub(crate) fn restart(&self) {
+        if self.rows.replace(0) > 0 {
+            self.began.set(Instant::now());
+        }
     }
 
     /// Notes that one more row is looked at.
@@ -65,7 +72,7 @@ impl Meter {
 
     /// Whether the time is over.
     pub(crate) fn is_late(&self) -> bool {
-        self.began.elapsed() > self.limits.time_max
+        self.began.get().elapsed() > self.limits.time_max
     }
 
     /// Looks at the clock.
@@ -104,6 +111,8 @@ mod tests {
         let limits = ReadLimits { rows_max: 3, time_max: Duration::from_hours(1), held_max: 2 };
         let meter = Meter::start(limits);
         assert_eq!((0..5).filter(|_| meter.row().is_ok()).count(), 3);
+        meter.restart();
+        assert!(meter.row().is_ok(), "the next read has limits of its own");
         assert!(meter.held(2).is_ok());
         assert!(matches!(meter.held(3), Err(ReadError::TooExpensive { .. })));
         let late = Meter::start(ReadLimits { time_max: Duration::ZERO, ..ReadLimits::DEFAULT });

@@ -45,7 +45,7 @@ impl Judge {
                 expected.push(Expected::Cancelled);
                 continue;
             }
-            let idempotency = request.idempotency.as_ref();
+            let idempotency = request.idempotency.as_deref();
             let answer = self.model.execute(&submission.ledger, &request.command, idempotency, false, now);
             expected.push(match answer {
                 Ok(answer) => Expected::Done(answer),

@@ -152,10 +152,10 @@ impl<'a> Workload<'a> {
             let key = if self.dice.one_in(3) { self.dice.below(self.keys + 1) } else { self.keys };
             self.keys = self.keys.max(key + 1);
             let hash = if self.dice.one_in(6) { "another" } else { "request" };
-            Idempotency {
+            Box::new(Idempotency {
                 key: IdempotencyKey::parse(&format!("key-{key}")).expect("a key"),
                 hash: format!("{hash}-{key}").into(),
-            }
+            })
         });
         Request { command, idempotency, schema_version: None }
     }

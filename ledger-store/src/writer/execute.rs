@@ -107,7 +107,7 @@ impl State {
         };
         let schema = schema.as_ref().and_then(|schema| schema.as_ref().as_ref().ok());
         let has_schemas = self.ledger(ledger).counters().schemas > 0;
-        let named = schema_version.as_ref().zip(schema);
+        let named = schema_version.as_deref().zip(schema);
         let mut violation = match resolve(&mut command, named, has_schemas, self.enforcement) {
             Ok(violation) => violation,
             Err(rejection) => return Ok(Decided::Refused(rejection)),
@@ -153,7 +153,7 @@ impl State {
                 Err(rejection) => return Ok(Decided::Refused(rejection)),
             }
         }
-        let schema_version = schema_version.as_ref().map(SchemaVersion::as_str);
+        let schema_version = schema_version.as_deref().map(SchemaVersion::as_str);
         let log = LogRecord {
             ledger,
             log: base.log,
@@ -192,7 +192,7 @@ impl State {
             Detail::Entry => Some(Box::new(LogEntry {
                 id: LogId::new(base.log),
                 date,
-                idempotency: idempotency.clone(),
+                idempotency: idempotency.map(|idempotency| *idempotency),
                 schema_version: schema_version.map(Into::into),
                 defaults: std::mem::take(&mut hints.defaults),
                 payload: payload(decision, base.transaction, date, facts.volumes.into_iter().collect()),
@@ -502,7 +502,7 @@ fn payload(decision: Decision, id: u64, date: Timestamp, volumes: Vec<Volumes>) 
                 metadata: new.metadata,
                 timestamp: new.timestamp,
                 reference: new.reference,
-                template: new.template,
+                template: new.template.map(Into::into),
                 inserted_at: date,
                 updated_at: date,
                 reverted_at: None,

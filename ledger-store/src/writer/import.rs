@@ -223,6 +223,6 @@ fn creation(transaction: &Transaction, account_metadata: BTreeMap<AccountAddress
         reference: transaction.reference.clone(),
         overdraft: Overdraft::Allow,
         rules: Rules::default(),
-        template: transaction.template.clone(),
+        template: transaction.template.as_deref().map(Into::into),
     })
 }

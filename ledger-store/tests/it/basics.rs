@@ -93,10 +93,10 @@ fn a_dry_run_answers_a_repetition_of_what_it_did_itself() {
     let request = || Request {
         schema_version: None,
         command: send("world", "a", 1),
-        idempotency: Some(Idempotency {
+        idempotency: Some(Box::new(Idempotency {
             key: IdempotencyKey::parse("once").expect("a key"),
             hash: "same".into(),
-        }),
+        })),
     };
     let submission = |mode| Submission {
         ledger: name("main"),

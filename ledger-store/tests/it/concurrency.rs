@@ -69,7 +69,7 @@ fn of_equal_requests_with_one_key_one_is_committed() {
         let request = || Request {
             schema_version: None,
             command: send("world", "a", 1),
-            idempotency: Some(Idempotency { key: key.clone(), hash: "same".into() }),
+            idempotency: Some(Box::new(Idempotency { key: key.clone(), hash: "same".into() })),
         };
         let answers = together(8, |_| {
             let mut outcomes =

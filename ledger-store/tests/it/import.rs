@@ -37,7 +37,7 @@ fn run_once(store: &Store, key: &str, hash: &str, command: Command) -> Outcome {
 
 fn keyed(key: &str, hash: &str, command: Command) -> Request {
     let key = IdempotencyKey::parse(key).expect("a key");
-    Request { idempotency: Some(Idempotency { key, hash: hash.into() }), ..Request::from(command) }
+    Request { idempotency: Some(Box::new(Idempotency { key, hash: hash.into() })), ..Request::from(command) }
 }
 
 fn run_request(store: &Store, request: Request) -> Outcome {

@@ -74,7 +74,7 @@ fn a_batch_with_one_key_is_done_once_and_answered_whole() {
         let mut requests: Vec<Request> = ["a", "b", "c"]
             .map(|to| Command::CreateTransaction(send("world", to, 1, Rules::Current)).into())
             .into();
-        requests[0].idempotency = Some(Idempotency { key: key.clone(), hash: "h".into() });
+        requests[0].idempotency = Some(Box::new(Idempotency { key: key.clone(), hash: "h".into() }));
         apply(&store, requests, Atomicity::AsOne)
     };
     let entries = |outcomes: Vec<Outcome>, replayed: bool| -> Vec<_> {

@@ -51,7 +51,7 @@ fn insert(of: &str, text: &str) -> Request {
 }
 
 fn under(of: &str, command: Command) -> Request {
-    Request { schema_version: Some(version(of)), ..Request::from(command) }
+    Request { schema_version: Some(Box::new(version(of))), ..Request::from(command) }
 }
 
 fn pay(destination: &str) -> Command {

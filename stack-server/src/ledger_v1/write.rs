@@ -54,7 +54,7 @@ pub(crate) async fn outcome(
     let key = call.idempotency_key()?;
     let mut requests: Vec<Request> = commands.into_iter().map(Request::from).collect();
     if let (Some(key), Some(first)) = (key, requests.first_mut()) {
-        first.idempotency = Some(Idempotency { key, hash: hash_of(call) });
+        first.idempotency = Some(Box::new(Idempotency { key, hash: hash_of(call) }));
     }
     let ledger = if let Some(ledger) = ledger::view(call)? {
         ledger

@@ -61,7 +61,7 @@ impl Element {
                 key => {
                     let key = IdempotencyKey::parse(key)
                         .map_err(|error| ApiError::validation(error.to_string()))?;
-                    Some(Idempotency { key, hash: idempotency::hash_of(&command) })
+                    Some(Box::new(Idempotency { key, hash: idempotency::hash_of(&command) }))
                 }
             };
             Ok(Request { command, idempotency, schema_version: None })
@@ -130,9 +130,24 @@ impl ElementBody<'_> {
 }
 
 /// Elements, and for a stream that broke off, why.
+#[derive(Default)]
 pub(crate) struct Elements {
-    pub(crate) read: Vec<Element>,
+    actions: Vec<Action>,
+    /// One for each action.
+    pub(crate) requests: Vec<Result<Request, ApiError>>,
     pub(crate) fault: Option<ApiError>,
+}
+
+impl Elements {
+    fn with_capacity(count: usize) -> Self {
+        Self { actions: Vec::with_capacity(count), requests: Vec::with_capacity(count), fault: None }
+    }
+
+    /// Adds the next element.
+    pub(crate) fn push(&mut self, Element { action, request }: Element) {
+        self.actions.push(action);
+        self.requests.push(request);
+    }
 }
 
 pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -143,19 +158,17 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
     } else {
         elements(call)
     };
-    let Elements { read, fault } = prepared.map_err(|error| call.unless_no_ledger(error))?;
-    if read.is_empty() {
+    let Elements { actions, mut requests, fault } = prepared.map_err(|error| call.unless_no_ledger(error))?;
+    if requests.is_empty() {
         call.ledger()?;
     }
     let each =
         if call.query.flag("continueOnFailure") { Atomicity::Independent } else { Atomicity::StopAtRefusal };
-    let actions: Vec<Action> = read.iter().map(|element| element.action).collect();
-    let schema_version = call.schema_version().map_err(|error| call.unless_no_ledger(error))?;
-    let of_version = |element: Element| {
-        let of_version = |request| Request { schema_version: schema_version.clone(), ..request };
-        element.request.map(of_version)
-    };
-    let requests: Vec<_> = read.into_iter().map(of_version).collect();
+    if let Some(version) = call.schema_version().map_err(|error| call.unless_no_ledger(error))? {
+        for request in requests.iter_mut().flatten() {
+            request.schema_version = Some(Box::new(version.clone()));
+        }
+    }
     let answers = if !atomic {
         run(call, requests, each, Mode::Commit).await?
     } else if fault.is_some() || requests.iter().any(Result::is_err) {
@@ -192,13 +205,16 @@ fn array(call: &Call<'_>) -> Result<Elements, ApiError> {
         let message = format!("bulk size exceeded, max size is {limit}");
         return Err(ApiError::new(Code::BulkSizeExceeded, message));
     }
-    let read = bodies.iter().enumerate().map(|(at, Object(body))| body.read(at, runtime));
-    Ok(Elements { read: read.collect::<Result<_, _>>()?, fault: None })
+    let mut elements = Elements::with_capacity(bodies.len());
+    for (at, Object(body)) in bodies.iter().enumerate() {
+        elements.push(body.read(at, runtime)?);
+    }
+    Ok(elements)
 }
 
 /// Elements one after the other; the first malformed one ends the stream.
 fn stream(body: &[u8], runtime: Runtime) -> Elements {
-    let mut elements = Elements { read: Vec::new(), fault: None };
+    let mut elements = Elements::default();
     let mut bodies = serde_json::Deserializer::from_slice(body).into_iter::<Object<ElementBody<'_>>>();
     for at in 0.. {
         let element = match bodies.next() {
@@ -207,7 +223,7 @@ fn stream(body: &[u8], runtime: Runtime) -> Elements {
             Some(Err(error)) => Err(ApiError::validation(format!("error parsing element {at}: {error}"))),
         };
         match element {
-            Ok(element) => elements.read.push(element),
+            Ok(element) => elements.push(element),
             Err(error) => {
                 elements.fault = Some(error);
                 break;
@@ -253,17 +269,10 @@ async fn run(
         return whole.collect::<Option<_>>().ok_or_else(lost);
     }
     let count = elements.len();
-    let mut requests = Vec::with_capacity(count);
     let mut failed = None;
-    for element in elements {
-        match element {
-            Ok(request) => requests.push(request),
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
-        }
-    }
+    let until_failed =
+        |element: Result<Request, ApiError>| element.map_err(|error| failed = Some(error)).ok();
+    let requests: Vec<Request> = elements.into_iter().map_while(until_failed).collect();
     let mut answers = submit(call, requests, Atomicity::StopAtRefusal, mode).await?;
     if let Some(error) = failed {
         let all_done = answers.iter().all(|answer| matches!(answer, Answer::Done(_)));

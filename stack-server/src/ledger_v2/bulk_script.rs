@@ -13,7 +13,7 @@ const LINE_BYTES_MAX: usize = 64 * 1_024;
 
 /// Reads blocks; the first malformed line ends the stream.
 pub(crate) fn elements(body: &[u8], runtime: Runtime) -> Elements {
-    let mut elements = Elements { read: Vec::new(), fault: None };
+    let mut elements = Elements::default();
     let text = match std::str::from_utf8(body) {
         Ok(text) => text,
         Err(error) => {
@@ -27,7 +27,7 @@ pub(crate) fn elements(body: &[u8], runtime: Runtime) -> Elements {
             continue;
         }
         match header(line).and_then(|key| Ok((key, block(&mut lines)?))) {
-            Ok((key, plain)) => elements.read.push(element(plain, &key, runtime)),
+            Ok((key, plain)) => elements.push(element(plain, &key, runtime)),
             Err(error) => {
                 elements.fault = Some(error);
                 break;
@@ -84,9 +84,9 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Vec<(String, String)>, Option<String>) {
-        let Elements { read, fault } = elements(text.as_bytes(), Runtime::Machine);
-        let blocks = read.into_iter().map(|element| {
-            let request = element.request.expect("a command");
+        let Elements { requests, fault, .. } = elements(text.as_bytes(), Runtime::Machine);
+        let blocks = requests.into_iter().map(|request| {
+            let request = request.expect("a command");
             let key = request.idempotency.map_or(String::new(), |i| i.key.to_string());
             match request.command {
                 Command::CreateTransaction(CreateTransaction {

@@ -20,10 +20,10 @@ pub(crate) async fn submit(call: &Call<'_>, command: Command, detail: Detail) ->
         Command::InsertSchema(_) => None,
         _ => call.schema_version().map_err(|error| call.unless_no_ledger(error))?,
     };
-    let idempotency = key.map(|key| Idempotency { key, hash: idempotency::hash_of(&command) });
+    let idempotency = key.map(|key| Box::new(Idempotency { key, hash: idempotency::hash_of(&command) }));
     let submission = Submission {
         ledger: call.ledger_name()?,
-        requests: vec![Request { command, idempotency, schema_version }],
+        requests: vec![Request { command, idempotency, schema_version: schema_version.map(Box::new) }],
         atomicity: Atomicity::Independent,
         mode: if call.query.dry_run(call.profile) { Mode::DryRun } else { Mode::Commit },
         detail,

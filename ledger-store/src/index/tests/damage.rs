@@ -24,8 +24,8 @@ fn rows<R: Sample>(count: usize) -> Vec<R> {
 #[test]
 fn every_flipped_bit_of_a_block_or_its_key_is_noticed() {
     let file = Disk::default().create();
-    let mut write = file.begin_write(Commit::Visible).unwrap();
-    write_run(&mut write, rows::<HistoryRow>(3000)).unwrap();
+    let write = file.begin_write(Commit::Visible).unwrap();
+    write_run(&write, rows::<HistoryRow>(3000)).unwrap();
     write.commit().unwrap();
     let name = TABLES[usize::from(HistoryRow::TABLE)];
     let snapshot = file.snapshot().unwrap();
@@ -67,8 +67,8 @@ fn a_block_that_is_missing_is_noticed_wherever_it_was() {
     let mut missing = 0;
     loop {
         let file = Disk::default().create();
-        let mut write = file.begin_write(Commit::Visible).unwrap();
-        write_run(&mut write, all.clone()).unwrap().unwrap();
+        let write = file.begin_write(Commit::Visible).unwrap();
+        write_run(&write, all.clone()).unwrap().unwrap();
         write.commit().unwrap();
         let keys = stored_keys(&file);
         assert!(keys.len() > 3);
@@ -135,9 +135,9 @@ fn read_all(file: &IndexFile) -> Result<(Vec<HistoryRow>, Vec<u64>, usize), Inde
 fn a_flipped_bit_anywhere_in_the_file_never_changes_what_runs_answer() {
     let disk = Disk::default();
     let file = disk.create();
-    let mut write = file.begin_write(Commit::Durable).unwrap();
-    write_run(&mut write, rows::<HistoryRow>(20_000)).unwrap();
-    write_run(&mut write, rows::<KeyRow>(9_000)).unwrap();
+    let write = file.begin_write(Commit::Durable).unwrap();
+    write_run(&write, rows::<HistoryRow>(20_000)).unwrap();
+    write_run(&write, rows::<KeyRow>(9_000)).unwrap();
     write.table("watermark").unwrap().put(b"position", b"1").unwrap();
     for page in 0..100_u8 {
         write.table("pages").unwrap().put(&[page], &[page; 500]).unwrap();

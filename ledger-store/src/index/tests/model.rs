@@ -72,9 +72,9 @@ impl<R: Sample> Bench<R> {
         let count = self.dice.below(self.pieces.len() as u64 + 1) as usize;
         let frozen: Vec<_> = self.pieces.drain(..count).collect();
         let commit = if self.dice.below(3) == 0 { Commit::Durable } else { Commit::Visible };
-        let mut write = self.file().begin_write(commit).unwrap();
+        let write = self.file().begin_write(commit).unwrap();
         let rows = merge_pieces(&frozen);
-        let run = write_run(&mut write, rows.iter().cloned()).unwrap();
+        let run = write_run(&write, rows.iter().cloned()).unwrap();
         assert!(run.is_some() || rows.iter().all(Row::is_removal));
         write.commit().unwrap();
     }
@@ -215,8 +215,8 @@ fn with_runs<R: Sample>(runs: usize, rows: u64) -> Bench<R> {
     let mut bench = Bench::<R>::new(99);
     for _ in 0..runs {
         bench.add_piece(rows);
-        let mut write = bench.file().begin_write(Commit::Durable).unwrap();
-        write_run(&mut write, bench.pieces.remove(0).iter().cloned()).unwrap().unwrap();
+        let write = bench.file().begin_write(Commit::Durable).unwrap();
+        write_run(&write, bench.pieces.remove(0).iter().cloned()).unwrap().unwrap();
         write.commit().unwrap();
     }
     bench
@@ -287,8 +287,8 @@ fn removals_vanish_when_nothing_older_is_left() {
             position: position * 1000 + id,
             present: position != 7 || id == 3,
         });
-        let mut write = file.begin_write(Commit::Visible).unwrap();
-        write_run(&mut write, rows).unwrap();
+        let write = file.begin_write(Commit::Visible).unwrap();
+        write_run(&write, rows).unwrap();
         write.commit().unwrap();
     }
     assert_eq!(merge_all::<TermRow>(&file), 1);
@@ -302,8 +302,8 @@ fn a_merge_that_removes_every_row_leaves_no_run() {
     let file = Disk::default().create();
     for position in 0..8 {
         let row = TermRow { space: 1, term: 2, id: 3, position, present: position < 7 };
-        let mut write = file.begin_write(Commit::Visible).unwrap();
-        write_run(&mut write, [row]).unwrap();
+        let write = file.begin_write(Commit::Visible).unwrap();
+        write_run(&write, [row]).unwrap();
         write.commit().unwrap();
     }
     assert_eq!(merge_all::<TermRow>(&file), 1);
@@ -349,8 +349,8 @@ fn a_run_that_is_flushed_during_a_merge_stays() {
         if flushed < 3 {
             bench.add_piece(100);
             bench.dice = Dice::new(flushed);
-            let mut write = file.begin_write(Commit::Visible).unwrap();
-            write_run(&mut write, bench.pieces.remove(0).iter().cloned()).unwrap();
+            let write = file.begin_write(Commit::Visible).unwrap();
+            write_run(&write, bench.pieces.remove(0).iter().cloned()).unwrap();
             write.commit().unwrap();
             flushed += 1;
         }
