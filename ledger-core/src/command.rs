@@ -37,6 +37,35 @@ pub enum Command {
     InsertSchema(InsertSchema),
 }
 
+/// What a command asks for, as far as the log of it tells exactly. A request under an idempotency key is never answered
+/// with the log of another operation, also where there are no hashes to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A transaction is recorded.
+    Create,
+    /// The transaction with this id is reverted.
+    Revert(u64),
+    /// Metadata of the transaction with this id, or of an account, is set.
+    SetMetadata(Option<u64>),
+    /// A metadata key of the transaction with this id, or of an account, is removed.
+    DeleteMetadata(Option<u64>),
+    /// A version of the schema is added.
+    InsertSchema,
+}
+
+impl Operation {
+    /// That of a command.
+    pub const fn of(command: &Command) -> Self {
+        match command {
+            Command::CreateTransaction(_) => Self::Create,
+            Command::RevertTransaction(revert) => Self::Revert(revert.id.get()),
+            Command::SetMetadata { target, .. } => Self::SetMetadata(target.transaction()),
+            Command::DeleteMetadata { target, .. } => Self::DeleteMetadata(target.transaction()),
+            Command::InsertSchema(_) => Self::InsertSchema,
+        }
+    }
+}
+
 /// A schema to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsertSchema {
@@ -53,6 +82,15 @@ pub enum Target {
     Account(AccountAddress),
     /// A transaction, which must exist.
     Transaction(TransactionId),
+}
+
+impl Target {
+    pub(crate) const fn transaction(&self) -> Option<u64> {
+        match self {
+            Self::Account(_) => None,
+            Self::Transaction(id) => Some(id.get()),
+        }
+    }
 }
 
 /// A transaction to record.

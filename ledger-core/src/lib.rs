@@ -42,8 +42,8 @@ pub use address::AddressPattern;
 pub use amount::{Amount, AmountError, Balance};
 pub use apply::{Changes, apply};
 pub use command::{
-    Command, CreateTransaction, InsertSchema, Movement, Overdraft, RevertDate, RevertTransaction, Runtime,
-    Script, Target, VariableValue,
+    Command, CreateTransaction, InsertSchema, Movement, Operation, Overdraft, RevertDate, RevertTransaction,
+    Runtime, Script, Target, VariableValue,
 };
 pub use compact_str::CompactString;
 pub use condition::{

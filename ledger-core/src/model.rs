@@ -12,7 +12,7 @@ use compact_str::CompactString;
 
 use crate::amount::Balance;
 use crate::command::{
-    Command, CreateTransaction, Movement, Overdraft, RevertDate, RevertTransaction, Target,
+    Command, CreateTransaction, Movement, Operation, Overdraft, RevertDate, RevertTransaction, Target,
 };
 use crate::condition::{AddressRole, DateField};
 use crate::filter::{Filter, FilterSubject};
@@ -148,7 +148,15 @@ impl Model {
             && let Some(first) = book.entry_of_key(given)
         {
             let stored = &first.idempotency.as_ref().expect("it was found by its key").hash;
-            if !stored.is_empty() && *stored != given.hash {
+            let operation = match &first.payload {
+                LogPayload::NewTransaction { .. } => Operation::Create,
+                LogPayload::RevertedTransaction { reverted, .. } => Operation::Revert(reverted.get()),
+                LogPayload::SetMetadata { target, .. } => Operation::SetMetadata(target.transaction()),
+                LogPayload::DeleteMetadata { target, .. } => Operation::DeleteMetadata(target.transaction()),
+                LogPayload::InsertedSchema { .. } => Operation::InsertSchema,
+            };
+            let same = stored.is_empty() || given.hash.is_empty() || *stored == given.hash;
+            if operation != Operation::of(command) || !same {
                 return Err(Rejection::IdempotencyMismatch {
                     key: given.key.as_str().into(),
                     computed: given.hash.clone(),

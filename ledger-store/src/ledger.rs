@@ -340,7 +340,7 @@ impl TransactionBuilder<'_> {
         match payload {
             ledger_core::LogPayload::NewTransaction { transaction, .. }
             | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => Ok(*transaction),
-            // By an idempotency key that was first used for something else; without a hash nothing tells.
+            // A key is answered with the log of the same operation only.
             ledger_core::LogPayload::SetMetadata { .. }
             | ledger_core::LogPayload::DeleteMetadata { .. }
             | ledger_core::LogPayload::InsertedSchema { .. } => {

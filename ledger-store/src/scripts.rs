@@ -24,6 +24,8 @@ pub(crate) type Programs = SmallVec<[Option<Compiled>; 1]>;
 pub(crate) struct Prepared<'a> {
     pub(crate) request: Request,
     pub(crate) program: Option<&'a Compiled>,
+    /// Whether it is one of several that share an idempotency key.
+    pub(crate) several: bool,
 }
 
 /// Kept scripts, in two generations: what is used moves to the young one, and when that has taken half of the

@@ -181,6 +181,15 @@ impl<'de> Deserialize<'de> for Date {
     }
 }
 
+impl Date {
+    /// The date that a transaction is given. Clients that cannot leave a date out send the first instant of the year
+    /// 1, the zero of their language, which stands for none.
+    pub(crate) fn given(self) -> Option<Timestamp> {
+        const ZERO_MICROS: i64 = -62_135_596_800_000_000;
+        self.0.filter(|at| at.as_micros() != ZERO_MICROS)
+    }
+}
+
 /// A JSON object of strings; `null` is an empty one, and a `null` inside is the empty string.
 #[derive(Debug, Default)]
 pub(crate) struct TextMap(pub(crate) Metadata);

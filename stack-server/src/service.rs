@@ -1,6 +1,7 @@
 //! What the service tells about itself.
 
 use hyper::StatusCode;
+use ledger_core::schema::Enforcement;
 use ledger_core::{Filter, Resource};
 use ledger_store::{Deleted, Direction, PageRequest, Start};
 
@@ -20,10 +21,10 @@ pub(crate) fn info(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiError> {
     let mut json = call.json();
     match form {
         InfoForm::Bare => write_bare(json.raw("{")),
-        InfoForm::Wrapped => write_wrapped(json.raw("{"), call)?,
+        InfoForm::Wrapped => write_wrapped(json.raw("{"), call, form)?,
         InfoForm::Hybrid => {
             write_bare(json.raw("{"));
-            write_wrapped(json.raw(","), call)?;
+            write_wrapped(json.raw(","), call, form)?;
         }
     }
     json.raw("}");
@@ -34,11 +35,12 @@ fn write_bare(json: &mut Json) {
     json.raw("\"server\":\"ledger\",\"version\":").plain_string(API_VERSION);
 }
 
-fn write_wrapped(json: &mut Json, call: &Call<'_>) -> Result<(), ApiError> {
+fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm) -> Result<(), ApiError> {
+    let settings = call.app.settings();
     let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
     let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers), Deleted::Hidden)?;
     json.raw("\"data\":{");
-    match call.app.settings().compat {
+    match settings.compat {
         Compat::V1_10 => {
             json.raw("\"server\":\"numary-ledger\",\"version\":\"v1.10.14\"");
         }
@@ -48,7 +50,20 @@ fn write_wrapped(json: &mut Json, call: &Call<'_>) -> Result<(), ApiError> {
     json.list(&ledgers.items, |json, ledger| {
         json.plain_string(ledger.name.as_str());
     });
-    json.raw("]}}}");
+    json.raw("]}");
+    // What later clients of the second generation read beside.
+    if form == InfoForm::Hybrid {
+        let mode = match settings.schema_enforcement {
+            Enforcement::Audit => "audit",
+            Enforcement::Strict => "strict",
+        };
+        json.raw(",\"schemaEnforcementMode\":").plain_string(mode);
+    }
+    json.raw("}");
+    if form == InfoForm::Hybrid {
+        json.raw(",\"experimentalFeatures\":null");
+    }
+    json.raw("}");
     Ok(())
 }
 

@@ -129,6 +129,7 @@ impl Engine {
             state.begin_undo(ledger);
             batch.mark()
         });
+        let several = atomicity == Atomicity::AsOne && requests.len() > 1;
         let mut outcomes = Vec::with_capacity(requests.len());
         let mut refused = false;
         let mut failed = None;
@@ -156,7 +157,7 @@ impl Engine {
                 continue;
             }
             let program = programs.get(outcomes.len()).and_then(Option::as_ref);
-            let prepared = Prepared { request, program };
+            let prepared = Prepared { request, program, several };
             let outcome = match state.execute(ledger, prepared, now, detail, batch, written) {
                 Ok(Decided::Done(receipt)) => PendingOutcome::Done { ledger, receipt },
                 Ok(Decided::Replay(position)) => {

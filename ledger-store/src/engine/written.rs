@@ -4,7 +4,7 @@ use compact_str::CompactString;
 use ledger_core::TransactionId;
 
 use super::Engine;
-use crate::entry::{Record, find_in_chunk};
+use crate::entry::{Recognition, Record, find_in_chunk};
 use crate::error::ReadError;
 use crate::journal::Position;
 use crate::read::LedgerReader;
@@ -110,9 +110,9 @@ impl Written for WrittenHere<'_> {
         &self,
         batch: &mut Batch,
         position: Position,
-    ) -> Result<Option<(CompactString, CompactString)>, ReadError> {
+    ) -> Result<Option<(CompactString, Recognition)>, ReadError> {
         let found = self.read(batch, position, |record| {
-            crate::read::idempotency_of(record).map(|(key, hash)| (key.into(), hash.into()))
+            crate::read::idempotency_of(record).map(|(key, recognition)| (key.into(), recognition))
         })?;
         Ok(found.flatten())
     }

@@ -6,11 +6,13 @@
 
 mod amounts;
 mod places;
+mod recognition;
 mod record;
 mod section;
 
 pub(crate) use amounts::{put_amount, read_amount};
 pub(crate) use places::EntryPlaces;
+pub(crate) use recognition::Recognition;
 pub(crate) use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
     Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,

@@ -14,8 +14,8 @@ use ledger_core::{
 
 use crate::codec::Corrupt;
 use crate::entry::{
-    AddressRef, Body, EntryPlaces, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord,
-    TransactionRecord, ValueRef, find_in_chunk,
+    AddressRef, Body, EntryPlaces, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
+    TargetRecord, TransactionRecord, ValueRef, find_in_chunk,
 };
 use crate::error::ReadError;
 use crate::journal::{Chunk, Journal, Position};
@@ -32,10 +32,10 @@ pub(crate) fn reference_of<'a>(record: &Record<'a>) -> Option<&'a str> {
     }
 }
 
-/// The idempotency key and hash in an entry.
-pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, &'a str)> {
+/// The idempotency key in an entry, and by what its request is recognized.
+pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, Recognition)> {
     match &record.body {
-        Body::Log(log) => log.idempotency.map(|idempotency| (idempotency.key, idempotency.hash)),
+        Body::Log(log) => Recognition::of(log),
         Body::Document(_) => None,
     }
 }

@@ -16,8 +16,8 @@ use super::state::{Located, State};
 use crate::codec::Corrupt;
 use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
 use crate::entry::{
-    AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Record, TargetRecord,
-    TransactionRecord, ValueRef,
+    AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
+    TargetRecord, TransactionRecord, ValueRef,
 };
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
@@ -134,10 +134,10 @@ impl State {
         counters.last_date = counters.last_date.max(log.date);
         let date = counters.last_date;
         rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
-        if let Some(idempotency) = &log.idempotency {
-            let key = RecentKey { value: position, hash: idempotency.hash.into() };
-            let probe = self.probe_key(ledger, KeyKind::Idempotency, idempotency.key);
-            self.put_key(probe, idempotency.key, key, rows);
+        if let Some((text, request)) = Recognition::of(log) {
+            let key = RecentKey { value: position, request: Some(request) };
+            let probe = self.probe_key(ledger, KeyKind::Idempotency, text);
+            self.put_key(probe, text, key, rows);
         }
         let mut touched = SmallVec::<[Touched; 4]>::new();
         match &log.event {
@@ -221,7 +221,7 @@ impl State {
             rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
         }
         if let Some(reference) = transaction.reference {
-            let key = RecentKey { value: id, hash: CompactString::default() };
+            let key = RecentKey { value: id, request: None };
             let space = key_space(ledger, KeyKind::Reference);
             let fingerprint = hints.reference.unwrap_or_else(|| self.fingerprints.of(space, reference));
             debug_assert_eq!(fingerprint, self.fingerprints.of(space, reference), "of this reference");

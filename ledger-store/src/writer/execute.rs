@@ -17,7 +17,7 @@ use super::batch::Batch;
 use super::numbers::holding_names;
 use super::script::ScriptReads;
 use super::state::State;
-use crate::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Record};
+use crate::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Recognition, Record};
 use crate::error::ReadError;
 use crate::fingerprint::KeyKind;
 use crate::hashes::ChainId;
@@ -55,12 +55,12 @@ pub(crate) trait Written {
     /// The reference of a transaction.
     fn reference(&self, batch: &mut Batch, ledger: u32, id: u64) -> Result<Option<CompactString>, ReadError>;
 
-    /// The idempotency key and hash of an entry.
+    /// The idempotency key of an entry, and by what its request is recognized.
     fn idempotency(
         &self,
         batch: &mut Batch,
         position: Position,
-    ) -> Result<Option<(CompactString, CompactString)>, ReadError>;
+    ) -> Result<Option<(CompactString, Recognition)>, ReadError>;
 }
 
 /// A transaction as its entry has it.
@@ -83,19 +83,19 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Decided, ReadError> {
-        let Prepared { request: Request { mut command, idempotency, schema_version }, program } = prepared;
+        let Prepared { request, program, several } = prepared;
+        let Request { mut command, idempotency, schema_version } = request;
         if let Some(idempotency) = &idempotency
-            && let Some((position, stored)) =
+            && let Some((position, first)) =
                 self.used_key(ledger, idempotency.key.as_str(), batch, written)?
         {
-            // Without a hash there is nothing to compare, as in logs of older releases.
-            if stored.is_empty() || idempotency.hash.is_empty() || stored == idempotency.hash {
+            if first.admits(&idempotency.hash, &command, several) {
                 return Ok(Decided::Replay(position));
             }
             return Ok(Decided::Refused(Rejection::IdempotencyMismatch {
                 key: idempotency.key.as_str().into(),
                 computed: idempotency.hash.clone(),
-                stored,
+                stored: first.hash,
             }));
         }
         let schema = match &schema_version {
@@ -297,20 +297,20 @@ impl State {
         key: &str,
         batch: &mut Batch,
         written: &impl Written,
-    ) -> Result<Option<(Position, CompactString)>, ReadError> {
+    ) -> Result<Option<(Position, Recognition)>, ReadError> {
         let probe = self.probe_key(ledger, KeyKind::Idempotency, key);
         if self.known.prove_absent(probe) {
             return Ok(None);
         }
         if let Some(recent) = self.keys.find(probe.0, key) {
-            return Ok(Position::new(recent.value).map(|position| (position, recent.hash.clone())));
+            return Ok(Position::new(recent.value).zip(recent.request.clone()));
         }
         for position in self.stored_keys(probe)? {
             if let Some(position) = Position::new(position)
-                && let Some((have, hash)) = written.idempotency(batch, position)?
+                && let Some((have, recognition)) = written.idempotency(batch, position)?
                 && have == key
             {
-                return Ok(Some((position, hash)));
+                return Ok(Some((position, recognition)));
             }
         }
         Ok(None)

@@ -8,6 +8,8 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
+use crate::entry::Recognition;
+
 /// A map whose entries are dropped when the flush that holds them is done.
 ///
 /// There is one generation for the rows that gather now, and one for each flush that is under way.
@@ -104,8 +106,8 @@ impl<K: Eq + Hash, V> Recent<K, V> {
 pub(crate) struct RecentKey {
     /// The transaction, or the position of the entry.
     pub(crate) value: u64,
-    /// With what hash an idempotency key came.
-    pub(crate) hash: CompactString,
+    /// By what the request that brought an idempotency key is recognized; references have none.
+    pub(crate) request: Option<Recognition>,
 }
 
 /// By space (a ledger and a kind of key) and text: exact, no fingerprint.
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn keys_are_found_by_text_without_one_of_their_own() {
         let mut keys = RecentKeys::new(1);
-        let key = |value| RecentKey { value, hash: CompactString::default() };
+        let key = |value| RecentKey { value, request: None };
         keys.insert((1, "a".into()), key(10));
         keys.begin(2);
         keys.insert((2, "a".into()), key(20));

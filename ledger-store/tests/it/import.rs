@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, Filter, LedgerName, LedgerOptions, LogEntry,
-    LogId, LogPayload, Metadata, Movement, Overdraft, Posting, Reference, Resource, RevertDate,
-    RevertTransaction, Rules, Target, Timestamp, Transaction, TransactionId, WireHash,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, Filter, Idempotency, IdempotencyKey,
+    LedgerName, LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement, Overdraft, Posting,
+    Reference, Rejection, Resource, RevertDate, RevertTransaction, Rules, Target, Timestamp, Transaction,
+    TransactionId, WireHash,
 };
 use ledger_store::testing::{Dice, Disk, SetClock, SimDisk};
 use ledger_store::{
@@ -26,14 +27,27 @@ fn open(disk: &SimDisk, clock: &Arc<SetClock>) -> Store {
 }
 
 fn run(store: &Store, command: Command) -> Outcome {
-    let submission = Submission {
-        ledger: name(),
-        requests: vec![Request::from(command)],
-        atomicity: Atomicity::Independent,
-        mode: Mode::Commit,
-        detail: Detail::Ids,
-    };
-    store.apply(submission).expect("it is written").pop().expect("one answer")
+    run_request(store, Request::from(command))
+}
+
+/// With an idempotency key.
+fn run_once(store: &Store, key: &str, hash: &str, command: Command) -> Outcome {
+    run_request(store, keyed(key, hash, command))
+}
+
+fn keyed(key: &str, hash: &str, command: Command) -> Request {
+    let key = IdempotencyKey::parse(key).expect("a key");
+    Request { idempotency: Some(Box::new(Idempotency { key, hash: hash.into() })), ..Request::from(command) }
+}
+
+fn run_request(store: &Store, request: Request) -> Outcome {
+    run_all(store, vec![request], Atomicity::Independent).pop().expect("one answer")
+}
+
+fn run_all(store: &Store, requests: Vec<Request>, atomicity: Atomicity) -> Vec<Outcome> {
+    let (mode, detail) = (Mode::Commit, Detail::Ids);
+    let submission = Submission { ledger: name(), requests, atomicity, mode, detail };
+    store.apply(submission).expect("it is written")
 }
 
 fn pay(
@@ -164,6 +178,73 @@ fn a_ledger_of_imported_logs_is_the_one_that_they_came_from() {
     );
     let report = store.verify().expect("there is room");
     assert!(report.is_clean(), "{}", report.to_json_lines());
+}
+
+#[test]
+fn keys_of_imported_logs_are_known_by_what_they_did() {
+    let clock = Arc::<SetClock>::default();
+    let source = open(&SimDisk::new(), &clock);
+    source.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
+    let revert = |id: u64| {
+        Command::RevertTransaction(RevertTransaction {
+            id: TransactionId::new(id),
+            dated: RevertDate::Now,
+            overdraft: Overdraft::Allow,
+            metadata: Metadata::EMPTY,
+            rules: Rules::default(),
+        })
+    };
+    let set = |target: Target| Command::SetMetadata { target, metadata: Metadata::EMPTY };
+    let account = Target::Account(AccountAddress::parse("shop").expect("an address"));
+    let transaction = Target::Transaction(TransactionId::new(1));
+    let commands = [
+        pay("world", "shop", 1, None, None),
+        revert(1),
+        set(account.clone()),
+        set(transaction.clone()),
+        Command::DeleteMetadata { target: account, key: "k".into() },
+        Command::DeleteMetadata { target: transaction, key: "k".into() },
+    ];
+    for (at, command) in commands.iter().enumerate() {
+        let outcome = run_once(&source, &format!("key-{at}"), "theirs", command.clone());
+        assert!(matches!(outcome, Outcome::Done(_)), "{at}: {outcome:?}");
+    }
+    let logs_of_source = logs(&source);
+    let disk = SimDisk::new();
+    let store = open(&disk, &clock);
+    store.create_ledger(name(), LedgerOptions::default()).expect("a ledger");
+    store.import(&name(), &imported(&logs_of_source)).expect("it is taken");
+    let check = |store: &Store| {
+        for key in 0..commands.len() {
+            for (at, command) in commands.iter().enumerate() {
+                let outcome = run_once(store, &format!("key-{key}"), "ours", command.clone());
+                match outcome {
+                    Outcome::Done(receipt) if at == key => {
+                        assert!(receipt.replayed);
+                        assert_eq!(receipt.log, logs_of_source[at].entry.id);
+                    }
+                    Outcome::Refused(Rejection::IdempotencyMismatch { .. }) if at != key => {}
+                    other => panic!("{at} under the key of {key}: {other:?}"),
+                }
+            }
+        }
+        let other = run_once(store, "key-1", "ours", revert(2));
+        assert!(matches!(other, Outcome::Refused(Rejection::IdempotencyMismatch { .. })), "{other:?}");
+        // Nothing tells how many logs several commands made, but that they are the same.
+        let several = vec![keyed("key-0", "ours", commands[0].clone()), commands[0].clone().into()];
+        let others = run_all(store, several, Atomicity::AsOne);
+        assert!(matches!(others[0], Outcome::Refused(Rejection::IdempotencyMismatch { .. })), "{others:?}");
+        assert_eq!(logs(store), logs_of_source);
+    };
+    check(&store);
+    drop(store);
+    check(&open(&disk, &clock));
+    // What is written here is compared by its hash, and by what it did where it has none.
+    let pay = pay("world", "shop", 1, None, None);
+    assert!(matches!(run_once(&source, "own", "a", pay.clone()), Outcome::Done(_)));
+    assert!(matches!(run_once(&source, "own", "b", pay.clone()), Outcome::Refused(_)));
+    assert!(matches!(run_once(&source, "own", "", pay.clone()), Outcome::Done(_)));
+    assert!(matches!(run_once(&source, "own", "", revert(3)), Outcome::Refused(_)));
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
         Err(error) => return Ok(refusal(call, &error)),
     };
     let command = Command::CreateTransaction(create);
-    let mode = transactions::mode(call);
+    let mode = write::mode(call);
     let receipts = match write::outcome(call, vec![command], mode, Detail::Entry).await? {
         Ok(receipts) => receipts,
         // Not an outcome of the script: it was not looked at.

@@ -50,7 +50,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let Object(body) =
         json::first::<Object<TransactionBody<'_>>>(&call.body).map_err(|_| wire::malformed())?;
     let create = body.into_create(call.app.legacy_rules(ledger::view(call)?.as_ref())?)?;
-    let receipts = create_all(call, vec![create], mode(call)).await?;
+    let receipts = create_all(call, vec![create], write::mode(call)).await?;
     answer(call, &receipts)
 }
 
@@ -75,14 +75,6 @@ async fn create_all(
 ) -> Result<Vec<Receipt>, ApiError> {
     let commands = creates.into_iter().map(Command::CreateTransaction).collect();
     write::submit(call, commands, mode, Detail::Entry, error::refused).await
-}
-
-/// Whether nothing is to be stored.
-pub(crate) fn mode(call: &Call<'_>) -> Mode {
-    let preview = call.query.get("preview").is_some_and(|value| {
-        value == "1" || value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("yes")
-    });
-    if preview { Mode::DryRun } else { Mode::Commit }
 }
 
 /// The answer with all transactions that were just recorded.
@@ -112,7 +104,7 @@ pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {
         metadata: Metadata::EMPTY,
         rules,
     });
-    let receipts = write::submit(call, vec![command], Mode::Commit, Detail::Entry, |rejection| {
+    let receipts = write::submit(call, vec![command], write::mode(call), Detail::Entry, |rejection| {
         let mut error = error::refused(rejection);
         match error.code {
             Code::NotFound => not_found(),

@@ -23,7 +23,7 @@ struct Common<'a> {
 impl<'de> Fields<'de> for Common<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
         match field(name, &["timestamp", "reference", "metadata"]) {
-            Some("timestamp") => self.timestamp = map.next_value::<Date>()?.0,
+            Some("timestamp") => self.timestamp = map.next_value::<Date>()?.given(),
             Some("reference") => self.reference = map.next_value()?,
             Some("metadata") => self.metadata = map.next_value::<AnyMap>()?.0,
             _ => return Ok(false),

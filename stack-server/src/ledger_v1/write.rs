@@ -13,6 +13,15 @@ use crate::json::{self, AnyMap};
 use crate::ledger_v1::{error, ledger};
 use crate::response::{self, Reply};
 
+/// Whether nothing is to be stored. Every write of a single thing heeds it, so that what somebody only wanted to see is
+/// not done.
+pub(crate) fn mode(call: &Call<'_>) -> Mode {
+    let preview = call.query.get("preview").is_some_and(|value| {
+        value == "1" || value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("yes")
+    });
+    if preview { Mode::DryRun } else { Mode::Commit }
+}
+
 /// Submits the commands of a request as one, under its idempotency key.
 ///
 /// # Errors
@@ -96,7 +105,7 @@ fn hash_of(call: &Call<'_>) -> CompactString {
 ///
 /// As [`submit`].
 pub(crate) async fn without_answer(call: &Call<'_>, command: Command) -> Result<Reply, ApiError> {
-    let receipts = submit(call, vec![command], Mode::Commit, Detail::Ids, error::refused).await?;
+    let receipts = submit(call, vec![command], mode(call), Detail::Ids, error::refused).await?;
     Ok(marked(response::no_content(), &receipts))
 }
 

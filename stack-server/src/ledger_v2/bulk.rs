@@ -162,30 +162,33 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
     if requests.is_empty() {
         call.ledger()?;
     }
-    let atomicity = if atomic {
-        Atomicity::AllOrNothing
-    } else if call.query.flag("continueOnFailure") {
-        Atomicity::Independent
-    } else {
-        Atomicity::StopAtRefusal
-    };
+    let each =
+        if call.query.flag("continueOnFailure") { Atomicity::Independent } else { Atomicity::StopAtRefusal };
     if let Some(version) = call.schema_version().map_err(|error| call.unless_no_ledger(error))? {
         for request in requests.iter_mut().flatten() {
             request.schema_version = Some(Box::new(version.clone()));
         }
     }
-    let answers = run(call, requests, atomicity).await?;
+    let answers = if !atomic {
+        run(call, requests, each, Mode::Commit).await?
+    } else if fault.is_some() || requests.iter().any(Result::is_err) {
+        // What cannot succeed as a whole is shown as it would have gone, and not done.
+        run(call, requests, each, Mode::DryRun).await?
+    } else {
+        all_or_nothing(call, requests.into_iter().flatten().collect(), each).await?
+    };
     reply(call, &actions, &answers, fault.as_ref())
 }
 
-/// Reads the body by its content type. The first generation knew one form only, and did not look.
+/// Reads the body by its content type. The first generation knew one form only, and did not look: its clients may
+/// say anything but the names of the streams.
 fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
     let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let content_type = content_type.split(';').next().unwrap_or("").trim();
     match (content_type, call.profile) {
-        ("" | JSON_ARRAY, _) | (_, Profile::Stack) => array(call),
         (JSON_STREAM, _) => Ok(stream(&call.body, call.app.settings().runtime)),
         (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body, call.app.settings().runtime)),
+        ("" | JSON_ARRAY, _) | (_, Profile::Stack) => array(call),
         (other, _) => {
             let other: String = other.chars().take(100).collect();
             Err(ApiError::validation(format!("unsupported content type: {other}")))
@@ -248,15 +251,17 @@ impl From<Outcome> for Answer {
     }
 }
 
-/// Executes elements, some of which may have failed before they were commands.
+/// Executes elements, some of which may have failed before they were commands, and each of which stands for itself or
+/// for those behind it.
 async fn run(
     call: &Call<'_>,
     elements: Vec<Result<Request, ApiError>>,
     atomicity: Atomicity,
+    mode: Mode,
 ) -> Result<Vec<Answer>, ApiError> {
     if atomicity == Atomicity::Independent {
         let (requests, failed) = divide(elements);
-        let mut answers = submit(call, requests, atomicity, Mode::Commit).await?.into_iter();
+        let mut answers = submit(call, requests, atomicity, mode).await?.into_iter();
         let whole = failed.into_iter().map(|failed| match failed {
             Some(error) => Some(Answer::Failed(error)),
             None => answers.next(),
@@ -268,14 +273,7 @@ async fn run(
     let until_failed =
         |element: Result<Request, ApiError>| element.map_err(|error| failed = Some(error)).ok();
     let requests: Vec<Request> = elements.into_iter().map_while(until_failed).collect();
-    let mut answers = match (atomicity, &failed) {
-        (Atomicity::AllOrNothing, None) => all_or_nothing(call, requests).await?,
-        // What cannot succeed as a whole is shown as far as it would have gone, and not done.
-        (Atomicity::AllOrNothing, Some(_)) => {
-            submit(call, requests, Atomicity::StopAtRefusal, Mode::DryRun).await?
-        }
-        _ => submit(call, requests, Atomicity::StopAtRefusal, Mode::Commit).await?,
-    };
+    let mut answers = submit(call, requests, Atomicity::StopAtRefusal, mode).await?;
     if let Some(error) = failed {
         let all_done = answers.iter().all(|answer| matches!(answer, Answer::Done(_)));
         answers.push(if all_done { Answer::Failed(error) } else { Answer::Cancelled });
@@ -284,17 +282,28 @@ async fn run(
     Ok(answers)
 }
 
-/// An atomic bulk. If it is refused, the elements before the refused one are shown as if done, which takes a dry
-/// run, since the store says no more of them than that they were undone.
-async fn all_or_nothing(call: &Call<'_>, requests: Vec<Request>) -> Result<Vec<Answer>, ApiError> {
-    let again = requests.clone();
+/// An atomic bulk. If it is refused, the elements before the refused one, and those behind it where the caller goes on
+/// after failures, are shown as if done. That takes a dry run, since the store says no more of them than that they
+/// were undone.
+async fn all_or_nothing(
+    call: &Call<'_>,
+    requests: Vec<Request>,
+    each: Atomicity,
+) -> Result<Vec<Answer>, ApiError> {
+    let mut others = requests.clone();
     let mut answers = submit(call, requests, Atomicity::AllOrNothing, Mode::Commit).await?;
-    let refused = answers.iter().position(|answer| matches!(answer, Answer::Failed(_)));
-    if let Some(refused) = refused.filter(|refused| *refused > 0) {
-        let before = again.into_iter().take(refused).collect();
-        let shown = submit(call, before, Atomicity::StopAtRefusal, Mode::DryRun).await?;
-        answers.splice(..refused, shown);
+    let Some(refused) = answers.iter().position(|answer| matches!(answer, Answer::Failed(_))) else {
+        return Ok(answers);
+    };
+    let behind = others.split_off(refused).split_off(1);
+    if each == Atomicity::Independent {
+        others.extend(behind);
     }
+    let mut shown = submit(call, others, each, Mode::DryRun).await?;
+    let behind = shown.split_off(refused);
+    answers.splice(..refused, shown);
+    let at = refused + 1;
+    answers.splice(at..at + behind.len(), behind);
     Ok(answers)
 }
 

@@ -22,6 +22,9 @@ static LIST: Kind = Kind {
     since: &[],
 };
 
+/// A name that no bucket has.
+const RESERVED_BUCKET: &str = "_system";
+
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let list = List::of(call, &LIST)?;
     let page = list.page(|text| text.parse().ok())?;
@@ -44,6 +47,11 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     };
     let bucket = match body.bucket.0.as_ref() {
         "" => BucketName::default_bucket(),
+        // Other servers keep what is theirs in a bucket of this name.
+        RESERVED_BUCKET => {
+            let message = format_args!("invalid bucket name '{RESERVED_BUCKET}': name is reserved");
+            return Err(invalid(&message));
+        }
         text => BucketName::parse(text).map_err(|error| invalid(&error))?,
     };
     let mut features = Features::default();

@@ -86,7 +86,7 @@ impl<'de> Fields<'de> for CreateBody<'de> {
                 self.postings = postings.into_iter().map(|Object(posting)| posting).collect();
             }
             Some("script") => self.script = map.next_value::<Object<_>>()?.0,
-            Some("timestamp") => self.timestamp = map.next_value::<Date>()?.0,
+            Some("timestamp") => self.timestamp = map.next_value::<Date>()?.given(),
             Some("reference") => self.reference = map.next_value()?,
             Some("metadata") => self.metadata = map.next_value::<TextMap>()?.0,
             Some("accountMetadata") => self.account_metadata = map.next_value::<Entries<'de, _>>()?.0,

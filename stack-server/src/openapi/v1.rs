@@ -49,6 +49,9 @@ const SIDES: [Parameter; 4] = [
     query("destination", TEXT, "With a destination that matches."),
 ];
 
+const PREVIEW: Parameter =
+    query("preview", SWITCH, "Checks and computes everything, answers the same, and stores nothing.");
+
 /// The description of an operation.
 pub(crate) fn describe(operation: V1) -> Description {
     let new = |id, summary| Description::new(id, GROUP, summary);
@@ -77,12 +80,12 @@ pub(crate) fn describe(operation: V1) -> Description {
             .reads(&[BIGINT_AS_STRING])
             .answers(200, "The account", Data("V1AccountWithVolumes")),
         V1::SetAccountMetadata => new("addMetadataToAccount", "Adds metadata to an account")
-            .reads(&[IDEMPOTENCY_KEY])
+            .reads(&[PREVIEW, IDEMPOTENCY_KEY])
             .takes(METADATA)
             .answers(204, "It is set", Empty)
             .shows(&[Shown::IdempotencyHit]),
         V1::DeleteAccountMetadata => new("deleteAccountMetadata", "Removes metadata of an account")
-            .reads(&[IDEMPOTENCY_KEY])
+            .reads(&[PREVIEW, IDEMPOTENCY_KEY])
             .answers(204, "It is not there", Empty)
             .shows(&[Shown::IdempotencyHit]),
         V1::ListTransactions => new("listTransactions", "Lists transactions, newest first")
@@ -98,15 +101,7 @@ pub(crate) fn describe(operation: V1) -> Description {
             .answers(200, "The count is in the header", Empty)
             .shows(&[Shown::Count]),
         V1::CreateTransaction => new("createTransaction", "Creates a transaction")
-            .reads(&[
-                query(
-                    "preview",
-                    SWITCH,
-                    "Checks and computes everything, answers the same, and stores nothing.",
-                ),
-                IDEMPOTENCY_KEY,
-                BIGINT_AS_STRING,
-            ])
+            .reads(&[PREVIEW, IDEMPOTENCY_KEY, BIGINT_AS_STRING])
             .takes(Body { required: true, contents: &[(JSON, Json("V1CreateTransactionRequest"))] })
             .answers(200, "The transaction, in a list", Data("V1TransactionList"))
             .shows(&[Shown::IdempotencyHit])
@@ -124,6 +119,7 @@ pub(crate) fn describe(operation: V1) -> Description {
         V1::RevertTransaction => new("revertTransaction", "Reverts a transaction")
             .reads(&[
                 query("disableChecks", SWITCH, "Accounts may end below zero."),
+                PREVIEW,
                 IDEMPOTENCY_KEY,
                 BIGINT_AS_STRING,
             ])
@@ -133,28 +129,20 @@ pub(crate) fn describe(operation: V1) -> Description {
             .shows(&[Shown::IdempotencyHit])
             .refuses(&[NotFound, InsufficientFund, Conflict]),
         V1::SetTransactionMetadata => new("addMetadataOnTransaction", "Adds metadata to a transaction")
-            .reads(&[IDEMPOTENCY_KEY])
+            .reads(&[PREVIEW, IDEMPOTENCY_KEY])
             .takes(METADATA)
             .answers(204, "It is set", Empty)
             .shows(&[Shown::IdempotencyHit])
             .refuses(&[NotFound]),
         V1::DeleteTransactionMetadata => {
             new("deleteTransactionMetadata", "Removes metadata of a transaction")
-                .reads(&[IDEMPOTENCY_KEY])
+                .reads(&[PREVIEW, IDEMPOTENCY_KEY])
                 .answers(204, "It is not there", Empty)
                 .shows(&[Shown::IdempotencyHit])
                 .refuses(&[NotFound])
         }
         V1::RunScript => new("runScript", "Runs a script; every outcome is answered with 200")
-            .reads(&[
-                query(
-                    "preview",
-                    SWITCH,
-                    "Checks and computes everything, answers the same, and stores nothing.",
-                ),
-                IDEMPOTENCY_KEY,
-                BIGINT_AS_STRING,
-            ])
+            .reads(&[PREVIEW, IDEMPOTENCY_KEY, BIGINT_AS_STRING])
             .takes(Body { required: true, contents: &[(JSON, Json("V1ScriptRequest"))] })
             .answers(200, "What became of it", Json("V1ScriptResponse"))
             .shows(&[Shown::IdempotencyHit]),

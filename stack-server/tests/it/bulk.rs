@@ -96,13 +96,6 @@ fn an_element_that_makes_no_command_fails_at_its_place() {
 #[test]
 fn an_atomic_bulk_happens_whole_or_not_at_all() {
     let server = TestServer::with_main();
-    for failing in [create("nobody", "a", 1), create("a b", "a", 1)] {
-        let elements = json!([create("world", "a", 1), failing, create("world", "a", 1)]);
-        let answer = bulk(&server, "?atomic=true&continueOnFailure=true", &elements).is(400);
-        let words = results(&answer);
-        assert!(words.starts_with("CREATE_TRANSACTION ") && words.ends_with(" INTERNAL"), "{words}");
-        assert_eq!(transactions(&server), 0);
-    }
     let elements = json!([create("world", "a", 1), create("a", "b", 1)]);
     bulk(&server, "?atomic=true", &elements).is(200);
     assert_eq!(transactions(&server), 2);
@@ -190,4 +183,55 @@ fn streams_are_executed_up_to_their_first_malformed_element() {
     typed("application/json; charset=utf-8").is(200);
     typed("text/plain").refused(400, "VALIDATION");
     server.send("POST", "/api/ledger/v2/main/_bulk", &[("Content-Type", "text/plain")], "[]").is(200);
+}
+
+#[test]
+fn an_atomic_bulk_shows_what_it_would_have_done_and_does_nothing() {
+    let server = TestServer::with_main();
+    let refused = json!([create("world", "a", 1), create("b", "a", 1), create("a", "c", 1)]);
+    let nonsense = json!([create("world", "a", 1), create("no address", "a", 1), create("a", "c", 1)]);
+    for (elements, code) in [(refused, "INSUFFICIENT_FUND"), (nonsense, "VALIDATION")] {
+        let answer = bulk(&server, "?atomic=true", &elements).is(400);
+        assert_eq!(results(&answer), format!("CREATE_TRANSACTION {code} INTERNAL"));
+        let answer = bulk(&server, "?atomic=true&continueOnFailure=true", &elements).is(400);
+        assert_eq!(results(&answer), format!("CREATE_TRANSACTION {code} CREATE_TRANSACTION"));
+        assert_eq!(answer.json()["data"][2]["data"]["id"], 2);
+        assert_eq!(transactions(&server), 0);
+    }
+    let funded = json!([create("world", "a", 1), create("a", "c", 1)]);
+    bulk(&server, "?atomic=true&continueOnFailure=true", &funded).is(200);
+    assert_eq!(transactions(&server), 2);
+}
+
+#[test]
+fn an_atomic_stream_that_breaks_off_does_nothing() {
+    let server = TestServer::with_main();
+    let elements = format!("{}{}", create("world", "a", 1), create("a", "b", 1));
+    let script = "//script\nsend [USD 1] (source=@world destination=@a)\n//end\n";
+    for (content_type, stream, shown) in [
+        (JSON_STREAM, format!("{elements}{{\"action\":"), "CREATE_TRANSACTION CREATE_TRANSACTION"),
+        (JSON_STREAM, format!("{}[]", create("b", "a", 1)), "INSUFFICIENT_FUND"),
+        (SCRIPT_STREAM, format!("{script}nonsense\n"), "CREATE_TRANSACTION"),
+    ] {
+        let typed = [("Content-Type", content_type)];
+        let answer = server.send("POST", "/v2/main/_bulk?atomic=true", &typed, &stream).is(400);
+        assert_eq!(results(&answer), shown);
+        assert_eq!(answer.json()["errorCode"], "VALIDATION");
+        assert_eq!(transactions(&server), 0);
+    }
+    let typed = [("Content-Type", JSON_STREAM)];
+    server.send("POST", "/v2/main/_bulk?atomic=true", &typed, &elements).is(200);
+    assert_eq!(transactions(&server), 2);
+}
+
+#[test]
+fn streams_are_known_by_their_names_on_both_mounts() {
+    let server = TestServer::with_main();
+    let elements = format!("{} {}", create("world", "a", 1), create("a", "b", 1));
+    let typed = [("Content-Type", JSON_STREAM)];
+    let answer = server.send("POST", "/api/ledger/v2/main/_bulk", &typed, &elements).is(200);
+    assert_eq!(results(&answer), "CREATE_TRANSACTION CREATE_TRANSACTION");
+    let script = "//script\nsend [USD 1] (source=@world destination=@a)\n//end\n";
+    server.send("POST", "/api/ledger/v2/main/_bulk", &[("Content-Type", SCRIPT_STREAM)], script).is(200);
+    assert_eq!(transactions(&server), 3);
 }

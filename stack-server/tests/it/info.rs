@@ -10,8 +10,11 @@ fn every_generation_finds_its_own_form() {
     let wrapped = json!({"server":"ledger","version":"v2.0.0",
         "config":{"storage":{"driver":"redb","ledgers":["main"]}}});
     for path in ["/v2/_info", "/api/ledger/v2/_info"] {
+        let mut data = wrapped.clone();
+        data["config"]["schemaEnforcementMode"] = json!("audit");
+        data["experimentalFeatures"] = json!(null);
         let info = server.get(path).is(200).json();
-        assert_eq!(info, json!({"server":"ledger","version":"v2.0.0","data":wrapped}), "{path}");
+        assert_eq!(info, json!({"server":"ledger","version":"v2.0.0","data":data}), "{path}");
     }
     for path in ["/_info", "/api/ledger/_info"] {
         assert_eq!(server.get(path).is(200).json(), json!({"data":wrapped}), "{path}");

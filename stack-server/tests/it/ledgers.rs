@@ -38,6 +38,7 @@ fn names_buckets_and_features_are_checked() {
         "[]",
         r#"{"bucket":"no bucket"}"#,
         r#"{"bucket":7}"#,
+        r#"{"bucket":"_system"}"#,
         r#"{"metadata":{"n":1}}"#,
         r#"{"features":{"foo":"ON"}}"#,
         r#"{"features":{"MOVES_HISTORY":"MAYBE"}}"#,

@@ -55,6 +55,62 @@ fn what_was_exported_is_imported_and_is_the_same() {
     assert_eq!(refused["errorMessage"], "importing logs: ledger is not in initializing state");
 }
 
+/// A request under a key: its method, path below a ledger, and body.
+type Keyed = (&'static str, &'static str, &'static str);
+
+#[test]
+fn keys_of_imported_logs_answer_their_operation_whatever_their_hash() {
+    let server = TestServer::with_main();
+    let requests: [Keyed; 5] = [
+        (
+            "POST",
+            "transactions",
+            r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#,
+        ),
+        ("POST", "transactions/1/revert", ""),
+        ("POST", "transactions/1/metadata", r#"{"k":"v"}"#),
+        ("POST", "accounts/a/metadata", r#"{"k":"v"}"#),
+        ("DELETE", "accounts/a/metadata/k", ""),
+    ];
+    let send = |ledger: &str, key: usize, (method, path, body): Keyed| {
+        let keyed = [("Idempotency-Key", &*format!("key-{key}"))];
+        server.send(method, &format!("/v2/{ledger}/{path}"), &keyed, body)
+    };
+    let first = requests.iter().enumerate().map(|(key, request)| send("main", key, *request));
+    let first: Vec<_> = first.collect();
+    let logs = export(&server, "main");
+    // As another server would have hashed the requests, and as an old one that did not.
+    for (ledger, hash) in [("foreign", r#""idempotencyHash":"c2hhMjU2""#), ("old", r#""idempotencyHash":"""#)]
+    {
+        let told = logs.lines().map(|log| {
+            let at = log.find(r#""idempotencyHash":""#).expect("a hash");
+            let end = at + log[at..].find("\",\"id\"").expect("its end");
+            format!("{}{hash}{}", &log[..at], &log[end + 1..])
+        });
+        let told: Vec<String> = told.collect();
+        server.post(&format!("/v2/{ledger}"), "{}").is(204);
+        server.post(&format!("/v2/{ledger}/logs/import"), &told.join("\n")).is(204);
+        for key in 0..requests.len() {
+            for (at, request) in requests.iter().enumerate() {
+                let answer = send(ledger, key, *request);
+                if at == key {
+                    assert_eq!((&answer.body, answer.status), (&first[at].body, first[at].status));
+                    assert_eq!(answer.header("idempotency-hit"), Some("true"));
+                } else {
+                    answer.refused(400, "VALIDATION");
+                }
+            }
+        }
+        send(ledger, 1, ("POST", "transactions/7/revert", "")).refused(400, "VALIDATION");
+        let first_generation = [("Idempotency-Key", "key-3")];
+        let body = requests[0].2;
+        server
+            .send("POST", &format!("/{ledger}/transactions"), &first_generation, body)
+            .refused(400, "VALIDATION");
+        assert_eq!(export(&server, ledger).lines().count(), requests.len());
+    }
+}
+
 #[test]
 fn an_import_stops_at_the_first_fault_and_goes_on_behind_it() {
     let server = filled();

@@ -120,6 +120,54 @@ fn a_preview_takes_nothing_and_other_words_are_none() {
 }
 
 #[test]
+fn every_write_of_one_thing_has_a_preview() {
+    let server = TestServer::start();
+    server.post("/old/transactions", &one("world", "a", 5)).is(200);
+    server.post("/old/accounts/a/metadata", r#"{"kept":1}"#).is(204);
+    server.post("/old/transactions/0/metadata", r#"{"kept":1}"#).is(204);
+    let before = server.get("/old/logs").is(200).body;
+    let key = [("Idempotency-Key", "k")];
+    for (method, path, body, status) in [
+        ("POST", "transactions/0/revert", "", 201),
+        ("POST", "accounts/a/metadata", r#"{"kept":2}"#, 204),
+        ("POST", "transactions/0/metadata", r#"{"kept":2}"#, 204),
+        ("DELETE", "accounts/a/metadata/kept", "", 204),
+        ("DELETE", "transactions/0/metadata/kept", "", 204),
+        ("POST", "transactions/7/revert", "", 404),
+        ("POST", "transactions/7/metadata", "{}", 404),
+    ] {
+        let answer = server.send(method, &format!("/old/{path}?preview=true"), &key, body).is(status);
+        if path == "transactions/0/revert" {
+            assert_eq!(answer.json()["data"]["txid"], 1);
+        }
+        assert_eq!(server.get("/old/logs").is(200).body, before, "{method} {path}");
+    }
+    server.post("/nosuch/accounts/a/metadata?preview=1", "{}").is(204);
+    server.get("/v2/nosuch").refused(404, "NOT_FOUND");
+    server.post("/old/transactions/0/revert?preview=on", "").is(201);
+    assert_eq!(server.get("/old/stats").json()["data"]["transactions"], 2);
+}
+
+#[test]
+fn the_zero_of_dates_is_none() {
+    let server = TestServer::start();
+    let dated = |date: &str| one("world", "a", 1).replacen('{', &format!("{{\"timestamp\":\"{date}\","), 1);
+    let script =
+        r#"{"timestamp":"0001-01-01T00:00:00Z","plain":"send [CHF 1] (source = @world destination = @a)"}"#;
+    let date = |answer: Value| answer.as_str().expect("a date").to_owned();
+    for zero in ["0001-01-01T00:00:00Z", "0001-01-01T01:30:00+01:30"] {
+        let made = server.post("/old/transactions", &dated(zero)).is(200).json();
+        assert!(date(made["data"][0]["timestamp"].clone()).as_str() > "2020", "{made}");
+        let made = server.post("/v2/old/transactions", &dated(zero)).is(200).json();
+        assert_eq!(made["data"]["timestamp"], made["data"]["insertedAt"]);
+    }
+    let ran = server.post("/old/script", script).is(200).json();
+    assert!(date(ran["transaction"]["timestamp"].clone()).as_str() > "2020", "{ran}");
+    let early = server.post("/v2/old/transactions", &dated("0001-01-01T00:00:00.000001Z")).is(200).json();
+    assert_eq!(early["data"]["timestamp"], "0001-01-01T00:00:00.000001Z");
+}
+
+#[test]
 fn a_revert_is_shown_as_its_client_can_read_it() {
     const OLD: (&str, &str) = ("User-Agent", "speakeasy-sdk/python 1.0.20230915 2.91.2");
     const NEW: (&str, &str) = ("User-Agent", "speakeasy-sdk/go 2.2.0 2.300.0 v2.0.0 x");
