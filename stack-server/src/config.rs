@@ -19,6 +19,7 @@ use crate::guard;
 use crate::guard::AuthSettings;
 use crate::limits::HTTP_THREADS_MAX;
 use crate::outbound::Outbound;
+use crate::schedule::Schedule;
 use crate::settings::{Compat, Settings};
 
 /// What the command line asks for.
@@ -111,7 +112,9 @@ static FLAGS: &[Flag] = &[
     Flag { name: "max-page-size", value: "COUNT", variable: "MAX_PAGE_SIZE", help: "most rows of a page (100)" },
     Flag { name: "experimental-features", value: "", variable: "EXPERIMENTAL_FEATURES", help: "let callers choose the features of new ledgers" },
     Flag { name: "experimental-exporters", value: "", variable: "EXPERIMENTAL_EXPORTERS", help: "have exporters and pipelines" },
-    Flag { name: "worker", value: "", variable: "WORKER", help: "run pipelines in this process (true)" },
+    Flag { name: "worker", value: "", variable: "WORKER", help: "run pipelines and remove deleted buckets in this process (true)" },
+    Flag { name: "worker-bucket-cleanup-schedule", value: "CRON", variable: "WORKER_BUCKET_CLEANUP_SCHEDULE", help: "when to look for deleted buckets to be removed for good, with seconds, in UTC (0 0 * * * *)" },
+    Flag { name: "worker-bucket-cleanup-retention-period", value: "DURATION", variable: "WORKER_BUCKET_CLEANUP_RETENTION_PERIOD", help: "so long a deleted bucket can be restored (720h)" },
     Flag { name: "worker-pipelines-pull-interval", value: "DURATION", variable: "WORKER_PIPELINES_PULL_INTERVAL", help: "a pipeline looks for logs so often, at least (5s)" },
     Flag { name: "worker-pipelines-push-retry-period", value: "DURATION", variable: "WORKER_PIPELINES_PUSH_RETRY_PERIOD", help: "a push that failed is tried again after (10s)" },
     Flag { name: "worker-pipelines-sync-period", value: "DURATION", variable: "WORKER_PIPELINES_SYNC_PERIOD", help: "look so often which pipelines there are (1m)" },
@@ -336,6 +339,8 @@ fn set(config: &mut Config, flag: &str, value: &str) -> Result<(), String> {
         "experimental-features" => settings.experimental_features = switch(value)?,
         "experimental-exporters" => settings.experimental_exporters = switch(value)?,
         "worker" => settings.worker = switch(value)?,
+        "worker-bucket-cleanup-schedule" => settings.cleanup_schedule = Schedule::parse(value)?,
+        "worker-bucket-cleanup-retention-period" => settings.cleanup_retention = duration::parse(value)?,
         "worker-pipelines-pull-interval" => settings.pipelines_pull_interval = period(value)?,
         "worker-pipelines-push-retry-period" => settings.pipelines_retry_period = period(value)?,
         "worker-pipelines-sync-period" => settings.pipelines_sync_period = period(value)?,
@@ -475,6 +480,8 @@ mod tests {
             ("PUBLISHER_NATS_ENABLED", "true"),
             ("PUBLISHER_KAFKA_ENABLED", "false"),
             ("WORKER_PIPELINES_PUSH_RETRY_PERIOD", "1m30s"),
+            ("WORKER_BUCKET_CLEANUP_SCHEDULE", "0 */5 * * * *"),
+            ("WORKER_BUCKET_CLEANUP_RETENTION_PERIOD", "24h"),
         ];
         let config = served(
             "--experimental-exporters --worker=false --worker-pipelines-pull-interval 100ms --publisher-http-enabled \

@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
 use crate::call::Call;
+use crate::cleanup::Cleanup;
 use crate::connection::Patient;
 use crate::error::{ApiError, Code, Profile};
 use crate::guard::{AuthSettings, Guard};
@@ -46,6 +47,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     worker: Option<Worker>,
+    cleanup: Option<Cleanup>,
 }
 
 impl Server {
@@ -92,6 +94,10 @@ impl Server {
         let worker =
             runs_pipelines.then(|| Worker::start(store, app.settings(), allowed, app.pipelines().clone()));
         let worker = worker.transpose()?;
+        // Whoever asks for a server that only reads does not want its data removed.
+        let cleans_up = app.settings().worker && !app.settings().read_only;
+        let cleanup = cleans_up.then(|| Cleanup::start(store, app.settings(), app.pipelines().clone()));
+        let cleanup = cleanup.transpose()?;
         let mut threads = Vec::new();
         for number in 0..app.settings().http_threads.clamp(1, HTTP_THREADS_MAX) {
             // One current-thread runtime each: a connection stays on its thread, and nothing is stolen.
@@ -103,7 +109,7 @@ impl Server {
         }
         // Each thread listens on a handle of its own; the last of them to end frees the port.
         drop(listener);
-        Ok(Self { address, stop, threads, worker })
+        Ok(Self { address, stop, threads, worker, cleanup })
     }
 
     /// Where it listens.
@@ -122,6 +128,9 @@ impl Server {
         }
         if let Some(worker) = self.worker {
             worker.stop();
+        }
+        if let Some(cleanup) = self.cleanup {
+            cleanup.stop();
         }
     }
 }

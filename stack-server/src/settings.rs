@@ -8,6 +8,7 @@ use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::error::Profile;
 use crate::outbound::Outbound;
+use crate::schedule::Schedule;
 
 /// The releases of the first generation of the API whose clients differ in the shapes that they can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -48,8 +49,12 @@ pub struct Settings {
     pub experimental_features: bool,
     /// Whether there are exporters and pipelines.
     pub experimental_exporters: bool,
-    /// Whether pipelines run in this process.
+    /// Whether pipelines run in this process, and buckets are removed.
     pub worker: bool,
+    /// When to look for buckets that are to be removed for good.
+    pub cleanup_schedule: Schedule,
+    /// So long after its deletion a bucket is removed for good.
+    pub cleanup_retention: Duration,
     /// A pipeline looks for new logs so often, at least; commits wake it too.
     pub pipelines_pull_interval: Duration,
     /// A push that failed is tried again so much later.
@@ -85,6 +90,8 @@ impl Default for Settings {
             experimental_features: false,
             experimental_exporters: false,
             worker: true,
+            cleanup_schedule: Schedule::default(),
+            cleanup_retention: Duration::from_hours(30 * 24),
             pipelines_pull_interval: Duration::from_secs(5),
             pipelines_retry_period: Duration::from_secs(10),
             pipelines_sync_period: Duration::from_mins(1),

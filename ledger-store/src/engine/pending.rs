@@ -38,6 +38,7 @@ pub(super) enum Pending {
     Documents(Vec<DocumentVersion>),
     Imported(Imported),
     Marked(Option<u32>),
+    Removed(Vec<LedgerInfo>),
 }
 
 pub(super) enum PendingOutcome {
@@ -63,6 +64,7 @@ impl Pending {
             Self::Documents(versions) => Ok(Answer::Documents(versions)),
             Self::Imported(imported) => Ok(Answer::Imported(imported)),
             Self::Marked(next) => Ok(Answer::Marked(next)),
+            Self::Removed(removed) => Ok(Answer::Removed(removed)),
             Self::Outcomes(outcomes) => outcomes
                 .into_iter()
                 .map(|outcome| outcome.resolve(engine, view))

@@ -93,7 +93,7 @@ impl Snapshot {
                 Direction::Descending => number.checked_sub(1),
             };
             let hidden = deleted == Deleted::Hidden && head.info.deleted_at.is_some();
-            if hidden || !filter.matches(&*head.info)? {
+            if hidden || head.is_removed || !filter.matches(&*head.info)? {
                 continue;
             }
             if builder.is_full() {
@@ -103,6 +103,11 @@ impl Snapshot {
             builder.push(LedgerInfo::clone(&head.info));
         }
         Ok(builder.finish(page))
+    }
+
+    /// Whether the ledger with a number was removed for good by then.
+    pub fn is_removed(&self, number: u32) -> bool {
+        self.view.heads.get(number).is_some_and(|head| head.is_removed)
     }
 
     /// The ledger with a name, if it was there at this moment and not deleted.

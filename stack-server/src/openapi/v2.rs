@@ -378,6 +378,7 @@ pub(crate) fn describe(operation: V2) -> Description {
             Empty,
         ),
         V2::RestoreBucket => new("v2RestoreBucket", LEDGERS, "Shows the ledgers of a hidden bucket again")
-            .answers(204, "They are shown", Empty),
+            .answers(204, "They are shown", Empty)
+            .refuses(&[NotFound]),
     }
 }

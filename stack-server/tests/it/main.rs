@@ -6,6 +6,7 @@ mod bad_input;
 mod binary;
 mod buckets;
 mod bulk;
+mod cleanup;
 mod client;
 mod conformance;
 mod cursors;
