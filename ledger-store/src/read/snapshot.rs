@@ -182,6 +182,33 @@ impl LedgerView {
         self.session().explain_accounts(query)
     }
 
+    /// Reads a page of volumes, and says how it was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::volumes`].
+    pub fn explain_volumes(&self, query: &VolumesQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_volumes(query)
+    }
+
+    /// Sums balances, and says how they were found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::aggregated_balances`].
+    pub fn explain_balances(&self, query: &BalancesQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_balances(query)
+    }
+
+    /// Reads a page of logs, and says how it was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::logs`].
+    pub fn explain_logs(&self, query: &LogQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_logs(query)
+    }
+
     /// The version of its schema with a name.
     ///
     /// # Errors
