@@ -40,6 +40,7 @@ mod settings;
 mod shape;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tls;
 mod uuid;
 
 pub use error::Profile;
@@ -50,3 +51,4 @@ pub use router::{Mount, Route, Scope, routes};
 pub use schedule::Schedule;
 pub use server::Server;
 pub use settings::{Compat, Settings};
+pub use tls::TlsFiles;

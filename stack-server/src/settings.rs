@@ -9,6 +9,7 @@ use ledger_core::{FirstId, PastDates, Runtime};
 use crate::error::Profile;
 use crate::outbound::Outbound;
 use crate::schedule::Schedule;
+use crate::tls::TlsFiles;
 
 /// The releases of the first generation of the API whose clients differ in the shapes that they can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -72,6 +73,8 @@ pub struct Settings {
     pub schema_enforcement: Enforcement,
     /// Threads that speak HTTP.
     pub http_threads: usize,
+    /// What it needs to speak TLS; without it connections are in the clear.
+    pub tls: Option<TlsFiles>,
 }
 
 impl Default for Settings {
@@ -100,6 +103,7 @@ impl Default for Settings {
             events_heartbeat: Duration::from_secs(15),
             schema_enforcement: Enforcement::default(),
             http_threads: 1,
+            tls: None,
         }
     }
 }

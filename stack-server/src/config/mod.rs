@@ -45,6 +45,8 @@ pub struct Config {
     pub memory_budget: usize,
     /// Whether an address that others can reach may be listened on without authentication.
     pub allow_unauthenticated: bool,
+    /// Whether a proxy in front speaks TLS for this server.
+    pub behind_proxy: bool,
     /// Whether requests need tokens.
     pub auth_enabled: bool,
     /// Whose tokens, and what they must allow.
@@ -64,6 +66,7 @@ impl Default for Config {
             data: PathBuf::from("./data"),
             memory_budget: 512 * 1_024 * 1_024,
             allow_unauthenticated: false,
+            behind_proxy: false,
             auth_enabled: false,
             auth: AuthSettings { issuers: Vec::new(), check_scopes: false, service: "ledger".to_owned() },
             settings: Settings::default(),
@@ -202,6 +205,19 @@ pub fn parse(
                     config.listen
                 )));
             }
+            if let Some(tls) = &config.settings.tls
+                && (tls.certificate.as_os_str().is_empty() || tls.key.as_os_str().is_empty())
+            {
+                return Err(ConfigError("TLS needs both --tls-certificate and --tls-key".to_owned()));
+            }
+            let is_in_the_clear = config.settings.tls.is_none() && !config.behind_proxy;
+            if !config.listen.ip().is_loopback() && config.auth_enabled && is_in_the_clear {
+                return Err(ConfigError(format!(
+                    "tokens that come to {} from other machines could be read on their way: pass --tls-certificate \
+                     and --tls-key, or --behind-proxy if a proxy in front speaks TLS",
+                    config.listen
+                )));
+            }
             Ok(Invocation::Serve(Box::new(config)))
         }
         Some("verify") => match directory {
@@ -299,7 +315,18 @@ mod tests {
         assert!(read("--listen [::1]:1", &[]).is_ok());
         assert!(read("--listen 0.0.0.0:1 --allow-unauthenticated", &[]).is_ok());
         assert!(read("--bind :1", &[]).is_err());
-        assert!(read("--bind :1 --auth-enabled --auth-issuer http://i", &[]).is_ok());
+        let guarded = "--bind :1 --auth-enabled --auth-issuer http://i";
+        let refused = read(guarded, &[]).expect_err("tokens in the clear");
+        assert!(refused.to_string().contains("--behind-proxy"), "{refused}");
+        assert!(read(&format!("{guarded} --behind-proxy"), &[]).is_ok());
+        assert!(read(guarded, &[("STACK_BEHIND_PROXY", "1")]).is_ok());
+        assert!(read(&format!("{guarded} --tls-certificate c --tls-key k"), &[]).is_ok());
+        assert!(read("--auth-enabled --auth-issuer http://i", &[]).is_ok());
+        // TLS does not ask who somebody is.
+        assert!(read("--bind :1 --tls-certificate c --tls-key k", &[]).is_err());
+        for half in ["--tls-certificate c", "--tls-key k", "--tls-client-authorities a"] {
+            assert!(read(half, &[]).is_err(), "{half}");
+        }
     }
 
     #[test]

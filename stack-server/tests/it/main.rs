@@ -34,6 +34,7 @@ mod sdk;
 mod settings;
 mod shutdown;
 mod stream;
+mod tls;
 mod transactions;
 mod transfer;
 mod v1_errors;
