@@ -6,12 +6,13 @@
 //! nothing waits for a pipeline, and a slow one holds one part of its log in memory. It goes with its ledger when that
 //! is removed for good.
 //!
-//! - [`exporter`]: what an exporter is configured with. [`stored`]: both as documents.
+//! - [`exporter`]: what an exporter is configured with. [`password`]: what of it is not shown. [`stored`]: both as documents.
 //! - [`worker`]: which pipelines run. [`pipeline`]: one of them at work. [`destination`], [`file`]: where logs go.
 
 mod destination;
 pub(crate) mod exporter;
 mod file;
+pub(crate) mod password;
 mod pipeline;
 pub(crate) mod stored;
 mod worker;

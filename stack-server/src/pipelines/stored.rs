@@ -13,6 +13,7 @@ use crate::error::ApiError;
 use crate::json::{self, Date, Digits, Fields, Flag, Object, Text};
 use crate::limits::PIPELINES_MAX;
 use crate::pipelines::exporter::{Driver, Setup};
+use crate::pipelines::password;
 use crate::response::{Json, Numbers};
 
 /// Further keys of exporters: by date of creation, and by the file that one writes, which is its own.
@@ -255,7 +256,8 @@ pub(crate) fn update_exporter(
 ) -> Result<(), ApiError> {
     again(|| {
         let found = exporter(&store.snapshot(), id)?.ok_or_else(no_exporter)?;
-        let changed = Exporter { driver: driver.to_owned(), config: config.into(), ..found.value };
+        let config = password::restored(config, &found.value.config).into();
+        let changed = Exporter { driver: driver.to_owned(), config, ..found.value };
         let change = put_exporter(&changed, Some(setup), None, Expected::Version(found.version));
         Ok(store.change_documents(vec![change]))
     })
