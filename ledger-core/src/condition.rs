@@ -280,6 +280,8 @@ pub enum TextTest {
     Like(CompactString),
     /// It is one of these, ascending, each once.
     In(Vec<CompactString>),
+    /// It stands in this relation to a text, bytewise.
+    Compares(Comparison, CompactString),
 }
 
 impl TextTest {
@@ -289,6 +291,7 @@ impl TextTest {
             Self::Equal(want) => want == text,
             Self::Like(pattern) => is_like(text, pattern),
             Self::In(all) => all.binary_search_by(|have| have.as_str().cmp(text)).is_ok(),
+            Self::Compares(comparison, want) => comparison.holds(&text, &want.as_str()),
         }
     }
 }
@@ -420,6 +423,33 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// As [`Condition::new`], and references may also be less or greater than a text, bytewise: so the first release
+    /// of this generation has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Condition::new`].
+    pub fn of_first_release(
+        field: &Field,
+        operator: Operator,
+        value: FilterValue,
+    ) -> Result<Self, FilterError> {
+        match (field.property(), operator.comparison(), value) {
+            (property @ Property::Reference, Some(comparison), value) => {
+                let expected = ValueType::Text;
+                let FilterValue::Text(text) = value else {
+                    return Err(FilterError::WrongValue { property, expected });
+                };
+                let test = match comparison {
+                    Comparison::Equal => TextTest::Equal(text),
+                    _ => TextTest::Compares(comparison, text),
+                };
+                Ok(Self::Text { field: TextField::Reference, test })
+            }
+            (_, _, value) => Self::new(field, operator, value),
+        }
+    }
+
     /// Joins a field, an operator and a value, if they fit each other.
     ///
     /// `$exists` and `$match` on a map without a key take the key as their value; with a key `$exists`
@@ -558,6 +588,7 @@ fn address_test(
             let all = texts.iter().map(|text| AccountAddress::parse(text)).collect::<Result<Vec<_>, _>>();
             Ok(AddressTest::In(all.map_err(|_| FilterError::PartialAddress)?))
         }
+        TextTest::Compares(..) => Err(refused.clone()),
     }
 }
 

@@ -64,6 +64,8 @@ pub enum WriteError {
     LedgerNotFound,
     /// A ledger of this name exists. Nothing happened.
     LedgerExists,
+    /// The ledgers of this bucket were [removed](crate::Store::remove_deleted) for good. Nothing happened.
+    BucketRemoved,
     /// Documents were not to be changed so. Nothing happened.
     Document(DocumentRejection),
     /// The queue is full. Nothing happened; try again later.
@@ -88,6 +90,7 @@ impl fmt::Display for WriteError {
         match self {
             Self::LedgerNotFound => f.write_str("ledger not found"),
             Self::LedgerExists => f.write_str("ledger already exists"),
+            Self::BucketRemoved => f.write_str("the bucket was removed for good"),
             Self::Document(rejection) => rejection.fmt(f),
             Self::Busy => f.write_str("too many writes are waiting"),
             Self::OutcomeUnknown { reason } => write!(f, "the outcome of the write is unknown: {reason}"),
@@ -123,6 +126,8 @@ pub enum ReadError {
         /// The feature, as the API spells it.
         feature: &'static str,
     },
+    /// The ledger was removed for good while it was read.
+    LedgerRemoved,
     /// The operating system refused.
     Io {
         /// What was tried.
@@ -136,6 +141,7 @@ impl fmt::Display for ReadError {
             Self::Damaged { reason } => write!(f, "damaged: {reason}"),
             Self::TooExpensive { reason } => write!(f, "the query is too expensive: {reason}"),
             Self::MissingFeature { feature } => write!(f, "missing feature \"{feature}\""),
+            Self::LedgerRemoved => f.write_str("the ledger was removed for good"),
             Self::Io { reason } => f.write_str(reason),
         }
     }

@@ -17,10 +17,11 @@ use crate::lookup::tables;
 use crate::projection::{
     AccountPage, HoldingPage, NewAccount, NewHolding, PAGE_PLACES, Piece, StoredAccount, UsagePage, page_key,
 };
+use crate::removal::Tombstone;
 use crate::view::{Counters, LedgerHead};
 
 /// The format of the index. Another one is not read: the index is built again from the journal.
-const INDEX_FORMAT: u32 = 4;
+const INDEX_FORMAT: u32 = 5;
 const ABOUT_KEY: &[u8] = b"projection";
 
 /// Whose index this is, and how far it goes.
@@ -347,8 +348,18 @@ pub(crate) fn name_key(ledger: u32, kind: NameKind, id: u32) -> [u8; 9] {
 fn write_heads(write: &IndexWrite, heads: &[(u32, LedgerHead)]) -> Result<(), IndexError> {
     let mut table = write.table(tables::HEADS)?;
     let mut names = write.table(tables::NAMES)?;
+    let mut removed = write.table(tables::REMOVED)?;
     for (ledger, head) in heads {
         let key = ledger.to_be_bytes();
+        if head.is_removed {
+            table.delete(&key)?;
+            if removed.get(&key)?.is_none() {
+                let tombstone =
+                    Tombstone { info: head.info.clone(), section: head.section, is_reclaimed: false };
+                removed.put(&key, &tombstone.encode())?;
+            }
+            continue;
+        }
         let before = match table.get(&key)? {
             Some(stored) => Some(Counters::decode(&stored).map_err(page_error(tables::HEADS))?),
             None => None,

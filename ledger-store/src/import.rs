@@ -159,7 +159,11 @@ impl Store {
         let bytes = entries.iter().map(|log| entry_bytes(&log.entry)).sum();
         match self.run(Work::Import(ledger.clone(), counters.next_log, entries), bytes)? {
             Answer::Imported(imported) => Ok((imported, refused)),
-            Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Documents(_) | Answer::Marked(_) => {
+            Answer::Outcomes(_)
+            | Answer::Ledger(_)
+            | Answer::Documents(_)
+            | Answer::Marked(_)
+            | Answer::Removed(_) => {
                 unreachable!("how far it got is the answer to an import")
             }
         }

@@ -26,6 +26,8 @@ pub(crate) mod tables {
     pub(crate) const DOCUMENTS: &str = "documents";
     /// Ledger (4 bytes) to its counters.
     pub(crate) const HEADS: &str = "heads";
+    /// Ledger (4 bytes) that was removed for good, to what is remembered of it.
+    pub(crate) const REMOVED: &str = "removed";
     /// Ledger (4 bytes) and log (8 bytes) to the wire hash after it.
     pub(crate) const HASHES: &str = "hashes";
     /// What the index as a whole is.

@@ -14,11 +14,12 @@ use crate::error::{OpenError, ReadError};
 use crate::fingerprint::Fingerprints;
 use crate::flush::{self, NameKind, Watermark, name_key};
 use crate::index::{IndexError, IndexFile, IndexSnapshot, Way};
-use crate::journal::{ChainHash, Identity, Journal, Position};
+use crate::journal::{ChainHash, Identity, Journal, Position, Section};
 use crate::lookup::tables;
 use crate::options::Shares;
 use crate::projection::{Piece, PieceBuilder};
 use crate::query::LedgerInfo;
+use crate::removal;
 use crate::verify::{Violation, ViolationCode};
 use crate::view::{Counters, Heads, View};
 use crate::writer::{Hints, State};
@@ -142,11 +143,26 @@ pub(crate) fn replay(
         let mut rows = PieceBuilder::default();
         for chunk in &chunks {
             let mut failed = None;
+            let mut has_holes = false;
+            for (section, _) in chunk.sections().iter().filter(|(_, bytes)| matches!(bytes, Section::Removed))
+            {
+                has_holes = true;
+                state.note_hole(section.0);
+            }
             read_chunk(chunk, |record| {
                 if record.position < view.next || failed.is_some() {
                     return Ok(());
                 }
                 replayed += 1;
+                if has_holes {
+                    state.next = record.position;
+                }
+                if let Body::Log(log) = &record.body
+                    && state.is_passed_over(log.ledger)
+                {
+                    state.next = record.position.next();
+                    return Ok(());
+                }
                 let applied = check_is_new(&record, &state, &view, &rows)
                     .and_then(|()| original_of(&record, &mut state, &view, &rows, &**journal, chunk))
                     .and_then(|original| {
@@ -162,6 +178,9 @@ pub(crate) fn replay(
             if let Some(error) = failed {
                 return Err(error.into());
             }
+            if has_holes {
+                state.next = chunk.next();
+            }
         }
         view.next = state.next;
         set_heads(&mut state, &mut view);
@@ -171,6 +190,13 @@ pub(crate) fn replay(
         }
     }
     set_heads(&mut state, &mut view);
+    if let Some(section) = state.unexplained_hole() {
+        return Err(OpenError::Damaged {
+            reason: format!(
+                "journal: entries of section {section} are gone, and its ledgers were not removed"
+            ),
+        });
+    }
     state.end_replay();
     Ok(Recovered { state, view, hashed, replayed })
 }
@@ -313,8 +339,19 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
         Ok(())
     })?;
     ledgers.sort_by_key(|(info, _)| info.id);
+    let mut removed = removal::tombstones(index)?.into_iter().peekable();
+    let gap = || OpenError::Damaged { reason: "index: a ledger is missing".to_owned() };
     for (info, section) in ledgers {
         let id = info.id;
+        while let Some(tombstone) = removed.next_if(|tombstone| tombstone.info.id < id) {
+            if tombstone.info.id as usize != state.ledgers.len() + 1 {
+                return Err(gap());
+            }
+            state.put_tombstone(tombstone);
+        }
+        if id as usize != state.ledgers.len() + 1 {
+            return Err(gap());
+        }
         let counters = index.get(tables::HEADS, &id.to_be_bytes())?;
         let counters =
             counters.ok_or_else(|| OpenError::Damaged { reason: "index: a ledger's head".to_owned() })?;
@@ -331,6 +368,12 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
                 names.add(&text);
             }
         }
+    }
+    for tombstone in removed {
+        if tombstone.info.id as usize != state.ledgers.len() + 1 {
+            return Err(gap());
+        }
+        state.put_tombstone(tombstone);
     }
     Ok(())
 }

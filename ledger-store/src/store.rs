@@ -333,7 +333,11 @@ impl Store {
         let bytes = changes.iter().map(DocumentChange::bytes).sum();
         match self.run(Work::ChangeDocuments(changes), bytes)? {
             Answer::Documents(versions) => Ok(versions),
-            Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Imported(_) | Answer::Marked(_) => {
+            Answer::Outcomes(_)
+            | Answer::Ledger(_)
+            | Answer::Imported(_)
+            | Answer::Marked(_)
+            | Answer::Removed(_) => {
                 unreachable!("versions are the answer to changes of documents")
             }
         }
@@ -365,7 +369,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// What any write may meet.
+    /// [`WriteError::BucketRemoved`], and what any write may meet.
     pub fn restore_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
         self.mark_bucket(bucket, Mark::Restored)
     }
@@ -375,7 +379,11 @@ impl Store {
         while let Some(first) = next {
             next = match self.run(Work::MarkBucket { bucket: bucket.clone(), first, mark }, 256)? {
                 Answer::Marked(next) => next,
-                Answer::Outcomes(_) | Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) => {
+                Answer::Outcomes(_)
+                | Answer::Ledger(_)
+                | Answer::Documents(_)
+                | Answer::Imported(_)
+                | Answer::Removed(_) => {
                     unreachable!("how far it got is the answer to the marking of a bucket")
                 }
             };
@@ -386,7 +394,11 @@ impl Store {
     fn ledger_work(&self, work: Work) -> Result<LedgerInfo, WriteError> {
         match self.run(work, 256)? {
             Answer::Ledger(info) => Ok(info),
-            Answer::Outcomes(_) | Answer::Documents(_) | Answer::Imported(_) | Answer::Marked(_) => {
+            Answer::Outcomes(_)
+            | Answer::Documents(_)
+            | Answer::Imported(_)
+            | Answer::Marked(_)
+            | Answer::Removed(_) => {
                 unreachable!("a ledger is the answer to work on one")
             }
         }
@@ -402,7 +414,11 @@ impl Store {
         let programs = self.inner.engine.scripts.of(&submission);
         match self.run(Work::Apply(submission, programs), bytes)? {
             Answer::Outcomes(outcomes) => Ok(outcomes),
-            Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) | Answer::Marked(_) => {
+            Answer::Ledger(_)
+            | Answer::Documents(_)
+            | Answer::Imported(_)
+            | Answer::Marked(_)
+            | Answer::Removed(_) => {
                 unreachable!("outcomes are the answer to a submission")
             }
         }
@@ -420,7 +436,11 @@ impl Store {
         let done = move |answer: Result<Answer, WriteError>| {
             done(answer.map(|answer| match answer {
                 Answer::Outcomes(outcomes) => outcomes,
-                Answer::Ledger(_) | Answer::Documents(_) | Answer::Imported(_) | Answer::Marked(_) => {
+                Answer::Ledger(_)
+                | Answer::Documents(_)
+                | Answer::Imported(_)
+                | Answer::Marked(_)
+                | Answer::Removed(_) => {
                     unreachable!("outcomes are the answer to a submission")
                 }
             }));

@@ -42,6 +42,20 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    /// Of a ledger of which there is nothing.
+    pub(crate) const NEW: Self = Self {
+        next_log: 0,
+        next_transaction: 0,
+        transactions: 0,
+        accounts: 0,
+        holdings: 0,
+        last_date: BEFORE_ALL,
+        assets: 0,
+        keys: 0,
+        in_use: false,
+        schemas: 0,
+    };
+
     /// Whether the ledger has no log yet.
     pub(crate) fn is_new(&self) -> bool {
         self.last_date == BEFORE_ALL
@@ -63,6 +77,9 @@ pub(crate) struct LedgerHead {
     pub(crate) counters: Counters,
     /// Its contracts, once they were set.
     pub(crate) mapping: Option<Arc<str>>,
+    /// Whether it was removed for good. Its number is never given again; nothing else is left of it, and it answers
+    /// nothing.
+    pub(crate) is_removed: bool,
 }
 
 /// All ledgers at one moment, by number. A changed copy shares all leaves but the changed ones.
@@ -105,7 +122,8 @@ impl Heads {
     }
 }
 
-/// The numbers of ledgers by name. It only grows; a reader passes over what its moment has not got yet.
+/// The numbers of ledgers by name. A reader passes over what its moment has not got yet; what it no longer has was
+/// deleted long before.
 #[derive(Clone, Default)]
 pub(crate) struct Directory(Arc<RwLock<BTreeMap<LedgerName, u32>>>);
 
@@ -113,6 +131,11 @@ impl Directory {
     /// The number of a ledger.
     pub(crate) fn get(&self, name: &LedgerName) -> Option<u32> {
         self.0.read().get(name).copied()
+    }
+
+    /// Takes out a ledger that was removed for good.
+    pub(crate) fn remove(&self, name: &LedgerName) {
+        self.0.write().remove(name);
     }
 
     /// Puts a ledger.

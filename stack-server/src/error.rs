@@ -210,6 +210,7 @@ impl From<WriteError> for ApiError {
         match error {
             WriteError::LedgerNotFound => Self::ledger_not_found(),
             WriteError::LedgerExists => Self::new(Code::LedgerAlreadyExists, "ledger already exists"),
+            WriteError::BucketRemoved => Self::not_found("the bucket was removed for good"),
             WriteError::Document(rejection) => Self::new(Code::Conflict, rejection.to_string()),
             WriteError::Busy => Self::busy("too many writes are waiting"),
             WriteError::Stopped { .. } => Self::busy("the server takes no writes"),
@@ -225,6 +226,7 @@ impl From<ReadError> for ApiError {
             ReadError::TooExpensive { .. } | ReadError::MissingFeature { .. } => {
                 Self::validation(error.to_string())
             }
+            ReadError::LedgerRemoved => Self::ledger_not_found(),
             ReadError::Damaged { .. } | ReadError::Io { .. } => Self::fault(&error.to_string()),
         }
     }

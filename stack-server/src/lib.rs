@@ -10,6 +10,7 @@ pub mod log;
 
 mod app;
 mod call;
+mod cleanup;
 mod collections;
 mod connection;
 mod cursor;
@@ -30,6 +31,7 @@ mod reply_body;
 mod request;
 mod response;
 mod router;
+mod schedule;
 pub mod script;
 mod script_body;
 mod server;
@@ -38,6 +40,7 @@ mod settings;
 mod shape;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tls;
 mod uuid;
 
 pub use error::Profile;
@@ -45,5 +48,7 @@ pub use events::{NatsSettings, Publishers, Publishing, Topics};
 pub use guard::AuthSettings;
 pub use outbound::Outbound;
 pub use router::{Mount, Route, Scope, routes};
+pub use schedule::Schedule;
 pub use server::Server;
 pub use settings::{Compat, Settings};
+pub use tls::TlsFiles;

@@ -86,7 +86,8 @@ fn run(config: &Config) -> Result<(), String> {
         Server::start(&store, config.settings.clone(), listener)
     };
     let server = server.map_err(|error| format!("starting to serve: {error}"))?;
-    println!("listening on http://{}", server.address());
+    let scheme = if config.settings.tls.is_some() { "https" } else { "http" };
+    println!("listening on {scheme}://{}", server.address());
     log::event(
         Level::Info,
         "start",

@@ -153,6 +153,9 @@ pub(crate) enum V2 {
     RestoreBucket,
     ExplainAccounts,
     ExplainTransactions,
+    ExplainVolumes,
+    ExplainBalances,
+    ExplainLogs,
 }
 
 impl Operation {
@@ -284,6 +287,9 @@ static ROUTES: &[Route] = &[
 
     row("GET",    LedgerV2, "/{ledger}/_explain/accounts",     Read,  FILTER, O::V2(V2::ExplainAccounts)),
     row("GET",    LedgerV2, "/{ledger}/_explain/transactions", Read,  FILTER, O::V2(V2::ExplainTransactions)),
+    row("GET",    LedgerV2, "/{ledger}/_explain/volumes",      Read,  FILTER, O::V2(V2::ExplainVolumes)),
+    row("GET",    LedgerV2, "/{ledger}/_explain/aggregate/balances", Read, FILTER, O::V2(V2::ExplainBalances)),
+    row("GET",    LedgerV2, "/{ledger}/_explain/logs",         Read,  FILTER, O::V2(V2::ExplainLogs)),
 
     row("POST",   LedgerV2, "/{ledger}/schemas/{version}",     Write, BODY,   O::V2(V2::InsertSchema)),
     row("GET",    LedgerV2, "/{ledger}/schemas/{version}",     Read,  UNUSED, O::V2(V2::ReadSchema)),

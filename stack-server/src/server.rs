@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
 use crate::call::Call;
+use crate::cleanup::Cleanup;
 use crate::connection::Patient;
 use crate::error::{ApiError, Code, Profile};
 use crate::guard::{AuthSettings, Guard};
@@ -35,6 +36,7 @@ use crate::request::{self, Query};
 use crate::response::{self, Reply};
 use crate::router::{self, Match, Mount, Operation, STREAM};
 use crate::settings::Settings;
+use crate::tls::Tls;
 use crate::{ledger_v1, ledger_v2, openapi, service};
 
 /// A running server.
@@ -46,6 +48,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     worker: Option<Worker>,
+    cleanup: Option<Cleanup>,
 }
 
 impl Server {
@@ -53,7 +56,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the operating system refuses threads, timers or the listener.
+    /// If the operating system refuses threads, timers or the listener; of kind `InvalidInput` if a file for TLS is
+    /// not what it should be.
     pub fn start(store: &Store, settings: Settings, listener: TcpListener) -> io::Result<Self> {
         Self::run(store, settings, None, listener)
     }
@@ -92,18 +96,24 @@ impl Server {
         let worker =
             runs_pipelines.then(|| Worker::start(store, app.settings(), allowed, app.pipelines().clone()));
         let worker = worker.transpose()?;
+        // Whoever asks for a server that only reads does not want its data removed.
+        let cleans_up = app.settings().worker && !app.settings().read_only;
+        let cleanup = cleans_up.then(|| Cleanup::start(store, app.settings(), app.pipelines().clone()));
+        let cleanup = cleanup.transpose()?;
+        let tls = app.settings().tls.clone().map(Tls::new).transpose();
+        let tls = tls.map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?.map(Arc::new);
         let mut threads = Vec::new();
         for number in 0..app.settings().http_threads.clamp(1, HTTP_THREADS_MAX) {
             // One current-thread runtime each: a connection stays on its thread, and nothing is stolen.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let listener = listener.try_clone()?;
-            let (app, stopped) = (app.clone(), stopped.clone());
+            let (app, tls, stopped) = (app.clone(), tls.clone(), stopped.clone());
             let thread = std::thread::Builder::new().name(format!("http-{number}"));
-            threads.push(thread.spawn(move || runtime.block_on(accept(app, listener, stopped)))?);
+            threads.push(thread.spawn(move || runtime.block_on(accept(app, tls, listener, stopped)))?);
         }
         // Each thread listens on a handle of its own; the last of them to end frees the port.
         drop(listener);
-        Ok(Self { address, stop, threads, worker })
+        Ok(Self { address, stop, threads, worker, cleanup })
     }
 
     /// Where it listens.
@@ -123,10 +133,13 @@ impl Server {
         if let Some(worker) = self.worker {
             worker.stop();
         }
+        if let Some(cleanup) = self.cleanup {
+            cleanup.stop();
+        }
     }
 }
 
-async fn accept(app: App, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
+async fn accept(app: App, tls: Option<Arc<Tls>>, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
     let listener = tokio::net::TcpListener::from_std(listener)
         .expect("the listener is non-blocking and the runtime has its I/O driver");
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -156,6 +169,18 @@ async fn accept(app: App, listener: TcpListener, mut stopped: watch::Receiver<bo
             let app = app.clone();
             async move { Ok::<_, Infallible>(answer(&app, request).await) }
         });
+        if let Some(tls) = tls.clone() {
+            let (watcher, builder) = (graceful.watcher(), builder.clone());
+            tokio::spawn(async move {
+                // One that does not speak it has only its slot, and that not for long.
+                if let Some(stream) = tls.accept(stream).await {
+                    let stream = Patient::new(TokioIo::new(stream), WRITE_STALL_TIMEOUT);
+                    let _ = watcher.watch(builder.serve_connection(stream, service)).await;
+                }
+                drop(slot);
+            });
+            continue;
+        }
         let connection = graceful.watch(
             builder.serve_connection(Patient::new(TokioIo::new(stream), WRITE_STALL_TIMEOUT), service),
         );

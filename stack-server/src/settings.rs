@@ -8,6 +8,8 @@ use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::error::Profile;
 use crate::outbound::Outbound;
+use crate::schedule::Schedule;
+use crate::tls::TlsFiles;
 
 /// The releases of the first generation of the API whose clients differ in the shapes that they can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -48,8 +50,12 @@ pub struct Settings {
     pub experimental_features: bool,
     /// Whether there are exporters and pipelines.
     pub experimental_exporters: bool,
-    /// Whether pipelines run in this process.
+    /// Whether pipelines run in this process, and buckets are removed.
     pub worker: bool,
+    /// When to look for buckets that are to be removed for good.
+    pub cleanup_schedule: Schedule,
+    /// So long after its deletion a bucket is removed for good.
+    pub cleanup_retention: Duration,
     /// A pipeline looks for new logs so often, at least; commits wake it too.
     pub pipelines_pull_interval: Duration,
     /// A push that failed is tried again so much later.
@@ -67,6 +73,8 @@ pub struct Settings {
     pub schema_enforcement: Enforcement,
     /// Threads that speak HTTP.
     pub http_threads: usize,
+    /// What it needs to speak TLS; without it connections are in the clear.
+    pub tls: Option<TlsFiles>,
 }
 
 impl Default for Settings {
@@ -85,6 +93,8 @@ impl Default for Settings {
             experimental_features: false,
             experimental_exporters: false,
             worker: true,
+            cleanup_schedule: Schedule::default(),
+            cleanup_retention: Duration::from_hours(30 * 24),
             pipelines_pull_interval: Duration::from_secs(5),
             pipelines_retry_period: Duration::from_secs(10),
             pipelines_sync_period: Duration::from_mins(1),
@@ -93,6 +103,7 @@ impl Default for Settings {
             events_heartbeat: Duration::from_secs(15),
             schema_enforcement: Enforcement::default(),
             http_threads: 1,
+            tls: None,
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::cursor::{ListQuery, Place, Sort};
+use crate::error::Profile;
 use crate::guard;
 use crate::ledger_v2;
 use crate::outbound::Outbound;
@@ -100,7 +101,7 @@ impl Write for Bytes {
 
 /// Reads a filter; `None` if it is refused.
 pub fn filter(resource: Resource, text: &str) -> Option<Filter> {
-    ledger_v2::parse_filter(resource, text).ok()
+    ledger_v2::parse_filter(Profile::Stack, resource, text).ok()
 }
 
 /// Reads a log as an export has it; `None` if it is refused.

@@ -183,6 +183,17 @@ impl EngineFile {
         })
     }
 
+    /// Makes the file as small as what is in it allows. Nobody else may be
+    /// using it.
+    pub(crate) fn compact(&mut self) -> Result<(), EngineError> {
+        let database = self.database.as_mut().expect("only closing takes the database out");
+        guarded(|| match database.compact() {
+            Ok(_) => Ok(()),
+            Err(redb::CompactionError::Storage(error)) => Err(error.into()),
+            Err(other) => Err(EngineError::Io(io::Error::other(other.to_string()))),
+        })
+    }
+
     /// Closes the file, so that its next open needs no repair.
     ///
     /// An error says that it may need one. What was committed stays so.

@@ -1,9 +1,12 @@
 //! Stored documents: what accounts, transactions and ledgers are beside their postings.
 
+use std::ops::Bound;
+
 use ledger_core::{
     BucketName, Features, FirstId, HashLogs, LedgerName, Metadata, MetadataValue, Switch, Timestamp,
 };
 
+use super::keys::{self, Space};
 use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
 use crate::query::LedgerInfo;
 
@@ -138,6 +141,28 @@ pub(crate) const SCHEMAS: u32 = 3;
 
 /// The index of the schemas by the position of the entry that added them, below the ledger's number.
 pub(crate) const SCHEMAS_BY_POSITION: u32 = 0;
+
+/// Where the schemas of a ledger are among the documents, and the entries of their index: from the first key on, and
+/// before the second.
+pub(crate) fn schema_ranges(ledger: u32) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    [Space::Documents, Space::Index(SCHEMAS_BY_POSITION)].into_iter().map(move |space| {
+        let from = Bound::Included(ledger.to_be_bytes().to_vec());
+        let to = Bound::Excluded((ledger + 1).to_be_bytes().to_vec());
+        keys::range(SCHEMAS, space, &from, &to)
+    })
+}
+
+/// The ledger of a schema, by its key among all documents, or by that of its entry in the index.
+pub(crate) fn ledger_of_schema(full: &[u8]) -> Option<u32> {
+    let key = match full.strip_prefix(&keys::prefix(SCHEMAS, Space::Documents)[..]) {
+        Some(key) => key,
+        None if full.starts_with(&keys::prefix(SCHEMAS, Space::Index(SCHEMAS_BY_POSITION))) => {
+            keys::document_of(SCHEMAS, SCHEMAS_BY_POSITION, full).ok()?
+        }
+        None => return None,
+    };
+    key.split_first_chunk::<4>().map(|(ledger, _)| u32::from_be_bytes(*ledger))
+}
 
 /// The key of a schema.
 pub(crate) fn schema_key(ledger: u32, version: &str) -> Vec<u8> {

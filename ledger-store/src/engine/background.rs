@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Engine;
 use crate::error::ReadError;
 use crate::flush::{self, Watermark};
+use crate::hashes::ChainId;
 use crate::journal::Position;
 use crate::projection::Piece;
 use crate::view::{LedgerHead, PieceSize, View};
@@ -51,9 +52,14 @@ impl Engine {
             }
             drop(flushes);
             self.flush_done.notify_all();
-            *self.merge_lock.lock() = true;
-            self.merge_wanted.notify_all();
+            self.want_merges();
         }
+    }
+
+    /// Has the merger look whether a merge is due.
+    pub(crate) fn want_merges(&self) {
+        *self.merge_lock.lock() = true;
+        self.merge_wanted.notify_all();
     }
 
     /// Begins a flush if there is anything that none holds.
@@ -97,7 +103,12 @@ impl Engine {
         };
         // First how far, then what: so nothing is missing of what it says.
         let hashed = self.hashes.next();
-        let hashes = self.hashes.pending();
+        let mut hashes = self.hashes.pending();
+        // Those of a removed ledger would stay behind.
+        let heads_now = &self.view().heads;
+        hashes.retain(|((chain, _), _)| {
+            heads_now.get(ChainId::of_number(*chain).ledger()).is_none_or(|head| !head.is_removed)
+        });
         let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
         let installing = self.install.lock();
         flush::write(&self.index, &pieces, heads, &hashes, watermark)?;
@@ -167,7 +178,8 @@ impl Engine {
         }
     }
 
-    fn install_snapshot(&self) -> Result<(), ReadError> {
+    /// Makes the index as it is now part of the view.
+    pub(crate) fn install_snapshot(&self) -> Result<(), ReadError> {
         let _installing = self.install.lock();
         let snapshot = self.index.snapshot()?;
         let mut slot = self.view.write();

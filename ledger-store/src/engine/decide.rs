@@ -3,6 +3,7 @@
 use super::pending::{Pending, PendingOutcome, answer_from_within};
 use super::written::WrittenHere;
 use super::{Engine, LedgerEdit, Mark, WARM_COMMANDS, Work};
+use crate::documents::keys::document_key;
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::entry::DocumentRecord;
 use crate::error::WriteError;
@@ -35,10 +36,7 @@ impl Engine {
                 if state.ledger_number(&name).is_some() {
                     return Err(WriteError::LedgerExists);
                 }
-                let section = match state.buckets.get(&options.bucket) {
-                    Some(section) => *section,
-                    None => state.buckets.values().max().map_or(1, |last| last + 1),
-                };
+                let section = state.section_for(&options.bucket);
                 let info = LedgerInfo {
                     id: state.ledgers.len() as u32 + 1,
                     name,
@@ -70,6 +68,9 @@ impl Engine {
                 state.change_documents(&changes, batch)?.map(Pending::Documents).map_err(WriteError::Document)
             }
             Work::MarkBucket { bucket, first, mark } => {
+                if mark == Mark::Restored && first == 1 && state.is_bucket_gone(&bucket) {
+                    return Err(WriteError::BucketRemoved);
+                }
                 let mut next = first;
                 for _ in 0..LEDGERS_MARKED {
                     let Some(ledger) = state.ledgers.get(next as usize - 1) else {
@@ -77,11 +78,18 @@ impl Engine {
                     };
                     next += 1;
                     let (info, section) = (&ledger.head.info, ledger.head.section);
+                    if info.bucket != bucket || ledger.head.is_removed {
+                        continue;
+                    }
+                    // Of a section that is being removed nothing is had back.
+                    if mark == Mark::Restored && state.section(section).is_going() {
+                        continue;
+                    }
                     let deleted_at = match mark {
                         Mark::Deleted => info.deleted_at.or(Some(now)),
                         Mark::Restored => None,
                     };
-                    if info.bucket == bucket && info.deleted_at != deleted_at {
+                    if info.deleted_at != deleted_at {
                         put_ledger(
                             state,
                             &LedgerInfo { deleted_at, ..LedgerInfo::clone(info) },
@@ -91,6 +99,25 @@ impl Engine {
                     }
                 }
                 Ok(Pending::Marked(Some(next)))
+            }
+            Work::RemoveDeleted { retention } => {
+                let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
+                let until = ledger_core::Timestamp::from_micros(now.as_micros().saturating_sub(retention));
+                let mut removed = Vec::new();
+                for number in state.removable(until, LEDGERS_MARKED) {
+                    let info = LedgerInfo::clone(&state.ledger(number).head.info);
+                    let key = info.name.as_str().as_bytes();
+                    for collection in [MAPPINGS, LEDGERS] {
+                        if state.stored_document(&document_key(collection, key))?.is_some() {
+                            let document =
+                                DocumentRecord { collection, key, value: None, secondary: Vec::new() };
+                            state.enter_document(document, batch)?;
+                        }
+                    }
+                    batch.touch(number);
+                    removed.push(info);
+                }
+                Ok(Pending::Removed(removed))
             }
             Work::EditLedger(name, edit) => {
                 let ledger = state.live_ledger(&name).ok_or(WriteError::LedgerNotFound)?;

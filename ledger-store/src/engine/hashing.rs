@@ -91,6 +91,7 @@ impl Engine {
             read_chunk(&chunk, |record| {
                 if let Body::Log(log) = &record.body
                     && failed.is_none()
+                    && view.heads.get(log.ledger).is_none_or(|head| !head.is_removed)
                 {
                     let reader = readers.entry(log.ledger).or_insert_with(|| {
                         LedgerReader::new(self.journal.clone(), view.clone(), log.ledger)

@@ -11,7 +11,7 @@ mod hashing;
 mod pending;
 mod written;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -50,6 +50,10 @@ pub(crate) enum Work {
         first: u32,
         mark: Mark,
     },
+    /// Removes for good what has been deleted for so long, some ledgers at a time.
+    RemoveDeleted {
+        retention: Duration,
+    },
     ChangeDocuments(Vec<DocumentChange>),
     /// Logs for a ledger whose next log was this one when their hashes were looked at.
     Import(LedgerName, u64, Vec<ImportedLog>),
@@ -60,7 +64,10 @@ impl Work {
     fn commands(&self) -> usize {
         match self {
             Self::Apply(submission, _) => submission.requests.len(),
-            Self::CreateLedger(..) | Self::EditLedger(..) | Self::MarkBucket { .. } => 1,
+            Self::CreateLedger(..)
+            | Self::EditLedger(..)
+            | Self::MarkBucket { .. }
+            | Self::RemoveDeleted { .. } => 1,
             Self::ChangeDocuments(changes) => changes.len(),
             Self::Import(_, _, logs) => logs.len(),
         }
@@ -92,6 +99,8 @@ pub(crate) enum Answer {
     Imported(Imported),
     /// The number of the next ledger to look at, if there are more.
     Marked(Option<u32>),
+    /// The ledgers that were removed; none if none were due.
+    Removed(Vec<LedgerInfo>),
 }
 
 type Done = Box<dyn FnOnce(Result<Answer, WriteError>) + Send>;
@@ -446,6 +455,11 @@ impl Engine {
             self.flush_wanted.notify_all();
         }
         Ok(())
+    }
+
+    /// The sections of the journal all of whose ledgers are removed.
+    pub(crate) fn removed_sections(&self) -> BTreeSet<u32> {
+        self.decider.lock().removed_sections()
     }
 
     // Closing.

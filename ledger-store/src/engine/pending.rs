@@ -38,6 +38,7 @@ pub(super) enum Pending {
     Documents(Vec<DocumentVersion>),
     Imported(Imported),
     Marked(Option<u32>),
+    Removed(Vec<LedgerInfo>),
 }
 
 pub(super) enum PendingOutcome {
@@ -76,6 +77,7 @@ impl<'a> Resolver<'a> {
             Pending::Documents(versions) => Ok(Answer::Documents(versions)),
             Pending::Imported(imported) => Ok(Answer::Imported(imported)),
             Pending::Marked(next) => Ok(Answer::Marked(next)),
+            Pending::Removed(removed) => Ok(Answer::Removed(removed)),
             Pending::Outcomes(outcomes) => outcomes
                 .into_iter()
                 .map(|outcome| self.outcome(outcome))

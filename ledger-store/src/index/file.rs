@@ -499,6 +499,33 @@ impl PlainTable<'_> {
         attempt(self.broken, "removing a value", || Ok(self.table.remove(key).map_err(storage)?.is_some()))
     }
 
+    /// Removes at most `limit` entries from one key on and before another; how many it removed.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub(crate) fn delete_between(
+        &mut self,
+        from: Bound<&[u8]>,
+        to: &[u8],
+        limit: usize,
+    ) -> Result<usize, IndexError> {
+        attempt(self.broken, "removing values", || {
+            let mut cursor = self.table.lower_bound_mut(from).map_err(storage)?;
+            let mut removed = 0;
+            while removed < limit {
+                match cursor.peek_next().map_err(storage)? {
+                    Some((key, _)) if key.value() < to => {}
+                    _ => break,
+                }
+                cursor.remove_next().map_err(storage)?;
+                removed += 1;
+            }
+            cursor.close().map_err(storage)?;
+            Ok(removed)
+        })
+    }
+
     /// The entries between two keys, in order, from either end.
     ///
     /// # Errors

@@ -12,7 +12,8 @@ use std::ops::Bound;
 use parking_lot::MutexGuard;
 
 use super::cursor::{Cursor, Direction, Unopened};
-use super::file::{Commit, FILTERS, IndexError, IndexFile, RawTableMut, storage};
+use super::file::{Commit, FILTERS, IndexError, IndexFile, IndexSnapshot, RawTableMut, storage};
+use super::purge::{Gone, holds};
 use super::row::Row;
 use super::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
@@ -72,6 +73,10 @@ fn select(runs: &[RunMeta], run_bytes_max: u64) -> Option<std::ops::Range<usize>
 pub(crate) struct Merge<'a, R: Row> {
     file: &'a IndexFile,
     inputs: Vec<RunMeta>,
+    /// The tier of the run that it makes.
+    tier: u8,
+    /// Ledgers whose rows are left out.
+    gone: Gone,
     rows: Cursor<R>,
     builder: RunBuilder<R>,
     run: u64,
@@ -96,21 +101,56 @@ impl<'a, R: Row> Merge<'a, R> {
         let Some(selected) = select(runs, limits.run_bytes_max) else {
             return Ok(None);
         };
+        let tier = runs[selected.clone()].iter().map(|run| run.tier).max().unwrap_or(0).saturating_add(1);
+        Ok(Some(Self::of(file, limits, (snapshot.clone(), selected, tier), Gone::new(), only_one)))
+    }
+
+    /// Starts to write a run again without the rows of some ledgers; none if no run has any. Waits for a merge that
+    /// is at work.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if a run is not as it was written; else as the storage engine fails.
+    pub(super) fn without(
+        file: &'a IndexFile,
+        limits: MergeLimits,
+        gone: &Gone,
+    ) -> Result<Option<Self>, IndexError> {
+        let only_one = file.merging().lock();
+        let snapshot = file.snapshot()?;
+        for (place, run) in snapshot.runs(R::TABLE).iter().enumerate() {
+            if holds::<R>(&snapshot, run, gone)? {
+                let input = (snapshot.clone(), place..place + 1, run.tier);
+                return Ok(Some(Self::of(file, limits, input, gone.clone(), only_one)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn of(
+        file: &'a IndexFile,
+        limits: MergeLimits,
+        (snapshot, selected, tier): (IndexSnapshot, std::ops::Range<usize>, u8),
+        gone: Gone,
+        only_one: MutexGuard<'a, ()>,
+    ) -> Self {
         let drop_removals = selected.start == 0;
-        let inputs = runs[selected].to_vec();
+        let inputs = snapshot.runs(R::TABLE)[selected].to_vec();
         let sources = inputs.iter().cloned().map(Unopened::Run).collect();
         let rows = Cursor::new(snapshot, sources, R::FIRST, R::LAST, Direction::Ascending);
         let run = file.allocate_run();
-        Ok(Some(Self {
+        Self {
             file,
             inputs,
+            tier,
+            gone,
             rows,
             builder: RunBuilder::new(run, drop_removals),
             run,
             limits,
             is_done: false,
             _only_one: only_one,
-        }))
+        }
     }
 
     /// Reads and writes one slice, in one transaction; whether the merge is done.
@@ -126,6 +166,7 @@ impl<'a, R: Row> Merge<'a, R> {
                     self.finish()?;
                     self.is_done = true;
                 }
+                Some(row) if !self.gone.is_empty() && self.gone.contains(&R::ledger_of(&row.key())) => {}
                 Some(row) => {
                     self.builder.push(row);
                     if self.builder.pending_bytes() >= self.limits.slice_bytes {
@@ -142,8 +183,7 @@ impl<'a, R: Row> Merge<'a, R> {
 
     /// Writes the rest and puts the new run in the place of the inputs.
     fn finish(&mut self) -> Result<(), IndexError> {
-        let tier = self.inputs.iter().map(|run| run.tier).max().unwrap_or(0).saturating_add(1);
-        let merged = self.builder.finish(tier);
+        let merged = self.builder.finish(self.tier);
         let write = self.file.begin_write(Commit::Visible)?;
         self.builder.write_pending(&write)?;
         let mut runs = write.runs(R::TABLE)?;

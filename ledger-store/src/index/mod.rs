@@ -11,6 +11,7 @@
 //! - [`filter`]: proof that a run lacks a key, within a memory budget; [`resident`]: the same, held whole.
 //! - [`runs`]: the list of runs of a table, and how a run is written.
 //! - [`merge`]: how adjacent runs become one, beside the readers and writers.
+//! - [`purge`]: dropping what is of ledgers that were removed for good.
 //! - [`cursor`] and [`table`]: how pieces and runs are read as one table.
 
 pub(crate) mod block;
@@ -18,6 +19,7 @@ pub(crate) mod cursor;
 pub(crate) mod file;
 pub(crate) mod filter;
 pub(crate) mod merge;
+pub(crate) mod purge;
 pub(crate) mod resident;
 pub(crate) mod row;
 pub(crate) mod rows;
@@ -32,6 +34,7 @@ pub(crate) use file::{
     Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange, PlainTable,
 };
 pub(crate) use merge::maintain;
+pub(crate) use purge::{Gone, Stretch, purge_plain, purge_runs};
 pub(crate) use resident::KnownKeys;
 pub(crate) use row::{PieceRows, Row, piece_bytes, seal_piece};
 pub(crate) use rows::{

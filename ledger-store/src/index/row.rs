@@ -32,6 +32,12 @@ pub(crate) trait Row: Clone + Debug + Send + Sync + 'static {
     /// The row's key.
     fn key(&self) -> Self::Key;
 
+    /// The ledger that rows of this key are of.
+    fn ledger_of(key: &Self::Key) -> u32;
+
+    /// No key of a ledger is less.
+    fn first_of(ledger: u32) -> Self::Key;
+
     /// Writes `key` to `out`, which is [`KEY_BYTES`](Self::KEY_BYTES) long,
     /// such that bytes compare as keys do.
     fn put_key(key: &Self::Key, out: &mut [u8]);

@@ -34,6 +34,7 @@
 //! page begins: a power cut leaves it to the storage engine's unkeyed
 //! checksum to tell a whole commit from a torn one.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -51,6 +52,9 @@ pub(crate) const CHUNK_BYTES: usize = 16 * 1024 - 64;
 
 /// The most that the sections of one chunk may hold, in bytes.
 pub(crate) const MAX_CHUNK_PAYLOAD_BYTES: usize = 4 * 1024 * 1024;
+
+/// About what a chunk takes in memory without its sections' bytes.
+const EMPTY_WEIGHT: usize = 512;
 
 const DIGEST_BYTES: usize = 16;
 const FIXED_HEAD_BYTES: usize = DIGEST_BYTES + 1 + 32 + 8;
@@ -183,6 +187,26 @@ impl Chunk {
         &self.sections
     }
 
+    /// Whether only the digest is left of a section.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.rows.iter().any(|row| !row.present)
+    }
+
+    /// Whether it has the bytes of one of these sections.
+    pub(super) fn has_any(&self, sections: &BTreeSet<SectionId>) -> bool {
+        self.rows.iter().any(|row| row.present && sections.contains(&row.id))
+    }
+
+    /// What it counts for where bytes are gathered: those of its sections, and
+    /// something for a chunk that has none left, so that no number of them
+    /// counts for nothing.
+    pub(super) fn weight(&self) -> usize {
+        match self.payload_bytes() {
+            0 => EMPTY_WEIGHT,
+            bytes => bytes,
+        }
+    }
+
     /// The bytes of its present sections, in total.
     pub(crate) fn payload_bytes(&self) -> usize {
         self.rows.iter().filter(|row| row.present).map(|row| row.len as usize).sum()
@@ -234,11 +258,7 @@ pub(super) fn encode(
 
 /// The bytes of `chunk` with some sections reduced to their digests. Its
 /// chain hash stays what it was.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the format has it from the start; the removal of buckets comes later")
-)]
-pub(super) fn encode_without(chunk: &Chunk, removed: &[SectionId], secret: &Secret) -> Vec<u8> {
+pub(super) fn encode_without(chunk: &Chunk, removed: &BTreeSet<SectionId>, secret: &Secret) -> Vec<u8> {
     let mut rows = chunk.rows.clone();
     for row in &mut rows {
         row.present &= !removed.contains(&row.id);
@@ -484,7 +504,7 @@ mod tests {
     fn a_removed_section_leaves_the_chain_intact() {
         let (bytes, chain) = encoded(&draft());
         let whole = decode(&bytes, &secret()).unwrap();
-        let reduced_bytes = encode_without(&whole, &[SectionId(300)], &secret());
+        let reduced_bytes = encode_without(&whole, &BTreeSet::from([SectionId(300)]), &secret());
         assert_eq!(reduced_bytes.len(), bytes.len() - 700);
         let reduced = decode(&reduced_bytes, &secret()).unwrap();
         assert_eq!(reduced.chain(), chain);
@@ -497,7 +517,7 @@ mod tests {
             ]
         );
         // Reducing another one keeps the first reduced.
-        let twice = encode_without(&reduced, &[SectionId(0)], &secret());
+        let twice = encode_without(&reduced, &BTreeSet::from([SectionId(0)]), &secret());
         let twice = decode(&twice, &secret()).unwrap();
         assert_eq!(twice.chain(), chain);
         assert_eq!(twice.payload_bytes(), 0);

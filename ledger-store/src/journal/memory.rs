@@ -1,9 +1,14 @@
 //! A journal in memory, for stores that need not outlive the process.
 
+use std::collections::BTreeSet;
+
 use parking_lot::Mutex;
 
-use super::chunk::{decode, encode};
-use super::{ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError, Position, check_append};
+use super::chunk::{decode, encode, encode_without};
+use super::{
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
+    check_append,
+};
 
 /// A journal that is gone with the process.
 #[derive(Debug)]
@@ -58,13 +63,29 @@ impl Journal for MemoryJournal {
         Ok(state.chunks.get(state.index_of(at)).cloned())
     }
 
+    fn remove_sections(
+        &self,
+        removed: &BTreeSet<SectionId>,
+        _should_stop: &dyn Fn() -> bool,
+    ) -> Result<Freed, JournalError> {
+        let mut state = self.state.lock();
+        let mut bytes = 0;
+        for chunk in state.chunks.iter_mut().filter(|chunk| chunk.has_any(removed)) {
+            let before = chunk.payload_bytes();
+            let reduced = encode_without(chunk, removed, &self.identity.secret);
+            *chunk = decode(&reduced, &self.identity.secret).expect("what was just encoded can be decoded");
+            bytes += (before - chunk.payload_bytes()) as u64;
+        }
+        Ok(Freed { bytes, is_done: true })
+    }
+
     fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
         let state = self.state.lock();
         let mut gathered = 0;
         let mut chunks = Vec::new();
         for chunk in &state.chunks[state.index_of(from)..] {
             chunks.push(chunk.clone());
-            gathered += chunk.payload_bytes();
+            gathered += chunk.weight();
             if gathered >= max_bytes {
                 break;
             }

@@ -31,6 +31,7 @@ mod segments;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 #[cfg(feature = "testing")]
@@ -132,6 +133,15 @@ pub(crate) struct Head {
     pub(crate) chain: ChainHash,
 }
 
+/// What the removal of sections gave back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Freed {
+    /// Bytes.
+    pub(crate) bytes: u64,
+    /// Whether the sections are gone everywhere.
+    pub(crate) is_done: bool,
+}
+
 /// A durable, ordered sequence of chunks with one appender and many readers.
 pub(crate) trait Journal: Send + Sync {
     /// Where the journal ends: everything before it is durable.
@@ -161,6 +171,21 @@ pub(crate) trait Journal: Send + Sync {
     /// not verify, [`JournalError::Storage`] when the disk does not answer.
     fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError>;
 
+    /// Reduces sections to their digests, in all chunks. To these sections
+    /// nothing may be appended any more. Stops early when it is told to, and
+    /// may be called again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::read`]; [`JournalError::Storage`] also if there is no
+    /// room for the copy of a file, and [`JournalError::Poisoned`]. Nothing
+    /// else is lost then, and part of the sections may be gone.
+    fn remove_sections(
+        &self,
+        removed: &BTreeSet<SectionId>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<Freed, JournalError>;
+
     /// Verified chunks in order, from the one that holds `from`, until their
     /// payloads come to `max_bytes`: at least one unless `from` is beyond the
     /// head.
@@ -168,7 +193,8 @@ pub(crate) trait Journal: Send + Sync {
     /// # Errors
     ///
     /// As [`Journal::read`]. Chunks before a damaged one are not returned
-    /// with the error; ask for fewer bytes to get them.
+    /// with the error; ask for fewer bytes to get them. Chunks whose sections
+    /// are all removed count for something too.
     fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError>;
 }
 

@@ -18,20 +18,24 @@
 //! only when its successor has its name: a sealed segment without a successor
 //! means that a file is missing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::chunk::{DecodeError, FORMAT_VERSION as CHUNK_FORMAT_VERSION, decode, encode};
+use super::chunk::{DecodeError, FORMAT_VERSION as CHUNK_FORMAT_VERSION, decode, encode, encode_without};
 use super::record::{HEADER, Header, SEAL, decode_seal, encode_seal, path_of};
-use super::{Chunk, ChunkDraft, Head, Identity, JournalError, Position};
+use super::{Chunk, ChunkDraft, Head, Identity, JournalError, Position, SectionId};
 use crate::disk::engine::{EngineError, EngineFile, guarded};
 use crate::disk::{Disk, parent, temporary_name};
 
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
 const META: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("meta");
+
+/// So much of a segment is copied at once.
+const COPY_BYTES: usize = 4 << 20;
 
 /// What every segment of a journal needs.
 #[derive(Debug)]
@@ -262,7 +266,7 @@ impl Segment {
                     }
                     _ => {}
                 }
-                *wanted = wanted.saturating_sub(chunk.payload_bytes());
+                *wanted = wanted.saturating_sub(chunk.weight());
                 out.push(chunk);
                 if *wanted == 0 {
                     break;
@@ -307,6 +311,117 @@ impl Segment {
             }
             Ok(Ok(head))
         })?
+    }
+
+    /// Whether a chunk before `end` has the bytes of one of these sections.
+    pub(super) fn holds(
+        &self,
+        medium: &Medium,
+        end: Position,
+        sections: &BTreeSet<SectionId>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<bool, JournalError> {
+        let mut at = self.header.first;
+        while at < end && !should_stop() {
+            let mut chunks = Vec::new();
+            self.scan(medium, at, end, &mut { COPY_BYTES }, &mut chunks)?;
+            if chunks.iter().any(|chunk| chunk.has_any(sections)) {
+                return Ok(true);
+            }
+            at = chunks.last().map_or(end, Chunk::next);
+        }
+        Ok(false)
+    }
+
+    /// Replaces the file of this sealed segment, which ends at `end`, by a
+    /// copy in which sections are reduced to their digests, and says what is
+    /// read from now on. `None` if it was to stop.
+    ///
+    /// The copy takes the name in one step, when it is complete and durable: a
+    /// power cut leaves the one or the other. Who reads the old file goes on.
+    pub(super) fn without(
+        &self,
+        medium: &Medium,
+        end: Head,
+        sections: &BTreeSet<SectionId>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, JournalError> {
+        let path = temporary_name(&self.path);
+        let failed = |error| failure(error, &path, None, "copy to");
+        let copied = self.copy_without(medium, &path, end, sections, should_stop);
+        if !matches!(copied, Ok(true)) {
+            // It would be removed by the next opening at the latest.
+            let _ = medium.disk.remove(&path);
+            return copied.map(|_| None);
+        }
+        publish(medium, self.header.first)?;
+        let (segment, meta) = Self::open_sealed(medium, self.header.first)?;
+        if meta.seal != Some(end) || segment.header != self.header {
+            let error = EngineError::Damaged("a copy of it is not what was written".to_owned());
+            return Err(failed(error));
+        }
+        Ok(Some(segment))
+    }
+
+    fn copy_without(
+        &self,
+        medium: &Medium,
+        path: &Path,
+        end: Head,
+        sections: &BTreeSet<SectionId>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<bool, JournalError> {
+        let failed = |error| failure(error, path, None, "copy to");
+        let secret = &medium.identity.secret;
+        let begin = || {
+            if medium.disk.exists(path)? {
+                medium.disk.remove(path)?;
+            }
+            EngineFile::create(&*medium.disk, path, medium.cache_bytes)
+        };
+        let mut file = begin().map_err(failed)?;
+        let mut head = self.header.head();
+        while head.next < end.next {
+            if should_stop() {
+                return Ok(false);
+            }
+            let mut chunks = Vec::new();
+            self.scan(medium, head.next, end.next, &mut { COPY_BYTES }, &mut chunks)?;
+            for chunk in &chunks {
+                if (chunk.first(), chunk.previous()) != (head.next, head.chain) {
+                    return Err(self.damage(chunk.first(), NOT_CONTINUED));
+                }
+                head = Head { next: chunk.next(), chain: chunk.chain() };
+            }
+            let copy = || {
+                let write_txn = file.begin_write()?;
+                let mut table = write_txn.open_table(CHUNKS)?;
+                for chunk in &chunks {
+                    let bytes = encode_without(chunk, sections, secret);
+                    table.insert(chunk.first().get(), &bytes[..])?;
+                }
+                drop(table);
+                Ok(write_txn.commit()?)
+            };
+            guarded(copy).map_err(failed)?;
+        }
+        if head != end {
+            return Err(self.damage(head.next, "it does not end where it says"));
+        }
+        let finish = || {
+            let write_txn = file.begin_write()?;
+            let mut table = write_txn.open_table(META)?;
+            table.insert(HEADER, &self.header.encode(secret)[..])?;
+            table.insert(SEAL, &encode_seal(end, secret)[..])?;
+            drop(table);
+            // A segment without chunks has the table all the same.
+            write_txn.open_table(CHUNKS)?;
+            Ok(write_txn.commit()?)
+        };
+        guarded(finish).map_err(failed)?;
+        file.compact().map_err(failed)?;
+        file.close().map_err(failed)?;
+        Ok(true)
     }
 
     /// Lets `work` read the file, which is opened if it is not.

@@ -7,6 +7,7 @@
 //! other departure from "all sealed but the last, and each joins the one
 //! before" is damage.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,10 @@ use parking_lot::{Mutex, RwLock};
 
 use super::record::{FileName, path_of};
 use super::segment::{Medium, Segment, prepare, publish};
-use super::{ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError, Position, check_append};
+use super::{
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
+    check_append,
+};
 use crate::disk::{Disk, temporary_name};
 
 /// How a journal on disk uses memory and files.
@@ -50,6 +54,9 @@ pub(crate) struct SegmentedJournal {
     head: Mutex<Head>,
     /// Counts uses of segments, to know the least recently used.
     uses: AtomicU64,
+    /// Held by who replaces segments by copies. The list of them only grows
+    /// meanwhile.
+    copying: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -148,10 +155,7 @@ impl SegmentedJournal {
             }
             unsealed.seal(&medium, end)?;
         }
-        let segment_bytes = medium.disk.open(segment.path(), crate::disk::OpenMode::Existing);
-        let segment_bytes = segment_bytes.and_then(|file| file.len()).map_err(|cause| {
-            JournalError::Storage { path: segment.path().to_owned(), action: "measure", cause }
-        })?;
+        let segment_bytes = size_of(&medium, &segment)?;
         // A new file has a size before it has chunks.
         let segment_bytes = if head == end { 0 } else { segment_bytes };
         segments.push(Arc::new(segment));
@@ -162,6 +166,7 @@ impl SegmentedJournal {
             appender: Mutex::new(Appender { segment_bytes, poisoned: false, buffer: Vec::new() }),
             head: Mutex::new(head),
             uses: AtomicU64::new(0),
+            copying: Mutex::default(),
         })
     }
 
@@ -179,6 +184,19 @@ impl SegmentedJournal {
         appender.segment_bytes = 0;
         appender.poisoned = false;
         Ok(())
+    }
+
+    /// Sees to it that the segment at this place has a successor: then it is
+    /// sealed, and nothing is appended to it any more.
+    fn end_segment(&self, place: usize) -> Result<(), JournalError> {
+        let mut appender = self.appender.lock();
+        if self.segments.read().len() > place + 1 {
+            return Ok(());
+        }
+        if appender.poisoned {
+            return Err(JournalError::Poisoned);
+        }
+        self.roll(&mut appender)
     }
 
     fn last_segment(&self) -> Arc<Segment> {
@@ -248,6 +266,43 @@ impl Journal for SegmentedJournal {
         chunk.map(Some)
     }
 
+    fn remove_sections(
+        &self,
+        removed: &BTreeSet<SectionId>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<Freed, JournalError> {
+        let mut freed = Freed { bytes: 0, is_done: true };
+        if removed.is_empty() {
+            return Ok(freed);
+        }
+        let _copying = self.copying.lock();
+        let mut place = 0;
+        loop {
+            let (segment, next) = {
+                let segments = self.segments.read();
+                let Some(segment) = segments.get(place) else { return Ok(freed) };
+                (Arc::clone(segment), segments.get(place + 1).map(|next| next.header.first))
+            };
+            // What is appended from now on is not of these sections.
+            let end = next.unwrap_or_else(|| self.head().next);
+            let holds = segment.holds(&self.medium, end, removed, should_stop)?;
+            if should_stop() {
+                return Ok(Freed { is_done: false, ..freed });
+            }
+            if holds {
+                self.end_segment(place)?;
+                let end = self.segments.read()[place + 1].header.head();
+                let before = size_of(&self.medium, &segment)?;
+                let Some(copy) = segment.without(&self.medium, end, removed, should_stop)? else {
+                    return Ok(Freed { is_done: false, ..freed });
+                };
+                freed.bytes += before.saturating_sub(size_of(&self.medium, &copy)?);
+                self.segments.write()[place] = Arc::new(copy);
+            }
+            place += 1;
+        }
+    }
+
     fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
         let end = self.head().next;
         let mut chunks = Vec::new();
@@ -315,6 +370,16 @@ fn check_joins(medium: &Medium, end: Head, segment: &Segment) -> Result<(), Jour
         });
     }
     Ok(())
+}
+
+/// How many bytes the file of a segment has.
+fn size_of(medium: &Medium, segment: &Segment) -> Result<u64, JournalError> {
+    let file = medium.disk.open(segment.path(), crate::disk::OpenMode::Existing);
+    file.and_then(|file| file.len()).map_err(|cause| JournalError::Storage {
+        path: segment.path().to_owned(),
+        action: "measure",
+        cause,
+    })
 }
 
 fn not_sealed(segment: &Segment) -> JournalError {

@@ -4,7 +4,10 @@ use super::accounts::AccountPlan;
 use super::plan::Driver;
 use super::session::Session;
 use crate::error::ReadError;
-use crate::query::{AccountOrder, AccountQuery, Explanation, TransactionOrder, TransactionQuery};
+use crate::query::{
+    AccountOrder, AccountQuery, BalancesQuery, Explanation, LogQuery, TransactionOrder, TransactionQuery,
+    VolumesQuery,
+};
 
 impl Session {
     /// Reads a page of transactions, and says how.
@@ -34,6 +37,66 @@ impl Session {
             index,
             is_exact: query.filter.is_all(),
             is_sorted: query.order == AccountOrder::Address,
+            rows_planning: before,
+            rows_scanned: self.meter.rows() - before,
+            rows_returned: returned,
+        })
+    }
+}
+
+impl Session {
+    /// Reads a page of volumes, and says how.
+    pub(crate) fn explain_volumes(&self, query: &VolumesQuery) -> Result<Explanation, ReadError> {
+        let plan = self.account_plan(&query.filter, &self.moment(query.to)?);
+        let index = describe_accounts(&plan);
+        let before = self.meter.rows();
+        let returned = self.list_volumes(query)?.items.len() as u64;
+        Ok(Explanation {
+            index,
+            is_exact: query.filter.is_all(),
+            // Groups are known when all their accounts are.
+            is_sorted: query.group_by == 0,
+            rows_planning: before,
+            rows_scanned: self.meter.rows() - before,
+            rows_returned: returned,
+        })
+    }
+
+    /// Sums balances, and says how.
+    pub(crate) fn explain_balances(&self, query: &BalancesQuery) -> Result<Explanation, ReadError> {
+        let is_known = query.at.is_none() && query.filter.is_all();
+        let index = if is_known {
+            "assets: the balances of all accounts cancel".to_owned()
+        } else {
+            describe_accounts(&self.account_plan(&query.filter, &self.moment(query.at)?))
+        };
+        let before = self.meter.rows();
+        let returned = self.aggregated_balances(query)?.len() as u64;
+        Ok(Explanation {
+            index,
+            is_exact: query.filter.is_all(),
+            is_sorted: is_known,
+            rows_planning: before,
+            rows_scanned: self.meter.rows() - before,
+            rows_returned: returned,
+        })
+    }
+
+    /// Reads a page of logs, and says how.
+    pub(crate) fn explain_logs(&self, query: &LogQuery) -> Result<Explanation, ReadError> {
+        let span = self.log_span(query)?;
+        let index = match (span.from, span.to) {
+            (0, u64::MAX) => "logs by id".to_owned(),
+            _ if span.is_empty() => "none: no log can be selected".to_owned(),
+            (from, u64::MAX) => format!("logs by id from {from} on"),
+            (from, to) => format!("logs by id from {from} to {to}"),
+        };
+        let before = self.meter.rows();
+        let returned = self.list_logs(query)?.items.len() as u64;
+        Ok(Explanation {
+            index,
+            is_exact: query.filter.is_all(),
+            is_sorted: true,
             rows_planning: before,
             rows_scanned: self.meter.rows() - before,
             rows_returned: returned,

@@ -59,6 +59,8 @@ impl FeedPosition {
 pub struct FedLog {
     /// Its ledger.
     pub ledger: LedgerName,
+    /// The ledger's number: another one that gets its name after it was removed has another.
+    pub number: u32,
     /// What its ledger keeps.
     pub features: Features,
     /// Whether it was taken over from another ledger's log: then it is no news.
@@ -123,6 +125,7 @@ impl Snapshot {
                 if let Body::Log(log) = &record.body
                     && record.position >= from.0
                     && failed.is_none()
+                    && self.view().heads.get(log.ledger).is_none_or(|head| !head.is_removed)
                 {
                     let fed = match sessions.get(&log.ledger) {
                         Some(session) => session.fed_log(&record),
@@ -210,6 +213,7 @@ impl Session {
         self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
         Ok(FedLog {
             ledger: self.head.info.name.clone(),
+            number: self.head.info.id,
             features: self.head.info.features,
             imported: log.imported,
             log: LogView { entry, hash: None, reverted },

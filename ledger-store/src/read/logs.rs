@@ -143,7 +143,7 @@ impl Session {
     }
 
     /// The ids that a filter can select.
-    fn log_span(&self, query: &LogQuery) -> Result<Span<u64>, ReadError> {
+    pub(super) fn log_span(&self, query: &LogQuery) -> Result<Span<u64>, ReadError> {
         let mut ids = Span { from: 0, to: u64::MAX };
         let mut dates = Span { from: i64::MIN, to: i64::MAX };
         conjuncts(query.filter.root(), &mut |condition| match condition {

@@ -201,7 +201,7 @@ impl Session {
                     }
                     Driver::Ids(ids)
                 }
-                TextTest::Like(_) => Driver::All,
+                TextTest::Like(_) | TextTest::Compares(..) => Driver::All,
             },
             Condition::Metadata { key, test } if moment.transaction_metadata == u64::MAX => {
                 let space = subject_space(self.ledger(), Subject::Transaction);
@@ -209,7 +209,7 @@ impl Session {
                 match test {
                     TextTest::Equal(value) => term(value),
                     TextTest::In(values) => Driver::Union(values.iter().map(|value| term(value)).collect()),
-                    TextTest::Like(_) => Driver::All,
+                    TextTest::Like(_) | TextTest::Compares(..) => Driver::All,
                 }
             }
             Condition::Address { role, test } => {

@@ -40,6 +40,12 @@ pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, Recogn
     }
 }
 
+/// Why an entry is not in the chunk that should have it: its ledger was removed since the view was taken, or it is
+/// damage.
+fn gone(chunk: &Chunk) -> ReadError {
+    if chunk.has_holes() { ReadError::LedgerRemoved } else { missing("an entry") }
+}
+
 /// Addresses of accounts that are not published yet, by number.
 type Made<'a> = &'a dyn Fn(u32) -> Option<CompactString>;
 
@@ -146,13 +152,13 @@ impl LedgerReader {
                 let places = EntryPlaces::of(&kept.chunk)?;
                 kept.places.get_or_init(|| places)
             };
-            let record = places.find(&kept.chunk, position)?.ok_or_else(|| missing("an entry"))?;
+            let record = places.find(&kept.chunk, position)?.ok_or_else(|| gone(&kept.chunk))?;
             return then(&record);
         }
         let chunk = self.journal.read(position)?.ok_or_else(|| missing("an entry"))?;
         let opened = Rc::new(OpenChunk { chunk, places: OnceCell::new() });
         *self.chunk.borrow_mut() = Some(opened.clone());
-        let record = find_in_chunk(&opened.chunk, position)?.ok_or_else(|| missing("an entry"))?;
+        let record = find_in_chunk(&opened.chunk, position)?.ok_or_else(|| gone(&opened.chunk))?;
         then(&record)
     }
 

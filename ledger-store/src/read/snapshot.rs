@@ -93,7 +93,7 @@ impl Snapshot {
                 Direction::Descending => number.checked_sub(1),
             };
             let hidden = deleted == Deleted::Hidden && head.info.deleted_at.is_some();
-            if hidden || !filter.matches(&*head.info)? {
+            if hidden || head.is_removed || !filter.matches(&*head.info)? {
                 continue;
             }
             if builder.is_full() {
@@ -103,6 +103,11 @@ impl Snapshot {
             builder.push(LedgerInfo::clone(&head.info));
         }
         Ok(builder.finish(page))
+    }
+
+    /// Whether the ledger with a number was removed for good by then.
+    pub fn is_removed(&self, number: u32) -> bool {
+        self.view.heads.get(number).is_some_and(|head| head.is_removed)
     }
 
     /// The ledger with a name, if it was there at this moment and not deleted.
@@ -175,6 +180,33 @@ impl LedgerView {
     /// As [`LedgerView::accounts`].
     pub fn explain_accounts(&self, query: &AccountQuery) -> Result<Explanation, ReadError> {
         self.session().explain_accounts(query)
+    }
+
+    /// Reads a page of volumes, and says how it was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::volumes`].
+    pub fn explain_volumes(&self, query: &VolumesQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_volumes(query)
+    }
+
+    /// Sums balances, and says how they were found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::aggregated_balances`].
+    pub fn explain_balances(&self, query: &BalancesQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_balances(query)
+    }
+
+    /// Reads a page of logs, and says how it was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerView::logs`].
+    pub fn explain_logs(&self, query: &LogQuery) -> Result<Explanation, ReadError> {
+        self.session().explain_logs(query)
     }
 
     /// The version of its schema with a name.

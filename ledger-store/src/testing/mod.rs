@@ -34,7 +34,7 @@ pub fn logs(store: &Store) -> Result<BTreeMap<LedgerName, Vec<LogEntry>>, ReadEr
     let engine = store.engine();
     let view = engine.view();
     let mut all = BTreeMap::new();
-    for head in view.heads.iter() {
+    for head in view.heads.iter().filter(|head| !head.is_removed) {
         let ledger = head.info.id;
         let reader = LedgerReader::new(engine.journal.clone(), view.clone(), ledger);
         let mut entries = Vec::new();

@@ -8,14 +8,15 @@ use crate::codec::Corrupt;
 use crate::flush::Watermark;
 use crate::index::rows::TABLES;
 use crate::index::{
-    DisplacedRow, EffectiveRow, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row, TableView,
+    DisplacedRow, EffectiveRow, Gone, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row, TableView,
     TermRow, TransactionRow, VersionRow, Way,
 };
 use crate::lookup::tables;
 use crate::projection::{AccountPage, HoldingPage, UsagePage};
+use crate::removal::{Tombstone, ledger_of};
 
 /// Plain tables that [`compare`] or [`super::rules`] looks at. A table that is not here is reported.
-pub(super) const PLAIN: [&str; 9] = [
+pub(super) const PLAIN: [&str; 10] = [
     tables::ACCOUNTS,
     tables::USAGES,
     tables::HOLDINGS,
@@ -24,13 +25,19 @@ pub(super) const PLAIN: [&str; 9] = [
     tables::DOCUMENTS,
     tables::HEADS,
     tables::HASHES,
+    tables::REMOVED,
     tables::ABOUT,
 ];
 
 /// Compares the tables of these rows. A table that is not among them does not compile.
 macro_rules! compare_rows {
     ($($row:ty),*) => {
-        fn all_rows(fresh: &IndexSnapshot, live: &IndexSnapshot, findings: &mut Findings) -> Result<(), Stop> {
+        fn all_rows(
+            fresh: &IndexSnapshot,
+            live: &IndexSnapshot,
+            gone: &Gone,
+            findings: &mut Findings,
+        ) -> Result<(), Stop> {
             const COMPARED: &[u8] = &[$(<$row>::TABLE),*];
             const {
                 assert!(COMPARED.len() == TABLES.len());
@@ -40,7 +47,7 @@ macro_rules! compare_rows {
                     table += 1;
                 }
             }
-            $(rows::<$row>(fresh, live, findings)?;)*
+            $(rows::<$row>(fresh, live, gone, findings)?;)*
             Ok(())
         }
     };
@@ -48,10 +55,12 @@ macro_rules! compare_rows {
 
 compare_rows!(HistoryRow, DisplacedRow, KeyRow, TermRow, LogRow, TransactionRow, VersionRow, EffectiveRow);
 
-/// Reports what `live` has other than `fresh`.
+/// Reports what `live` has other than `fresh`. What either still has of ledgers that are gone is waste, and no
+/// contents.
 pub(super) fn compare(
     fresh: &IndexSnapshot,
     live: &IndexSnapshot,
+    gone: &Gone,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     for name in live.plain_tables() {
@@ -60,14 +69,16 @@ pub(super) fn compare(
             findings.add(ViolationCode::IndexExtra, None, None, detail)?;
         }
     }
-    all_rows(fresh, live, findings)?;
-    plain(tables::ACCOUNTS, ViolationCode::AccountMismatch, account_page, fresh, live, findings)?;
-    plain(tables::USAGES, ViolationCode::AccountMismatch, usage_page, fresh, live, findings)?;
-    plain(tables::HOLDINGS, ViolationCode::VolumeMismatch, holding_page, fresh, live, findings)?;
-    plain(tables::ADDRESSES, ViolationCode::AccountMismatch, whole, fresh, live, findings)?;
-    plain(tables::NAMES, ViolationCode::MetadataMismatch, whole, fresh, live, findings)?;
-    plain(tables::DOCUMENTS, ViolationCode::MetadataMismatch, whole, fresh, live, findings)?;
-    plain(tables::HEADS, ViolationCode::HeadMismatch, whole, fresh, live, findings)?;
+    all_rows(fresh, live, gone, findings)?;
+    let all = (fresh, live, gone);
+    plain(tables::ACCOUNTS, ViolationCode::AccountMismatch, account_page, all, findings)?;
+    plain(tables::USAGES, ViolationCode::AccountMismatch, usage_page, all, findings)?;
+    plain(tables::HOLDINGS, ViolationCode::VolumeMismatch, holding_page, all, findings)?;
+    plain(tables::ADDRESSES, ViolationCode::AccountMismatch, whole, all, findings)?;
+    plain(tables::NAMES, ViolationCode::MetadataMismatch, whole, all, findings)?;
+    plain(tables::DOCUMENTS, ViolationCode::MetadataMismatch, whole, all, findings)?;
+    plain(tables::HEADS, ViolationCode::HeadMismatch, whole, all, findings)?;
+    plain(tables::REMOVED, ViolationCode::HeadMismatch, tombstone, all, findings)?;
     about(fresh, live, findings)
 }
 
@@ -130,9 +141,6 @@ trait Compared: Row + PartialEq {
     /// What it is called in a report.
     const NAME: &'static str;
 
-    /// The ledger it is of.
-    fn ledger(&self) -> u32;
-
     /// The entry it comes from, where the row says so.
     fn position(&self) -> Option<u64>;
 
@@ -143,15 +151,10 @@ trait Compared: Row + PartialEq {
 }
 
 macro_rules! compared {
-    ($row:ty, $name:literal, $code:ident, |$it:ident| $ledger:expr, $position:expr) => {
+    ($row:ty, $name:literal, $code:ident, $position:expr) => {
         impl Compared for $row {
             const CODE: ViolationCode = ViolationCode::$code;
             const NAME: &'static str = $name;
-
-            fn ledger(&self) -> u32 {
-                let $it = self;
-                $ledger
-            }
 
             fn position(&self) -> Option<u64> {
                 let position: fn(&Self) -> Option<u64> = $position;
@@ -161,21 +164,17 @@ macro_rules! compared {
     };
 }
 
-compared!(HistoryRow, "history", VolumeMismatch, |row| (row.holding >> 32) as u32, |_| None);
-compared!(KeyRow, "keys", MetadataMismatch, |row| (row.space >> 8) as u32, |_| None);
-compared!(TermRow, "terms", MetadataMismatch, |row| (row.space >> 8) as u32, |row| Some(row.position));
-compared!(LogRow, "logs", TransactionMismatch, |row| row.ledger, |row| Some(row.position));
-compared!(TransactionRow, "transactions", TransactionMismatch, |row| row.ledger, |row| Some(row.position));
-compared!(VersionRow, "versions", MetadataMismatch, |row| (row.space >> 8) as u32, |row| Some(row.position));
-compared!(EffectiveRow, "effective", EffectiveVolumeMismatch, |row| row.ledger, |_| None);
+compared!(HistoryRow, "history", VolumeMismatch, |_| None);
+compared!(KeyRow, "keys", MetadataMismatch, |_| None);
+compared!(TermRow, "terms", MetadataMismatch, |row| Some(row.position));
+compared!(LogRow, "logs", TransactionMismatch, |row| Some(row.position));
+compared!(TransactionRow, "transactions", TransactionMismatch, |row| Some(row.position));
+compared!(VersionRow, "versions", MetadataMismatch, |row| Some(row.position));
+compared!(EffectiveRow, "effective", EffectiveVolumeMismatch, |_| None);
 
 impl Compared for DisplacedRow {
     const CODE: ViolationCode = ViolationCode::EffectiveVolumeMismatch;
     const NAME: &'static str = "displaced";
-
-    fn ledger(&self) -> u32 {
-        (self.holding >> 32) as u32
-    }
 
     fn position(&self) -> Option<u64> {
         None
@@ -189,12 +188,16 @@ impl Compared for DisplacedRow {
 fn rows<R: Compared>(
     fresh: &IndexSnapshot,
     live: &IndexSnapshot,
+    gone: &Gone,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     let all = |snapshot: &IndexSnapshot| {
         let view = TableView::<R>::new(Vec::new(), snapshot.clone());
         let rows = view.cursor(R::FIRST, R::LAST, Way::Ascending).current();
-        rows.map(|row| row.map(|row| (row.key(), row.contents())))
+        let kept = rows.filter(|row| {
+            row.as_ref().map_or(true, |row| gone.is_empty() || !gone.contains(&R::ledger_of(&row.key())))
+        });
+        kept.map(|row| row.map(|row| (row.key(), row.contents())))
     };
     let read = differences(
         all(fresh),
@@ -215,7 +218,7 @@ fn rows<R: Compared>(
                     (R::CODE, expected, detail)
                 }
             };
-            findings.add(code, Some(row.ledger()), row.position(), detail)
+            findings.add(code, Some(R::ledger_of(&row.key())), row.position(), detail)
         },
     )?;
     match read {
@@ -234,17 +237,21 @@ fn plain(
     table: &'static str,
     code: ViolationCode,
     parts: impl Fn(&[u8]) -> Result<Parts, Corrupt>,
-    fresh: &IndexSnapshot,
-    live: &IndexSnapshot,
+    (fresh, live, gone): (&IndexSnapshot, &IndexSnapshot, &Gone),
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     fn all<'a>(
         snapshot: &'a IndexSnapshot,
         table: &'static str,
+        gone: &'a Gone,
     ) -> Result<impl Iterator<Item = Result<Entry, IndexError>> + use<'a>, IndexError> {
-        Ok(snapshot.range(table, Bound::Unbounded, Bound::Unbounded)?.into_iter().flatten())
+        let all = snapshot.range(table, Bound::Unbounded, Bound::Unbounded)?.into_iter().flatten();
+        let is_gone = move |key: &[u8]| {
+            table != tables::REMOVED && ledger_of(table, key).is_some_and(|ledger| gone.contains(&ledger))
+        };
+        Ok(all.filter(move |entry| entry.as_ref().map_or(true, |(key, _)| !is_gone(key))))
     }
-    let (expected, found) = match (all(fresh, table), all(live, table)) {
+    let (expected, found) = match (all(fresh, table, gone), all(live, table, gone)) {
         (Ok(expected), Ok(found)) => (expected, found),
         (Err(error), _) | (_, Err(error)) => return findings.index_error(&error),
     };
@@ -292,12 +299,6 @@ fn plain(
     }
 }
 
-/// The ledger that a key of a plain table begins with, if it does.
-fn ledger_of(table: &str, key: &[u8]) -> Option<u32> {
-    let (ledger, _) = key.split_first_chunk::<4>()?;
-    (table != tables::DOCUMENTS).then(|| u32::from_be_bytes(*ledger))
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         text.push_str(&format!("{byte:02x}"));
@@ -308,6 +309,12 @@ fn hex(bytes: &[u8]) -> String {
 #[expect(clippy::unnecessary_wraps, reason = "one of several readers of parts, and the others can fail")]
 fn whole(value: &[u8]) -> Result<Parts, Corrupt> {
     Ok(vec![(0, hex(value))])
+}
+
+/// What is remembered of a removed ledger, but for whether its space was given back.
+fn tombstone(value: &[u8]) -> Result<Parts, Corrupt> {
+    let tombstone = Tombstone { is_reclaimed: false, ..Tombstone::decode(value)? };
+    whole(&tombstone.encode())
 }
 
 fn describe(place: u32, item: &impl Debug) -> (u32, String) {

@@ -1,13 +1,13 @@
 //! The journal from its first entry to its last.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Findings, Stop, ViolationCode};
 use crate::documents::{LEDGERS, decode_ledger};
 use crate::entry::{Body, Record, read_chunk};
 use crate::journal::{
-    ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError, Position, Section,
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, Section, SectionId,
 };
 
 /// How much of the journal is read at once.
@@ -194,6 +194,14 @@ impl Journal for Bounded {
     }
 
     fn append(&self, _expected: Position, _chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
+        Err(JournalError::Poisoned)
+    }
+
+    fn remove_sections(
+        &self,
+        _removed: &BTreeSet<SectionId>,
+        _should_stop: &dyn Fn() -> bool,
+    ) -> Result<Freed, JournalError> {
         Err(JournalError::Poisoned)
     }
 

@@ -28,7 +28,7 @@ use crate::directory::DataDirectory;
 use crate::disk::engine::backend;
 use crate::error::OpenError;
 use crate::flush::Watermark;
-use crate::index::{IndexError, IndexFile, IndexOptions, IndexSnapshot};
+use crate::index::{Gone, IndexError, IndexFile, IndexOptions, IndexSnapshot};
 use crate::journal::{Identity, Journal};
 use crate::options::Shares;
 use crate::recovery;
@@ -213,13 +213,17 @@ fn check_all(
         let hashed = replayed.hashed;
         recovery::flush_now(&mut replayed.state, &mut replayed.view, second, identity, &*bounded, hashed)?;
     }
+    let mut gone = Gone::new();
     for head in replayed.view.heads.iter() {
         findings.names.insert(head.info.id, head.info.name.clone());
+        if head.is_removed {
+            gone.insert(head.info.id);
+        }
     }
     let fresh = replayed.view.index.clone();
-    let done = compare::compare(&fresh, live, findings)
-        .and_then(|()| rules::unique(&fresh, &bounded, findings))
-        .and_then(|()| rules::balanced(&fresh, findings))
+    let done = compare::compare(&fresh, live, &gone, findings)
+        .and_then(|()| rules::unique(&fresh, &gone, &bounded, findings))
+        .and_then(|()| rules::balanced(&fresh, &gone, findings))
         .and_then(|()| rules::wire_hashes(&Arc::new(replayed.view), live, &bounded, findings));
     Ok(done)
 }

@@ -12,7 +12,7 @@ use crate::entry::{Body, find_in_chunk, read_chunk};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
 use crate::hashes::{Chain, ChainId};
-use crate::index::{IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way};
+use crate::index::{Gone, IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way};
 use crate::journal::{Journal, Position};
 use crate::lookup::{self, missing, tables};
 use crate::projection::HoldingPage;
@@ -31,6 +31,7 @@ fn obstacle(findings: &mut Findings, error: &ReadError) -> Result<(), Stop> {
 /// Texts are compared only where fingerprints are equal, so it takes no memory.
 pub(super) fn unique(
     index: &IndexSnapshot,
+    gone: &Gone,
     journal: &Arc<dyn Journal>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
@@ -41,6 +42,9 @@ pub(super) fn unique(
             Ok(row) => row,
             Err(error) => return findings.index_error(&error),
         };
+        if gone.contains(&KeyRow::ledger_of(&row.key())) {
+            continue;
+        }
         if same.last().is_some_and(|last| (last.space, last.fingerprint) != (row.space, row.fingerprint)) {
             texts_differ(&same, index, journal, findings)?;
             same.clear();
@@ -108,7 +112,7 @@ fn text_of(
 }
 
 /// In each ledger, of each asset, as much went in as went out.
-pub(super) fn balanced(index: &IndexSnapshot, findings: &mut Findings) -> Result<(), Stop> {
+pub(super) fn balanced(index: &IndexSnapshot, gone: &Gone, findings: &mut Findings) -> Result<(), Stop> {
     let mut sums: BTreeMap<(u32, u32), Volumes> = BTreeMap::new();
     let pages = match index.range(tables::HOLDINGS, Bound::Unbounded, Bound::Unbounded) {
         Ok(pages) => pages,
@@ -123,6 +127,9 @@ pub(super) fn balanced(index: &IndexSnapshot, findings: &mut Findings) -> Result
             Ok(page) => page,
             Err(error) => return obstacle(findings, &error),
         };
+        if gone.contains(&ledger) {
+            continue;
+        }
         for (_, holding) in holdings {
             let sum = sums.entry((ledger, holding.asset)).or_default();
             sum.input += &holding.volumes.input;
@@ -171,6 +178,7 @@ pub(super) fn wire_hashes(
                 read_chunk(&chunk, |record| {
                     if let Body::Log(log) = &record.body
                         && failed.is_none()
+                        && view.heads.get(log.ledger).is_none_or(|head| !head.is_removed)
                     {
                         let reader = readers
                             .entry(log.ledger)
@@ -212,6 +220,9 @@ pub(super) fn wire_hashes(
         let id = ChainId::of_number(chain);
         let ledger = id.ledger();
         let known = view.heads.get(ledger);
+        if known.is_some_and(|head| head.is_removed) {
+            continue;
+        }
         if known.is_none_or(|head| !id.is_kept(head.info.features) || log < head.counters.next_log) {
             let detail = format!("a wire hash after log {log}, of which there is none");
             findings.add(ViolationCode::IndexExtra, Some(ledger), None, detail)?;

@@ -18,8 +18,8 @@ use crate::error::OpenError;
 use crate::flush::{self, Watermark};
 use crate::index::{Commit, IndexFile, IndexOptions, PieceRows};
 use crate::journal::{
-    ChainHash, Chunk, ChunkDraft, Head, Identity, Journal, JournalError, MemoryJournal, Position, Secret,
-    SectionId, StoreId,
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, MemoryJournal, Position,
+    Secret, SectionId, StoreId,
 };
 use crate::lookup::tables;
 use crate::options::{Options, Shares};
@@ -561,6 +561,14 @@ impl Journal for Tampered {
     }
 
     fn append(&self, _expected: Position, _chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
+        Err(JournalError::Poisoned)
+    }
+
+    fn remove_sections(
+        &self,
+        _removed: &BTreeSet<SectionId>,
+        _should_stop: &dyn Fn() -> bool,
+    ) -> Result<Freed, JournalError> {
         Err(JournalError::Poisoned)
     }
 

@@ -24,8 +24,8 @@ use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
 use crate::index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
 };
-use crate::lookup::BEFORE_ALL;
 use crate::projection::{NewAccount, NewHolding, PieceBuilder};
+use crate::removal::name_in;
 use crate::verify::ViolationCode;
 use crate::view::Counters;
 
@@ -92,18 +92,17 @@ impl State {
             }
             let first = info.first_id.get();
             self.note_ledger(info.id);
-            self.put_ledger(info, section, || Counters {
-                next_log: first,
-                next_transaction: first,
-                transactions: 0,
-                accounts: 0,
-                holdings: 0,
-                last_date: BEFORE_ALL,
-                assets: 0,
-                keys: 0,
-                in_use: false,
-                schemas: 0,
-            });
+            let counters = Counters { next_log: first, next_transaction: first, ..Counters::NEW };
+            self.put_ledger(info, section, || counters);
+        }
+        if let (LEDGERS, None) = (document.collection, document.value) {
+            let number = self.ledger_number(&name_in(document.key)?);
+            let number = number.ok_or(Corrupt { what: "removal of a ledger that is not there" })?;
+            if self.ledger(number).head.info.deleted_at.is_none() {
+                return Err(Corrupt { what: "removal of a ledger that is not deleted" }.into());
+            }
+            self.note_ledger(number);
+            self.remove_ledger(number);
         }
         if let (MAPPINGS, Some(value)) = (document.collection, document.value) {
             self.put_mapping(document.key, value)?;

@@ -11,5 +11,6 @@ mod model;
 mod old_formats;
 mod reads;
 mod recovery;
+mod removal;
 mod schemas;
 mod uniqueness;

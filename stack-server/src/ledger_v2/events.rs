@@ -21,6 +21,8 @@ use crate::response::{self, Json, Numbers, Reply};
 /// What a client asked for.
 #[derive(Clone, Debug)]
 struct Asked {
+    /// The ledger's number.
+    number: u32,
     /// Events after this log; `None` is from the first on.
     after: Option<LogId>,
     /// Of these types; all of them if there are none.
@@ -37,7 +39,7 @@ impl Asked {
                 kind.ok_or_else(|| ApiError::validation("invalid 'type' query param: no type of event"))?,
             );
         }
-        Ok(Self { after: after(call, ledger)?, types })
+        Ok(Self { number: ledger.info().id, after: after(call, ledger)?, types })
     }
 
     fn wants(&self, kind: EventType) -> bool {
@@ -111,7 +113,8 @@ struct Part {
 impl Part {
     /// Reads and writes at once: neither is work for the threads that speak HTTP.
     fn read(store: &Store, name: &LedgerName, asked: &Asked) -> Result<Self, ApiError> {
-        let ledger = store.snapshot().ledger(name).ok_or_else(ApiError::ledger_not_found)?;
+        let ledger = store.snapshot().ledger(name).filter(|ledger| ledger.info().id == asked.number);
+        let ledger = ledger.ok_or_else(ApiError::ledger_not_found)?;
         let size = FeedSize { logs: EVENT_PART_LOGS, bytes: EVENT_PART_BYTES };
         let fed = ledger.logs_after(asked.after, size, false)?;
         let mut part = Self { text: Vec::new(), after: asked.after, passed: None, has_more: fed.has_more };
@@ -162,16 +165,19 @@ async fn send(app: &App, name: &LedgerName, mut asked: Asked, parts: &Parts) {
         if part.has_more {
             continue;
         }
-        let woken = async {
-            loop {
-                commits.next().await;
-                commits.begin();
-                // It may have been of another ledger.
-                if app.snapshot().ledger(name).is_none_or(|ledger| ledger.last_log() > asked.after) {
-                    return;
+        let woken =
+            async {
+                loop {
+                    commits.next().await;
+                    commits.begin();
+                    // It may have been of another ledger.
+                    if app.snapshot().ledger(name).is_none_or(|ledger| {
+                        ledger.info().id != asked.number || ledger.last_log() > asked.after
+                    }) {
+                        return;
+                    }
                 }
-            }
-        };
+            };
         if tokio::time::timeout(heartbeat, woken).await.is_err() {
             // An id without data makes no event, but is remembered.
             let beat = match passed.take() {

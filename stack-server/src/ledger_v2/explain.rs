@@ -6,7 +6,7 @@ use ledger_store::Explanation;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::ledger_v2::list::List;
-use crate::ledger_v2::{accounts, transactions};
+use crate::ledger_v2::{accounts, logs, transactions, volumes};
 use crate::response::Reply;
 
 pub(crate) async fn accounts(call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -20,6 +20,27 @@ pub(crate) async fn transactions(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let question = transactions::question(&List::of(call, &transactions::LIST)?)?;
     let explanation = call.app.long(move || Ok(ledger.explain_transactions(&question)?)).await?;
+    Ok(reply(call, &explanation))
+}
+
+pub(crate) async fn volumes(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let question = volumes::question(&List::of(call, &volumes::LIST)?)?;
+    let explanation = call.app.long(move || Ok(ledger.explain_volumes(&question)?)).await?;
+    Ok(reply(call, &explanation))
+}
+
+pub(crate) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let question = volumes::balances_question(call)?;
+    let explanation = call.app.long(move || Ok(ledger.explain_balances(&question)?)).await?;
+    Ok(reply(call, &explanation))
+}
+
+pub(crate) async fn logs(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let question = logs::question(&List::of(call, &logs::LIST)?)?;
+    let explanation = call.app.long(move || Ok(ledger.explain_logs(&question)?)).await?;
     Ok(reply(call, &explanation))
 }
 

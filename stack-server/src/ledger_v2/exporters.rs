@@ -9,6 +9,7 @@ use crate::error::ApiError;
 use crate::json::{self, Fields, Object, Text};
 use crate::log;
 use crate::pipelines::exporter::Setup;
+use crate::pipelines::password;
 use crate::pipelines::stored::{self, Exporter};
 use crate::response::{self, Json, Reply};
 use crate::uuid;
@@ -102,5 +103,6 @@ fn data(call: &Call<'_>, exporter: &Exporter, status: StatusCode) -> Reply {
 
 fn write(json: &mut Json, exporter: &Exporter) {
     json.raw("{\"id\":").plain_string(&exporter.id).raw(",\"createdAt\":").time(exporter.created_at);
-    json.raw(",\"driver\":").string(&exporter.driver).raw(",\"config\":").raw(&exporter.config).raw("}");
+    json.raw(",\"driver\":").string(&exporter.driver).raw(",\"config\":");
+    json.raw(&password::hidden(&exporter.config)).raw("}");
 }

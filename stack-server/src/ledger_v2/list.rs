@@ -68,7 +68,7 @@ impl List {
                 start: Start::First,
             }
         };
-        let filter = query::parse(kind.resource, &query.filter)?;
+        let filter = query::parse(call.profile, kind.resource, &query.filter)?;
         Ok(Self { name: kind.name, ledger, resource: None, query, filter })
     }
 

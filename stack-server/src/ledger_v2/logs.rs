@@ -30,11 +30,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 /// The answer to a list.
 pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
-    let question = LogQuery {
-        filter: list.filter.clone(),
-        hashes: LogHashes::Wire,
-        page: list.page(|text| text.parse().ok().map(LogId::new))?,
-    };
+    let question = question(list)?;
     let shown = Shown::of(call, &ledger);
     // Always long: the hashes of recent entries may still have to be computed.
     let page = call.app.long(move || Ok(ledger.logs(&question)?)).await?;
@@ -44,6 +40,15 @@ pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Re
         |view| view.entry.id.get().to_string(),
         |json, view| write_log(json, view, shown),
     ))
+}
+
+/// What a list of logs asks of the store.
+pub(crate) fn question(list: &List) -> Result<LogQuery, ApiError> {
+    Ok(LogQuery {
+        filter: list.filter.clone(),
+        hashes: LogHashes::Wire,
+        page: list.page(|text| text.parse().ok().map(LogId::new))?,
+    })
 }
 
 /// What of a log is shown.

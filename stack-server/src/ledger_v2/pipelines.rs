@@ -49,8 +49,7 @@ impl Shown {
 
 /// The name of the ledger, if it is there.
 fn ledger(call: &Call<'_>) -> Result<LedgerName, ApiError> {
-    call.ledger()?;
-    call.ledger_name()
+    Ok(call.ledger()?.info().name.clone())
 }
 
 pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -67,13 +66,16 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = ledger(call)?;
+    let (ledger, number) = {
+        let ledger = call.ledger()?;
+        (ledger.info().name.clone(), Some(ledger.info().id))
+    };
     let Object(body) = json::first::<Object<Body<'_>>>(&call.body)
         .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
     let exporter = uuid::parse(&body.exporter.0)
         .ok_or_else(|| ApiError::validation("exporterID: it is no id of an exporter"))?;
     let pipeline =
-        Pipeline { id: new_id()?, ledger, exporter, created_at: log::now(), enabled: true, run: 0 };
+        Pipeline { id: new_id()?, ledger, number, exporter, created_at: log::now(), enabled: true, run: 0 };
     let created = pipeline.clone();
     call.app.blocking(move |store| stored::create_pipeline(store, &pipeline)).await?;
     call.app.pipelines().call();

@@ -6,7 +6,7 @@ use ledger_store::{Clock, Expand, Start};
 
 use crate::call::Call;
 use crate::cursor::{ListQuery, Place};
-use crate::error::ApiError;
+use crate::error::{ApiError, Profile};
 use crate::ledger_v2::list::{Kind, List, order_of};
 use crate::ledger_v2::schemas::json_body;
 use crate::ledger_v2::{accounts, logs, query, transactions, volumes};
@@ -54,7 +54,7 @@ pub(crate) fn check(call: &Call<'_>, stored: &StoredQuery) -> Result<(), ApiErro
     let mut fault = None;
     for sample in stored.samples() {
         let text = sample.map_or(String::new(), |sample| sample.to_string());
-        match query::parse(stored.resource(), &text) {
+        match query::parse(Profile::Ledger, stored.resource(), &text) {
             Ok(_) => return Ok(()),
             Err(error) => fault = fault.or(Some(error)),
         }
@@ -109,7 +109,7 @@ fn resumed(
 }
 
 fn built(stored: &StoredQuery, query: ListQuery, place: String) -> Result<List, ApiError> {
-    let filter: Filter = query::parse(stored.resource(), &query.filter)?;
+    let filter: Filter = query::parse(Profile::Ledger, stored.resource(), &query.filter)?;
     Ok(List::stored(PLACE, stored.resource_name(), place, query, filter))
 }
 

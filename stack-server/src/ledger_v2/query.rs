@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::call::Call;
-use crate::error::ApiError;
+use crate::error::{ApiError, Profile};
 use crate::json::{self, Array, Entries, Text, is_integer};
 use crate::limits::FILTER_BYTES_MAX;
 
@@ -34,17 +34,18 @@ pub(crate) fn filter_text<'a>(call: &'a Call<'_>) -> Result<&'a str, ApiError> {
     Ok(text)
 }
 
-/// Builds the filter that a JSON text describes. Nothing, `null` and `{}` select everything.
+/// Builds the filter that a JSON text describes. Nothing, `null` and `{}` select everything. The profile decides which
+/// operators a property takes.
 ///
 /// # Errors
 ///
 /// `VALIDATION` with what is wrong.
-pub(crate) fn parse(resource: Resource, text: &str) -> Result<Filter, ApiError> {
+pub(crate) fn parse(profile: Profile, resource: Resource, text: &str) -> Result<Filter, ApiError> {
     if text.is_empty() {
         return Ok(Filter::all(resource));
     }
     let object = json::first::<&RawValue>(text.as_bytes()).map_err(|error| malformed(&error))?;
-    match node(resource, object, 1)? {
+    match node((profile, resource), object, 1)? {
         None => Ok(Filter::all(resource)),
         Some(root) => Filter::new(resource, root).map_err(|error| ApiError::validation(error.to_string())),
     }
@@ -55,7 +56,11 @@ fn malformed(error: &dyn fmt::Display) -> ApiError {
 }
 
 /// Reads `{ op : arg }`; `{}` and `null` are no node.
-fn node(resource: Resource, object: &RawValue, depth: usize) -> Result<Option<FilterNode>, ApiError> {
+fn node(
+    (profile, resource): (Profile, Resource),
+    object: &RawValue,
+    depth: usize,
+) -> Result<Option<FilterNode>, ApiError> {
     // The core limits depth too, but only when the tree stands; this recursion has to end before.
     if depth > FILTER_DEPTH_MAX {
         return Err(ApiError::validation(format!("a filter is at most {FILTER_DEPTH_MAX} deep")));
@@ -74,11 +79,13 @@ fn node(resource: Resource, object: &RawValue, depth: usize) -> Result<Option<Fi
                 .map_err(|error| parsing(&error))?;
             let children = children
                 .into_iter()
-                .map(|child| Ok(node(resource, child, depth + 1)?.unwrap_or(FilterNode::And(Vec::new()))))
+                .map(|child| {
+                    Ok(node((profile, resource), child, depth + 1)?.unwrap_or(FilterNode::And(Vec::new())))
+                })
                 .collect::<Result<Vec<_>, ApiError>>()?;
             Ok(Some(if operator == "$and" { FilterNode::And(children) } else { FilterNode::Or(children) }))
         }
-        "$not" => match node(resource, argument, depth + 1)? {
+        "$not" => match node((profile, resource), argument, depth + 1)? {
             Some(child) => Ok(Some(FilterNode::Not(Box::new(child)))),
             None => Err(parsing(&"expected a filter")),
         },
@@ -92,7 +99,10 @@ fn node(resource: Resource, object: &RawValue, depth: usize) -> Result<Option<Fi
             match (entries.next(), entries.next()) {
                 (Some((Text(key), Value(value))), None) => {
                     let condition = Field::parse(resource, &key)
-                        .and_then(|field| Condition::new(&field, operator, value))
+                        .and_then(|field| match profile {
+                            Profile::Stack => Condition::of_first_release(&field, operator, value),
+                            Profile::Ledger => Condition::new(&field, operator, value),
+                        })
                         .map_err(|error| ApiError::validation(error.to_string()))?;
                     Ok(Some(FilterNode::Is(condition)))
                 }
@@ -143,7 +153,7 @@ mod tests {
     #[test]
     fn nothing_selects_everything() {
         for text in ["", "null", "{}", " {} "] {
-            let filter = parse(Resource::Accounts, text.trim()).expect(text);
+            let filter = parse(Profile::Ledger, Resource::Accounts, text.trim()).expect(text);
             assert!(filter.is_all(), "{text}");
         }
     }
@@ -152,7 +162,7 @@ mod tests {
     fn a_filter_keeps_its_shape() {
         let text = r#"{"$and":[{"$match":{"address":"users:"}},{"$not":{"$lt":{"balance[USD/2]":-5}}},
             {"$or":[]},{"$exists":{"metadata":"k"}},{"$in":{"metadata[k]":["a","b"]}}]}"#;
-        let filter = parse(Resource::Accounts, text).expect("a filter");
+        let filter = parse(Profile::Ledger, Resource::Accounts, text).expect("a filter");
         let FilterNode::And(children) = filter.root() else { panic!("{filter:?}") };
         assert_eq!(children.len(), 5);
         assert!(matches!(&children[1], FilterNode::Not(child)
@@ -179,16 +189,31 @@ mod tests {
             (r#"{"$gt":{"balance[USD]":1.5}}"#, "parsing $gt: provided json number was not an integer"),
             (r#"{"$match":{"address":{"x":1}}}"#, "invalid value for property 'address'"),
         ] {
-            let error = parse(Resource::Accounts, text).expect_err(text);
+            let error = parse(Profile::Ledger, Resource::Accounts, text).expect_err(text);
             assert!(error.message.starts_with(message), "{text}: {}", error.message);
+        }
+    }
+
+    #[test]
+    fn references_have_an_order_in_the_first_release_alone() {
+        for operator in ["$lt", "$lte", "$gt", "$gte"] {
+            let text = format!(r#"{{"{operator}":{{"reference":"b"}}}}"#);
+            parse(Profile::Stack, Resource::Transactions, &text).expect("it is a filter");
+            let error =
+                parse(Profile::Ledger, Resource::Transactions, &text).expect_err("no operator of texts");
+            assert!(error.message.contains(operator), "{}", error.message);
+            for other in [r#"{"reference":7}"#, r#"{"source":"b"}"#, r#"{"metadata[k]":"b"}"#] {
+                let text = format!(r#"{{"{operator}":{other}}}"#);
+                assert!(parse(Profile::Stack, Resource::Transactions, &text).is_err(), "{text}");
+            }
         }
     }
 
     #[test]
     fn depth_and_size_are_limited() {
         let deep = format!("{}{{}}{}", r#"{"$not":"#.repeat(5_000), "}".repeat(5_000));
-        assert!(parse(Resource::Accounts, &deep).is_err());
+        assert!(parse(Profile::Ledger, Resource::Accounts, &deep).is_err());
         let wide = format!(r#"{{"$or":[{}]}}"#, vec![r#"{"$match":{"address":"a"}}"#; 200].join(","));
-        assert!(parse(Resource::Accounts, &wide).is_err());
+        assert!(parse(Profile::Ledger, Resource::Accounts, &wide).is_err());
     }
 }

@@ -141,7 +141,7 @@ pub(crate) fn question(list: &List) -> Result<TransactionQuery, ApiError> {
 pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let at = list::point_in_time(call)?;
-    let filter = query::parse(Resource::Transactions, query::filter_text(call)?)?;
+    let filter = query::parse(call.profile, Resource::Transactions, query::filter_text(call)?)?;
     let number = call.app.long(move || Ok(ledger.count_transactions(&filter, at)?)).await?;
     Ok(response::count(StatusCode::NO_CONTENT, number))
 }

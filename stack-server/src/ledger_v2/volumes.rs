@@ -28,18 +28,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 /// The answer to a list.
 pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
-    let question = VolumesQuery {
-        filter: list.filter.clone(),
-        from: list.query.from,
-        to: list.query.at,
-        clock: list.query.clock,
-        group_by: list.query.group_by as usize,
-        // An asset has no space.
-        page: list.page(|text| {
-            let (asset, account) = text.split_once(' ')?;
-            Some((account.to_owned(), Asset::parse(asset).ok()?))
-        })?,
-    };
+    let question = question(list)?;
     let page = call.app.long(move || Ok(ledger.volumes(&question)?)).await?;
     Ok(list.reply(
         call,
@@ -55,13 +44,34 @@ pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Re
     ))
 }
 
+/// What a list of volumes asks of the store.
+pub(crate) fn question(list: &List) -> Result<VolumesQuery, ApiError> {
+    Ok(VolumesQuery {
+        filter: list.filter.clone(),
+        from: list.query.from,
+        to: list.query.at,
+        clock: list.query.clock,
+        group_by: list.query.group_by as usize,
+        // An asset has no space.
+        page: list.page(|text| {
+            let (asset, account) = text.split_once(' ')?;
+            Some((account.to_owned(), Asset::parse(asset).ok()?))
+        })?,
+    })
+}
+
+/// What sums of balances ask of the store.
+pub(crate) fn balances_question(call: &Call<'_>) -> Result<BalancesQuery, ApiError> {
+    Ok(BalancesQuery {
+        at: list::point_in_time(call)?,
+        filter: query::parse(call.profile, Resource::AggregatedBalances, query::filter_text(call)?)?,
+        clock: list::clock(call),
+    })
+}
+
 pub(crate) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
-    let question = BalancesQuery {
-        at: list::point_in_time(call)?,
-        filter: query::parse(Resource::AggregatedBalances, query::filter_text(call)?)?,
-        clock: list::clock(call),
-    };
+    let question = balances_question(call)?;
     let balances = call.app.long(move || Ok(ledger.aggregated_balances(&question)?)).await?;
     let mut json = call.json();
     json.raw("{\"data\":{").list(&balances, |json, (asset, balance)| {

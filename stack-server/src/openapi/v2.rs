@@ -54,6 +54,25 @@ const EXPAND: Parameter = query(
     r#"{"type":"array","items":{"type":"string","examples":["volumes","effectiveVolumes"]}}"#,
     "`volumes`, `effectiveVolumes`; others are ignored.",
 );
+/// Which balances are summed.
+const OF_BALANCES: [Parameter; 5] = [
+    PIT,
+    OOT,
+    query("useInsertionDate", SWITCH, "`pit` is about when it was recorded, not about when it took effect."),
+    query("use_insertion_date", SWITCH, "The same."),
+    QUERY,
+];
+/// Which volumes are listed.
+const OF_VOLUMES: [Parameter; 8] = [
+    SORT,
+    query("startTime", DATE, "What moved from then on."),
+    query("endTime", DATE, "What moved up to then."),
+    query("oot", DATE, "Another name of `startTime`."),
+    query("pit", DATE, "Another name of `endTime`."),
+    query("insertionDate", SWITCH, "The dates are about when it was recorded."),
+    query("groupBy", r#"{"type":"integer"}"#, "Joins accounts by so many first segments; 0 joins none."),
+    QUERY,
+];
 const DRY_RUN: Parameter =
     query("dryRun", SWITCH, "Checks and computes everything, answers the same, and stores nothing.");
 const SCHEMA_VERSION: Parameter =
@@ -217,38 +236,15 @@ pub(crate) fn describe(operation: V2) -> Description {
                 .refuses(&[SchemaNotSpecified, Validation, NotFound, LedgerNotFound])
         }
         V2::AggregatedBalances => new("v2GetBalancesAggregated", ACCOUNTS, "Sums balances by asset")
-            .reads(&[
-                PIT,
-                OOT,
-                query(
-                    "useInsertionDate",
-                    SWITCH,
-                    "`pit` is about when it was recorded, not about when it took effect.",
-                ),
-                query("use_insertion_date", SWITCH, "The same."),
-                QUERY,
-                BIGINT_AS_STRING,
-            ])
+            .reads(&OF_BALANCES)
+            .reads(&[BIGINT_AS_STRING])
             .takes(FILTER)
             .answers(200, "The sums", Data("AssetBalances"))
             .refuses(&[Validation, LedgerNotFound]),
         V2::ListVolumes => new("v2GetVolumesWithBalances", ACCOUNTS, "Lists volumes by account and asset")
             .reads(&PAGES)
-            .reads(&[
-                SORT,
-                query("startTime", DATE, "What moved from then on."),
-                query("endTime", DATE, "What moved up to then."),
-                query("oot", DATE, "Another name of `startTime`."),
-                query("pit", DATE, "Another name of `endTime`."),
-                query("insertionDate", SWITCH, "The dates are about when it was recorded."),
-                query(
-                    "groupBy",
-                    r#"{"type":"integer"}"#,
-                    "Joins accounts by so many first segments; 0 joins none.",
-                ),
-                QUERY,
-                BIGINT_AS_STRING,
-            ])
+            .reads(&OF_VOLUMES)
+            .reads(&[BIGINT_AS_STRING])
             .takes(FILTER)
             .answers(200, "A page of rows", Cursor("V2Volume"))
             .refuses(&[Validation, LedgerNotFound]),
@@ -372,12 +368,30 @@ pub(crate) fn describe(operation: V2) -> Description {
                 .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
                 .refuses(&[Validation, LedgerNotFound])
         }
+        V2::ExplainVolumes => new("explainVolumes", ACCOUNTS, "How a list of volumes is found")
+            .reads(&PAGES)
+            .reads(&OF_VOLUMES)
+            .takes(FILTER)
+            .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ExplainBalances => new("explainBalances", ACCOUNTS, "How sums of balances are found")
+            .reads(&OF_BALANCES)
+            .takes(FILTER)
+            .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ExplainLogs => new("explainLogs", LOGS, "How a list of logs is found")
+            .reads(&PAGES)
+            .reads(&[SORT, QUERY])
+            .takes(FILTER)
+            .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+            .refuses(&[Validation, LedgerNotFound]),
         V2::DeleteBucket => new("v2DeleteBucket", LEDGERS, "Hides all ledgers of a bucket").answers(
             204,
             "They are hidden",
             Empty,
         ),
         V2::RestoreBucket => new("v2RestoreBucket", LEDGERS, "Shows the ledgers of a hidden bucket again")
-            .answers(204, "They are shown", Empty),
+            .answers(204, "They are shown", Empty)
+            .refuses(&[NotFound]),
     }
 }

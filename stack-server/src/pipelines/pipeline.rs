@@ -133,10 +133,13 @@ impl Running {
     }
 
     async fn read(&self, after: Option<LogId>) -> Result<FedLogs, String> {
-        let (store, ledger) = (self.store.clone(), self.pipeline.ledger.clone());
+        let (store, ledger, number) =
+            (self.store.clone(), self.pipeline.ledger.clone(), self.pipeline.number);
         let size = FeedSize { logs: self.setup.batching.items, bytes: PIPELINE_PART_BYTES };
         let read = tokio::task::spawn_blocking(move || {
-            let view = store.snapshot().ledger(&ledger).ok_or_else(|| "ledger not found".to_owned())?;
+            let view =
+                store.snapshot().ledger(&ledger).filter(|view| number.is_none_or(|is| is == view.info().id));
+            let view = view.ok_or_else(|| "ledger not found".to_owned())?;
             view.logs_after(after, size, true).map_err(|error| error.to_string())
         });
         read.await.map_err(|error| error.to_string())?

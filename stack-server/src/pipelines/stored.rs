@@ -13,6 +13,7 @@ use crate::error::ApiError;
 use crate::json::{self, Date, Digits, Fields, Flag, Object, Text};
 use crate::limits::PIPELINES_MAX;
 use crate::pipelines::exporter::{Driver, Setup};
+use crate::pipelines::password;
 use crate::response::{Json, Numbers};
 
 /// Further keys of exporters: by date of creation, and by the file that one writes, which is its own.
@@ -41,6 +42,8 @@ pub(crate) struct Exporter {
 pub(crate) struct Pipeline {
     pub(crate) id: String,
     pub(crate) ledger: LedgerName,
+    /// The number of its ledger: another one of the name may come after it. Documents of before it was kept have none.
+    pub(crate) number: Option<u32>,
     pub(crate) exporter: String,
     pub(crate) created_at: Timestamp,
     pub(crate) enabled: bool,
@@ -78,6 +81,7 @@ impl<'de> Fields<'de> for ExporterBody<'de> {
 #[derive(Default)]
 struct PipelineBody<'a> {
     ledger: Text<'a>,
+    number: Option<&'a str>,
     exporter: Text<'a>,
     created_at: Option<Timestamp>,
     enabled: bool,
@@ -88,6 +92,7 @@ impl<'de> Fields<'de> for PipelineBody<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
         match name {
             "ledger" => self.ledger = map.next_value()?,
+            "number" => self.number = map.next_value::<Digits<'de>>()?.0,
             "exporterID" => self.exporter = map.next_value()?,
             "createdAt" => self.created_at = map.next_value::<Date>()?.0,
             "enabled" => self.enabled = map.next_value::<Flag>()?.0,
@@ -122,6 +127,7 @@ fn read_pipeline(document: &Document) -> Result<Versioned<Pipeline>, ReadError> 
         Some(Pipeline {
             id: String::from_utf8(document.key.clone()).ok()?,
             ledger: LedgerName::parse(&body.ledger.0).ok()?,
+            number: body.number.map(str::parse).transpose().ok()?,
             exporter: body.exporter.0.into_owned(),
             created_at: body.created_at?,
             enabled: body.enabled,
@@ -164,6 +170,9 @@ fn put_exporter(
 fn put_pipeline(pipeline: &Pipeline, expected: Expected) -> DocumentChange {
     let mut json = Json::new(Numbers::Plain);
     json.raw("{\"ledger\":").plain_string(pipeline.ledger.as_str());
+    if let Some(number) = pipeline.number {
+        json.raw(",\"number\":").integer(u64::from(number));
+    }
     json.raw(",\"exporterID\":").plain_string(&pipeline.exporter);
     json.raw(",\"createdAt\":").time(pipeline.created_at);
     json.raw(",\"enabled\":").boolean(pipeline.enabled);
@@ -247,7 +256,8 @@ pub(crate) fn update_exporter(
 ) -> Result<(), ApiError> {
     again(|| {
         let found = exporter(&store.snapshot(), id)?.ok_or_else(no_exporter)?;
-        let changed = Exporter { driver: driver.to_owned(), config: config.into(), ..found.value };
+        let config = password::restored(config, &found.value.config).into();
+        let changed = Exporter { driver: driver.to_owned(), config, ..found.value };
         let change = put_exporter(&changed, Some(setup), None, Expected::Version(found.version));
         Ok(store.change_documents(vec![change]))
     })
@@ -297,10 +307,16 @@ fn again<T>(
 
 // Pipelines.
 
+/// Whether a pipeline's ledger was removed for good. It is nobody's then, also if another ledger has the name.
+fn is_orphan(snapshot: &Snapshot, pipeline: &Pipeline) -> bool {
+    pipeline.number.is_some_and(|number| snapshot.is_removed(number))
+}
+
 /// The pipeline with an id.
 pub(crate) fn pipeline(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Pipeline>>, ReadError> {
     let found = snapshot.document(PIPELINES, id.as_bytes())?;
-    found.as_ref().map(read_pipeline).transpose()
+    let found = found.as_ref().map(read_pipeline).transpose()?;
+    Ok(found.filter(|found| !is_orphan(snapshot, &found.value)))
 }
 
 /// The pipelines of a ledger, or all, oldest first.
@@ -308,6 +324,33 @@ pub(crate) fn pipelines(
     snapshot: &Snapshot,
     ledger: Option<&LedgerName>,
 ) -> Result<Vec<Pipeline>, ReadError> {
+    let mut all = stored_pipelines(snapshot, ledger)?;
+    all.retain(|pipeline| !is_orphan(snapshot, pipeline));
+    Ok(all)
+}
+
+/// Deletes the pipelines of ledgers that were removed for good; whether there were any.
+///
+/// # Errors
+///
+/// What any write may meet.
+pub(crate) fn delete_orphans(store: &Store) -> Result<bool, ApiError> {
+    let snapshot = store.snapshot();
+    let mut orphans = stored_pipelines(&snapshot, None)?;
+    orphans.retain(|pipeline| is_orphan(&snapshot, pipeline));
+    let deleted = !orphans.is_empty();
+    for orphan in orphans {
+        store.change_documents(delete_pipeline(&orphan.id, Expected::Anything))?;
+    }
+    Ok(deleted)
+}
+
+fn delete_pipeline(id: &str, expected: Expected) -> Vec<DocumentChange> {
+    vec![delete(PIPELINES, id, expected), delete(PIPELINE_POSITIONS, id, Expected::Anything)]
+}
+
+/// The same with those of ledgers that were removed for good.
+fn stored_pipelines(snapshot: &Snapshot, ledger: Option<&LedgerName>) -> Result<Vec<Pipeline>, ReadError> {
     let mut range = DocumentRange { direction: Direction::Ascending, ..DocumentRange::default() };
     if let Some(ledger) = ledger {
         let from = prefix(ledger);
@@ -336,12 +379,19 @@ pub(crate) fn create_pipeline(store: &Store, pipeline: &Pipeline) -> Result<(), 
             return Err(ApiError::validation(format!("there are {PIPELINES_MAX} pipelines already")));
         }
         let exporter = read_exporter(&document)?;
-        Ok(store.change_documents(vec![
+        let mut changes = vec![
             // As it is: so that nobody removes it meanwhile.
             put_exporter(&exporter.value, None, Some(document.keys), Expected::Version(exporter.version)),
             put_pipeline(pipeline, Expected::Absent),
             put_position(&pipeline.id, None, Expected::Anything),
-        ]))
+        ];
+        // One of a removed ledger of this name would be in the way.
+        for other in stored_pipelines(&snapshot, Some(&pipeline.ledger))? {
+            if is_orphan(&snapshot, &other) {
+                changes.extend(delete_pipeline(&other.id, Expected::Anything));
+            }
+        }
+        Ok(store.change_documents(changes))
     })?;
     match created {
         Ok(_) => Ok(()),
@@ -383,9 +433,7 @@ pub(crate) fn order(store: &Store, ledger: &LedgerName, id: &str, order: Order) 
                 let position = put_position(id, None, Expected::Anything);
                 vec![put_pipeline(&Pipeline { run, ..found.value }, expected), position]
             }
-            Order::Delete => {
-                vec![delete(PIPELINES, id, expected), delete(PIPELINE_POSITIONS, id, Expected::Anything)]
-            }
+            Order::Delete => delete_pipeline(id, expected),
         };
         Ok(store.change_documents(changes))
     })

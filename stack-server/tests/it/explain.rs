@@ -38,6 +38,26 @@ fn a_list_says_by_which_index_it_was_found_and_what_that_took() {
     let (index, exact, scanned, returned) = explained("accounts?pageSize=2", "");
     assert_eq!((index.as_str(), exact, returned), ("addresses", true, 2));
     assert!(scanned <= 3, "{scanned}");
+    let (index, exact, scanned, returned) = explained("volumes?pageSize=2", "");
+    assert_eq!((index.as_str(), exact, returned), ("addresses", true, 2));
+    assert!((2..10).contains(&scanned), "{scanned}");
+    let (index, _, scanned, returned) = explained("volumes?groupBy=1", r#"{"$match":{"account":"users:"}}"#);
+    assert_eq!((index.as_str(), returned), ("addresses from users: on", 1));
+    assert!(scanned >= 4, "{scanned}");
+    let (index, exact, _, returned) = explained("aggregate/balances", "");
+    assert_eq!((index.as_str(), exact, returned), ("assets: the balances of all accounts cancel", true, 1));
+    let (index, _, scanned, _) = explained("aggregate/balances", r#"{"$match":{"metadata[tier]":"gold"}}"#);
+    assert_eq!(index, "metadata, then addresses");
+    assert!(scanned < 10, "{scanned}");
+    let (index, exact, scanned, returned) = explained("logs?pageSize=5", "");
+    assert_eq!((index.as_str(), exact, returned), ("logs by id", true, 5));
+    // The hashes of a page are computed from the entries since the last one that is kept.
+    assert!((6..=6 + 42).contains(&scanned), "{scanned}");
+    let (index, ..) = explained("logs", r#"{"$and":[{"$gte":{"id":7}},{"$lt":{"id":10}}]}"#);
+    assert_eq!(index, "logs by id from 7 to 9");
+    let (index, _, scanned, returned) = explained("logs", r#"{"$match":{"type":"SET_METADATA"}}"#);
+    assert_eq!((index.as_str(), returned), ("logs by id", 1));
+    assert!(scanned >= 41, "{scanned}");
     for (path, filter) in [("transactions", r#"{"$match":{"nosuch":1}}"#), ("accounts?sort=nosuch", "")] {
         server.send("GET", &format!("/v2/main/_explain/{path}"), &[], filter).refused(400, "VALIDATION");
     }

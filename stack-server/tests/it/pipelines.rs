@@ -91,6 +91,42 @@ fn without_the_flag_there_are_no_such_paths() {
 }
 
 #[test]
+fn passwords_of_exporters_are_used_and_not_shown() {
+    let server = server_with(settings());
+    let receiver = Receiver::start();
+    let url = |password: &str| format!("http://me:{password}@{}/logs", receiver.address);
+    let config = |password: &str| {
+        let batching = json!({"maxItems": 1, "flushInterval": "1ms"});
+        json!({"driver": "http", "config": {"url": url(password), "batching": batching}}).to_string()
+    };
+    let created = server.post("/v2/_/exporters", &config("canary")).is(201);
+    let exporter = id_of(&created.json());
+    let path = format!("/v2/_/exporters/{exporter}");
+    let (read, list) = (server.get(&path).is(200), server.get("/v2/_/exporters").is(200));
+    for answer in [&created, &read, &list] {
+        assert!(!answer.body.contains("canary") && answer.body.contains("me:xxxxx@"), "{}", answer.body);
+    }
+    pipeline(&server, "main", &exporter);
+    server.transfer("world", "a", 1, "USD");
+    // What was shown, given back with a change of something else, leaves the password as it was.
+    let shown = read.json()["data"].clone();
+    let mut given = json!({"driver": shown["driver"], "config": shown["config"]});
+    given["config"]["batching"]["maxItems"] = json!(2);
+    server.send("PUT", &path, &[], &given.to_string()).is(204);
+    server.transfer("world", "a", 1, "USD");
+    let taken = receiver.wait("both logs", |all| ids(&logs(all)).contains(&2));
+    for request in &taken {
+        assert_eq!(request.headers["authorization"], "Basic bWU6Y2FuYXJ5", "me:canary");
+    }
+    assert_eq!(server.get(&path).is(200).json()["data"]["config"]["batching"]["maxItems"], 2);
+    // Another one takes its place.
+    server.send("PUT", &path, &[], &config("other")).is(204);
+    server.transfer("world", "a", 1, "USD");
+    let taken = receiver.wait("the third log", |all| ids(&logs(all)).contains(&3));
+    assert_eq!(taken.last().map(|last| last.headers["authorization"].as_str()), Some("Basic bWU6b3RoZXI="));
+}
+
+#[test]
 fn exporters_are_made_read_changed_and_removed() {
     let server = server_with(settings());
     let config = r#"{"url":"http://sink.example/x","batching":{"maxItems":7,"flushInterval":"1s"},"more":[1,{"a":null}]}"#;

@@ -184,3 +184,48 @@ fn metadata_are_merged_and_deleted_by_key() {
     server.send("DELETE", "/v2/main/transactions/9/metadata/a", &[], "").refused(404, "NOT_FOUND");
     server.post("/v2/main/transactions/9/metadata", "{}").refused(404, "NOT_FOUND");
 }
+
+#[test]
+fn references_are_compared_as_texts_where_the_first_release_does() {
+    let server = TestServer::with_main();
+    let references = [Some("b"), None, Some("a"), Some("ba"), Some("B"), Some("é"), None, Some("c")];
+    for reference in references {
+        let mut body = serde_json::json!({"postings":
+            [{"source": "world", "destination": "x", "amount": 1, "asset": "USD"}]});
+        if let Some(reference) = reference {
+            body["reference"] = reference.into();
+        }
+        server.post("/v2/main/transactions", &body.to_string()).is(200);
+    }
+    let selected = |filter: &str| {
+        let path = "/api/ledger/v2/main/transactions?pageSize=50&reverse=true";
+        server.send("GET", path, &[], filter).is(200).column("id").join(" ")
+    };
+    let expected = |test: &dyn Fn(&str) -> bool| {
+        let ids = (1..).zip(references).filter(|(_, reference)| reference.is_some_and(test));
+        ids.map(|(id, _): (usize, _)| id.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    for value in ["", "B", "a", "b", "bb", "z", "é", "ü"] {
+        for (operator, test) in [
+            ("$lt", &(|have: &str| have < value) as &dyn Fn(&str) -> bool),
+            ("$lte", &|have| have <= value),
+            ("$gt", &|have| have > value),
+            ("$gte", &|have| have >= value),
+            ("$match", &|have| have == value),
+        ] {
+            let filter = format!(r#"{{"{operator}":{{"reference":"{value}"}}}}"#);
+            assert_eq!(selected(&filter), expected(test), "{filter}");
+            // Where there is none, it is neither so nor otherwise.
+            let not = format!(r#"{{"$not":{filter}}}"#);
+            assert_eq!(selected(&not), expected(&|have| !test(have)), "{not}");
+            if operator != "$match" {
+                server.send("GET", "/v2/main/transactions", &[], &filter).refused(400, "VALIDATION");
+                let head = server.send("HEAD", "/api/ledger/v2/main/transactions", &[], &filter).is(204);
+                assert_eq!(
+                    head.header("count"),
+                    Some(expected(test).split_whitespace().count().to_string().as_str())
+                );
+            }
+        }
+    }
+}

@@ -146,4 +146,82 @@ fn a_day_of_a_later_client() {
         assert_eq!(without(&main, &["updatedAt"]), without(&copy, &["updatedAt"]), "{list}");
     }
     server.post("/v2/main/logs/import", &export).refused(400, "IMPORT");
+
+    rules(&server);
+    whole_buckets(&server);
+    // What was done to others did nothing to this one.
+    assert_eq!(server.post("/v2/main/logs/export", "").is(200).body, export);
+}
+
+/// Schemas: versions, a template, a stored query, and their log through an export and an import.
+fn rules(server: &TestServer) {
+    server.post("/v2/ruled", "").is(204);
+    let schema = r#"{"chart":{"world":{},"users":{"$userID":{".pattern":"^[0-9]{3}$",".self":{},
+          ".metadata":{"tier":{"default":"basic"}},"main":{}}}},
+        "transactions":{"topup":{"description":"Money in",
+          "script":"vars { account $user }\nsend [USD/2 100] (source = @world destination = $user)"}},
+        "queries":{"ofUser":{"resource":"transactions","vars":{"user":"string"},
+          "body":{"$match":{"account":"users:${user}"}}}}}"#;
+    server.post("/v2/ruled/schemas/v1?dryRun=true", schema).is(204);
+    server.get("/v2/ruled/schemas/v1").refused(404, "NOT_FOUND");
+    server.post("/v2/ruled/schemas/v1", schema).is(204);
+    server.post("/v2/ruled/schemas/v1", schema).refused(409, "SCHEMA_ALREADY_EXISTS");
+    server.post("/v2/ruled/schemas/v2", r#"{"chart":{"users":{"$":{}}}}"#).refused(400, "VALIDATION");
+    let shown = server.get("/v2/ruled/schemas/v1").is(200).json()["data"].clone();
+    let written: Value = serde_json::from_str(schema).expect("JSON");
+    assert_eq!((&shown["version"], &shown["chart"]), (&json!("v1"), &written["chart"]));
+    assert!(shown["createdAt"].is_string());
+    assert_eq!(server.get("/v2/ruled/schemas").column("version"), ["v1"]);
+
+    let topup = r#"{"script":{"template":"topup","vars":{"user":"users:001"}}}"#;
+    let made = server.post("/v2/ruled/transactions?schemaVersion=v1", topup).is(200).json();
+    assert_eq!(made["data"]["postings"][0]["destination"], "users:001");
+    server.post("/v2/ruled/transactions", topup).refused(400, "VALIDATION");
+    server.post("/v2/ruled/transactions?schemaVersion=v9", topup).refused(404, "NOT_FOUND");
+    let unknown = topup.replace("topup", "nosuch");
+    server.post("/v2/ruled/transactions?schemaVersion=v1", &unknown).refused(400, "VALIDATION");
+    let account = server.get("/v2/ruled/accounts/users:001").is(200).json();
+    assert_eq!(account["data"]["metadata"], json!({"tier": "basic"}));
+
+    let run = "/v2/ruled/queries/ofUser/run?schemaVersion=v1";
+    let found = server.post(run, r#"{"vars":{"user":"001"}}"#).is(200).json();
+    assert_eq!(found["resource"], "transactions");
+    assert_eq!(found["cursor"]["data"][0]["id"], 1);
+    assert_eq!(server.post(run, r#"{"vars":{"user":"002"}}"#).is(200).json()["cursor"]["data"], json!([]));
+    server.post(&run.replace("ofUser", "nosuch"), "{}").refused(400, "VALIDATION");
+
+    let logs = server.get("/v2/ruled/logs").is(200);
+    assert_eq!(logs.column("type"), ["NEW_TRANSACTION", "INSERTED_SCHEMA"]);
+    assert_eq!(logs.json()["cursor"]["data"][0]["schemaVersion"], "v1");
+    let export = server.post("/v2/ruled/logs/export", "").is(200).body;
+    server.post("/v2/ruled-too", "").is(204);
+    server.post("/v2/ruled-too/logs/import", &export).is(204);
+    assert_eq!(server.post("/v2/ruled-too/logs/export", "").is(200).body, export);
+    let copied = server.get("/v2/ruled-too/schemas/v1").is(200).json();
+    assert_eq!(copied["data"], shown);
+}
+
+/// Buckets: deleted, restored, and what is to be seen of them in between.
+fn whole_buckets(server: &TestServer) {
+    let names = |query: &str| server.get(&format!("/v2{query}")).is(200).column("name");
+    let before = names("");
+    for ledger in ["far-1", "far-2"] {
+        server.post(&format!("/v2/{ledger}"), r#"{"bucket":"far"}"#).is(204);
+        let pay = r#"{"postings":[{"source":"world","destination":"users:001","amount":7,"asset":"EUR/2"}]}"#;
+        server.post(&format!("/v2/{ledger}/transactions"), pay).is(200);
+    }
+    server.send("DELETE", "/v2/_/buckets/nosuch", &[], "").is(204);
+    server.send("DELETE", "/v2/_/buckets/far", &[], "").is(204);
+    assert_eq!(names(""), before);
+    assert_eq!(names("?includeDeleted=true"), [&before[..], &["far-1".into(), "far-2".into()]].concat());
+    let of_bucket = escape(r#"{"$match":{"bucket":"far"}}"#);
+    let deleted = server.get(&format!("/v2?includeDeleted=true&query={of_bucket}")).is(200).json();
+    assert!(deleted["cursor"]["data"][0]["deletedAt"].is_string());
+    server.get("/v2/far-1/accounts").refused(404, "LEDGER_NOT_FOUND");
+    server.post("/v2/far-1/logs/export", "").refused(404, "LEDGER_NOT_FOUND");
+    server.post("/v2/far-1", "").refused(400, "LEDGER_ALREADY_EXISTS");
+    server.post("/v2/_/buckets/far/restore", "").is(204);
+    let account = server.get("/v2/far-2/accounts/users:001?expand=volumes").is(200).json();
+    assert_eq!(account["data"]["volumes"]["EUR/2"]["input"], 7);
+    assert!(server.get("/v2/far-1").is(200).json()["data"]["deletedAt"].is_null());
 }

@@ -84,6 +84,14 @@ impl Row for DisplacedRow {
         (self.holding, self.timestamp, self.transaction)
     }
 
+    fn ledger_of(key: &Self::Key) -> u32 {
+        (key.0 >> 32) as u32
+    }
+
+    fn first_of(ledger: u32) -> Self::Key {
+        (u64::from(ledger) << 32, i64::MIN, 0)
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, ordered(key.1), key.2]);
     }

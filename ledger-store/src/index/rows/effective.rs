@@ -40,6 +40,14 @@ impl Row for EffectiveRow {
         (self.ledger, self.timestamp, self.transaction)
     }
 
+    fn ledger_of(key: &Self::Key) -> u32 {
+        key.0
+    }
+
+    fn first_of(ledger: u32) -> Self::Key {
+        (ledger, i64::MIN, 0)
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         out[..4].copy_from_slice(&key.0.to_be_bytes());
         out[4..12].copy_from_slice(&ordered(key.1).to_be_bytes());

@@ -39,6 +39,14 @@ impl Row for KeyRow {
         Some((key.0, key.1))
     }
 
+    fn ledger_of(key: &Self::Key) -> u32 {
+        (key.0 >> 8) as u32
+    }
+
+    fn first_of(ledger: u32) -> Self::Key {
+        (u64::from(ledger) << 8, 0, 0)
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, key.1, key.2]);
     }

@@ -43,6 +43,14 @@ impl Row for TransactionRow {
         (self.ledger, self.transaction)
     }
 
+    fn ledger_of(key: &Self::Key) -> u32 {
+        key.0
+    }
+
+    fn first_of(ledger: u32) -> Self::Key {
+        (ledger, 0)
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         out[..4].copy_from_slice(&key.0.to_be_bytes());
         out[4..].copy_from_slice(&key.1.to_be_bytes());

@@ -268,3 +268,87 @@ fn readers_see_whole_chains_while_segments_come_and_go() {
     });
     assert!(disk.list(&dir()).unwrap().len() > 5);
 }
+
+fn holes(journal: &dyn Journal) -> usize {
+    let chunks = journal.scan(Position::FIRST, usize::MAX).unwrap();
+    let mut end = Head { next: Position::FIRST, chain: ChainHash::genesis(identity().store) };
+    for chunk in &chunks {
+        assert_eq!((chunk.first(), chunk.previous()), (end.next, end.chain));
+        end = Head { next: chunk.next(), chain: chunk.chain() };
+    }
+    assert_eq!(end, journal.head());
+    chunks.iter().filter(|chunk| chunk.has_holes()).count()
+}
+
+fn check_removal(journal: &dyn Journal) {
+    fill(journal, 24);
+    let before = journal.scan(Position::FIRST, usize::MAX).unwrap();
+    let head = journal.head();
+    let none = BTreeSet::new();
+    let nothing = Freed { bytes: 0, is_done: true };
+    assert_eq!(journal.remove_sections(&none, &|| false).unwrap(), nothing);
+    // Sections have the numbers of their chunks' first positions: the first, the last, and one that is nowhere.
+    let some = BTreeSet::from([SectionId(1), SectionId(before[before.len() - 1].first().get() as u32)]);
+    let nowhere = BTreeSet::from([SectionId(99_999)]);
+    assert_eq!(journal.remove_sections(&nowhere, &|| false).unwrap(), nothing);
+    assert!(journal.remove_sections(&some, &|| false).unwrap().is_done);
+    assert_eq!((holes(journal), journal.head()), (2, head));
+    assert_eq!(journal.remove_sections(&some, &|| false).unwrap(), nothing);
+    for (chunk, before) in journal.scan(Position::FIRST, usize::MAX).unwrap().iter().zip(&before) {
+        for ((id, section), (_, had)) in chunk.sections().iter().zip(before.sections()) {
+            match (section, had) {
+                (Section::Present(bytes), Section::Present(had)) => assert_eq!(bytes[..], had[..]),
+                (Section::Removed, _) => assert!(some.contains(id)),
+                (Section::Present(_), Section::Removed) => panic!("nothing comes back"),
+            }
+        }
+    }
+    // Without their sections chunks count for something, so that pages of them are bounded.
+    let all: BTreeSet<SectionId> =
+        before.iter().flat_map(|chunk| chunk.sections().iter().map(|(id, _)| *id)).collect();
+    assert!(journal.remove_sections(&all, &|| false).unwrap().is_done);
+    assert_eq!((holes(journal), journal.head()), (before.len(), head));
+    assert!(journal.scan(Position::FIRST, 2_000).unwrap().len() < before.len() / 2);
+    // The journal goes on.
+    fill(journal, 3);
+    assert_eq!(holes(journal), before.len());
+}
+
+#[test]
+fn removed_sections_leave_the_chain_and_everything_else() {
+    check_removal(&MemoryJournal::new(identity()));
+    let disk = new_disk();
+    let journal = open(&disk).unwrap();
+    check_removal(&journal);
+    let removed = holes(&journal);
+    drop(journal);
+    let journal = open(&disk).unwrap();
+    assert_eq!(holes(&journal), removed);
+    fill(&journal, 3);
+    assert_eq!(holes(&journal), removed);
+}
+
+#[test]
+fn a_removal_that_is_stopped_leaves_nothing_behind() {
+    let disk = new_disk();
+    let journal = open(&disk).unwrap();
+    let all = fill(&journal, 24);
+    let files = disk.list(&dir()).unwrap().len();
+    let sections: BTreeSet<SectionId> =
+        all.iter().flat_map(|draft| draft.sections.iter().map(|(id, _)| *id)).collect();
+    for steps in 0.. {
+        let asked = std::cell::Cell::new(0);
+        let stop = || {
+            asked.set(asked.get() + 1);
+            asked.get() > steps
+        };
+        let freed = journal.remove_sections(&sections, &stop).unwrap();
+        assert!(disk.list(&dir()).unwrap().len() <= files + 1, "a copy was left");
+        holes(&journal);
+        if freed.is_done {
+            assert!(steps > 3);
+            break;
+        }
+    }
+    assert_eq!(holes(&journal), all.len());
+}

@@ -1,0 +1,408 @@
+//! Removal of deleted ledgers for good, and the space that it gives back.
+//!
+//! A ledger that was marked deleted long enough is removed by an entry: its document goes. From then on it is in no
+//! answer, cannot be restored, and its name may be given to another ledger; its number never is. Since the decision
+//! is an entry, a replay of the journal comes to the same.
+//!
+//! A *section* of the journal holds the entries of ledgers that were deleted together: a ledger that is created in a
+//! bucket with deleted ones gets a section of its own. Sections are removed whole, so that one never holds what is
+//! gone beside what is kept.
+//!
+//! What is left of a removed ledger is then [reclaimed](Store::reclaim): rows of the index, and the entries of its
+//! section, which leave their digest behind, so that the chain of the journal stays what it was. That changes no
+//! answer, and whoever is interrupted begins again.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger_core::{LedgerName, Metadata};
+
+use crate::codec::{Corrupt, Reader, put_prefixed};
+use crate::documents::{decode_ledger, encode_ledger, ledger_of_schema, schema_ranges};
+use crate::engine::{Answer, Engine, Work};
+use crate::error::{ReadError, WriteError};
+use crate::hashes::ChainId;
+use crate::index::{Commit, Gone, IndexSnapshot, Stretch, purge_plain, purge_runs};
+use crate::journal::SectionId;
+use crate::lookup::tables;
+use crate::query::LedgerInfo;
+use crate::store::Store;
+
+/// What is remembered of a ledger that was removed for good.
+pub(crate) struct Tombstone {
+    /// What it was, without its metadata.
+    pub(crate) info: Arc<LedgerInfo>,
+    /// The section that its entries were in.
+    pub(crate) section: u32,
+    /// Whether nothing of it is left, in the index and in the journal.
+    pub(crate) is_reclaimed: bool,
+}
+
+impl Tombstone {
+    /// Layout: whether nothing is left (1 byte), name, then as a ledger's document.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let info = LedgerInfo { metadata: Metadata::EMPTY, ..LedgerInfo::clone(&self.info) };
+        let mut out = vec![u8::from(self.is_reclaimed)];
+        put_prefixed(&mut out, info.name.as_str().as_bytes());
+        out.extend_from_slice(&encode_ledger(&info, self.section));
+        out
+    }
+
+    /// Reads what [`Tombstone::encode`] wrote.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
+        let mut reader = Reader::new(bytes);
+        let is_reclaimed = reader.u8()? != 0;
+        let name = reader.prefixed()?;
+        let rest = reader.remaining();
+        let (info, section) = decode_ledger(name, &bytes[bytes.len() - rest..])?;
+        Ok(Self { info: Arc::new(info), section, is_reclaimed })
+    }
+}
+
+/// All ledgers that an index knows to be removed, by number.
+pub(crate) fn tombstones(index: &IndexSnapshot) -> Result<Vec<Tombstone>, ReadError> {
+    let mut all = Vec::new();
+    let range = index.range(tables::REMOVED, Bound::Unbounded, Bound::Unbounded)?;
+    for found in range.into_iter().flatten() {
+        let (key, value) = found?;
+        let tombstone = Tombstone::decode(&value)?;
+        if key != tombstone.info.id.to_be_bytes() {
+            return Err(Corrupt { what: "removed ledger" }.into());
+        }
+        all.push(tombstone);
+    }
+    Ok(all)
+}
+
+/// What a plain table of the index may hold of a ledger.
+fn stretches(ledger: u32) -> impl Iterator<Item = Stretch> {
+    let of = |table: &'static str, number: u32| {
+        (table, number.to_be_bytes().to_vec(), (number + 1).to_be_bytes().to_vec())
+    };
+    [
+        of(tables::ACCOUNTS, ledger),
+        of(tables::USAGES, ledger),
+        of(tables::HOLDINGS, ledger),
+        of(tables::ADDRESSES, ledger),
+        of(tables::NAMES, ledger),
+        of(tables::HEADS, ledger),
+        of(tables::HASHES, ChainId::wire(ledger).number()),
+        of(tables::HASHES, ChainId::legacy(ledger).number()),
+    ]
+    .into_iter()
+    .chain(schema_ranges(ledger).map(|(from, to)| (tables::DOCUMENTS, from, to)))
+}
+
+/// The ledger that a key of a plain table is of, if it is of one.
+pub(crate) fn ledger_of(table: &str, key: &[u8]) -> Option<u32> {
+    if table == tables::DOCUMENTS {
+        return ledger_of_schema(key);
+    }
+    let (number, _) = key.split_first_chunk::<4>()?;
+    let number = u32::from_be_bytes(*number);
+    Some(if table == tables::HASHES { ChainId::of_number(number).ledger() } else { number })
+}
+
+/// What [`Store::reclaim`] gave back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// Removed ledgers of which nothing is left now.
+    pub ledgers: usize,
+    /// Bytes by which the files of the journal became smaller.
+    pub journal_bytes: u64,
+    /// Whether there is nothing more to do. If not, it was to stop.
+    pub is_done: bool,
+}
+
+impl Store {
+    /// Removes for good the ledgers that have been deleted for so long, by the store's clock: they are in no answer
+    /// from now on, cannot be restored, and their names may be given again. Ledgers that were deleted together go
+    /// together; if one of them was restored since, or deleted later, they wait for it. What they were is returned;
+    /// their space is given back by [`Store::reclaim`].
+    ///
+    /// Many ledgers are removed some thousand at a time. Whoever is interrupted goes on next time.
+    ///
+    /// # Errors
+    ///
+    /// What any write may meet.
+    pub fn remove_deleted(&self, retention: Duration) -> Result<Vec<LedgerInfo>, WriteError> {
+        let mut removed = Vec::new();
+        loop {
+            match self.run(Work::RemoveDeleted { retention }, 256)? {
+                Answer::Removed(some) if some.is_empty() => return Ok(removed),
+                Answer::Removed(some) => removed.extend(some),
+                Answer::Outcomes(_)
+                | Answer::Ledger(_)
+                | Answer::Documents(_)
+                | Answer::Imported(_)
+                | Answer::Marked(_) => unreachable!("removed ledgers are the answer to a removal"),
+            }
+        }
+    }
+
+    /// Gives back the space of ledgers that were removed for good: pages of the index become free for others, files
+    /// of the journal are replaced by smaller ones. Reads and writes go on meanwhile; it changes no answer. It reads
+    /// the journal once, and needs the space of one of its files. It ends early once `should_stop` says so, or if the
+    /// store is closed.
+    ///
+    /// What was interrupted is done by the next call, also after an opening.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Damaged`] if what would have to be copied is damaged, [`ReadError::Io`] if the disk is full or
+    /// fails. Nothing is lost then.
+    pub fn reclaim(&self, should_stop: &dyn Fn() -> bool) -> Result<Reclaimed, ReadError> {
+        // A verification reads the journal twice, and must find the same.
+        let _verifying = self.verifying().lock();
+        let engine = self.engine();
+        let view = engine.view();
+        let reclaimed = tombstones(&view.index)?.iter().filter(|tombstone| tombstone.is_reclaimed).count();
+        if reclaimed == view.heads.iter().filter(|head| head.is_removed).count() {
+            return Ok(Reclaimed { is_done: true, ..Reclaimed::default() });
+        }
+        drop(view);
+        // What is removed by now is removed in the index too once this is flushed, and on disk.
+        let sections = engine.removed_sections();
+        self.flush();
+        if let Some(reason) = engine.stopped() {
+            return Err(ReadError::Io { reason });
+        }
+        engine.reclaim(&sections, &|| should_stop() || engine.is_stopping())
+    }
+}
+
+impl Engine {
+    fn reclaim(
+        &self,
+        sections: &BTreeSet<u32>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<Reclaimed, ReadError> {
+        let left: Vec<Tombstone> =
+            tombstones(&self.view().index)?.into_iter().filter(|tombstone| !tombstone.is_reclaimed).collect();
+        let mut reclaimed = Reclaimed { is_done: true, ..Reclaimed::default() };
+        if left.is_empty() {
+            return Ok(reclaimed);
+        }
+        let unfinished = |reclaimed| Ok(Reclaimed { is_done: false, ..reclaimed });
+        let gone: Gone = left.iter().map(|tombstone| tombstone.info.id).collect();
+        if !purge_runs(&self.index, &gone, should_stop)?
+            || !purge_plain(&self.index, gone.iter().copied().flat_map(stretches), should_stop)?
+        {
+            return unfinished(reclaimed);
+        }
+        self.install_snapshot()?;
+        // Merges that fell due meanwhile.
+        self.want_merges();
+        let whole: BTreeSet<SectionId> = left
+            .iter()
+            .map(|tombstone| tombstone.section)
+            .filter(|section| sections.contains(section))
+            .map(SectionId)
+            .collect();
+        let freed = self.journal.remove_sections(&whole, should_stop)?;
+        reclaimed.journal_bytes = freed.bytes;
+        if !freed.is_done {
+            return unfinished(reclaimed);
+        }
+        let write = self.index.begin_write(Commit::Durable)?;
+        let mut table = write.table(tables::REMOVED)?;
+        for tombstone in left {
+            if whole.contains(&SectionId(tombstone.section)) {
+                reclaimed.ledgers += 1;
+                let key = tombstone.info.id.to_be_bytes();
+                table.put(&key, &Tombstone { is_reclaimed: true, ..tombstone }.encode())?;
+            }
+        }
+        drop(table);
+        write.commit()?;
+        self.install_snapshot()?;
+        Ok(reclaimed)
+    }
+}
+
+/// A section of the journal, and the ledgers that have ever been in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SectionLedgers {
+    /// Neither deleted nor removed.
+    pub(crate) kept: u32,
+    /// Deleted, and to be had back.
+    pub(crate) deleted: u32,
+    /// Removed for good.
+    pub(crate) removed: u32,
+}
+
+impl SectionLedgers {
+    /// Whether new ledgers may be put into it.
+    pub(crate) fn takes_more(self) -> bool {
+        self.deleted == 0 && self.removed == 0
+    }
+
+    /// Whether its removal has begun: what is still in it is not to be had back.
+    pub(crate) fn is_going(self) -> bool {
+        self.removed > 0
+    }
+
+    /// Whether all in it is removed.
+    pub(crate) fn is_gone(self) -> bool {
+        self.removed > 0 && self.kept == 0 && self.deleted == 0
+    }
+
+    /// Counts a ledger of it.
+    pub(crate) fn add(&mut self, info: &LedgerInfo) {
+        match info.deleted_at {
+            None => self.kept += 1,
+            Some(_) => self.deleted += 1,
+        }
+    }
+
+    /// Counts a ledger of it no longer.
+    pub(crate) fn take(&mut self, info: &LedgerInfo) {
+        match info.deleted_at {
+            None => self.kept -= 1,
+            Some(_) => self.deleted -= 1,
+        }
+    }
+}
+
+/// The name in the key of a ledger's document.
+pub(crate) fn name_in(key: &[u8]) -> Result<LedgerName, Corrupt> {
+    let name = std::str::from_utf8(key).ok().and_then(|name| LedgerName::parse(name).ok());
+    name.ok_or(Corrupt { what: "ledger name" })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ledger_core::schema::Schema;
+    use ledger_core::{BucketName, Command, InsertSchema, LedgerOptions, SchemaVersion, Timestamp};
+
+    use super::*;
+    use crate::index::{
+        DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TableView, TermRow, TransactionRow,
+        VersionRow, Way,
+    };
+    use crate::options::Options;
+
+    #[test]
+    fn a_section_that_is_gone_without_a_removal_is_damage() {
+        let home = tempfile::tempdir().expect("a directory");
+        let store = Store::open(home.path()).expect("it opens");
+        let pay = |ledger: &str| {
+            let ledger = store.ledger(ledger).expect("a name");
+            ledger.transaction().posting("world", "a", 1, "USD").commit().expect("recorded")
+        };
+        pay("one");
+        let options = LedgerOptions { bucket: BucketName::parse("b").expect("a name"), ..Default::default() };
+        store.create_ledger(LedgerName::parse("two").expect("a name"), options).expect("created");
+        pay("two");
+        store.flush();
+        let sections = BTreeSet::from([SectionId(2)]);
+        let freed = store.engine().journal.remove_sections(&sections, &|| false).expect("room");
+        assert!(freed.is_done);
+        let report = store.verify().expect("room");
+        assert!(!report.is_clean() && !report.complete, "{}", report.to_json_lines());
+        drop(store);
+        let index = home.path().join("index/index.redb");
+        std::fs::remove_file(&index).expect("it is there");
+        let refused = Store::open_with(Path::new(home.path()), &Options::default()).err();
+        assert!(refused.is_some_and(|error| error.to_string().contains("section 2")));
+    }
+
+    fn rows_of<R: Row>(index: &IndexSnapshot, ledger: u32) -> usize {
+        let rows = TableView::<R>::new(Vec::new(), index.clone());
+        let of_ledger =
+            rows.cursor(R::FIRST, R::LAST, Way::Ascending).map(|row| row.expect("it can be read"));
+        of_ledger.filter(|row| R::ledger_of(&row.key()) == ledger).count()
+    }
+
+    /// What the index has of a ledger: rows, and values of plain tables.
+    fn left_of(store: &Store, ledger: u32) -> (Vec<usize>, Vec<usize>) {
+        let index = &store.engine().view().index;
+        let rows = vec![
+            rows_of::<HistoryRow>(index, ledger),
+            rows_of::<DisplacedRow>(index, ledger),
+            rows_of::<KeyRow>(index, ledger),
+            rows_of::<TermRow>(index, ledger),
+            rows_of::<LogRow>(index, ledger),
+            rows_of::<TransactionRow>(index, ledger),
+            rows_of::<VersionRow>(index, ledger),
+            rows_of::<EffectiveRow>(index, ledger),
+        ];
+        let plain = [
+            tables::ACCOUNTS,
+            tables::USAGES,
+            tables::HOLDINGS,
+            tables::ADDRESSES,
+            tables::NAMES,
+            tables::DOCUMENTS,
+            tables::HEADS,
+            tables::HASHES,
+        ];
+        let plain = plain.map(|table| {
+            let all = index.range(table, Bound::Unbounded, Bound::Unbounded).expect("it can be read");
+            let keys = all.into_iter().flatten().map(|entry| entry.expect("it can be read").0);
+            keys.filter(|key| ledger_of(table, key) == Some(ledger)).count()
+        });
+        (rows, plain.to_vec())
+    }
+
+    #[test]
+    fn nothing_of_a_removed_ledger_stays_in_the_index() {
+        let store = Store::in_memory();
+        let ledgers = ["one", "two", "three"];
+        for name in ledgers {
+            let bucket = BucketName::parse(if name == "two" { "b" } else { "a" }).expect("a name");
+            let options = LedgerOptions { bucket, ..LedgerOptions::default() };
+            store.create_ledger(LedgerName::parse(name).expect("a name"), options).expect("created");
+            let schema = Box::new(Schema::parse(r#"{"chart":{"u":{}}}"#).expect("a schema"));
+            let version = SchemaVersion::parse("v").expect("a version");
+            let insert = Command::InsertSchema(InsertSchema { version, schema });
+            store.ledger(name).expect("a name").apply(vec![insert]).expect("inserted");
+        }
+        // Several runs of each table, and merged ones.
+        for round in 0..20 {
+            for name in ledgers {
+                let ledger = store.ledger(name).expect("a name");
+                for payment in 0..15_u32 {
+                    let user = format!("u:{}", (round * 7 + payment) % 300);
+                    let paid = ledger.transaction().posting("world", &user, 1, "USD").metadata("k", "v");
+                    let paid = paid.timestamp(Timestamp::from_micros(i64::from(payment)));
+                    let paid = paid.reference(&format!("{round}-{payment}")).commit().expect("recorded");
+                    if payment == 3 {
+                        ledger.revert(paid.id).expect("reverted");
+                    }
+                }
+            }
+            store.flush();
+        }
+        let kept = [left_of(&store, 1), left_of(&store, 3)];
+        let (rows, plain) = left_of(&store, 2);
+        assert!(rows.iter().chain(&plain).all(|count| *count > 0), "{rows:?} {plain:?}");
+        store.delete_bucket(&BucketName::parse("b").expect("a name")).expect("deleted");
+        assert_eq!(store.remove_deleted(Duration::ZERO).expect("removed").len(), 1);
+        assert!(!store.reclaim(&|| true).expect("it answers").is_done);
+        assert!(store.reclaim(&|| false).expect("it answers").is_done);
+        assert_eq!(left_of(&store, 2), (vec![0; 8], vec![0; 8]));
+        assert_eq!([left_of(&store, 1), left_of(&store, 3)], kept);
+        assert!(store.verify().expect("room").is_clean());
+    }
+
+    #[test]
+    fn tombstones_read_back_without_metadata() {
+        let store = Store::in_memory();
+        let options =
+            LedgerOptions { metadata: [("k", "v")].into_iter().collect(), ..LedgerOptions::default() };
+        let info = store.create_ledger(LedgerName::parse("main").expect("a name"), options).expect("created");
+        let tombstone = Tombstone { info: Arc::new(info.clone()), section: 300, is_reclaimed: true };
+        let bytes = tombstone.encode();
+        let read = Tombstone::decode(&bytes).expect("as written");
+        assert_eq!((read.section, read.is_reclaimed), (300, true));
+        assert_eq!(*read.info, LedgerInfo { metadata: Metadata::EMPTY, ..info });
+        for length in 0..bytes.len() {
+            assert!(Tombstone::decode(&bytes[..length]).is_err(), "cut to {length}");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! Ledgers that are removed for good: gone everywhere, and nothing else is touched.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger_core::schema::Schema;
+use ledger_core::{
+    BucketName, Command, Filter, InsertSchema, LedgerName, LedgerOptions, LogEntry, Resource, SchemaVersion,
+    Timestamp,
+};
+use ledger_store::testing::{Disk, Faults, SetClock, SimDisk, logs};
+use ledger_store::{
+    Atomicity, Collection, Deleted, Detail, Direction, DocumentAction, DocumentChange, Expected,
+    FeedPosition, LedgerInfo, Mode, Options, PageRequest, ReadError, Reclaimed, Request, Start, Store,
+    Submission, WriteError,
+};
+
+const INDEX: &str = "data/index/index.redb";
+const DOOMED: [&str; 2] = ["doomed", "lost"];
+
+fn name(text: &str) -> LedgerName {
+    LedgerName::parse(text).expect("a name")
+}
+
+fn bucket(text: &str) -> BucketName {
+    BucketName::parse(text).expect("a name")
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+/// A disk and a clock.
+#[derive(Clone)]
+struct Place {
+    disk: SimDisk,
+    clock: Arc<SetClock>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { disk: SimDisk::new(), clock: Arc::default() };
+        place.clock.set(at(1_000));
+        place
+    }
+
+    fn on(&self, disk: SimDisk) -> Self {
+        Self { disk, clock: self.clock.clone() }
+    }
+
+    fn try_open(&self) -> Result<Store, ledger_store::OpenError> {
+        let mut options = Options::default();
+        options.memory_budget = 2 << 20;
+        options.segment_bytes = 32 << 10;
+        options.clock = self.clock.clone();
+        let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
+        Store::open_on_disk(disk, Path::new("data"), &options)
+    }
+
+    #[track_caller]
+    fn open(&self) -> Store {
+        self.try_open().expect("it opens")
+    }
+
+    /// Bytes of the files of the journal that are there now and were there at first.
+    fn sealed_bytes(&self) -> usize {
+        let directory = Path::new("data/journal");
+        let mut names = self.disk.list(directory).expect("a directory");
+        names.sort();
+        names.truncate(3);
+        names.iter().map(|name| self.disk.bytes(&directory.join(name)).expect("a file").len()).sum()
+    }
+}
+
+fn create(store: &Store, ledger: &str, in_bucket: &str) {
+    let options = LedgerOptions { bucket: bucket(in_bucket), ..LedgerOptions::default() };
+    store.create_ledger(name(ledger), options).expect("it is created");
+}
+
+/// Logs of all kinds, with ledgers that take turns, so that most chunks hold several buckets.
+fn write(store: &Store, ledgers: &[&str], rounds: u64) {
+    for round in 0..rounds {
+        for (number, of) in ledgers.iter().enumerate() {
+            let ledger = store.ledger(of).expect("a name");
+            let user = format!("users:{}", round % 11);
+            let last = ledger.view().and_then(|view| view.last_log()).map_or(0, ledger_core::LogId::get);
+            let mut payment = ledger
+                .transaction()
+                .posting("world", &user, 10 + round, "USD/2")
+                .metadata("padding", "x".repeat(400).as_str())
+                .reference(&format!("{of}-{last}"))
+                .idempotency_key(&format!("key-{last}"));
+            if round % 4 == 1 {
+                payment = payment.timestamp(at(500 + (round * 7_919 % 50) as i64));
+            }
+            let paid = payment.commit().expect("it is recorded");
+            if round % 5 == number as u64 {
+                let tier = [("tier", "gold")].into_iter().collect();
+                ledger.set_account_metadata(&user, tier).expect("it is set");
+            }
+            if round % 6 == 0 {
+                ledger.revert(paid.id).expect("it is reverted");
+            }
+        }
+    }
+}
+
+fn insert_schema(store: &Store, ledger: &str) {
+    let schema = Box::new(Schema::parse(r#"{"chart":{"users":{"$user":{}}}}"#).expect("a schema"));
+    let version = SchemaVersion::parse("v1").expect("a version");
+    let request: Request = Command::InsertSchema(InsertSchema { version, schema }).into();
+    let submission = Submission {
+        ledger: name(ledger),
+        requests: vec![request],
+        atomicity: Atomicity::Independent,
+        mode: Mode::Commit,
+        detail: Detail::Ids,
+    };
+    store.apply(submission).expect("it is inserted");
+}
+
+/// A store with two ledgers that stay and two of a bucket that is deleted at second 2,000.
+fn with_doomed(place: &Place) -> Store {
+    let store = place.open();
+    for (ledger, of) in [("one", "kept"), ("doomed", "gone"), ("two", "other"), ("lost", "gone")] {
+        create(&store, ledger, of);
+        insert_schema(&store, ledger);
+    }
+    store.set_mapping(&name("doomed"), "[]".to_owned()).expect("it is set");
+    write(&store, &["one", "doomed", "two", "lost"], 20);
+    store.flush();
+    write(&store, &["one", "doomed", "lost"], 10);
+    place.clock.set(at(2_000));
+    store.delete_bucket(&bucket("gone")).expect("it is deleted");
+    write(&store, &["one", "two"], 5);
+    store
+}
+
+/// Removes what was deleted by then.
+fn remove(place: &Place, store: &Store, until: i64) -> Result<Vec<LedgerInfo>, WriteError> {
+    place.clock.set(at(until + 1_000));
+    store.remove_deleted(Duration::from_secs(1_000))
+}
+
+fn kept(store: &Store) -> BTreeMap<LedgerName, Vec<LogEntry>> {
+    let mut all = logs(store).expect("they can be read");
+    all.retain(|ledger, _| !DOOMED.contains(&ledger.as_str()));
+    all
+}
+
+fn listed(store: &Store, deleted: Deleted) -> String {
+    let page = PageRequest { size: 100, direction: Direction::Ascending, start: Start::First };
+    let all = Filter::all(Resource::Ledgers);
+    let page = store.snapshot().ledgers(&page, &all, deleted).expect("a list");
+    page.items.iter().map(|ledger| ledger.name.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn check_sound(store: &Store) {
+    let report = store.verify().expect("there is room");
+    assert!(report.is_clean(), "{}", report.to_json_lines());
+}
+
+/// The ledgers that stay are as they were, and of the others there is nothing.
+#[track_caller]
+fn check_removed(store: &Store, expected: &BTreeMap<LedgerName, Vec<LogEntry>>) {
+    assert_eq!(logs(store).expect("they can be read"), *expected);
+    assert_eq!(listed(store, Deleted::Shown), "one two");
+    for doomed in DOOMED {
+        assert!(store.snapshot().ledger(&name(doomed)).is_none());
+    }
+    let mut fed: BTreeMap<LedgerName, Vec<LogEntry>> = BTreeMap::new();
+    let (snapshot, mut from) = (store.snapshot(), FeedPosition::FIRST);
+    while from < snapshot.feed_end() {
+        let part = snapshot.feed(from).expect("it can be read");
+        for log in part.logs {
+            fed.entry(log.ledger).or_default().push(log.log.entry);
+        }
+        from = part.next;
+    }
+    assert_eq!(fed.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (ledger, logs) in &fed {
+        assert_eq!(logs.len(), expected[ledger].len(), "{ledger}");
+    }
+    assert_eq!(store.restore_bucket(&bucket("gone")), Err(WriteError::BucketRemoved));
+    check_sound(store);
+}
+
+#[test]
+fn what_is_removed_is_gone_for_good_and_nothing_else_is() {
+    let place = Place::new();
+    let store = with_doomed(&place);
+    let expected = kept(&store);
+    assert_eq!(remove(&place, &store, 1_999).expect("it answers"), []);
+    assert_eq!(listed(&store, Deleted::Shown), "one doomed two lost");
+    store.restore_bucket(&bucket("gone")).expect("it can be restored still");
+    assert_eq!(remove(&place, &store, 9_000).expect("it answers"), [], "it is not deleted");
+    place.clock.set(at(2_000));
+    store.delete_bucket(&bucket("gone")).expect("it is deleted");
+    let removed = remove(&place, &store, 2_000).expect("they are removed");
+    assert_eq!(removed.iter().map(|info| info.name.as_str()).collect::<Vec<_>>(), DOOMED);
+    check_removed(&store, &expected);
+    assert_eq!(remove(&place, &store, 2_000).expect("it answers"), []);
+
+    // The decision is an entry: whatever is opened or rebuilt comes to the same, before and after the space is freed.
+    store.close().expect("it closes");
+    drop(store);
+    check_openings(&place, &expected);
+    let before = place.sealed_bytes();
+    let store = place.open();
+    let reclaimed = store.reclaim(&|| false).expect("there is room");
+    assert_eq!((reclaimed.ledgers, reclaimed.is_done), (2, true));
+    let after = place.sealed_bytes();
+    assert!(reclaimed.journal_bytes > 0 && after < before / 2, "{before} bytes became {after}");
+    check_removed(&store, &expected);
+    let nothing = Reclaimed { is_done: true, ..Reclaimed::default() };
+    assert_eq!(store.reclaim(&|| false).expect("it answers"), nothing);
+    store.close().expect("it closes");
+    drop(store);
+    check_openings(&place, &expected);
+    let store = place.open();
+    write(&store, &["one"], 3);
+    check_sound(&store);
+}
+
+/// Opens copies of the store as it is, and without its index.
+#[track_caller]
+fn check_openings(place: &Place, expected: &BTreeMap<LedgerName, Vec<LogEntry>>) {
+    let reopened = place.on(place.disk.copy()).open();
+    assert_eq!(reopened.opening().rebuilt, None);
+    check_removed(&reopened, expected);
+    drop(reopened);
+    let rebuilt = place.on(place.disk.copy());
+    rebuilt.disk.remove(Path::new(INDEX)).expect("it is there");
+    let rebuilt = rebuilt.open();
+    assert!(rebuilt.opening().rebuilt.is_some());
+    check_removed(&rebuilt, expected);
+}
+
+#[test]
+fn freed_stores_go_on_through_openings_and_rebuilt_indexes() {
+    let place = Place::new();
+    let store = with_doomed(&place);
+    remove(&place, &store, 2_000).expect("they are removed");
+    store.reclaim(&|| false).expect("there is room");
+    // The names are free, and so is what stood under them.
+    for doomed in DOOMED {
+        create(&store, doomed, "gone");
+        let ledger = store.ledger(doomed).expect("a name");
+        assert_eq!(ledger.balance("users:1", "USD/2").expect("a balance").to_string(), "0");
+        let view = store.snapshot().ledger(&name(doomed)).expect("it is there");
+        assert_eq!(view.mapping(), None);
+        assert_eq!(view.schema(&SchemaVersion::parse("v1").expect("a version")).expect("an answer"), None);
+    }
+    write(&store, &["doomed", "one", "lost"], 12);
+    let expected = logs(&store).expect("they can be read");
+    assert_eq!(expected[&name("doomed")][0].id.get(), 1);
+    check_sound(&store);
+    // They can be deleted, restored and removed like any others; the first ones have no part in it.
+    place.clock.set(at(3_000));
+    store.delete_bucket(&bucket("gone")).expect("it is deleted");
+    store.restore_bucket(&bucket("gone")).expect("it is restored");
+    assert_eq!(logs(&store).expect("they can be read"), expected);
+    store.close().expect("it closes");
+    drop(store);
+    let store = place.open();
+    assert_eq!(store.opening().rebuilt, None);
+    assert_eq!(logs(&store).expect("they can be read"), expected);
+    check_sound(&store);
+    drop(store);
+    place.disk.remove(Path::new(INDEX)).expect("it is there");
+    let store = place.open();
+    assert_eq!(logs(&store).expect("they can be read"), expected);
+    check_sound(&store);
+    // The index was built again from a journal with holes: nothing more is to be freed, and that is found out.
+    let again = store.reclaim(&|| false).expect("there is room");
+    assert_eq!((again.ledgers, again.journal_bytes), (2, 0));
+    place.clock.set(at(3_000));
+    store.delete_bucket(&bucket("gone")).expect("it is deleted");
+    assert_eq!(remove(&place, &store, 3_000).expect("they are removed").len(), 2);
+    store.reclaim(&|| false).expect("there is room");
+    check_removed(&store, &kept(&store));
+}
+
+#[test]
+fn a_ledger_that_is_made_beside_deleted_ones_stays() {
+    let place = Place::new();
+    let store = with_doomed(&place);
+    create(&store, "late", "gone");
+    write(&store, &["late", "one"], 15);
+    remove(&place, &store, 2_000).expect("they are removed");
+    let expected = logs(&store).expect("they can be read");
+    assert_eq!(listed(&store, Deleted::Shown), "one two late");
+    // There is something of the bucket that is not removed.
+    store.restore_bucket(&bucket("gone")).expect("nothing to restore");
+    let reclaimed = store.reclaim(&|| false).expect("there is room");
+    assert_eq!(reclaimed.ledgers, 2);
+    assert!(reclaimed.journal_bytes > 0);
+    assert_eq!(logs(&store).expect("they can be read"), expected);
+    check_sound(&store);
+    // Deleted later, it waits for its own time.
+    place.clock.set(at(5_000));
+    store.delete_bucket(&bucket("gone")).expect("it is deleted");
+    assert_eq!(remove(&place, &store, 4_999).expect("it answers"), []);
+    assert_eq!(remove(&place, &store, 5_000).expect("it answers").len(), 1);
+    store.reclaim(&|| false).expect("there is room");
+    check_removed(&store, &kept_of(&expected));
+}
+
+fn kept_of(all: &BTreeMap<LedgerName, Vec<LogEntry>>) -> BTreeMap<LedgerName, Vec<LogEntry>> {
+    all.iter()
+        .filter(|(ledger, _)| ["one", "two"].contains(&ledger.as_str()))
+        .map(|(ledger, logs)| (ledger.clone(), logs.clone()))
+        .collect()
+}
+
+#[test]
+fn a_power_cut_at_any_moment_of_a_removal_loses_nothing() {
+    let place = Place::new();
+    let store = with_doomed(&place);
+    let expected = kept(&store);
+    store.close().expect("it closes");
+    drop(store);
+    let mut cuts = 0;
+    for cut in 1.. {
+        let mut place = place.on(place.disk.copy());
+        place.disk.set_faults(Faults { cut_at_sync: Some(place.disk.syncs() + cut), ..Faults::default() });
+        if let Ok(store) = place.try_open() {
+            // Whatever they say: the power may be off.
+            let _ = remove(&place, &store, 2_000);
+            let _ = store.reclaim(&|| false);
+        }
+        if !place.disk.power_is_off() {
+            break;
+        }
+        cuts += 1;
+        place = place.on(place.disk.after_power_cut(cut));
+        if cut % 3 == 0 {
+            // Without an index the journal alone must do.
+            let _ = place.disk.remove(Path::new(INDEX));
+        }
+        let store = place.open();
+        assert_eq!(kept(&store), expected, "cut at {cut}");
+        check_sound(&store);
+        remove(&place, &store, 2_000).expect("they are removed");
+        assert!(store.reclaim(&|| false).expect("there is room").is_done);
+        check_removed(&store, &expected);
+    }
+    assert!(cuts > 10, "{cuts} syncs");
+}
+
+#[test]
+fn a_disk_that_fails_while_space_is_freed_costs_nothing() {
+    let place = Place::new();
+    let store = with_doomed(&place);
+    remove(&place, &store, 2_000).expect("they are removed");
+    let expected = kept(&store);
+    store.close().expect("it closes");
+    drop(store);
+    let mut failures = 0;
+    for fail in (1..).step_by(5) {
+        let place = place.on(place.disk.copy());
+        let store = place.open();
+        let write = place.disk.writes() + fail;
+        place.disk.set_faults(Faults { fail_write: Some(write), ..Faults::default() });
+        let is_done = matches!(store.reclaim(&|| false), Ok(Reclaimed { is_done: true, .. }));
+        let failed = place.disk.writes() >= write;
+        failures += u32::from(!is_done);
+        drop(store);
+        place.disk.set_faults(Faults::default());
+        let store = place.open();
+        assert_eq!(kept(&store), expected, "write {fail} failed");
+        assert!(store.reclaim(&|| false).expect("there is room").is_done);
+        check_removed(&store, &expected);
+        if !failed {
+            break;
+        }
+    }
+    assert!(failures > 2, "{failures} writes");
+}
+
+#[test]
+fn who_reads_while_space_is_freed_is_told_that_the_ledger_is_gone() {
+    let place = Place::new();
+    let store = with_doomed(&place);
+    store.restore_bucket(&bucket("gone")).expect("it is restored");
+    let before = store.snapshot().ledger(&name("doomed")).expect("it is there");
+    let others = store.snapshot();
+    store.delete_bucket(&bucket("gone")).expect("it is deleted");
+    remove(&place, &store, 2_000).expect("they are removed");
+    store.reclaim(&|| false).expect("there is room");
+    let all = ledger_store::FeedSize { logs: 10, bytes: 1 << 20 };
+    assert_eq!(before.logs_after(None, all, false).err(), Some(ReadError::LedgerRemoved));
+    let one = others.ledger(&name("one")).expect("it is there");
+    assert_eq!(one.logs_after(None, all, false).expect("logs").logs.len(), 10);
+    check_sound(&store);
+}
+
+#[test]
+fn documents_of_others_stay() {
+    let place = Place::new();
+    let store = with_doomed(&place);
+    let change = DocumentChange {
+        collection: Collection::new(20).expect("a collection"),
+        key: b"doomed".to_vec(),
+        expected: Expected::Anything,
+        action: DocumentAction::Put { value: b"v".to_vec(), keys: Vec::new() },
+    };
+    store.change_documents(vec![change]).expect("it is written");
+    remove(&place, &store, 2_000).expect("they are removed");
+    store.reclaim(&|| false).expect("there is room");
+    let kept = store.snapshot().document(Collection::new(20).expect("a collection"), b"doomed");
+    assert_eq!(kept.expect("it can be read").map(|document| document.value), Some(b"v".to_vec()));
+}

@@ -1,0 +1,205 @@
+//! Every flag of `serve`, by subject: its name, its variable, what it does, and how its value is read.
+
+use std::path::PathBuf;
+
+use ledger_core::schema::Enforcement;
+use ledger_core::{FirstId, PastDates, Runtime};
+
+use super::Config;
+use super::values::{address, choice, count, period, put, size, switch};
+use crate::duration;
+use crate::error::Profile;
+use crate::events::Topics;
+use crate::guard;
+use crate::limits::HTTP_THREADS_MAX;
+use crate::outbound::Outbound;
+use crate::schedule::Schedule;
+use crate::settings::Compat;
+
+/// A flag of `serve`.
+pub(super) struct Flag {
+    pub(super) name: &'static str,
+    /// What its value is called; empty for a switch.
+    pub(super) value: &'static str,
+    /// Its environment variable.
+    pub(super) variable: &'static str,
+    /// What it does.
+    pub(super) help: &'static str,
+    /// Reads a value into the configuration, which stays as it was if it is none.
+    pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+impl Flag {
+    /// Whether other software has a variable of this name too: what it says may not be meant for this server, so what
+    /// cannot be read is passed over with a warning. Of flags that guard something none is among them.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.variable, "BIND" | "DEBUG" | "WORKER")
+    }
+}
+
+/// All flags.
+pub(super) fn all() -> impl Iterator<Item = &'static Flag> {
+    [SERVICE, API, WORKER, EVENTS, AUTH].into_iter().flatten()
+}
+
+#[rustfmt::skip]
+static SERVICE: &[Flag] = &[
+    Flag { name: "listen", value: "ADDRESS", variable: "STACK_LISTEN", help: "address to listen on (127.0.0.1:8080)",
+        set: |config, value| put(&mut config.listen, address(value)) },
+    Flag { name: "bind", value: "ADDRESS", variable: "BIND", help: "the same, as other servers call it; :PORT listens on every address",
+        set: |config, value| match value.strip_prefix(':') {
+            Some(port) => put(&mut config.listen, address(&format!("0.0.0.0:{port}"))),
+            None => put(&mut config.listen, address(value)),
+        } },
+    Flag { name: "data", value: "DIR", variable: "STACK_DATA", help: "data directory, made if absent (./data)",
+        set: |config, value| put(&mut config.data, Ok(PathBuf::from(value))) },
+    Flag { name: "memory-budget", value: "SIZE", variable: "STACK_MEMORY_BUDGET", help: "memory for the store, with suffix KiB, MiB or GiB (512MiB)",
+        set: |config, value| put(&mut config.memory_budget, size(value)) },
+    Flag { name: "http-threads", value: "COUNT", variable: "STACK_HTTP_THREADS", help: "threads that speak HTTP (1)",
+        set: |config, value| put(&mut config.settings.http_threads, count(value, HTTP_THREADS_MAX)) },
+    Flag { name: "read-only", value: "", variable: "READ_ONLY", help: "refuse every request that is not GET, HEAD or OPTIONS",
+        set: |config, value| put(&mut config.settings.read_only, switch(value)) },
+    Flag { name: "debug", value: "", variable: "DEBUG", help: "a line in the log for every request",
+        set: |config, value| put(&mut config.settings.debug, switch(value)) },
+    Flag { name: "tls-certificate", value: "FILE", variable: "STACK_TLS_CERTIFICATE", help: "speak TLS with this certificate, PEM; read again when it changes (no TLS)",
+        set: |config, value| put(&mut config.settings.tls.get_or_insert_default().certificate, Ok(PathBuf::from(value))) },
+    Flag { name: "tls-key", value: "FILE", variable: "STACK_TLS_KEY", help: "its private key, PEM",
+        set: |config, value| put(&mut config.settings.tls.get_or_insert_default().key, Ok(PathBuf::from(value))) },
+    Flag { name: "tls-client-authorities", value: "FILE", variable: "STACK_TLS_CLIENT_AUTHORITIES", help: "clients must show a certificate of one of these authorities, PEM",
+        set: |config, value| put(&mut config.settings.tls.get_or_insert_default().client_authorities, Ok(Some(PathBuf::from(value)))) },
+    Flag { name: "behind-proxy", value: "", variable: "STACK_BEHIND_PROXY", help: "a proxy in front speaks TLS: tokens may come in the clear from other machines",
+        set: |config, value| put(&mut config.behind_proxy, switch(value)) },
+    Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach",
+        set: |config, value| put(&mut config.allow_unauthenticated, switch(value)) },
+];
+
+#[rustfmt::skip]
+static API: &[Flag] = &[
+    Flag { name: "profile", value: "mount|2.0|2.x", variable: "STACK_PROFILE", help: "generation of clients to speak to; mount: by path (mount)",
+        set: |config, value| put(&mut config.settings.profile, choice(value, &[("mount", None), ("2.0", Some(Profile::Stack)), ("2.x", Some(Profile::Ledger))])) },
+    Flag { name: "compat", value: "1.10|2.0", variable: "STACK_COMPAT", help: "release whose v1 clients are answered unless they say their own (2.0)",
+        set: |config, value| put(&mut config.settings.compat, choice(value, &[("1.10", Compat::V1_10), ("2.0", Compat::V2_0)])) },
+    Flag { name: "commit-policy", value: "past|strict", variable: "STACK_COMMIT_POLICY", help: "whether v1 transactions may be dated before the last one; strict: no (past)",
+        set: |config, value| put(&mut config.settings.past_dates, choice(value, &[("past", PastDates::Accept), ("strict", PastDates::Refuse)])) },
+    Flag { name: "first-id", value: "0|1", variable: "STACK_FIRST_ID", help: "first id of new ledgers (by profile: 0 in 2.0, 1 in 2.x)",
+        set: |config, value| put(&mut config.settings.first_id, choice(value, &[("0", Some(FirstId::Zero)), ("1", Some(FirstId::One))])) },
+    Flag { name: "bulk-max-size", value: "COUNT", variable: "BULK_MAX_SIZE", help: "most elements of a bulk (100)",
+        set: |config, value| put(&mut config.settings.bulk_max_size, count(value, 1_000_000)) },
+    Flag { name: "default-page-size", value: "COUNT", variable: "DEFAULT_PAGE_SIZE", help: "rows of a page unless asked (15)",
+        set: |config, value| put(&mut config.settings.default_page_size, count(value, 100_000).map(|size| size as u32)) },
+    Flag { name: "max-page-size", value: "COUNT", variable: "MAX_PAGE_SIZE", help: "most rows of a page (100)",
+        set: |config, value| put(&mut config.settings.max_page_size, count(value, 100_000).map(|size| size as u32)) },
+    Flag { name: "experimental-features", value: "", variable: "EXPERIMENTAL_FEATURES", help: "let callers choose the features of new ledgers",
+        set: |config, value| put(&mut config.settings.experimental_features, switch(value)) },
+    Flag { name: "schema-enforcement-mode", value: "audit|strict", variable: "SCHEMA_ENFORCEMENT_MODE", help: "what becomes of writes outside their ledger's schema; audit: they are logged (audit)",
+        set: |config, value| put(&mut config.settings.schema_enforcement, choice(value, &[("audit", Enforcement::Audit), ("strict", Enforcement::Strict)])) },
+    Flag { name: "experimental-numscript-interpreter", value: "", variable: "EXPERIMENTAL_NUMSCRIPT_INTERPRETER", help: "scripts that name no runtime fail in the words of the interpreter",
+        set: |config, value| put(&mut config.settings.runtime, switch(value).map(|is_on| if is_on { Runtime::Interpreter } else { Runtime::Machine })) },
+];
+
+#[rustfmt::skip]
+static WORKER: &[Flag] = &[
+    Flag { name: "worker", value: "", variable: "WORKER", help: "run pipelines and remove deleted buckets in this process (true)",
+        set: |config, value| put(&mut config.settings.worker, switch(value)) },
+    Flag { name: "worker-bucket-cleanup-schedule", value: "CRON", variable: "WORKER_BUCKET_CLEANUP_SCHEDULE", help: "when to look for deleted buckets to be removed for good, with seconds, in UTC (0 0 * * * *)",
+        set: |config, value| put(&mut config.settings.cleanup_schedule, Schedule::parse(value)) },
+    Flag { name: "worker-bucket-cleanup-retention-period", value: "DURATION", variable: "WORKER_BUCKET_CLEANUP_RETENTION_PERIOD", help: "so long a deleted bucket can be restored (720h)",
+        set: |config, value| put(&mut config.settings.cleanup_retention, duration::parse(value)) },
+    Flag { name: "experimental-exporters", value: "", variable: "EXPERIMENTAL_EXPORTERS", help: "have exporters and pipelines",
+        set: |config, value| put(&mut config.settings.experimental_exporters, switch(value)) },
+    Flag { name: "worker-pipelines-pull-interval", value: "DURATION", variable: "WORKER_PIPELINES_PULL_INTERVAL", help: "a pipeline looks for logs so often, at least (5s)",
+        set: |config, value| put(&mut config.settings.pipelines_pull_interval, period(value)) },
+    Flag { name: "worker-pipelines-push-retry-period", value: "DURATION", variable: "WORKER_PIPELINES_PUSH_RETRY_PERIOD", help: "a push that failed is tried again after (10s)",
+        set: |config, value| put(&mut config.settings.pipelines_retry_period, period(value)) },
+    Flag { name: "worker-pipelines-sync-period", value: "DURATION", variable: "WORKER_PIPELINES_SYNC_PERIOD", help: "look so often which pipelines there are (1m)",
+        set: |config, value| put(&mut config.settings.pipelines_sync_period, period(value)) },
+    Flag { name: "exporters-directory", value: "DIR", variable: "STACK_EXPORTERS_DIRECTORY", help: "where exporters may write files (nowhere)",
+        set: |config, value| put(&mut config.settings.exporters_directory, Ok(Some(PathBuf::from(value)))) },
+    Flag { name: "outbound", value: "any|public", variable: "STACK_OUTBOUND", help: "where addresses given over the API may lead (any on loopback, else public)",
+        set: |config, value| put(&mut config.settings.outbound, choice(value, &[("any", Some(Outbound::Any)), ("public", Some(Outbound::Public))])) },
+];
+
+#[rustfmt::skip]
+static EVENTS: &[Flag] = &[
+    Flag { name: "events-heartbeat", value: "DURATION", variable: "STACK_EVENTS_HEARTBEAT", help: "a stream of events shows so often that it is alive (15s)",
+        set: |config, value| put(&mut config.settings.events_heartbeat, period(value)) },
+    Flag { name: "publisher-topic-mapping", value: "TYPE:TOPIC,…", variable: "PUBLISHER_TOPIC_MAPPING", help: "topics of events by type, * for all others (the type)",
+        set: |config, value| put(&mut config.publishing.topics, Topics::parse(value)) },
+    Flag { name: "publisher-http-enabled", value: "", variable: "PUBLISHER_HTTP_ENABLED", help: "post events; the topic is the address",
+        set: |config, value| put(&mut config.publishing.http, switch(value)) },
+    Flag { name: "publisher-http-secrets-file", value: "FILE", variable: "STACK_PUBLISHER_HTTP_SECRETS_FILE", help: "secrets that sign posted events, one a line (unsigned)",
+        set: |config, value| put(&mut config.publishing.http_secrets, Ok(Some(PathBuf::from(value)))) },
+    Flag { name: "publisher-nats-enabled", value: "", variable: "PUBLISHER_NATS_ENABLED", help: "publish events to NATS JetStream; the topic is the subject",
+        set: |config, value| put(&mut config.publishing.nats, switch(value)) },
+    Flag { name: "publisher-nats-url", value: "URL,…", variable: "PUBLISHER_NATS_URL", help: "its servers (nats://127.0.0.1:4222)",
+        set: |config, value| put(&mut config.publishing.nats_settings.url, Ok(value.to_owned())) },
+    Flag { name: "publisher-nats-client-id", value: "NAME", variable: "PUBLISHER_NATS_CLIENT_ID", help: "what it shows of this client",
+        set: |config, value| put(&mut config.publishing.nats_settings.client_id, Ok(Some(value.to_owned()))) },
+    Flag { name: "publisher-nats-reconnect-wait", value: "DURATION", variable: "PUBLISHER_NATS_RECONNECT_WAIT", help: "pause between attempts to connect (2s)",
+        set: |config, value| put(&mut config.publishing.nats_settings.reconnect_wait, period(value)) },
+    Flag { name: "publisher-nats-auto-provision", value: "", variable: "PUBLISHER_NATS_AUTO_PROVISION", help: "make a stream for a topic that none has (true)",
+        set: |config, value| put(&mut config.publishing.nats_settings.auto_provision, switch(value)) },
+    Flag { name: "publisher-kafka-enabled", value: "", variable: "PUBLISHER_KAFKA_ENABLED", help: "refused: use NATS or HTTP",
+        set: |_, value| unknown_broker(value) },
+    Flag { name: "publisher-sns-enabled", value: "", variable: "PUBLISHER_SNS_ENABLED", help: "refused: use NATS or HTTP",
+        set: |_, value| unknown_broker(value) },
+];
+
+#[rustfmt::skip]
+static AUTH: &[Flag] = &[
+    Flag { name: "auth-enabled", value: "", variable: "AUTH_ENABLED", help: "ask for a token with every request but those about the service",
+        set: |config, value| put(&mut config.auth_enabled, switch(value)) },
+    Flag { name: "auth-issuer", value: "URL", variable: "AUTH_ISSUER", help: "whose tokens are taken: the address where its discovery document is",
+        set: add_issuers },
+    Flag { name: "auth-issuers", value: "URL,…", variable: "AUTH_ISSUERS", help: "more of them",
+        set: add_issuers },
+    Flag { name: "auth-check-scopes", value: "", variable: "AUTH_CHECK_SCOPES", help: "tokens must allow what is asked: SERVICE:read or SERVICE:write",
+        set: |config, value| put(&mut config.auth.check_scopes, switch(value)) },
+    Flag { name: "auth-service", value: "SERVICE", variable: "AUTH_SERVICE", help: "the word before the colon (ledger)",
+        set: |config, value| put(&mut config.auth.service, Ok(value.to_owned())) },
+];
+
+/// To go without events unnoticed would be worse than not to start.
+fn unknown_broker(value: &str) -> Result<(), String> {
+    if switch(value)? {
+        return Err("this server does not speak it: publish to NATS or over HTTP".to_owned());
+    }
+    Ok(())
+}
+
+fn add_issuers(config: &mut Config, value: &str) -> Result<(), String> {
+    for issuer in value.split([',', ' ']).filter(|issuer| !issuer.is_empty()) {
+        guard::check_issuer(issuer)?;
+        if !config.auth.issuers.iter().any(|have| have == issuer) {
+            config.auth.issuers.push(issuer.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// A flag of other servers of this API that has no meaning here, and whether it is a switch.
+pub(super) struct Foreign {
+    pub(super) name: &'static str,
+    pub(super) is_switch: bool,
+}
+
+/// Deployment files have them; with this server they change nothing.
+pub(super) static FOREIGN: &[Foreign] = &[
+    // Elements of a bulk run in order.
+    Foreign { name: "bulk-parallel", is_switch: false },
+    // No database to connect to.
+    Foreign { name: "postgres-max-idle-conns", is_switch: false },
+    Foreign { name: "postgres-max-open-conns", is_switch: false },
+    Foreign { name: "postgres-conn-max-idle-time", is_switch: false },
+    Foreign { name: "postgres-aws-enable-iam", is_switch: true },
+    Foreign { name: "auto-upgrade", is_switch: true },
+    // Memory is bounded as a whole.
+    Foreign { name: "ballast-size", is_switch: false },
+    Foreign { name: "numscript-cache-max-count", is_switch: false },
+    Foreign { name: "json-formatting-logger", is_switch: true },
+    // Events are never given up, and nothing is subscribed to.
+    Foreign { name: "publisher-nats-max-reconnect", is_switch: false },
+    Foreign { name: "publisher-queue-group", is_switch: false },
+    // Keys are asked for again until they are there.
+    Foreign { name: "auth-read-key-set-max-retries", is_switch: false },
+];

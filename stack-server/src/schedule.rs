@@ -1,0 +1,297 @@
+//! When something is due: cron expressions with seconds, as deployment files of this API have them.
+//!
+//! Written here because the crates that read such expressions count the days of the week from 1, or have no seconds,
+//! and bring a calendar along; servers of this API count from Sunday, 0, and all dates here are UTC.
+
+use std::time::Duration;
+
+use ledger_core::Timestamp;
+
+use crate::duration;
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// A 29th of February comes within eight years, also around a century.
+const DAYS_MAX: i64 = 9 * 366;
+
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+/// When something is due, in UTC and to the second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    /// At these times of these days.
+    Calendar(Calendar),
+    /// Again and again after this time.
+    Every(Duration),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Calendar {
+    seconds: Set,
+    minutes: Set,
+    hours: Set,
+    days: Set,
+    months: Set,
+    weekdays: Set,
+}
+
+/// What a field allows: bit by bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Set {
+    bits: u64,
+    /// Whether it is `*` or `?`, which leaves the choice of the day to the other field of days.
+    is_any: bool,
+}
+
+impl Set {
+    fn has(self, value: i64) -> bool {
+        self.bits >> value & 1 == 1
+    }
+
+    fn values(self) -> impl Iterator<Item = i64> {
+        (0..60).filter(move |value| self.has(*value))
+    }
+}
+
+impl Schedule {
+    /// Reads second, minute, hour, day of the month, month and day of the week (0 is Sunday), each `*`, `?`, a number,
+    /// a name of three letters, a range `a-b`, a step `*/n` or a list of these; or `@hourly`, `@daily`, `@weekly`,
+    /// `@monthly`, `@yearly` or `@every` with a duration. A day is meant if both fields of days allow it; where both
+    /// are restricted, if one does.
+    ///
+    /// # Errors
+    ///
+    /// If it is none of these, or a day that never comes.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let none = |what: &str| format!("{text:?} is no schedule: {what}");
+        let fields = match text.trim() {
+            "@yearly" | "@annually" => "0 0 0 1 1 *",
+            "@monthly" => "0 0 0 1 * *",
+            "@weekly" => "0 0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 0 * * *",
+            "@hourly" => "0 0 * * * *",
+            other => match other.strip_prefix("@every ") {
+                Some(period) => {
+                    let period = duration::parse(period.trim())?;
+                    if period < Duration::from_secs(1) {
+                        return Err(none("it comes more often than every second"));
+                    }
+                    return Ok(Self(Kind::Every(period)));
+                }
+                None => other,
+            },
+        };
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let [seconds, minutes, hours, days, months, weekdays] = fields[..] else {
+            return Err(none("it has six fields, the first of which is the second"));
+        };
+        let field = |name, text, range, names| field(text, range, names).ok_or_else(|| none(name));
+        let calendar = Calendar {
+            seconds: field("the second", seconds, (0, 59), &[])?,
+            minutes: field("the minute", minutes, (0, 59), &[])?,
+            hours: field("the hour", hours, (0, 23), &[])?,
+            days: field("the day of the month", days, (1, 31), &[])?,
+            months: field("the month", months, (1, 12), &MONTHS)?,
+            weekdays: field("the day of the week", weekdays, (0, 6), &WEEKDAYS)?,
+        };
+        if calendar.next(Timestamp::from_micros(0)).is_none() {
+            return Err(none("that day never comes"));
+        }
+        Ok(Self(Kind::Calendar(calendar)))
+    }
+
+    /// The first time after this one; none only at the end of all time.
+    pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        match &self.0 {
+            Kind::Every(period) => {
+                let period = i64::try_from(period.as_micros()).ok()?;
+                after.as_micros().checked_add(period).map(Timestamp::from_micros)
+            }
+            Kind::Calendar(calendar) => calendar.next(after),
+        }
+    }
+}
+
+impl Default for Schedule {
+    /// Each full hour.
+    fn default() -> Self {
+        Self::parse("@hourly").expect("it is a schedule")
+    }
+}
+
+impl Calendar {
+    fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        let today = after.as_micros().div_euclid(DAY);
+        for day in today..today.checked_add(DAYS_MAX)? {
+            let begin = day.checked_mul(DAY)?;
+            if !self.is_on(day, Timestamp::from_micros(begin)) {
+                continue;
+            }
+            for hour in self.hours.values() {
+                for minute in self.minutes.values() {
+                    for second in self.seconds.values() {
+                        let at = begin.checked_add(((hour * 60 + minute) * 60 + second) * SECOND)?;
+                        if at > after.as_micros() {
+                            return Some(Timestamp::from_micros(at));
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether a day is meant, by its number since 1970 and its beginning.
+    fn is_on(&self, day: i64, begin: Timestamp) -> bool {
+        // The calendar is that of the dates that are printed: `YYYY-MM-DD…`.
+        let date = begin.to_string();
+        let mut parts = date.rsplitn(2, '-').collect::<Vec<_>>().into_iter().rev();
+        let month = parts.next().and_then(|head| head.get(head.len().checked_sub(2)?..)?.parse().ok());
+        let day_of_month = parts.next().and_then(|tail| tail.get(..2)?.parse().ok());
+        let (Some(month), Some(day_of_month)) = (month, day_of_month) else { return false };
+        // The first day of 1970 was a Thursday.
+        let weekday = (day + 4).rem_euclid(7);
+        let (by_month, by_week) = (self.days.has(day_of_month), self.weekdays.has(weekday));
+        let is_meant =
+            if self.days.is_any || self.weekdays.is_any { by_month && by_week } else { by_month || by_week };
+        self.months.has(month) && is_meant
+    }
+}
+
+/// A field of values in a range, of which the first name is that of the least.
+fn field(text: &str, (least, greatest): (i64, i64), names: &[&str]) -> Option<Set> {
+    let number = |text: &str| -> Option<i64> {
+        let named = names.iter().position(|name| name.eq_ignore_ascii_case(text));
+        let number = match named {
+            Some(place) => least + place as i64,
+            None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                text.parse().ok()?
+            }
+            None => return None,
+        };
+        (least..=greatest).contains(&number).then_some(number)
+    };
+    let mut set = Set { bits: 0, is_any: false };
+    for part in text.split(',') {
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => {
+                let step: i64 =
+                    step.bytes().all(|byte| byte.is_ascii_digit()).then(|| step.parse().ok())??;
+                (range, Some(step).filter(|step| *step > 0)?)
+            }
+            None => (part, 1),
+        };
+        let (from, to) = match range {
+            "*" | "?" => {
+                set.is_any |= step == 1;
+                (least, greatest)
+            }
+            range => match range.split_once('-') {
+                Some((from, to)) => (number(from)?, number(to)?),
+                // With a step, a number is where it begins.
+                None if part.contains('/') => (number(range)?, greatest),
+                None => (number(range)?, number(range)?),
+            },
+        };
+        if from > to {
+            return None;
+        }
+        let mut value = from;
+        while value <= to {
+            set.bits |= 1 << value;
+            value = value.checked_add(step)?;
+        }
+    }
+    Some(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).expect("a date")
+    }
+
+    #[track_caller]
+    fn check(schedule: &str, after: &str, expected: &[&str]) {
+        let schedule = Schedule::parse(schedule).expect("a schedule");
+        let mut now = at(after);
+        for expected in expected {
+            now = schedule.next(now).expect("it comes again");
+            assert_eq!(now, at(expected));
+        }
+    }
+
+    #[test]
+    fn times_follow_each_other_as_the_fields_say() {
+        let after = "2024-02-27T22:59:59.5Z"; // A Tuesday.
+        check("0 0 * * * *", after, &["2024-02-27T23:00:00Z", "2024-02-28T00:00:00Z"]);
+        check("* * * * * *", after, &["2024-02-27T23:00:00Z", "2024-02-27T23:00:01Z"]);
+        check(
+            "*/20 0 12 * * ?",
+            after,
+            &["2024-02-28T12:00:00Z", "2024-02-28T12:00:20Z", "2024-02-28T12:00:40Z", "2024-02-29T12:00:00Z"],
+        );
+        check(
+            "0 30/15 1-2 * * *",
+            after,
+            &["2024-02-28T01:30:00Z", "2024-02-28T01:45:00Z", "2024-02-28T02:30:00Z"],
+        );
+        check("0 0 0 29 2 *", after, &["2024-02-29T00:00:00Z", "2028-02-29T00:00:00Z"]);
+        check("0 0 0 29 FEB ?", "2096-03-01T00:00:00Z", &["2104-02-29T00:00:00Z"]);
+        check(
+            "0 0 6 * * Mon-Wed,5",
+            after,
+            &["2024-02-28T06:00:00Z", "2024-03-01T06:00:00Z", "2024-03-04T06:00:00Z"],
+        );
+        check("0 0 0 * * 0", after, &["2024-03-03T00:00:00Z"]);
+        // Both days restricted: either will do.
+        check("0 0 0 1 * sun", after, &["2024-03-01T00:00:00Z", "2024-03-03T00:00:00Z"]);
+        // A step is a restriction: the third and the tenth Sundays would be both.
+        check("0 0 0 3-9/1 * */7", after, &["2024-03-03T00:00:00Z", "2024-03-04T00:00:00Z"]);
+        check("@daily", after, &["2024-02-28T00:00:00Z"]);
+        check("@monthly", after, &["2024-03-01T00:00:00Z"]);
+        check("@yearly", after, &["2025-01-01T00:00:00Z"]);
+        check("@weekly", after, &["2024-03-03T00:00:00Z"]);
+        check("@every 1h30m", after, &["2024-02-28T00:29:59.5Z", "2024-02-28T01:59:59.5Z"]);
+        check("@hourly", "1969-12-31T23:59:59Z", &["1970-01-01T00:00:00Z"]);
+    }
+
+    #[test]
+    fn what_is_no_schedule_is_refused() {
+        for text in [
+            "",
+            "* * * * *",
+            "* * * * * * *",
+            "60 * * * * *",
+            "* 60 * * * *",
+            "* * 24 * * *",
+            "* * * 0 * *",
+            "* * * 32 * *",
+            "* * * * 13 *",
+            "* * * * 0 *",
+            "* * * * * 7",
+            "* * * * * -1",
+            "a * * * * *",
+            "*/0 * * * * *",
+            "*/ * * * * *",
+            "5-1 * * * * *",
+            "1,,2 * * * * *",
+            "+1 * * * * *",
+            "0 0 0 31 2 *",
+            "@every 10ms",
+            "@every",
+            "@never",
+            "* * * * Foo *",
+            "1- * * * * *",
+        ] {
+            assert!(Schedule::parse(text).is_err(), "{text}");
+        }
+    }
+}
