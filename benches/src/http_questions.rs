@@ -82,6 +82,8 @@ fn text(key: &str, value: &str) -> String {
 
 const POINT: (f64, f64) = (0.3, 1.0);
 const PAGE: (f64, f64) = (0.5, 3.0);
+/// Measured, and nothing is asked of it.
+const ANY: (f64, f64) = (f64::INFINITY, f64::INFINITY);
 
 const fn get(name: &'static str, must: (f64, f64), path: fn(&mut Subject) -> String) -> Question {
     Question { name, must, is_head: false, path }
@@ -123,10 +125,10 @@ pub const OF_A_GROUP: Question = get("aggregate_1k", (3.0, 3.0), |subject| {
 /// Sums and counts.
 pub const SUMS: [Question; 7] = [
     OF_A_GROUP,
-    get("aggregate_1k_at_effect", (3.0, 3.0), |subject| {
+    get("aggregate_1k_at_effect", ANY, |subject| {
         format!("aggregate/balances?pit={}&{}", subject.date(), text("address", &subject.group()))
     }),
-    get("aggregate_1k_at_insertion", (3.0, 3.0), |subject| {
+    get("aggregate_1k_at_insertion", ANY, |subject| {
         let date = subject.date();
         let group = text("address", &subject.group());
         format!("aggregate/balances?useInsertionDate=true&pit={date}&{group}")

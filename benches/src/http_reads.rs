@@ -16,6 +16,7 @@ use crate::child::Spawned;
 use crate::embedded::{Load, drive};
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
+use crate::http_load::fresh_ledger;
 use crate::http_questions::{FIRST_PAGES, POINTS, Question, SUMS, Subject, check, matching, request};
 use crate::place::Place;
 use crate::process::Memory;
@@ -37,8 +38,8 @@ pub struct HttpReads {
 }
 
 /// How a ledger to be read over HTTP is filled.
-pub(crate) fn preload(transactions: u64) -> Load {
-    let profile = Profile { shape: Shape::Rich, backdated_percent: 10, grouped: true, ..Profile::default() };
+pub(crate) fn preload(transactions: u64, backdated_percent: u64) -> Load {
+    let profile = Profile { shape: Shape::Rich, backdated_percent, grouped: true, ..Profile::default() };
     Load { profile, transactions, ..Load::default() }
 }
 
@@ -49,14 +50,19 @@ impl HttpReads {
     ///
     /// If an option is unknown or its value is none, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
-        let mut reads =
-            Self { preload: preload(10_000_000), spawn: PathBuf::new(), reads: 2_000, export_bytes: 2 << 30 };
+        let mut reads = Self {
+            preload: preload(10_000_000, 10),
+            spawn: PathBuf::new(),
+            reads: 2_000,
+            export_bytes: 2 << 30,
+        };
         let load = &mut reads.preload;
         while let Some(argument) = parser.next()? {
             match argument {
                 Arg::Long("spawn") => reads.spawn = parser.value()?.into(),
                 Arg::Long("transactions") => load.transactions = arguments::count(parser)?,
                 Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
+                Arg::Long("backdated") => load.profile.backdated_percent = arguments::percent(parser)?,
                 Arg::Long("memory-budget") => load.memory_budget = arguments::bytes(parser)?,
                 Arg::Long("data") => load.data = Some(parser.value()?.into()),
                 Arg::Long("reads") => reads.reads = arguments::count(parser)?.max(10),
@@ -77,7 +83,8 @@ impl HttpReads {
 /// Fills a store as its load says, unless an earlier run did in the same directory, and says between which dates.
 pub(crate) fn fill(load: &Load, place: &Path) -> Result<(Timestamp, Timestamp), Failure> {
     let note = place.join("filled");
-    let what = format!("{} {}", load.profile.accounts, load.transactions);
+    let profile = &load.profile;
+    let what = format!("{} {} {}", profile.accounts, load.transactions, profile.backdated_percent);
     if let Ok(filled) = std::fs::read_to_string(&note)
         && let Some(dates) = filled.strip_prefix(&what)
     {
@@ -98,6 +105,20 @@ pub(crate) fn fill(load: &Load, place: &Path) -> Result<(Timestamp, Timestamp), 
     Ok((from, to))
 }
 
+/// Reads all files, so that the system has in its cache what it has room for: figures are of the server, not of how
+/// long ago the store was filled.
+fn warm(directory: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.metadata()?.is_dir() {
+            warm(&entry.path())?;
+        } else {
+            std::io::copy(&mut File::open(entry.path())?, &mut std::io::sink())?;
+        }
+    }
+    Ok(())
+}
+
 /// Starts a server of what was filled.
 pub(crate) fn serve(program: &Path, load: &Load, place: &Path) -> Result<(Spawned, String), Failure> {
     let budget = load.memory_budget.to_string();
@@ -116,6 +137,7 @@ pub fn run(reads: &HttpReads) -> Result<Report, Failure> {
     let mut report = Report::default();
     calibration::note_machine(place.path(), &mut report)?;
     let dates = fill(load, place.path())?;
+    warm(&place.path().join("store"))?;
     let (server, address) = serve(&reads.spawn, load, place.path())?;
     report.text("what", "reads");
     report.count("transactions", load.transactions);
@@ -322,7 +344,9 @@ fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u
 /// Sends a file of logs to a new ledger.
 fn import(address: &str, file: &Path) -> Result<(u64, Duration), Failure> {
     let mut stream = TcpStream::connect(address)?;
-    stream.write_all(&wire::create_ledger("imported"))?;
+    // A store that is kept has those of earlier runs.
+    let ledger = fresh_ledger(wire::Api::V2);
+    stream.write_all(&wire::create_ledger(&ledger))?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let created = read_head(&mut reader)?;
     if !created.starts_with("HTTP/1.1 204") {
@@ -333,7 +357,7 @@ fn import(address: &str, file: &Path) -> Result<(u64, Duration), Failure> {
     let begin = Instant::now();
     write!(
         stream,
-        "POST /v2/imported/logs/import HTTP/1.1\r\nhost: load\r\ncontent-length: {bytes}\r\n\r\n"
+        "POST /v2/{ledger}/logs/import HTTP/1.1\r\nhost: load\r\ncontent-length: {bytes}\r\n\r\n"
     )?;
     let mut part = vec![0; 256 << 10];
     loop {
@@ -341,7 +365,10 @@ fn import(address: &str, file: &Path) -> Result<(u64, Duration), Failure> {
         if length == 0 {
             break;
         }
-        stream.write_all(&part[..length])?;
+        // Who refuses says why before closing.
+        if stream.write_all(&part[..length]).is_err() {
+            break;
+        }
     }
     let head = read_head(&mut reader)?;
     let time = begin.elapsed();

@@ -37,10 +37,10 @@ load mixed --spawn SERVER   writes over HTTP as fast as they are answered, in tu
     steady rate (95 % points and first pages, 5 % sums of 1 k accounts)
     --connections N (64), --bulk N (1), --readers N (16), --read-rate N (2000: of all readers together)
     --turns N (3), --seconds N (5) of each, --transactions N (1M: what is there before), --accounts N (100k)
-    --memory-budget SIZE, --data DIR (filled once)
+    --backdated PERCENT (0), --memory-budget SIZE, --data DIR (filled once)
 load reads      every kind of read over one HTTP connection without writers, then the log out and in again
     --spawn SERVER, --transactions N (10M), --accounts N (100k), --reads N of each kind (2000)
-    --export SIZE of the log (2GiB), --memory-budget SIZE, --data DIR (filled once)
+    --backdated PERCENT (10), --export SIZE of the log (2GiB), --memory-budget SIZE, --data DIR (filled once)
 load reopen     opens what a writer left that was killed right after its last acknowledgement
     as embedded, but for --compare
 load hot-account   reads an account that every transaction moves
