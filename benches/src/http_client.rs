@@ -62,6 +62,20 @@ impl Connection {
         Ok(Answer { status: head.status, body: &self.received[head.end..head.end + head.length] })
     }
 
+    /// Sends a whole `HEAD` request, whose answer is a head alone, and waits for its status.
+    ///
+    /// # Errors
+    ///
+    /// If the connection ends, or the answer is no HTTP.
+    pub async fn head(&mut self, request: &[u8]) -> Result<u16, Failure> {
+        self.received.clear();
+        self.stream.write_all(request).await?;
+        while !self.received.ends_with(b"\r\n\r\n") {
+            self.receive().await?;
+        }
+        status(&self.received)
+    }
+
     async fn receive(&mut self) -> Result<(), Failure> {
         if self.stream.read_buf(&mut self.received).await? == 0 {
             return Err("the server closed the connection".into());
@@ -75,9 +89,7 @@ fn parse_head(received: &[u8]) -> Result<Option<Head>, Failure> {
     let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let text = std::str::from_utf8(&received[..end])?;
     let mut lines = text.split("\r\n");
-    let status_line = lines.next().unwrap_or_default();
-    let status = status_line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
-    let status: u16 = status.ok_or_else(|| format!("no HTTP/1.1 status: {status_line:?}"))?;
+    let status = status(lines.next().unwrap_or_default().as_bytes())?;
     let mut length = None;
     for line in lines {
         let (name, value) = line.split_once(':').ok_or("a header without a colon")?;
@@ -91,6 +103,13 @@ fn parse_head(received: &[u8]) -> Result<Option<Head>, Failure> {
         None => return Err("an answer without a length".into()),
     };
     Ok(Some(Head { status, end: end + 4, length }))
+}
+
+/// The status in the first line of an answer.
+fn status(head: &[u8]) -> Result<u16, Failure> {
+    let line = String::from_utf8_lossy(&head[..head.len().min(80)]).into_owned();
+    let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    status.ok_or_else(|| format!("no HTTP/1.1 status: {line:?}").into())
 }
 
 #[cfg(test)]

@@ -315,7 +315,11 @@ pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, F
 }
 
 /// As [`drive`], the run of this number on a ledger: each has transactions of its own.
-fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Result<Measured, Failure> {
+///
+/// # Errors
+///
+/// As [`drive`].
+pub fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Result<Measured, Failure> {
     let begin = Instant::now();
     let threads: Vec<_> = (0..load.threads as u64)
         .map(|thread| {

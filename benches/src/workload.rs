@@ -67,15 +67,31 @@ pub struct Profile {
     pub backdated_percent: u64,
     /// How many of a hundred transactions go to account 0.
     pub hot_percent: u64,
+    /// Whether addresses have a segment that a thousand of them share.
+    pub grouped: bool,
 }
 
 impl Default for Profile {
     fn default() -> Self {
-        Self { accounts: 100_000, shape: Shape::Plain, backdated_percent: 0, hot_percent: 0 }
+        Self { accounts: 100_000, shape: Shape::Plain, backdated_percent: 0, hot_percent: 0, grouped: false }
     }
 }
 
 impl Profile {
+    /// The address of an account by its number.
+    pub fn address(&self, number: u64) -> AccountAddress {
+        if !self.grouped {
+            return address(number);
+        }
+        AccountAddress::parse(&format!("{}{number:07}", self.group(number)))
+            .expect("segments of letters and digits are an address")
+    }
+
+    /// What the addresses of a group begin with, where they are [grouped](Self::grouped).
+    pub fn group(&self, number: u64) -> String {
+        format!("users:{:04}:", number / GROUP)
+    }
+
     /// How its ledger is to be created.
     pub fn ledger_options(&self) -> LedgerOptions {
         let hash_logs = match self.shape {
@@ -88,6 +104,8 @@ impl Profile {
 
 /// Each account is funded with so much: more than the transfers of any run take out of it.
 pub const FUNDING: u64 = 1_000_000_000;
+/// So many accounts have a segment in common.
+pub const GROUP: u64 = 1_000;
 /// No transfer moves more than this.
 const AMOUNT_MAX: u64 = 1_000;
 const THIRTY_DAYS_MICROS: u64 = 30 * 86_400 * 1_000_000;
@@ -122,7 +140,7 @@ impl Workload {
     /// A stream by a seed.
     pub fn new(profile: Profile, seed: u64) -> Self {
         // Addresses of this length are stored inline: to copy one from here is cheaper than to format it.
-        let addresses = (0..profile.accounts).map(address).collect();
+        let addresses = (0..profile.accounts).map(|number| profile.address(number)).collect();
         Self { profile, addresses, asset: asset(), random: Random::new(seed), sequence: 0 }
     }
 
@@ -181,7 +199,7 @@ impl Workload {
             create.reference = Some(reference(unique));
             let mut metadata = Metadata::with_capacity(2);
             metadata.insert_text("channel", CHANNELS[(unique % 10) as usize]);
-            metadata.insert_text("order", &format!("ord-{:016x}", !unique));
+            metadata.insert_text("order", &order(unique));
             create.metadata = metadata;
         }
         request
@@ -206,6 +224,15 @@ pub fn asset() -> Asset {
 pub fn address(number: u64) -> AccountAddress {
     AccountAddress::parse(&format!("users:{number:07}:main"))
         .expect("segments of letters and digits are an address")
+}
+
+/// Reference and order of the rich transaction with this number in its stream, from 1.
+pub fn marks(sequence: u64) -> (Reference, String) {
+    (reference(mix(sequence)), order(mix(sequence)))
+}
+
+fn order(unique: u64) -> String {
+    format!("ord-{:016x}", !unique)
 }
 
 fn reference(unique: u64) -> Reference {

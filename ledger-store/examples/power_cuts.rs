@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_store::testing::Campaign;
+use ledger_store::testing::{Campaign, Done};
 
 fn main() -> ExitCode {
     let mut campaign = Campaign { first_seed: 0, runs: 200, lying_syncs: false, threads: 8 };
@@ -33,13 +33,9 @@ fn main() -> ExitCode {
         }
     }
     let begun = Instant::now();
-    let (mut failed, mut cuts, mut acknowledged, mut unknown_kept) = (0_u64, 0, 0, 0);
+    let (mut failed, mut done) = (0_u64, Done::default());
     campaign.run(|seed, result| match result {
-        Ok(cut) => {
-            cuts += cut.cuts;
-            acknowledged += cut.acknowledged;
-            unknown_kept += cut.unknown_kept;
-        }
+        Ok(more) => done.add(more),
         Err(reason) => {
             failed += 1;
             if !campaign.lying_syncs {
@@ -48,9 +44,13 @@ fn main() -> ExitCode {
         }
     });
     println!(
-        "{} runs, {cuts} cuts, {acknowledged} steps acknowledged, {unknown_kept} unknown ones kept, {failed} runs \
-         failed, {:.1} s",
+        "{} runs, {} cuts, {} steps acknowledged, {} unknown ones kept, {} questions answered, {failed} runs failed, \
+         {:.1} s",
         campaign.runs,
+        done.cuts,
+        done.acknowledged,
+        done.unknown_kept,
+        done.questions,
         begun.elapsed().as_secs_f64()
     );
     if (failed > 0) == campaign.lying_syncs { ExitCode::SUCCESS } else { ExitCode::FAILURE }

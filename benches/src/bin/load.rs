@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::net::TcpListener;
 use std::process::ExitCode;
 
@@ -11,6 +12,8 @@ use benches::events::{self, Events};
 use benches::hot_account::{self, HotAccount};
 use benches::http_lists::{self, HttpLists};
 use benches::http_load::{self, HttpLoad};
+use benches::http_mixed::{self, HttpMixed};
+use benches::http_reads::{self, HttpReads};
 use benches::mixed::{self, Mixed};
 use benches::{Failure, bare, compare, reopen, report::Report};
 use lexopt::{Arg, Parser};
@@ -30,6 +33,14 @@ load mixed      writes at a steady rate beside readers, which are also measured 
     --paced TX_PER_S (100k), --batch N (1024), --readers N (1), --read-rate N (1000; 0: as fast as possible)
     --seconds N (10), --transactions N (1M: what is there before), --accounts N (100k)
     --plain | --rich, --backdated PERCENT (0), --memory-budget SIZE, --data DIR
+load mixed --spawn SERVER   writes over HTTP as fast as they are answered, in turns without and with readers at a
+    steady rate (95 % points and first pages, 5 % sums of 1 k accounts)
+    --connections N (64), --bulk N (1), --readers N (16), --read-rate N (2000: of all readers together)
+    --turns N (3), --seconds N (5) of each, --transactions N (1M: what is there before), --accounts N (100k)
+    --backdated PERCENT (0), --memory-budget SIZE, --data DIR (filled once)
+load reads      every kind of read over one HTTP connection without writers, then the log out and in again
+    --spawn SERVER, --transactions N (10M), --accounts N (100k), --reads N of each kind (2000)
+    --backdated PERCENT (10), --export SIZE of the log (2GiB), --memory-budget SIZE, --data DIR (filled once)
 load reopen     opens what a writer left that was killed right after its last acknowledgement
     as embedded, but for --compare
 load hot-account   reads an account that every transaction moves
@@ -73,13 +84,23 @@ fn run() -> Result<Report, Failure> {
             let load = Load::parse(&mut parser)?;
             if load.compare { compare::run(&load) } else { embedded::run(&load) }
         }
-        Some("mixed") => mixed::run(&Mixed::parse(&mut parser)?),
+        Some("mixed") => {
+            let arguments: Vec<OsString> = parser.raw_args()?.collect();
+            let over_http = arguments.iter().any(|argument| argument == "--spawn");
+            let mut parser = Parser::from_args(arguments);
+            if over_http {
+                http_mixed::run(&HttpMixed::parse(&mut parser)?)
+            } else {
+                mixed::run(&Mixed::parse(&mut parser)?)
+            }
+        }
         Some("hot-account") => hot_account::run(&HotAccount::parse(&mut parser)?),
         Some("reopen") => reopen::run(parser.raw_args()?.collect()),
         // What `reopen` starts and kills.
         Some("reopen-writer") => match reopen::write(&mut parser)? {},
         Some("http") => http_load::run(&HttpLoad::parse(&mut parser)?),
         Some("events") => events::run(&Events::parse(&mut parser)?),
+        Some("reads") => http_reads::run(&HttpReads::parse(&mut parser)?),
         Some("lists") => http_lists::run(&HttpLists::parse(&mut parser)?),
         // What `http` starts to measure the machine; it ends by being killed.
         Some("bare") => {

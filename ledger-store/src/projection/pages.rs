@@ -73,7 +73,7 @@ pub(crate) struct HoldingPage {
 #[derive(Clone, Debug)]
 struct Extra {
     large: Option<Volumes>,
-    displaced: Option<Box<DisplacedSums>>,
+    displaced: Option<DisplacedSums>,
 }
 
 impl HoldingPage {
@@ -113,12 +113,12 @@ impl HoldingPage {
 
     /// Every holding of a stored page with its place.
     pub(crate) fn all(stored: &[u8]) -> Result<Vec<(u32, StoredHolding)>, Corrupt> {
-        let page = Self::decode(stored)?;
+        let mut page = Self::decode(stored)?;
         let mut all = Vec::with_capacity(PAGE_PLACES as usize);
         for place in 0..PAGE_PLACES {
             if let Some(mut holding) = read_fixed(&page.bytes, place as usize)? {
-                if let Some(extra) = page.extras.get(&(place as u8)) {
-                    extra.clone().put_into(&mut holding);
+                if let Some(extra) = page.extras.remove(&(place as u8)) {
+                    extra.put_into(&mut holding);
                 }
                 all.push((place, holding));
             }
@@ -156,7 +156,7 @@ impl HoldingPage {
         bytes[12..20].copy_from_slice(&small_input.to_le_bytes());
         bytes[20..28].copy_from_slice(&small_output.to_le_bytes());
         if large.is_some() || displaced.is_some() {
-            self.extras.insert(place, Extra { large, displaced: displaced.cloned().map(Box::new) });
+            self.extras.insert(place, Extra { large, displaced: displaced.cloned() });
         }
     }
 
@@ -187,7 +187,7 @@ impl Extra {
         if let Some(volumes) = self.large {
             holding.volumes = volumes;
         }
-        holding.displaced = self.displaced;
+        holding.displaced = self.displaced.map(Box::new);
     }
 }
 
@@ -201,11 +201,7 @@ fn read_extra(reader: &mut Reader<'_>) -> Result<(u8, Extra), Corrupt> {
     };
     let displaced = if flags & DISPLACED != 0 {
         let count = reader.varint_u32()?;
-        Some(Box::new(DisplacedSums {
-            input: Quantity::read(reader)?,
-            output: Quantity::read(reader)?,
-            count,
-        }))
+        Some(DisplacedSums { input: Quantity::read(reader)?, output: Quantity::read(reader)?, count })
     } else {
         None
     };
@@ -304,6 +300,11 @@ impl AccountPage {
             return Ok(None);
         }
         Ok(None)
+    }
+
+    /// The account with a number.
+    pub(crate) fn get(&self, number: u32) -> Option<&StoredAccount> {
+        self.0.get(&((number % PAGE_PLACES) as u8))
     }
 
     /// The account with a number, made with `new` if it is not here.

@@ -48,6 +48,9 @@ impl Session {
         }
         // What is only tried has no row, and was not imported with a date of its own.
         let stored = self.transactions().last_in((self.ledger(), id), (self.ledger(), id))?;
+        if let Some(row) = stored.as_ref().filter(|row| row.timestamp == row.date) {
+            return self.without_dated_later(transaction, row);
+        }
         let until = self.until_effective(&stored.unwrap_or(TransactionRow {
             ledger: self.ledger(),
             transaction: id,
@@ -84,6 +87,38 @@ impl Session {
             all.push(HoldingVolumes { account: held.account.clone(), asset: held.asset.clone(), volumes });
         }
         Ok((all != transaction.post_commit_volumes).then_some(all))
+    }
+
+    /// The same for a transaction that is not displaced: everything that was recorded before it goes before it, but for
+    /// what is dated later than it.
+    fn without_dated_later(
+        &self,
+        transaction: &Transaction,
+        row: &TransactionRow,
+    ) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
+        let Some(after) = row.timestamp.checked_add(1) else { return Ok(None) };
+        let mut effective = None;
+        for (at, held) in transaction.post_commit_volumes.iter().enumerate() {
+            let Some(holding) = self.holding_of(held)? else { continue };
+            let key = self.holding_key(holding);
+            let mut later = Flows::NONE;
+            let to = (key, i64::MAX, u64::MAX);
+            for displaced in self.displaced().cursor((key, after, 0), to, Way::Ascending) {
+                self.meter.row()?;
+                let displaced = displaced?;
+                if displaced.transaction < row.transaction {
+                    later.add(&displaced.input, &displaced.output, 1);
+                }
+            }
+            if later.moves > 0 {
+                let (input, output) = (&held.volumes.input, &held.volumes.output);
+                let mut flows = Flows { input: input.into(), output: output.into(), moves: later.moves };
+                flows.take(&later.input, &later.output, later.moves)?;
+                let all = effective.get_or_insert_with(|| transaction.post_commit_volumes.clone());
+                all[at].volumes = flows.volumes();
+            }
+        }
+        Ok(effective.filter(|all| *all != transaction.post_commit_volumes))
     }
 
     fn holding_of(&self, held: &HoldingVolumes) -> Result<Option<u32>, ReadError> {

@@ -6,7 +6,7 @@ use super::session::Session;
 use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::index::{HistoryRow, Quantity, TransactionRow};
-use crate::lookup::{self, missing};
+use crate::lookup::missing;
 use crate::query::Clock;
 
 /// Everything that went in and out of a holding by some moment.
@@ -182,12 +182,12 @@ impl Session {
                 });
             }
         }
-        let stored = lookup::stored_holding(&self.reader.view.index, self.ledger(), holding)?;
-        let stored = stored.ok_or_else(|| missing("a holding"))?;
+        let stored = self.reader.stored_holding(holding)?;
+        let (volumes, ordinal) = stored.ok_or_else(|| missing("a holding"))?;
         Ok(Flows {
-            input: Quantity::from(&stored.volumes.input),
-            output: Quantity::from(&stored.volumes.output),
-            moves: u64::from(stored.ordinal),
+            input: Quantity::from(&volumes.input),
+            output: Quantity::from(&volumes.output),
+            moves: u64::from(ordinal),
         })
     }
 

@@ -27,22 +27,22 @@ use crate::query::{Direction, LogHashes, LogQuery, LogView, Page};
 struct LogSubject<'s> {
     session: &'s Session,
     row: LogRow,
-    entry: OnceCell<LogEntry>,
+    entry: OnceCell<(LogEntry, Told)>,
 }
 
 impl LogSubject<'_> {
     fn entry(&self) -> Result<&LogEntry, ReadError> {
-        if let Some(entry) = self.entry.get() {
+        if let Some((entry, _)) = self.entry.get() {
             return Ok(entry);
         }
-        let entry = self.session.log_entry(&self.row)?;
-        Ok(self.entry.get_or_init(|| entry))
+        let entry = self.session.told_entry(&self.row)?;
+        Ok(&self.entry.get_or_init(|| entry).0)
     }
 
-    fn into_entry(self) -> Result<LogEntry, ReadError> {
+    fn into_entry(self) -> Result<(LogEntry, Told), ReadError> {
         match self.entry.into_inner() {
             Some(entry) => Ok(entry),
-            None => self.session.log_entry(&self.row),
+            None => self.session.told_entry(&self.row),
         }
     }
 }
@@ -113,13 +113,11 @@ impl Session {
                     break;
                 }
                 let position = subject.row.position;
-                let entry = subject.into_entry()?;
-                let told = self.told(&entry, position)?;
+                let (mut entry, told) = subject.into_entry()?;
                 let mut reverted = self.reverted_by(&entry, position)?;
                 if let (Some(original), Some(updated_at)) = (&mut reverted, told.original_updated_at) {
                     original.updated_at = updated_at;
                 }
-                let mut entry = entry;
                 if told.volumes {
                     self.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
                 } else if let LogPayload::NewTransaction { transaction, .. }
@@ -170,15 +168,10 @@ impl Session {
         Ok(ids)
     }
 
-    /// How the log of an entry was told.
-    fn told(&self, entry: &LogEntry, position: u64) -> Result<Told, ReadError> {
-        match &entry.payload {
-            LogPayload::NewTransaction { .. } | LogPayload::RevertedTransaction { .. } => {
-                let at = Position::new(position).ok_or_else(|| missing("an entry"))?;
-                self.reader.with_record(at, |record| Ok(Told::of(record)))
-            }
-            _ => Ok(Told { original_updated_at: None, volumes: true }),
-        }
+    /// The entry of a log, and how the log was told.
+    fn told_entry(&self, row: &LogRow) -> Result<(LogEntry, Told), ReadError> {
+        let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
+        self.reader.with_record(position, |record| Ok((self.reader.log_entry(record)?, Told::of(record))))
     }
 
     /// For a revert, the original as it was right after it.

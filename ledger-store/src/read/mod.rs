@@ -25,6 +25,7 @@ mod foremost;
 mod hash;
 mod limits;
 mod logs;
+mod open_pages;
 mod page;
 mod plan;
 mod reader;

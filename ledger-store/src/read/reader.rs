@@ -12,6 +12,7 @@ use ledger_core::{
     Metadata, Posting, Postings, Reference, Target, Transaction, TransactionId, Volumes,
 };
 
+use super::open_pages::OpenPages;
 use crate::codec::Corrupt;
 use crate::entry::{
     AddressRef, Body, EntryPlaces, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
@@ -19,7 +20,7 @@ use crate::entry::{
 };
 use crate::error::ReadError;
 use crate::journal::{Chunk, Journal, Position};
-use crate::lookup::{self, missing, tables};
+use crate::lookup::{missing, tables};
 use crate::projection::{AccountPage, page_key};
 use crate::view::{LedgerHead, View};
 use crate::writer::{RecordedTransaction, value_of};
@@ -76,12 +77,23 @@ pub(crate) struct LedgerReader {
     addresses: RefCell<KnownAddresses>,
     /// The chunk read last: entries of a list often share one.
     chunk: RefCell<Option<Rc<OpenChunk>>>,
+    pages: OpenPages,
+    /// Assets by number, as far as they were looked up.
+    assets: RefCell<HashMap<u32, Asset, RandomState>>,
 }
 
 impl LedgerReader {
     /// Reads `ledger`, which must exist in `view`.
     pub(crate) fn new(journal: Arc<dyn Journal>, view: Arc<View>, ledger: u32) -> Self {
-        Self { journal, view, ledger, addresses: RefCell::default(), chunk: RefCell::default() }
+        Self {
+            journal,
+            view,
+            ledger,
+            addresses: RefCell::default(),
+            chunk: RefCell::default(),
+            pages: OpenPages::default(),
+            assets: RefCell::default(),
+        }
     }
 
     /// Takes over what another reader of the ledger had looked up.
@@ -133,8 +145,13 @@ impl LedgerReader {
 
     /// The asset with a number.
     pub(crate) fn asset(&self, asset: u32) -> Result<Asset, ReadError> {
+        if let Some(known) = self.assets.borrow().get(&asset) {
+            return Ok(known.clone());
+        }
         let text = self.head()?.assets.text(asset).ok_or_else(|| missing("an asset"))?;
-        Asset::parse(&text).map_err(|_| Corrupt { what: "asset" }.into())
+        let parsed = Asset::parse(&text).map_err(|_| Corrupt { what: "asset" })?;
+        self.assets.borrow_mut().insert(asset, parsed.clone());
+        Ok(parsed)
     }
 
     /// Hands the entry at a position to `then`.
@@ -402,10 +419,15 @@ impl LedgerReader {
         Ok(found.transpose()?.flatten())
     }
 
+    /// The totals of a holding that is in the index, and how many transactions moved it.
+    pub(crate) fn stored_holding(&self, holding: u32) -> Result<Option<(Volumes, u32)>, ReadError> {
+        self.pages.holding(&self.view.index, self.ledger, holding)
+    }
+
     /// Asset and number of every holding of an account, ascending by asset number.
     pub(crate) fn holdings(&self, account: u32) -> Result<Vec<(u32, u32)>, ReadError> {
-        let stored = lookup::stored_account(&self.view.index, self.ledger, account)?;
-        let mut holdings = stored.map(|stored| stored.holdings).unwrap_or_default();
+        let stored = self.pages.holdings_of(&self.view.index, self.ledger, account)?;
+        let mut holdings = stored.unwrap_or_default();
         for piece in &self.view.pieces {
             let made = piece.piece.holdings_of(self.ledger, account);
             holdings.extend(made.map(|holding| (holding.asset, holding.holding)));

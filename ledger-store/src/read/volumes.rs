@@ -48,13 +48,17 @@ struct RowWalk<'q> {
     direction: Direction,
     /// The account whose rows come first, if not the first of all.
     start: Option<&'q str>,
+    /// Whether rows come in the order of addresses and assets, or as they are found soonest.
+    is_ordered: bool,
 }
+
+/// So many accounts are looked at in the order of their numbers, in which they share pages.
+const BLOCK: usize = 16_384;
 
 type Rows<'v> = &'v mut dyn FnMut(&AccountAddress, Asset, Flows) -> Result<bool, ReadError>;
 
 impl Session {
-    /// Calls `visit` with every row that a filter selects, in the order of addresses and assets, until it
-    /// returns false.
+    /// Calls `visit` with every row that a filter selects, in the order of the walk, until it returns false.
     fn walk_rows(&self, walk: &RowWalk<'_>, visit: Rows<'_>) -> Result<(), ReadError> {
         let moment = self.moment(walk.at)?;
         let plan = self.account_plan(walk.filter, &moment);
@@ -71,9 +75,11 @@ impl Session {
             if rows.is_empty() {
                 return Ok(true);
             }
-            rows.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-            if walk.direction == Direction::Descending {
-                rows.reverse();
+            if walk.is_ordered {
+                rows.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+                if walk.direction == Direction::Descending {
+                    rows.reverse();
+                }
             }
             let account = AccountSubject::new(self, &moment, &until, number, address);
             for (asset, flows) in rows.drain(..) {
@@ -93,7 +99,31 @@ impl Session {
         {
             return Ok(());
         }
-        self.walk_accounts(&plan, walk.direction, walk.start, &mut visit_account)
+        if walk.is_ordered {
+            return self.walk_accounts(&plan, walk.direction, walk.start, &mut visit_account);
+        }
+        let mut block = Vec::new();
+        let mut visit_block = |block: &mut Vec<(u32, AccountAddress)>| -> Result<bool, ReadError> {
+            block.sort_unstable_by_key(|(number, _)| *number);
+            for (number, address) in block.drain(..) {
+                if !visit_account(number, address)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        let mut goes_on = true;
+        self.walk_accounts(&plan, walk.direction, walk.start, &mut |number, address| {
+            block.push((number, address));
+            if block.len() == BLOCK {
+                goes_on = visit_block(&mut block)?;
+            }
+            Ok(goes_on)
+        })?;
+        if goes_on {
+            visit_block(&mut block)?;
+        }
+        Ok(())
     }
 
     /// A list of volumes.
@@ -108,6 +138,7 @@ impl Session {
             at: query.to,
             direction,
             start: None,
+            is_ordered: query.group_by == 0,
         };
         let is_beyond = |account: &str, asset: &Asset| match beyond {
             None => true,
@@ -167,6 +198,7 @@ impl Session {
             at: query.at,
             direction: Direction::Ascending,
             start: None,
+            is_ordered: false,
         };
         let mut sums: BTreeMap<Asset, Balance> = BTreeMap::new();
         self.walk_rows(&walk, &mut |_, asset, flows| {

@@ -1,75 +1,81 @@
 //! Judges a store by the reference model.
 
-use ledger_core::model::{Model, ModelAnswer};
-use ledger_core::{LedgerName, LogEntry, LogPayload, Rejection, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
 
+use ledger_core::model::{Model, ModelAnswer, ModelMoment, ModelRequest};
+use ledger_core::schema::Enforcement;
+use ledger_core::{HashChain, LedgerName, LogEntry, LogPayload, Metadata, Rejection, Timestamp, WireHash};
+
+use super::shelf::Shelf;
 use super::{Step, logs};
 use crate::error::WriteError;
+use crate::import::{ImportError, ImportRefusal, ImportedLog};
+use crate::query::{Deleted, Direction, PageRequest, Start};
+use crate::read::FeedPosition;
 use crate::store::Store;
 use crate::submission::{Atomicity, Mode, Outcome, Submission};
 
-/// What a store must be like: the model, and how many entries its journal has.
+/// What a store must be like: the model of its ledgers, its documents, and how many entries its journal has.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
-    model: Model,
+    pub(super) model: Model,
+    pub(super) shelf: Shelf,
+    described: BTreeMap<LedgerName, Metadata>,
+    /// Ledgers that take no logs of others any more.
+    in_use: BTreeSet<LedgerName>,
     entries: u64,
 }
 
+/// A moment of a [`Judge`], to go back to.
+#[derive(Clone, Debug)]
+pub(super) struct Moment {
+    model: ModelMoment,
+    shelf: Shelf,
+    described: BTreeMap<LedgerName, Metadata>,
+    in_use: BTreeSet<LedgerName>,
+    entries: u64,
+}
+
+/// Logs of one ledger that another takes over.
+#[derive(Clone, Debug)]
+pub struct ImportStep {
+    /// Whose logs.
+    pub from: LedgerName,
+    /// Who takes them.
+    pub to: LedgerName,
+    /// How many at most, after those that it has.
+    pub count: usize,
+    /// Which of them was changed on the way.
+    pub damaged: Option<usize>,
+    /// Whether it is given those that it has once more.
+    pub again: bool,
+}
+
+/// What came of a step: `None` if the store answered as it must, or the error that is no answer.
+type Judged = Result<Option<WriteError>, String>;
+
 impl Judge {
-    /// Does a step at the time `now` and says what the store must answer; `None` where it is not asked.
-    fn expect(&mut self, step: &Step, now: Timestamp) -> Option<Result<Vec<Expected>, WriteError>> {
-        match step {
-            Step::Create(name, options) => {
-                if !self.model.create(name, options.clone()) {
-                    return Some(Err(WriteError::LedgerExists));
-                }
-                self.entries += 1;
-                Some(Ok(Vec::new()))
-            }
-            Step::Submit(submission) => {
-                if !self.model.ledgers().any(|name| *name == submission.ledger) {
-                    return Some(Err(WriteError::LedgerNotFound));
-                }
-                Some(Ok(self.submit(submission, now)))
-            }
-            Step::Flush | Step::Reopen => None,
+    /// Of a store that does this about commands which break the rules of a schema.
+    pub fn enforcing(enforcement: Enforcement) -> Self {
+        Self { model: Model::enforcing(enforcement), ..Self::default() }
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            model: self.model.moment(),
+            shelf: self.shelf.clone(),
+            described: self.described.clone(),
+            in_use: self.in_use.clone(),
+            entries: self.entries,
         }
     }
 
-    fn submit(&mut self, submission: &Submission, now: Timestamp) -> Vec<Expected> {
-        let before = self.model.clone();
-        let mut refused = false;
-        let mut expected = Vec::new();
-        for request in &submission.requests {
-            if refused && submission.atomicity != Atomicity::Independent {
-                expected.push(Expected::Cancelled);
-                continue;
-            }
-            let idempotency = request.idempotency.as_deref();
-            let answer = self.model.execute(&submission.ledger, &request.command, idempotency, false, now);
-            expected.push(match answer {
-                Ok(answer) => Expected::Done(answer),
-                Err(rejection) => {
-                    refused = true;
-                    Expected::Refused(rejection)
-                }
-            });
-        }
-        let undone = refused && submission.atomicity == Atomicity::AllOrNothing;
-        if undone || submission.mode == Mode::DryRun {
-            self.model = before;
-        } else {
-            let log = |model: &Model| model.log(&submission.ledger).len() as u64;
-            self.entries += log(&self.model) - log(&before);
-        }
-        if undone && submission.mode == Mode::Commit {
-            for expected in &mut expected {
-                if !matches!(expected, Expected::Refused(_)) {
-                    *expected = Expected::Cancelled;
-                }
-            }
-        }
-        expected
+    pub(super) fn go_back(&mut self, to: Moment) {
+        self.model.go_back(&to.model);
+        self.shelf = to.shelf;
+        self.described = to.described;
+        self.in_use = to.in_use;
+        self.entries = to.entries;
     }
 
     /// Lets the store do a step, except for [`Step::Reopen`], and compares the answers with the model's. The
@@ -82,49 +88,153 @@ impl Judge {
     ///
     /// What differs.
     pub fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Result<Option<WriteError>, String> {
-        let expected = self.expect(step, now);
-        let found = match step {
+        let judged = match step {
             Step::Create(name, options) => {
-                store.create_ledger(name.clone(), options.clone()).map(|_| Vec::new())
+                let new = self.model.create(name, options.clone());
+                let expected = if new { Ok(()) } else { Err(WriteError::LedgerExists) };
+                if new {
+                    self.described.insert(name.clone(), options.metadata.clone());
+                    self.entries += 1;
+                }
+                same(&expected, store.create_ledger(name.clone(), options.clone()).map(drop))
             }
-            Step::Submit(submission) => store.apply(submission.clone()),
+            Step::Describe(name, metadata) => {
+                let expected = self.described(name).map(|described| described.merge(metadata));
+                same(&expected, store.set_ledger_metadata(name, metadata.clone()))
+            }
+            Step::Undescribe(name, key) => {
+                let expected = self.described(name).map(|described| drop(described.remove(key)));
+                same(&expected, store.delete_ledger_metadata(name, key))
+            }
+            Step::Submit(submission) => self.submission(store, submission, now),
+            Step::Documents(steps) => {
+                let changes = self.shelf.changes(steps);
+                let expected = self.shelf.change(&changes, self.entries + 1).map_err(WriteError::Document);
+                self.entries += expected.as_ref().map_or(0, |versions| versions.len() as u64);
+                same(&expected, store.change_documents(changes))
+            }
+            Step::Import(import) => self.import(store, import),
             Step::Flush => {
                 store.flush();
-                return Ok(None);
+                Ok(None)
             }
-            Step::Reopen => return Ok(None),
+            Step::Reopen => Ok(None),
         };
-        match (expected, found) {
-            (
-                _,
-                Err(
-                    error @ (WriteError::OutcomeUnknown { .. }
-                    | WriteError::Stopped { .. }
-                    | WriteError::Read(_)),
-                ),
-            ) => Ok(Some(error)),
-            (Some(Err(expected)), Err(found)) if expected == found => Ok(None),
-            (Some(Ok(expected)), Ok(found)) => {
-                // Of the commands of a dry run none sees the others in effective order.
-                let exactly = match step {
-                    Step::Submit(submission) => {
-                        submission.mode == Mode::Commit || submission.requests.len() == 1
-                    }
-                    Step::Create(..) | Step::Flush | Step::Reopen => true,
-                };
-                if expected.len() != found.len() {
-                    return Err(format!("{} answers, expected {}", found.len(), expected.len()));
-                }
-                match expected.iter().zip(&found).find(|(expected, found)| !expected.is(found, exactly)) {
-                    None => Ok(None),
-                    Some((expected, found)) => Err(format!("{step:?}: {found:?}, expected {expected:?}")),
-                }
-            }
-            (expected, found) => Err(format!("{step:?}: {found:?}, expected {expected:?}")),
+        judged.map_err(|differs| format!("{differs}\n  by {step:?}"))
+    }
+
+    /// The metadata of a ledger that is to be changed.
+    fn described(&mut self, name: &LedgerName) -> Result<&mut Metadata, WriteError> {
+        let described = self.described.get_mut(name).ok_or(WriteError::LedgerNotFound)?;
+        self.entries += 1;
+        Ok(described)
+    }
+
+    fn submission(&mut self, store: &Store, submission: &Submission, now: Timestamp) -> Judged {
+        let found = store.apply(submission.clone());
+        if !self.described.contains_key(&submission.ledger) {
+            return same(&Err(WriteError::LedgerNotFound), found);
+        }
+        let expected = self.submit(submission, now);
+        let found = match found {
+            Ok(found) => found,
+            Err(error) if is_no_answer(&error) => return Ok(Some(error)),
+            Err(error) => return Err(format!("{error:?}, expected {expected:?}")),
+        };
+        if expected.len() != found.len() {
+            return Err(format!("{} answers, expected {}", found.len(), expected.len()));
+        }
+        // Of the commands of a dry run none sees the others in effective order.
+        let exactly = submission.mode == Mode::Commit || submission.requests.len() == 1;
+        match expected.iter().zip(&found).find(|(expected, found)| !expected.is(found, exactly)) {
+            None => Ok(None),
+            Some((expected, found)) => Err(format!("{found:?}, expected {expected:?}")),
         }
     }
 
-    /// Compares every log of the store with the model's.
+    fn submit(&mut self, submission: &Submission, now: Timestamp) -> Vec<Expected> {
+        let before = self.model.moment();
+        let log = |model: &Model| model.log(&submission.ledger).len() as u64;
+        let length = log(&self.model);
+        let mut refused = false;
+        let mut expected = Vec::new();
+        for request in &submission.requests {
+            if refused && submission.atomicity != Atomicity::Independent {
+                expected.push(Expected::Cancelled);
+                continue;
+            }
+            let asked = ModelRequest {
+                command: &request.command,
+                idempotency: request.idempotency.as_deref(),
+                schema_version: request.schema_version.as_deref(),
+            };
+            let answer = self.model.execute_request(&submission.ledger, asked, false, now);
+            expected.push(match answer {
+                Ok(answer) => Expected::Done(answer),
+                Err(rejection) => {
+                    refused = true;
+                    Expected::Refused(rejection)
+                }
+            });
+        }
+        let undone = refused && submission.atomicity == Atomicity::AllOrNothing;
+        if undone || submission.mode == Mode::DryRun {
+            self.model.go_back(&before);
+        } else if log(&self.model) > length {
+            self.entries += log(&self.model) - length;
+            self.in_use.insert(submission.ledger.clone());
+        }
+        if undone && submission.mode == Mode::Commit {
+            for expected in &mut expected {
+                if !matches!(expected, Expected::Refused(_)) {
+                    *expected = Expected::Cancelled;
+                }
+            }
+        }
+        expected
+    }
+
+    fn import(&mut self, store: &Store, step: &ImportStep) -> Judged {
+        let had = self.model.log(&step.to).len();
+        let first = if step.again { 0 } else { had };
+        let mut chain = HashChain::after(None);
+        let mut logs = Vec::new();
+        for (at, entry) in self.model.log(&step.from).iter().enumerate() {
+            let hash = chain.append(entry);
+            if (first..first + step.count).contains(&at) {
+                logs.push((entry.clone(), hash));
+            }
+        }
+        let damaged = step.damaged.filter(|damaged| *damaged < logs.len());
+        let given: Vec<ImportedLog> =
+            logs.iter().enumerate().map(|(at, log)| imported(log, damaged == Some(at))).collect();
+        let refusal = match logs.first() {
+            _ if !self.described.contains_key(&step.to) => Some(Err(WriteError::LedgerNotFound)),
+            Some((entry, _)) if self.in_use.contains(&step.to) => Some(Ok((entry.id, "in use"))),
+            Some((entry, _)) if step.again && had > 0 => Some(Ok((entry.id, "log exists"))),
+            _ => None,
+        };
+        let expected = match (refusal, damaged) {
+            (Some(refusal), _) => Some(refusal),
+            (None, damaged) => {
+                let taken = damaged.unwrap_or(logs.len());
+                for (entry, _) in &logs[..taken] {
+                    self.model.record(&step.to, entry.clone());
+                }
+                self.entries += taken as u64;
+                damaged.map(|damaged| Ok((logs[damaged].0.id, "wrong hash")))
+            }
+        };
+        let found = match store.import(&step.to, &given) {
+            Ok(()) => None,
+            Err(ImportError::Write(error)) if is_no_answer(&error) => return Ok(Some(error)),
+            Err(ImportError::Write(error)) => Some(Err(error)),
+            Err(ImportError::Refused { log, refusal }) => Some(Ok((log, refusal_name(&refusal)))),
+        };
+        if found == expected { Ok(None) } else { Err(format!("{found:?}, expected {expected:?}")) }
+    }
+
+    /// Compares every log of the store with the model's, and the list of ledgers.
     ///
     /// # Errors
     ///
@@ -136,25 +246,100 @@ impl Judge {
             return Err(format!("ledgers {:?}, expected {names:?}", found.keys()));
         }
         for (name, found) in &found {
-            let expected: Vec<LogEntry> = self.model.log(name).iter().map(as_recorded).collect();
-            let found: Vec<LogEntry> = found.iter().map(as_recorded).collect();
-            if found != expected {
-                let at =
-                    found.iter().zip(&expected).take_while(|(found, expected)| found == expected).count();
-                return Err(format!(
-                    "the log of {name} has {} entries, expected {}; the first that differs is {:?}, expected {:?}",
-                    found.len(),
-                    expected.len(),
-                    found.get(at),
-                    expected.get(at)
-                ));
-            }
+            self.compare_log(name, found)?;
         }
         let entries = store.status().entries;
         if entries != self.entries {
             return Err(format!("{entries} entries, expected {}", self.entries));
         }
+        self.compare_ledgers(store)?;
+        self.compare_feed(store)
+    }
+
+    fn compare_log(&self, name: &LedgerName, found: &[LogEntry]) -> Result<(), String> {
+        let expected: Vec<LogEntry> = self.model.log(name).iter().map(as_recorded).collect();
+        let found: Vec<LogEntry> = found.iter().map(as_recorded).collect();
+        if found == expected {
+            return Ok(());
+        }
+        let at = found.iter().zip(&expected).take_while(|(found, expected)| found == expected).count();
+        Err(format!(
+            "the log of {name} has {} entries, expected {}; the first that differs is {:?}, expected {:?}",
+            found.len(),
+            expected.len(),
+            found.get(at),
+            expected.get(at)
+        ))
+    }
+
+    fn compare_ledgers(&self, store: &Store) -> Result<(), String> {
+        let page = PageRequest { size: 100, direction: Direction::Ascending, start: Start::First };
+        let all = ledger_core::Filter::all(ledger_core::Resource::Ledgers);
+        let found =
+            store.snapshot().ledgers(&page, &all, Deleted::Shown).map_err(|error| error.to_string())?;
+        let found: BTreeMap<LedgerName, Metadata> =
+            found.items.into_iter().map(|info| (info.name, info.metadata)).collect();
+        if found == self.described {
+            Ok(())
+        } else {
+            Err(format!("ledgers {found:?}, expected {:?}", self.described))
+        }
+    }
+
+    /// Whoever is passed the logs of all ledgers gets those of each, in order.
+    fn compare_feed(&self, store: &Store) -> Result<(), String> {
+        let snapshot = store.snapshot();
+        let mut fed: BTreeMap<LedgerName, Vec<LogEntry>> = BTreeMap::new();
+        let mut at = FeedPosition::FIRST;
+        while at < snapshot.feed_end() {
+            let part = snapshot.feed(at).map_err(|error| error.to_string())?;
+            if part.next <= at {
+                return Err(format!("the feed stands still at {}", at.get()));
+            }
+            for log in part.logs {
+                fed.entry(log.ledger).or_default().push(log.log.entry);
+            }
+            at = part.next;
+        }
+        for name in self.model.ledgers() {
+            self.compare_log(name, fed.get(name).map_or(&[], Vec::as_slice))
+                .map_err(|differs| format!("by the feed, {differs}"))?;
+        }
         Ok(())
+    }
+}
+
+/// Compares an answer.
+fn same<T: PartialEq + std::fmt::Debug>(
+    expected: &Result<T, WriteError>,
+    found: Result<T, WriteError>,
+) -> Judged {
+    match found {
+        Err(error) if is_no_answer(&error) => Ok(Some(error)),
+        found if found == *expected => Ok(None),
+        found => Err(format!("{found:?}, expected {expected:?}")),
+    }
+}
+
+fn is_no_answer(error: &WriteError) -> bool {
+    matches!(error, WriteError::OutcomeUnknown { .. } | WriteError::Stopped { .. } | WriteError::Read(_))
+}
+
+fn imported((entry, hash): &(LogEntry, WireHash), is_damaged: bool) -> ImportedLog {
+    // What the chart gave is not in what is exported.
+    let mut entry = LogEntry { defaults: Vec::new(), ..entry.clone() };
+    if is_damaged {
+        entry.date = Timestamp::from_micros(entry.date.as_micros() + 1);
+    }
+    ImportedLog { entry, hash: Some(*hash), original_updated_at: None, tells_volumes: true }
+}
+
+fn refusal_name(refusal: &ImportRefusal) -> &'static str {
+    match refusal {
+        ImportRefusal::InUse => "in use",
+        ImportRefusal::LogExists => "log exists",
+        ImportRefusal::WrongHash { .. } => "wrong hash",
+        ImportRefusal::Inconsistent { .. } => "inconsistent",
     }
 }
 
@@ -180,6 +365,9 @@ impl Expected {
                     && expected.replayed == found.replayed
                     && expected.entry.id == found.log
                     && expected.entry.date == found.date
+                    // What an earlier command of the same dry run was reported for is reported again with its key.
+                    && (expected.violation.as_ref() == found.violation.as_deref()
+                        || (!exactly && expected.replayed))
             }
             (Self::Refused(expected), Outcome::Refused(found)) => expected == found,
             (Self::Cancelled, Outcome::Cancelled) => true,

@@ -1,10 +1,18 @@
 //! What tests and fuzzing need of a store: a disk that they control, a clock that they set, random work with
-//! a judge, and campaigns of power cuts. Feature `testing` only, and no part of the stable interface.
+//! a judge who asks questions, trials of both, and campaigns of power cuts. Feature `testing` only, and no part of the
+//! stable interface.
 
 mod campaign;
+mod cast;
 mod clock;
+mod dice;
+mod filters;
 mod judge;
+mod questions;
+mod rig;
 mod sectors;
+mod shelf;
+mod trial;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -18,11 +26,15 @@ use crate::journal::{Position, decode_untrusted};
 use crate::read::LedgerReader;
 use crate::store::Store;
 
-pub use self::campaign::{Campaign, Cut, power_cut};
+pub use self::campaign::{Campaign, power_cut};
 pub use self::clock::SetClock;
-pub use self::judge::Judge;
+pub use self::dice::Dice;
+pub use self::judge::{ImportStep, Judge};
+pub use self::rig::Done;
 pub use self::sectors::{from_sectors, to_sectors};
-pub use self::workload::{Dice, Step, Workload};
+pub use self::shelf::DocumentStep;
+pub use self::trial::{Trials, trial_of};
+pub use self::workload::{Step, Workload};
 pub use crate::disk::{Disk, DiskFile, DiskLock, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};
 
 /// Every log of every ledger, oldest entry first, as it is acknowledged now.

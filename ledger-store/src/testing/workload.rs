@@ -1,70 +1,31 @@
 //! Random work for a few ledgers: everything that a store can be asked to write.
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, BucketName, Command, CreateTransaction, FirstId, Idempotency,
-    IdempotencyKey, LedgerName, LedgerOptions, Metadata, Movement, Overdraft, Posting, Postings, Reference,
-    RevertDate, RevertTransaction, Script, Target, Timestamp, TransactionId,
+    AccountAddress, Amount, BucketName, Command, CompactString, CreateTransaction, FirstId, Idempotency,
+    IdempotencyKey, InsertSchema, LedgerName, LedgerOptions, Metadata, MetadataValue, Movement, Overdraft,
+    Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp,
+    TransactionId, VariableValue,
 };
 
+use super::cast::{self, KEYS, VALUES};
+use super::{Dice, DocumentStep, ImportStep, shelf};
 use crate::submission::{Atomicity, Detail, Mode, Request, Submission};
-
-/// Reproducible choices: from a seed, or from the bytes of a fuzzer while there are any.
-#[derive(Clone, Debug)]
-pub struct Dice<'a> {
-    bytes: Option<std::slice::Iter<'a, u8>>,
-    state: u64,
-}
-
-impl Dice<'static> {
-    /// Choices that follow from a seed.
-    pub fn from_seed(seed: u64) -> Self {
-        Self { bytes: None, state: seed }
-    }
-}
-
-impl<'a> Dice<'a> {
-    /// Choices that are the bytes of `data`; zeros when they are used up.
-    pub fn from_bytes(data: &'a [u8]) -> Self {
-        Self { bytes: Some(data.iter()), state: 0 }
-    }
-
-    /// Whether the bytes are used up; never for a seed.
-    pub fn is_exhausted(&self) -> bool {
-        self.bytes.as_ref().is_some_and(|bytes| bytes.len() == 0)
-    }
-
-    /// A number below `limit`, which is at most 2^16 for bytes to reach all of them, and at least 1.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        let any = match &mut self.bytes {
-            Some(bytes) if limit <= 256 => u64::from(bytes.next().copied().unwrap_or(0)),
-            Some(bytes) => {
-                let mut next = || u64::from(bytes.next().copied().unwrap_or(0));
-                next() << 8 | next()
-            }
-            None => {
-                // SplitMix64.
-                self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mut mixed = self.state;
-                mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-                mixed ^ (mixed >> 31)
-            }
-        };
-        any % limit
-    }
-
-    fn one_in(&mut self, chance: u64) -> bool {
-        self.below(chance) == 0
-    }
-}
 
 /// One thing to do.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Create a ledger; it may exist.
     Create(LedgerName, LedgerOptions),
+    /// Set metadata of a ledger.
+    Describe(LedgerName, Metadata),
+    /// Remove a metadata key of a ledger.
+    Undescribe(LedgerName, CompactString),
     /// Write.
     Submit(Submission),
+    /// Change documents, all or none.
+    Documents(Vec<DocumentStep>),
+    /// Take over logs of another ledger.
+    Import(ImportStep),
     /// Flush what gathered into the index.
     Flush,
     /// Close the store and open it again.
@@ -75,19 +36,28 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct Workload<'a> {
     dice: Dice<'a>,
+    /// So many accounts beside those that meet often.
+    more_accounts: u64,
     created: u64,
+    copies: u64,
+    commands: u64,
     now: i64,
     keys: u64,
 }
 
 const LEDGERS: u64 = 3;
-const ACCOUNTS: u64 = 12;
-const ASSETS: [&str; 3] = ["USD/2", "EUR/2", "COIN"];
+const COPIES: u64 = 4;
 
 impl<'a> Workload<'a> {
     /// Work as the dice fall.
     pub fn new(dice: Dice<'a>) -> Self {
-        Self { dice, created: 0, now: 1_700_000_000_000_000, keys: 0 }
+        Self::with_accounts(dice, 0)
+    }
+
+    /// Work that also meets so many other accounts.
+    pub fn with_accounts(dice: Dice<'a>, more_accounts: u64) -> Self {
+        let now = 1_700_000_000_000_000;
+        Self { dice, more_accounts, created: 0, copies: 0, commands: 0, now, keys: 0 }
     }
 
     /// Whether nothing is left to decide by; never for a seed.
@@ -95,34 +65,66 @@ impl<'a> Workload<'a> {
         self.dice.is_exhausted()
     }
 
-    /// The time of the next step. It goes back at times.
+    /// How many commands were made.
+    pub fn commands(&self) -> u64 {
+        self.commands
+    }
+
+    /// The time of the next step. It stands still or goes back at times.
     pub fn tick(&mut self) -> Timestamp {
-        if self.dice.one_in(10) {
-            self.now -= self.dice.below(5_000) as i64;
-        } else {
-            self.now += self.dice.below(2_000) as i64;
-        }
+        self.now += match self.dice.below(10) {
+            0 => 0,
+            1 => -(self.dice.below(5_000) as i64),
+            _ => self.dice.below(2_000) as i64 * 1_000,
+        };
         Timestamp::from_micros(self.now)
     }
 
     /// The next step.
     pub fn step(&mut self) -> Step {
         if self.created < LEDGERS && (self.created == 0 || self.dice.one_in(6)) {
-            let options = LedgerOptions {
-                bucket: BucketName::parse(if self.created == 1 { "other" } else { "shared" })
-                    .expect("a name"),
-                first_id: if self.created == 2 { FirstId::Zero } else { FirstId::One },
-                ..LedgerOptions::default()
-            };
             self.created += 1;
-            return Step::Create(ledger(self.created - 1), options);
+            return Step::Create(cast::ledger(self.created - 1), options(self.created - 1));
         }
-        match self.dice.below(40) {
+        match self.dice.below(48) {
             1 => Step::Flush,
             2 => Step::Reopen,
-            3 => Step::Create(ledger(0), LedgerOptions::default()),
+            3 if self.created == LEDGERS && self.copies < COPIES => {
+                self.copies += 1;
+                Step::Create(cast::copy(self.copies - 1), options(original(self.copies - 1)))
+            }
+            4 => Step::Create(cast::ledger(0), LedgerOptions::default()),
+            5..9 => Step::Documents((0..=self.dice.below(4)).map(|_| shelf::draft(&mut self.dice)).collect()),
+            9..13 if self.copies > 0 => self.import(),
+            13 => {
+                let ledger = self.ledger();
+                let mut metadata = self.metadata();
+                metadata.insert_text("owner", self.dice.pick(&VALUES));
+                Step::Describe(ledger, metadata)
+            }
+            14 => Step::Undescribe(self.ledger(), self.dice.pick(&KEYS).into()),
             _ => Step::Submit(self.submission()),
         }
+    }
+
+    fn ledger(&mut self) -> LedgerName {
+        // What is written to a copy ends its importing.
+        if self.copies > 0 && self.dice.one_in(25) {
+            return cast::copy(self.dice.below(self.copies));
+        }
+        cast::ledger(self.dice.below(self.created))
+    }
+
+    fn import(&mut self) -> Step {
+        let to = self.dice.below(self.copies);
+        let count = self.dice.below(30) as usize;
+        Step::Import(ImportStep {
+            from: cast::ledger(original(to)),
+            to: cast::copy(to),
+            count,
+            damaged: (self.dice.one_in(6) && count > 0).then(|| self.dice.below(count as u64) as usize),
+            again: self.dice.one_in(8),
+        })
     }
 
     fn submission(&mut self) -> Submission {
@@ -137,7 +139,7 @@ impl<'a> Workload<'a> {
             _ => Atomicity::Independent,
         };
         Submission {
-            ledger: ledger(self.dice.below(self.created)),
+            ledger: self.ledger(),
             requests: (0..count).map(|_| self.request()).collect(),
             atomicity,
             mode: if self.dice.one_in(8) { Mode::DryRun } else { Mode::Commit },
@@ -146,6 +148,7 @@ impl<'a> Workload<'a> {
     }
 
     fn request(&mut self) -> Request {
+        self.commands += 1;
         let command = self.command();
         let idempotency = self.dice.one_in(3).then(|| {
             // Sometimes a key that was used, at times with another request.
@@ -157,23 +160,25 @@ impl<'a> Workload<'a> {
                 hash: format!("{hash}-{key}").into(),
             })
         });
-        Request { command, idempotency, schema_version: None }
+        let schema_version = self.dice.one_in(4).then(|| cast::version(&mut self.dice));
+        Request { command, idempotency, schema_version: schema_version.map(Box::new) }
     }
 
     fn command(&mut self) -> Command {
-        match self.dice.below(12) {
-            8 => Command::RevertTransaction(RevertTransaction {
+        match self.dice.below(48) {
+            0 => Command::InsertSchema(InsertSchema {
+                version: cast::version(&mut self.dice),
+                schema: Box::new(cast::schema(&mut self.dice)),
+            }),
+            1..6 => Command::RevertTransaction(RevertTransaction {
                 id: self.transaction(),
                 overdraft: if self.dice.one_in(3) { Overdraft::Allow } else { Overdraft::Refuse },
                 dated: if self.dice.one_in(2) { RevertDate::OfOriginal } else { RevertDate::Now },
                 metadata: self.metadata(),
                 rules: ledger_core::Rules::Current,
             }),
-            9 => Command::SetMetadata { target: self.target(), metadata: self.metadata() },
-            10 => {
-                let key = format!("key{}", self.dice.below(4));
-                Command::DeleteMetadata { target: self.target(), key: key.into() }
-            }
+            6..10 => Command::SetMetadata { target: self.target(), metadata: self.metadata() },
+            10..14 => Command::DeleteMetadata { target: self.target(), key: self.dice.pick(&KEYS).into() },
             _ => Command::CreateTransaction(self.transaction_to_create()),
         }
     }
@@ -182,32 +187,44 @@ impl<'a> Workload<'a> {
         let count = if self.dice.one_in(4) { self.dice.below(5) } else { 1 };
         let postings: Postings = (0..count).map(|_| self.posting()).collect();
         let mut create = CreateTransaction::of(postings);
-        if self.dice.one_in(5) {
-            create.movement = Movement::Script(self.script());
+        match self.dice.below(20) {
+            1..5 => create.movement = Movement::Script(self.script()),
+            5 => create.movement = self.by_template(),
+            _ => {}
         }
         create.metadata = self.metadata();
         if self.dice.one_in(6) {
             create.account_metadata.insert(self.address(), self.metadata());
         }
-        if self.dice.one_in(4) {
-            let back = self.dice.below(60_000) as i64 * 100 - 1_000_000;
-            create.timestamp = Some(Timestamp::from_micros(self.now - back));
+        if self.dice.one_in(3) {
+            let distance = (self.dice.below(40_000) as i64 - 20_000) * 1_000;
+            // Coarse, so that several transactions have the same date.
+            let displaced = (self.now + distance) / 4_000_000 * 4_000_000;
+            create.timestamp = Some(Timestamp::from_micros(displaced));
         }
         if self.dice.one_in(4) {
-            let reference = format!("reference-{}", self.dice.below(200));
+            let reference = format!("ref-{}", self.dice.below(60 + self.commands / 2));
             create.reference = Some(Reference::parse(&reference).expect("a reference"));
         }
-        if self.dice.one_in(8) {
+        if self.dice.one_in(6) {
             create.overdraft = Overdraft::Allow;
         }
         create
     }
 
+    fn by_template(&mut self) -> Movement {
+        let variables = [
+            ("to".to_owned(), VariableValue::Text(self.address().to_string())),
+            ("amount".to_owned(), VariableValue::Text(format!("COIN {}", self.dice.below(100)))),
+        ];
+        let name = if self.dice.one_in(6) { "refund" } else { "pay" };
+        Movement::Template { name: name.into(), variables: variables.into(), runtime: Runtime::default() }
+    }
+
     fn script(&mut self) -> Script {
-        let asset = ASSETS[self.dice.below(ASSETS.len() as u64) as usize];
-        let other = ASSETS[self.dice.below(ASSETS.len() as u64) as usize];
+        let (asset, other) = (cast::asset(&mut self.dice), cast::asset(&mut self.dice));
         let (a, b, c) = (self.address(), self.address(), self.address());
-        let key = self.dice.below(4);
+        let key = self.dice.pick(&KEYS);
         let amount = self.dice.below(1_000);
         let statement = match self.dice.below(8) {
             0 => format!("send [{asset} *] (source = {{ @{a} @{b} }} destination = @{c})"),
@@ -219,10 +236,10 @@ impl<'a> Workload<'a> {
                 "send $amount (source = @{a} allowing overdraft up to [{asset} 500] destination = $to)"
             ),
             3 => format!(
-                "send $amount (source = @world destination = $to) set_account_meta($to, \"key{key}\", $amount)"
+                "send $amount (source = @world destination = $to) set_account_meta($to, \"{key}\", $amount)"
             ),
             4 => format!(
-                "set_tx_meta(\"key{key}\", overdraft(@{b}, {other})) send $amount (source = @world destination = @{b})"
+                "set_tx_meta(\"{key}\", overdraft(@{b}, {other})) send $amount (source = @world destination = @{b})"
             ),
             5 => format!(
                 "send $amount (source = oneof {{ @{a} @{b} {{ @{a} @{b} @{c} }} }} destination = $to)"
@@ -237,7 +254,7 @@ impl<'a> Workload<'a> {
                 "vars {{ account $to monetary $amount monetary $known = balance(@{a}, {other}) }} {statement} set_tx_meta(\"known\", $known)"
             ),
             1 => format!(
-                "vars {{ account $to monetary $amount string $read = meta(@{a}, \"key{key}\") }} {statement} set_tx_meta(\"read\", $read)"
+                "vars {{ account $to monetary $amount string $read = meta(@{a}, \"{key}\") }} {statement} set_tx_meta(\"read\", $read)"
             ),
             _ => format!("vars {{ account $to monetary $amount }} {statement}"),
         };
@@ -249,27 +266,23 @@ impl<'a> Workload<'a> {
     }
 
     fn posting(&mut self) -> Posting {
-        let source = if self.dice.one_in(2) { world() } else { self.address() };
+        let source = if self.dice.one_in(2) { AccountAddress::world() } else { self.address() };
         let amount = match self.dice.below(20) {
             // Sums leave 64 bits, and 128.
             1 => "18446744073709551615".parse().expect("digits"),
             2 => "9".repeat(60).parse().expect("digits"),
+            3 => Amount::ZERO,
             _ => Amount::from(self.dice.below(1_000)),
         };
-        let asset = ASSETS[self.dice.below(ASSETS.len() as u64) as usize];
-        Posting { source, destination: self.address(), amount, asset: Asset::parse(asset).expect("an asset") }
+        Posting { source, destination: self.address(), amount, asset: cast::asset(&mut self.dice) }
     }
 
     fn address(&mut self) -> AccountAddress {
-        let number = self.dice.below(ACCOUNTS + 1);
-        if number == ACCOUNTS {
-            return world();
-        }
-        AccountAddress::parse(&format!("users:{:03}:main", number * number)).expect("an address")
+        cast::any_address(&mut self.dice, self.more_accounts)
     }
 
     fn transaction(&mut self) -> TransactionId {
-        TransactionId::new(self.dice.below(60))
+        TransactionId::new(self.dice.below(10 + self.commands / LEDGERS))
     }
 
     fn target(&mut self) -> Target {
@@ -283,20 +296,28 @@ impl<'a> Workload<'a> {
     fn metadata(&mut self) -> Metadata {
         let mut metadata = Metadata::EMPTY;
         for _ in 0..self.dice.below(3) {
-            let key = format!("key{}", self.dice.below(4));
-            // Long enough at times that chunks and segments come to an end.
-            let length = if self.dice.one_in(10) { 2_000 } else { 5 };
-            let value = format!("{:0length$}", self.dice.below(7));
-            metadata.insert_text(&key, &value);
+            let value = match self.dice.below(20) {
+                // Long enough that chunks and segments come to an end.
+                0 => MetadataValue::Text(format!("{:02000}", self.dice.below(7)).into()),
+                1..4 => MetadataValue::Json("true".into()),
+                _ => MetadataValue::Text(self.dice.pick(&VALUES).into()),
+            };
+            metadata.insert(self.dice.pick(&KEYS), value);
         }
         metadata
     }
 }
 
-fn ledger(number: u64) -> LedgerName {
-    LedgerName::parse(&format!("ledger-{number}")).expect("a name")
+/// The options of a ledger: two buckets, and ids from one or zero.
+fn options(number: u64) -> LedgerOptions {
+    LedgerOptions {
+        bucket: BucketName::parse(if number == 1 { "other" } else { "shared" }).expect("a name"),
+        first_id: if number == 2 { FirstId::Zero } else { FirstId::One },
+        ..LedgerOptions::default()
+    }
 }
 
-fn world() -> AccountAddress {
-    AccountAddress::parse("world").expect("an address")
+/// The number of the ledger that a copy is of.
+const fn original(copy: u64) -> u64 {
+    (copy % 2) * 2
 }

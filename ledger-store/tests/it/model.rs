@@ -1,9 +1,10 @@
-//! A store answers as the model does, also after it was closed, opened and rebuilt.
+//! A store answers as the model does, also after it was closed, opened, rebuilt and cut from its power. A hundred
+//! thousand commands: `cargo run --release -p ledger-store --features testing --example model_trials`.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use ledger_store::testing::{Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
+use ledger_store::testing::{Dice, Disk, Done, Judge, SetClock, SimDisk, Step, Trials, Workload};
 use ledger_store::{Options, Store};
 
 fn options(clock: &Arc<SetClock>) -> Options {
@@ -47,4 +48,16 @@ fn random_work_is_answered_as_the_model_answers() {
         assert_eq!(report.entries, store.status().entries);
         assert_eq!(report.head, store.status().chain);
     }
+}
+
+#[test]
+fn random_questions_are_answered_as_the_model_answers_through_openings_and_power_cuts() {
+    let trials = Trials { first_seed: 0, commands: 20_000, commands_each: 400, threads: 2 };
+    let (mut done, mut failed) = (Done::default(), Vec::new());
+    trials.run(|seed, result| match result {
+        Ok(more) => done.add(more),
+        Err(differs) => failed.push(format!("seed {seed}: {differs}")),
+    });
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(done.cuts > 0 && done.questions > 100_000, "{done:?}");
 }

@@ -1,26 +1,71 @@
 //! Reads, judged by the model: the same commands go to both, then every kind of question with random filters,
 //! dates and pages, in whatever state the store's files and memory are.
 
-mod filters;
-mod questions;
-mod world;
+use std::sync::Arc;
 
-use ledger_core::{Features, Filter, LedgerName, LedgerOptions, Resource, Switch, Timestamp};
+use ledger_core::{AccountAddress, Features, Filter, LedgerName, LedgerOptions, Resource, Switch, Timestamp};
+use ledger_store::testing::{Dice, Judge, SetClock, Step, Workload};
 use ledger_store::{
-    AccountOrder, AccountQuery, BalancesQuery, Clock, Deleted, Direction, Expand, LedgerView, PageRequest,
-    ReadError, Snapshot, Start, Store, VolumesQuery,
+    AccountOrder, AccountQuery, BalancesQuery, Clock, Deleted, Direction, Expand, LedgerView, Options,
+    PageRequest, ReadError, Snapshot, Start, Store, VolumesQuery,
 };
 
-use world::{Place, World, address};
+/// A store in memory and its judge, to both of which the same random commands are given.
+struct World {
+    store: Store,
+    judge: Judge,
+    work: Workload<'static>,
+    dice: Dice<'static>,
+    clock: Arc<SetClock>,
+    now: Timestamp,
+}
+
+impl World {
+    fn new(seed: u64, memory_budget: usize) -> Self {
+        let clock = Arc::<SetClock>::default();
+        let mut options = Options::default();
+        options.clock = clock.clone();
+        options.memory_budget = memory_budget;
+        let work = Workload::with_accounts(Dice::from_seed(seed), seed % 2 * 60);
+        Self {
+            store: Store::in_memory_with(&options),
+            judge: Judge::default(),
+            work,
+            dice: Dice::from_seed(seed + 1),
+            clock,
+            now: Timestamp::from_micros(0),
+        }
+    }
+
+    fn run(&mut self, steps: usize) {
+        for _ in 0..steps {
+            self.now = self.work.tick();
+            self.clock.set(self.now);
+            let step = self.work.step();
+            // When it is flushed is for the test to say.
+            if !matches!(step, Step::Flush | Step::Reopen) {
+                assert_eq!(self.judge.step(&self.store, &step, self.now), Ok(None));
+            }
+        }
+    }
+
+    /// Asks the store as it is now.
+    fn ask(&mut self, rounds: u32) {
+        let asked = self.judge.ask(&self.store.snapshot(), &mut self.dice, self.now, rounds);
+        assert!(asked.expect("the model's answers") > u64::from(rounds));
+    }
+}
+
+const LARGE: usize = 64 << 20;
+const SMALL: usize = 64 << 10;
 
 #[test]
 fn what_is_in_memory_alone_is_read() {
     for seed in 0..6 {
-        let mut world = World::new(seed, Place::Memory, None);
-        world.judge(2);
+        let mut world = World::new(seed, LARGE);
         for _ in 0..4 {
-            world.run(20);
-            world.judge(6);
+            world.run(30);
+            world.ask(12);
         }
     }
 }
@@ -28,11 +73,11 @@ fn what_is_in_memory_alone_is_read() {
 #[test]
 fn what_is_flushed_is_read() {
     for seed in 10..14 {
-        let mut world = World::new(seed, Place::Memory, None);
+        let mut world = World::new(seed, LARGE);
         for _ in 0..4 {
-            world.run(20);
+            world.run(30);
             world.store.flush();
-            world.judge(6);
+            world.ask(12);
         }
     }
 }
@@ -40,12 +85,12 @@ fn what_is_flushed_is_read() {
 #[test]
 fn what_is_half_flushed_is_read() {
     for seed in 20..24 {
-        let mut world = World::new(seed, Place::Memory, None);
+        let mut world = World::new(seed, LARGE);
         for _ in 0..4 {
-            world.run(12);
+            world.run(15);
             world.store.flush();
-            world.run(12);
-            world.judge(6);
+            world.run(15);
+            world.ask(12);
         }
     }
 }
@@ -53,42 +98,31 @@ fn what_is_half_flushed_is_read() {
 #[test]
 fn many_runs_and_their_merges_are_read() {
     for seed in 30..33 {
-        let mut world = World::new(seed, Place::Memory, Some(64 << 10));
-        for _ in 0..25 {
+        let mut world = World::new(seed, SMALL);
+        for _ in 0..40 {
             world.run(3);
             world.store.flush();
         }
-        world.judge(12);
-        world.run(10);
-        world.judge(12);
-    }
-}
-
-#[test]
-fn a_reopened_store_is_read() {
-    for seed in 40..43 {
-        let directory = tempfile::tempdir().expect("a directory");
-        let mut world = World::new(seed, Place::Directory(directory), None);
-        for _ in 0..3 {
-            world.run(20);
-            world.reopen();
-            world.judge(6);
-            world.run(5);
-            world.judge(4);
-        }
+        world.ask(24);
+        world.run(15);
+        world.ask(24);
     }
 }
 
 #[test]
 fn a_snapshot_does_not_change() {
-    let mut world = World::new(50, Place::Memory, Some(64 << 10));
-    world.run(25);
-    let (snapshot, model) = (world.store.snapshot(), world.model.clone());
+    let mut world = World::new(50, SMALL);
+    world.run(40);
+    let (snapshot, judge, then) = (world.store.snapshot(), world.judge.clone(), world.now);
     for _ in 0..10 {
         world.run(5);
         world.store.flush();
     }
-    world.judge_snapshot(&snapshot, &model, 8);
+    judge.ask(&snapshot, &mut world.dice, then, 16).expect("the answers of its moment");
+}
+
+fn address(text: &str) -> AccountAddress {
+    AccountAddress::parse(text).expect("an address")
 }
 
 fn page<K>(size: usize) -> PageRequest<K> {

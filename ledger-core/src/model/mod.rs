@@ -2,27 +2,28 @@
 //!
 //! It keeps nothing but the logs and answers every question by walking them from the start: slow, plain, and
 //! without a line in common with the rules it judges ([`crate::needs`], [`crate::decide`], [`crate::apply`]).
-//! It does share the value types, and the one evaluator of filters.
+//! It does share the value types, the one evaluator of filters, the engine of scripts, and what a chart says of an
+//! address.
 
-use std::borrow::Cow;
+mod schemas;
+mod subjects;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 
-use compact_str::CompactString;
-
+use self::subjects::{BookReads, Row, selects};
 use crate::amount::Balance;
 use crate::command::{
     Command, CreateTransaction, Movement, Operation, Overdraft, RevertDate, RevertTransaction, Target,
 };
-use crate::condition::{AddressRole, DateField};
-use crate::filter::{Filter, FilterSubject};
+use crate::filter::Filter;
 use crate::ledger::{LedgerOptions, Switch};
 use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
 use crate::log::{Idempotency, LogEntry, LogId, LogPayload};
-use crate::metadata::{Metadata, MetadataValue};
-use crate::names::{AccountAddress, Asset, LedgerName};
+use crate::metadata::Metadata;
+use crate::names::{AccountAddress, Asset, LedgerName, SchemaVersion};
 use crate::rejection::Rejection;
-use crate::script::{Profile, Program, Reads, Scratch, colored_asset, settle};
+use crate::schema::{Enforcement, version_of};
+use crate::script::{Profile, Program, Scratch, settle};
 use crate::timestamp::Timestamp;
 use crate::transaction::{Posting, Postings, Transaction, TransactionId};
 use crate::volumes::{HoldingVolumes, Volumes};
@@ -31,6 +32,22 @@ use crate::volumes::{HoldingVolumes, Volumes};
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     ledgers: BTreeMap<LedgerName, Book>,
+    enforcement: Enforcement,
+}
+
+/// A moment of a [`Model`]: how long each log was.
+#[derive(Clone, Debug)]
+pub struct ModelMoment(BTreeMap<LedgerName, usize>);
+
+/// A command with what it came with.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelRequest<'a> {
+    /// What to do.
+    pub command: &'a Command,
+    /// The caller's key.
+    pub idempotency: Option<&'a Idempotency>,
+    /// The version of the ledger's schema by which it is judged.
+    pub schema_version: Option<&'a SchemaVersion>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -46,6 +63,8 @@ pub struct ModelAnswer {
     pub entry: LogEntry,
     /// Whether the idempotency key was used before, so that this is the first answer again.
     pub replayed: bool,
+    /// What a stricter enforcement of the ledger's schema would have refused it for.
+    pub violation: Option<Rejection>,
 }
 
 /// Which date of a move counts.
@@ -109,6 +128,24 @@ pub struct ModelAccount {
 type Totals = BTreeMap<(AccountAddress, Asset), Volumes>;
 
 impl Model {
+    /// Without ledgers, and with this to do about commands that break the rules of a schema.
+    pub fn enforcing(enforcement: Enforcement) -> Self {
+        Self { ledgers: BTreeMap::new(), enforcement }
+    }
+
+    /// This moment, to go back to.
+    pub fn moment(&self) -> ModelMoment {
+        ModelMoment(self.ledgers.iter().map(|(name, book)| (name.clone(), book.log.len())).collect())
+    }
+
+    /// Takes back what happened since a moment.
+    pub fn go_back(&mut self, to: &ModelMoment) {
+        self.ledgers.retain(|name, _| to.0.contains_key(name));
+        for (name, book) in &mut self.ledgers {
+            book.log.truncate(to.0[name]);
+        }
+    }
+
     /// Creates a ledger; `false` if there is one of this name.
     pub fn create(&mut self, name: &LedgerName, options: LedgerOptions) -> bool {
         let fresh = !self.ledgers.contains_key(name);
@@ -142,9 +179,25 @@ impl Model {
         dry_run: bool,
         now: Timestamp,
     ) -> Result<ModelAnswer, Rejection> {
+        let request = ModelRequest { command, idempotency, schema_version: None };
+        self.execute_request(ledger, request, dry_run, now)
+    }
+
+    /// Executes a request as [`Model::execute`] does a command.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::execute`].
+    pub fn execute_request(
+        &mut self,
+        ledger: &LedgerName,
+        request: ModelRequest<'_>,
+        dry_run: bool,
+        now: Timestamp,
+    ) -> Result<ModelAnswer, Rejection> {
         let unwritten = Book::default();
         let book = self.ledgers.get(ledger).unwrap_or(&unwritten);
-        if let Some(given) = idempotency
+        if let Some(given) = request.idempotency
             && let Some(first) = book.entry_of_key(given)
         {
             let stored = &first.idempotency.as_ref().expect("it was found by its key").hash;
@@ -156,28 +209,32 @@ impl Model {
                 LogPayload::InsertedSchema { .. } => Operation::InsertSchema,
             };
             let same = stored.is_empty() || given.hash.is_empty() || *stored == given.hash;
-            if operation != Operation::of(command) || !same {
+            if operation != Operation::of(request.command) || !same {
                 return Err(Rejection::IdempotencyMismatch {
                     key: given.key.as_str().into(),
                     computed: given.hash.clone(),
                     stored: stored.clone(),
                 });
             }
-            return Ok(ModelAnswer { entry: first.clone(), replayed: true });
+            return Ok(ModelAnswer { entry: first.clone(), replayed: true, violation: None });
         }
         let date = book.log.last().map_or(now, |last| now.max(last.date));
+        let named = book.named(request.schema_version)?;
+        let (command, unnamed) = book.under(request.command, named.as_ref(), self.enforcement)?;
+        let payload = book.payload(&command, date)?;
+        let outside = schemas::outside(&payload, named.as_ref(), self.enforcement)?;
         let entry = LogEntry {
             id: LogId::new(book.options.first_id.get() + book.log.len() as u64),
             date,
-            idempotency: idempotency.cloned(),
-            schema_version: None,
-            payload: book.payload(command, date)?,
-            defaults: Vec::new(),
+            idempotency: request.idempotency.cloned(),
+            schema_version: request.schema_version.map(|version| version.as_str().into()),
+            defaults: book.defaults(&payload, named.as_ref()),
+            payload,
         };
         if !dry_run {
             self.record(ledger, entry.clone());
         }
-        Ok(ModelAnswer { entry, replayed: false })
+        Ok(ModelAnswer { entry, replayed: false, violation: unnamed.or(outside) })
     }
 
     /// The log, oldest first; empty if there is no such ledger.
@@ -420,6 +477,9 @@ impl Book {
                     account.updated_at = entry.date;
                 }
             }
+            if visible && let Some((_, given)) = entry.defaults.iter().find(|(have, _)| have == address) {
+                account.metadata.merge(given);
+            }
             if visible && let Some(metadata) = written {
                 account.metadata.merge(metadata);
                 account.updated_at = entry.date;
@@ -489,7 +549,7 @@ impl Book {
             Command::InsertSchema(insert) => {
                 let exists = self.log.iter().any(|entry| match &entry.payload {
                     LogPayload::InsertedSchema { schema } => {
-                        crate::schema::version_of(schema).as_ref() == Some(&insert.version)
+                        version_of(schema).as_ref() == Some(&insert.version)
                     }
                     _ => false,
                 });
@@ -519,10 +579,7 @@ impl Book {
         let postings = match &create.movement {
             Movement::Postings(postings) => postings,
             Movement::Script(_) => return self.script(create, date),
-            // The model's requests name no version.
-            Movement::Template { name, .. } => {
-                return Err(Rejection::TemplateWithoutVersion { template: name.clone() });
-            }
+            Movement::Template { .. } => unreachable!("a template was put in its place"),
         };
         if postings.len() > POSTINGS_MAX {
             return Err(Rejection::TooManyPostings { postings: postings.len() });
@@ -555,6 +612,7 @@ impl Book {
         let mut transaction = self.next(postings.clone(), totals, create.timestamp.unwrap_or(date), date);
         transaction.metadata = create.metadata.clone();
         transaction.reference.clone_from(&create.reference);
+        transaction.template = create.template.as_deref().map(Into::into);
         Ok(LogPayload::NewTransaction {
             effective_volumes: self.effective_at_commit(&transaction),
             transaction: Box::new(transaction),
@@ -663,98 +721,4 @@ fn lacking(posting: &Posting) -> Rejection {
 fn small_enough(metadata: &Metadata) -> Result<(), Rejection> {
     let bytes = metadata.iter().map(|(key, value)| key.len() + value.as_shown().len()).sum();
     if bytes > METADATA_BYTES_MAX { Err(Rejection::MetadataTooLarge { bytes }) } else { Ok(()) }
-}
-
-fn selects<S: FilterSubject<Error = Infallible>>(filter: &Filter, subject: &S) -> bool {
-    match filter.matches(subject) {
-        Ok(selected) => selected,
-        Err(never) => match never {},
-    }
-}
-
-impl FilterSubject for ModelAccount {
-    type Error = Infallible;
-
-    fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, Infallible> {
-        Ok(role == AddressRole::Own && test(self.address.as_str()))
-    }
-
-    fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
-        Ok(self.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
-    }
-
-    fn balance(&self, asset: &str) -> Result<Option<Balance>, Infallible> {
-        Ok(self.volumes.iter().find(|(have, _)| have.as_str() == asset).map(|(_, volumes)| volumes.balance()))
-    }
-
-    fn any_balance(&self, test: &dyn Fn(&Balance) -> bool) -> Result<Option<bool>, Infallible> {
-        let held = !self.volumes.is_empty();
-        Ok(held.then(|| self.volumes.values().any(|volumes| test(&volumes.balance()))))
-    }
-
-    fn date(&self, field: DateField) -> Result<Option<Timestamp>, Infallible> {
-        Ok(match field {
-            DateField::FirstUsage => Some(self.first_usage),
-            DateField::InsertionDate => Some(self.insertion_date),
-            DateField::UpdatedAt => Some(self.updated_at),
-            _ => None,
-        })
-    }
-}
-
-/// A row of volumes with the account it is of.
-struct Row<'a> {
-    row: &'a HoldingVolumes,
-    account: &'a ModelAccount,
-}
-
-impl FilterSubject for Row<'_> {
-    type Error = Infallible;
-
-    fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, Infallible> {
-        self.account.any_address(role, test)
-    }
-
-    fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
-        self.account.metadata(key)
-    }
-
-    fn balance(&self, asset: &str) -> Result<Option<Balance>, Infallible> {
-        Ok((self.row.asset.as_str() == asset).then(|| self.row.volumes.balance()))
-    }
-
-    fn date(&self, field: DateField) -> Result<Option<Timestamp>, Infallible> {
-        self.account.date(field)
-    }
-}
-
-/// What a script reads of a ledger.
-struct BookReads<'a>(&'a Book);
-
-impl Reads for BookReads<'_> {
-    type Error = Infallible;
-
-    fn balance(&mut self, account: &AccountAddress, asset: &str, color: &str) -> Result<Balance, Infallible> {
-        let Some(asset) = colored_asset(asset, color) else { return Ok(Balance::ZERO) };
-        let totals = self.0.totals(|_, _| true);
-        Ok(totals.get(&(account.clone(), asset)).map_or(Balance::ZERO, Volumes::balance))
-    }
-
-    fn scales(
-        &mut self,
-        account: &AccountAddress,
-        base: &str,
-    ) -> Result<Vec<(CompactString, Balance)>, Infallible> {
-        let totals = self.0.totals(|_, _| true);
-        let of_base = |asset: &str| asset.split('/').next() == Some(base);
-        Ok(totals
-            .iter()
-            .filter(|((have, asset), _)| have == account && of_base(asset.as_str()))
-            .map(|((_, asset), volumes)| (asset.as_str().into(), volumes.balance()))
-            .collect())
-    }
-
-    fn metadata(&mut self, account: &AccountAddress, key: &str) -> Result<Option<MetadataValue>, Infallible> {
-        Ok(self.0.described(account, None).and_then(|account| account.metadata.get(key).cloned()))
-    }
 }

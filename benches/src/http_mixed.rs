@@ -1,0 +1,259 @@
+//! What readers cost writers over HTTP: writes as fast as they are answered, in turns with and without readers at a
+//! steady rate.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use lexopt::{Arg, Parser};
+
+use crate::embedded::Load;
+use crate::histogram::Histogram;
+use crate::http_client::Connection;
+use crate::http_load::{HttpLoad, drive_from};
+use crate::http_questions::{FIRST_PAGES, OF_A_GROUP, POINTS, Question, Subject};
+use crate::http_reads::{ask, fill, preload, serve};
+use crate::place::Place;
+use crate::process::Memory;
+use crate::report::{Report, rate};
+use crate::workload::{Random, ledger_name};
+use crate::{Failure, arguments, calibration};
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+pub struct HttpMixed {
+    /// What is there before anything is measured.
+    pub preload: Load,
+    /// The program of the server.
+    pub spawn: PathBuf,
+    /// How many connections write.
+    pub connections: usize,
+    /// How many transactions are in a write.
+    pub bulk: usize,
+    /// How many connections read.
+    pub readers: usize,
+    /// Requests a second of all readers together.
+    pub read_rate: u64,
+    /// How often writers are measured alone and with readers.
+    pub turns: u64,
+    /// How long each of these takes.
+    pub time: Duration,
+}
+
+impl HttpMixed {
+    /// Reads the options of the sub-command.
+    ///
+    /// # Errors
+    ///
+    /// If an option is unknown or its value is none, or there is no server.
+    pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
+        let mut mixed = Self {
+            preload: preload(1_000_000, 0),
+            spawn: PathBuf::new(),
+            connections: 64,
+            bulk: 1,
+            readers: 16,
+            read_rate: 2_000,
+            turns: 3,
+            time: Duration::from_secs(5),
+        };
+        let load = &mut mixed.preload;
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("spawn") => mixed.spawn = parser.value()?.into(),
+                Arg::Long("transactions") => load.transactions = arguments::count(parser)?,
+                Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
+                Arg::Long("backdated") => load.profile.backdated_percent = arguments::percent(parser)?,
+                Arg::Long("memory-budget") => load.memory_budget = arguments::bytes(parser)?,
+                Arg::Long("data") => load.data = Some(parser.value()?.into()),
+                Arg::Long("connections") => mixed.connections = arguments::count(parser)? as usize,
+                Arg::Long("bulk") => mixed.bulk = arguments::count(parser)? as usize,
+                Arg::Long("readers") => mixed.readers = arguments::count(parser)? as usize,
+                Arg::Long("read-rate") => mixed.read_rate = arguments::count(parser)?,
+                Arg::Long("turns") => mixed.turns = arguments::count(parser)?,
+                Arg::Long("seconds") => mixed.time = Duration::from_secs(arguments::count(parser)?),
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        let load = &mixed.preload;
+        if mixed.spawn.as_os_str().is_empty() || load.profile.accounts < 2 || load.transactions == 0 {
+            return Err("there must be the program of a server, two accounts and a transaction".into());
+        }
+        if [mixed.connections, mixed.bulk, mixed.readers].contains(&0)
+            || mixed.read_rate == 0
+            || mixed.turns == 0
+        {
+            return Err(
+                "there must be a connection, a transaction in a bulk, a reader, a rate and a turn".into()
+            );
+        }
+        Ok(mixed)
+    }
+}
+
+/// One in so many requests is a sum over a thousand accounts.
+const SUM_ONE_IN: u64 = 20;
+
+/// What a reader asks next: points and first pages by turns, and at times a sum.
+fn question(number: u64) -> &'static Question {
+    const POINTS_AND_PAGES: u64 = (POINTS.len() + FIRST_PAGES.len()) as u64;
+    if number % SUM_ONE_IN == SUM_ONE_IN - 1 {
+        return &OF_A_GROUP;
+    }
+    let at = (number % POINTS_AND_PAGES) as usize;
+    POINTS.get(at).unwrap_or_else(|| &FIRST_PAGES[at - POINTS.len()])
+}
+
+/// Fills a store, starts a server of it, and measures writers without and with readers.
+///
+/// # Errors
+///
+/// If the store or the server fails, or an answer is not what it must be.
+pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
+    let load = &mixed.preload;
+    let place = Place::new(load.data.clone())?;
+    let mut report = Report::default();
+    calibration::note_machine(place.path(), &mut report)?;
+    let dates = fill(load, place.path())?;
+    let (server, address) = serve(&mixed.spawn, load, place.path())?;
+    let ledger = ledger_name().to_string();
+    let writers = HttpLoad {
+        profile: load.profile.clone(),
+        connections: mixed.connections,
+        bulk: mixed.bulk,
+        time: mixed.time,
+        ..HttpLoad::default()
+    };
+    let subject = Subject {
+        ledger: ledger.clone(),
+        profile: load.profile.clone(),
+        transactions: load.transactions,
+        dates,
+        random: Random::new(1),
+    };
+    let (mut alone, mut beside) = ((0, Duration::ZERO), (0, Duration::ZERO));
+    let (mut reading, mut read_time) = (Reading::default(), Duration::ZERO);
+    for turn in 0..mixed.turns {
+        // The stream 0 is what was there before; each turn has two of its own.
+        let measured = drive_from(&writers, &address, &ledger, 1 + 2 * turn)?;
+        alone = (alone.0 + measured.requests, alone.1 + measured.time);
+        let over = Arc::new(AtomicBool::new(false));
+        let begin = Instant::now();
+        let (measured, read) = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| read(mixed, &address, &subject, turn, &over));
+            let measured = drive_from(&writers, &address, &ledger, 2 + 2 * turn);
+            over.store(true, Ordering::Relaxed);
+            (measured, reader.join())
+        });
+        read_time += begin.elapsed();
+        let (measured, read) = (measured?, read.map_err(|_| "a reader panicked")??);
+        beside = (beside.0 + measured.requests, beside.1 + measured.time);
+        reading.merge(&read);
+    }
+    report.text("what", "mixed over http");
+    report.count("transactions", load.transactions);
+    report.count("accounts", load.profile.accounts);
+    report.count("connections", mixed.connections as u64);
+    report.count("bulk", mixed.bulk as u64);
+    let bulk = mixed.bulk as u64;
+    let [alone, beside] = [alone, beside].map(|(requests, time)| rate(requests * bulk, time));
+    report.number("tx_per_s", alone);
+    report.number("tx_per_s_with_readers", beside);
+    report.number("ratio", beside / alone);
+    let asked = reading.quick.count() + reading.sums.count();
+    report.number("reads_per_s", rate(asked, read_time));
+    println!("writers alone: {alone:.0} tx/s; beside readers: {beside:.0} tx/s; ratio {:.3}", beside / alone);
+    println!("readers: {:.0} requests/s of {} asked for", rate(asked, read_time), mixed.read_rate);
+    report.latency("read_", "points and first pages, from when they were due", &reading.quick);
+    report.latency("sum_", "sums of 1 k accounts, from when they were due", &reading.sums);
+    let memory = Memory::of_process(server.id());
+    report.count("rss_peak_bytes", memory.peak);
+    println!("memory of the server: at most {} MiB", memory.peak >> 20);
+    Ok(report)
+}
+
+/// What the readers saw.
+#[derive(Clone, Debug, Default)]
+struct Reading {
+    quick: Histogram,
+    sums: Histogram,
+}
+
+impl Reading {
+    fn merge(&mut self, other: &Self) {
+        self.quick.merge(&other.quick);
+        self.sums.merge(&other.sums);
+    }
+}
+
+/// Asks at fixed times on several connections until it is over; an answer that is late delays only its connection.
+fn read(
+    mixed: &HttpMixed,
+    address: &str,
+    subject: &Subject,
+    turn: u64,
+    over: &Arc<AtomicBool>,
+) -> Result<Reading, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = tokio::task::LocalSet::new();
+    let (connections, rate) = (mixed.readers as u64, mixed.read_rate as f64);
+    let all = Rc::new(RefCell::new(Reading::default()));
+    local.block_on(&runtime, async {
+        let mut opened = Vec::new();
+        for _ in 0..connections {
+            opened.push(Connection::connect(address).await?);
+        }
+        let begin = Instant::now();
+        let mut tasks = Vec::new();
+        for (mut connection, first) in opened.into_iter().zip(0..) {
+            let (mut subject, all, over) = (subject.clone(), all.clone(), over.clone());
+            subject.random = Random::new(turn * connections + first + 100);
+            tasks.push(tokio::task::spawn_local(async move {
+                let mut number = first;
+                while !over.load(Ordering::Relaxed) {
+                    let due = begin + Duration::from_secs_f64(number as f64 / rate);
+                    tokio::time::sleep_until(due.into()).await;
+                    let question = question(number);
+                    let request = question.request(&mut subject);
+                    ask(&mut connection, question, &request).await?;
+                    let mut all = all.borrow_mut();
+                    let is_sum = question.name == OF_A_GROUP.name;
+                    (if is_sum { &mut all.sums } else { &mut all.quick }).record(due.elapsed());
+                    number += connections;
+                }
+                Ok::<(), Failure>(())
+            }));
+        }
+        for task in tasks {
+            task.await??;
+        }
+        Ok::<(), Failure>(())
+    })?;
+    Ok(all.take())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        let parse = |arguments: &[&str]| HttpMixed::parse(&mut Parser::from_args(arguments));
+        let mixed = parse(&["--spawn", "server", "--bulk", "100", "--read-rate", "1k"]).expect("options");
+        assert_eq!((mixed.bulk, mixed.read_rate, mixed.turns), (100, 1_000, 3));
+        assert!(parse(&["--bulk", "100"]).is_err());
+        assert!(parse(&["--spawn", "server", "--turns", "0"]).is_err());
+    }
+
+    #[test]
+    fn one_in_twenty_questions_is_a_sum_and_every_other_kind_has_its_turn() {
+        let asked: Vec<&str> = (0..1_000).map(|number| question(number).name).collect();
+        assert_eq!(asked.iter().filter(|name| **name == OF_A_GROUP.name).count(), 50);
+        for kind in POINTS.iter().chain(&FIRST_PAGES) {
+            assert!(asked.iter().filter(|name| **name == kind.name).count() >= 100, "{}", kind.name);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What is read over HTTP: requests of the second generation, about a ledger that was filled with rich transactions.
+
+use ledger_core::Timestamp;
+
+use crate::Failure;
+use crate::workload::{GROUP, Profile, Random, marks};
+
+/// What questions are about, and how they are chosen.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The ledger's name.
+    pub ledger: String,
+    /// How its accounts are called.
+    pub profile: Profile,
+    /// How many rich transactions there are.
+    pub transactions: u64,
+    /// They were recorded between these dates.
+    pub dates: (Timestamp, Timestamp),
+    /// What chooses.
+    pub random: Random,
+}
+
+impl Subject {
+    fn account(&mut self) -> String {
+        let number = self.random.below(self.profile.accounts);
+        self.profile.address(number).to_string()
+    }
+
+    fn group(&mut self) -> String {
+        // The last one may not be full.
+        let number = self.random.below((self.profile.accounts / GROUP).max(1)) * GROUP;
+        self.profile.group(number)
+    }
+
+    /// The id of some transaction.
+    pub fn id(&mut self) -> u64 {
+        1 + self.random.below(self.transactions)
+    }
+
+    fn date(&mut self) -> String {
+        let (from, to) = self.dates;
+        let span = to.as_micros().abs_diff(from.as_micros()).max(1);
+        let date = Timestamp::from_micros(from.as_micros() + self.random.below(span) as i64);
+        encoded(&date.to_string())
+    }
+}
+
+/// A kind of request, and what the figures must be.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// Its name in figures.
+    pub name: &'static str,
+    /// Median and 99th percentile in milliseconds.
+    pub must: (f64, f64),
+    /// Whether the answer is a head alone.
+    pub is_head: bool,
+    /// Path and query below the ledger.
+    pub path: fn(&mut Subject) -> String,
+}
+
+impl Question {
+    /// One such request.
+    pub fn request(&self, subject: &mut Subject) -> Vec<u8> {
+        let path = (self.path)(subject);
+        request(if self.is_head { "HEAD" } else { "GET" }, &subject.ledger, &path)
+    }
+}
+
+/// A request without a body.
+pub fn request(method: &str, ledger: &str, path: &str) -> Vec<u8> {
+    format!("{method} /v2/{ledger}/{path} HTTP/1.1\r\nhost: load\r\n\r\n").into_bytes()
+}
+
+/// The parameter that selects what matches.
+pub fn matching(operator: &str, key: &str, value: &str) -> String {
+    format!("query={}", encoded(&format!(r#"{{"{operator}":{{"{key}":{value}}}}}"#)))
+}
+
+fn text(key: &str, value: &str) -> String {
+    matching("$match", key, &format!("\"{value}\""))
+}
+
+const POINT: (f64, f64) = (0.3, 1.0);
+const PAGE: (f64, f64) = (0.5, 3.0);
+/// Measured, and nothing is asked of it.
+const ANY: (f64, f64) = (f64::INFINITY, f64::INFINITY);
+
+const fn get(name: &'static str, must: (f64, f64), path: fn(&mut Subject) -> String) -> Question {
+    Question { name, must, is_head: false, path }
+}
+
+/// An account with its volumes, now and at a past date by either clock.
+pub const POINTS: [Question; 3] = [
+    get("account", POINT, |subject| format!("accounts/{}?expand=volumes", subject.account())),
+    get("account_at_insertion", POINT, |subject| {
+        format!("accounts/{}?expand=volumes&pit={}", subject.account(), subject.date())
+    }),
+    get("account_at_effect", POINT, |subject| {
+        format!("accounts/{}?expand=effectiveVolumes&pit={}", subject.account(), subject.date())
+    }),
+];
+
+/// First pages of transactions.
+pub const FIRST_PAGES: [Question; 5] = [
+    get("newest_15", PAGE, |_| "transactions?pageSize=15".to_owned()),
+    get("of_account", PAGE, |subject| {
+        format!("transactions?pageSize=15&{}", text("account", &subject.account()))
+    }),
+    get("by_metadata", PAGE, |subject| {
+        format!("transactions?pageSize=15&{}", text("metadata[order]", &marks(subject.id()).1))
+    }),
+    get("by_frequent_metadata", PAGE, |_| {
+        format!("transactions?pageSize=15&{}", text("metadata[channel]", "phone"))
+    }),
+    get("by_reference", PAGE, |subject| {
+        format!("transactions?pageSize=15&{}", text("reference", marks(subject.id()).0.as_str()))
+    }),
+];
+
+/// Sums over a thousand accounts.
+pub const OF_A_GROUP: Question = get("aggregate_1k", (3.0, 3.0), |subject| {
+    format!("aggregate/balances?{}", text("address", &subject.group()))
+});
+
+/// Sums and counts.
+pub const SUMS: [Question; 7] = [
+    OF_A_GROUP,
+    get("aggregate_1k_at_effect", ANY, |subject| {
+        format!("aggregate/balances?pit={}&{}", subject.date(), text("address", &subject.group()))
+    }),
+    get("aggregate_1k_at_insertion", ANY, |subject| {
+        let date = subject.date();
+        let group = text("address", &subject.group());
+        format!("aggregate/balances?useInsertionDate=true&pit={date}&{group}")
+    }),
+    get("aggregate_all", (60.0, 60.0), |_| format!("aggregate/balances?{}", text("address", "users:..."))),
+    get("volumes_grouped", (100.0, 100.0), |_| "volumes?groupBy=2&pageSize=15".to_owned()),
+    Question {
+        name: "count_transactions",
+        must: (0.3, 0.3),
+        is_head: true,
+        path: |_| "transactions".to_owned(),
+    },
+    Question { name: "count_accounts", must: (0.3, 0.3), is_head: true, path: |_| "accounts".to_owned() },
+];
+
+/// A text as it stands in a query.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Whether an answer says something: an account, a sum, or a list with something in it.
+///
+/// # Errors
+///
+/// If it does not.
+pub fn check(name: &str, status: u16, body: &[u8]) -> Result<(), Failure> {
+    let is_empty = [&br#""data":[]"#[..], br#""data":{}"#].iter().any(|empty| contains(body, empty));
+    if status == 200 && !is_empty {
+        return Ok(());
+    }
+    let start: String = String::from_utf8_lossy(body).chars().take(500).collect();
+    Err(format!("{name}: the server answered {status}: {start}").into())
+}
+
+fn contains(body: &[u8], part: &[u8]) -> bool {
+    // An empty answer is short; a long one has something.
+    body.len() < 256 && body.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_api() {
+        assert_eq!(encoded(r#"{"a":"b c"}"#), "%7B%22a%22%3A%22b%20c%22%7D");
+        assert!(check("x", 200, br#"{"data":{"a":1}}"#).is_ok());
+        assert!(check("x", 200, br#"{"cursor":{"data":[]}}"#).is_err());
+        assert!(check("x", 404, b"{}").is_err());
+    }
+}

@@ -1,0 +1,414 @@
+//! Reads over one HTTP connection, without writers, of a ledger that was filled through the library; and the ledger's
+//! whole log out of a server and into another ledger.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ledger_core::Timestamp;
+use ledger_store::{SystemClock, TimeSource};
+use lexopt::{Arg, Parser};
+use serde_json::Value;
+
+use crate::child::Spawned;
+use crate::embedded::{Load, drive};
+use crate::histogram::Histogram;
+use crate::http_client::Connection;
+use crate::http_load::fresh_ledger;
+use crate::http_questions::{FIRST_PAGES, POINTS, Question, SUMS, Subject, check, matching, request};
+use crate::place::Place;
+use crate::process::Memory;
+use crate::report::{Report, millis, rate};
+use crate::workload::{Profile, Random, Shape, Workload, ledger_name};
+use crate::{Failure, arguments, calibration, wire};
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+pub struct HttpReads {
+    /// What is there before anything is measured.
+    pub preload: Load,
+    /// The program of the server.
+    pub spawn: PathBuf,
+    /// How often each point and page is read; a tenth of that where all accounts are summed.
+    pub reads: u64,
+    /// So many bytes of the log are exported, and imported again.
+    pub export_bytes: u64,
+}
+
+/// How a ledger to be read over HTTP is filled.
+pub(crate) fn preload(transactions: u64, backdated_percent: u64) -> Load {
+    let profile = Profile { shape: Shape::Rich, backdated_percent, grouped: true, ..Profile::default() };
+    Load { profile, transactions, ..Load::default() }
+}
+
+impl HttpReads {
+    /// Reads the options of the sub-command.
+    ///
+    /// # Errors
+    ///
+    /// If an option is unknown or its value is none, or there is no server.
+    pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
+        let mut reads = Self {
+            preload: preload(10_000_000, 10),
+            spawn: PathBuf::new(),
+            reads: 2_000,
+            export_bytes: 2 << 30,
+        };
+        let load = &mut reads.preload;
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("spawn") => reads.spawn = parser.value()?.into(),
+                Arg::Long("transactions") => load.transactions = arguments::count(parser)?,
+                Arg::Long("accounts") => load.profile.accounts = arguments::count(parser)?,
+                Arg::Long("backdated") => load.profile.backdated_percent = arguments::percent(parser)?,
+                Arg::Long("memory-budget") => load.memory_budget = arguments::bytes(parser)?,
+                Arg::Long("data") => load.data = Some(parser.value()?.into()),
+                Arg::Long("reads") => reads.reads = arguments::count(parser)?.max(10),
+                Arg::Long("export") => reads.export_bytes = arguments::bytes(parser)? as u64,
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        if reads.spawn.as_os_str().is_empty() {
+            return Err("give the program of a server to spawn".into());
+        }
+        if load.profile.accounts < 2 || load.transactions == 0 {
+            return Err("there must be two accounts and a transaction".into());
+        }
+        Ok(reads)
+    }
+}
+
+/// Fills a store as its load says, unless an earlier run did in the same directory, and says between which dates.
+pub(crate) fn fill(load: &Load, place: &Path) -> Result<(Timestamp, Timestamp), Failure> {
+    let note = place.join("filled");
+    let profile = &load.profile;
+    let what = format!("{} {} {}", profile.accounts, load.transactions, profile.backdated_percent);
+    if let Ok(filled) = std::fs::read_to_string(&note)
+        && let Some(dates) = filled.strip_prefix(&what)
+    {
+        let mut dates = dates.split_whitespace().map(str::parse::<i64>);
+        if let (Some(Ok(from)), Some(Ok(to))) = (dates.next(), dates.next()) {
+            return Ok((Timestamp::from_micros(from), Timestamp::from_micros(to)));
+        }
+    }
+    let mut workload = Workload::new(load.profile.clone(), 1);
+    let store = load.funded_store(&place.join("store"), &workload)?;
+    let (from, begin) = (SystemClock.now(), Instant::now());
+    drive(load, &store, &mut workload)?;
+    let to = SystemClock.now();
+    store.close()?;
+    let time = begin.elapsed();
+    println!("filled: {:.1} s, {:.0} tx/s", time.as_secs_f64(), rate(load.transactions, time));
+    std::fs::write(note, format!("{what} {} {}", from.as_micros(), to.as_micros()))?;
+    Ok((from, to))
+}
+
+/// Reads all files, so that the system has in its cache what it has room for: figures are of the server, not of how
+/// long ago the store was filled.
+fn warm(directory: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.metadata()?.is_dir() {
+            warm(&entry.path())?;
+        } else {
+            std::io::copy(&mut File::open(entry.path())?, &mut std::io::sink())?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts a server of what was filled.
+pub(crate) fn serve(program: &Path, load: &Load, place: &Path) -> Result<(Spawned, String), Failure> {
+    let budget = load.memory_budget.to_string();
+    let fixed = ["--listen", "127.0.0.1:0", "--memory-budget", &budget, "--data"].map(Into::into);
+    Spawned::start_server(program, fixed.into_iter().chain([place.join("store").into_os_string()]))
+}
+
+/// Fills a store, starts a server of it, and measures.
+///
+/// # Errors
+///
+/// If the store or the server fails, or an answer is not what it must be.
+pub fn run(reads: &HttpReads) -> Result<Report, Failure> {
+    let load = &reads.preload;
+    let place = Place::new(load.data.clone())?;
+    let mut report = Report::default();
+    calibration::note_machine(place.path(), &mut report)?;
+    let dates = fill(load, place.path())?;
+    warm(&place.path().join("store"))?;
+    let (server, address) = serve(&reads.spawn, load, place.path())?;
+    report.text("what", "reads");
+    report.count("transactions", load.transactions);
+    report.count("accounts", load.profile.accounts);
+    let subject = Subject {
+        ledger: ledger_name().to_string(),
+        profile: load.profile.clone(),
+        transactions: load.transactions,
+        dates,
+        random: Random::new(1),
+    };
+    let mut asker = Asker { reads: reads.reads, subject, report: &mut report, missed: Vec::new() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&address).await?;
+        asker.ask_all(&mut connection).await
+    })?;
+    let mut missed = std::mem::take(&mut asker.missed);
+    note_memory(&server, load.memory_budget, "", &mut report);
+    let file = place.path().join("export");
+    let (bytes, time) = export(&address, ledger_name().as_str(), reads.export_bytes, &file)?;
+    note_stream("export", bytes, time, 120.0, &mut missed, &mut report);
+    let (bytes, time) = import(&address, &file)?;
+    note_stream("import", bytes, time, 60.0, &mut missed, &mut report);
+    std::fs::remove_file(file)?;
+    note_memory(&server, load.memory_budget, "streams_", &mut report);
+    report.text("missed", &missed.join(" "));
+    println!("missed: {}", if missed.is_empty() { "nothing".to_owned() } else { missed.join(", ") });
+    Ok(report)
+}
+
+fn note_memory(server: &Spawned, budget: usize, prefix: &str, report: &mut Report) {
+    let memory = Memory::of_process(server.id());
+    report.count(&format!("{prefix}rss_bytes"), memory.resident);
+    report.count(&format!("{prefix}rss_peak_bytes"), memory.peak);
+    println!(
+        "memory of the server: {} MiB, at most {} MiB; budget {} MiB",
+        memory.resident >> 20,
+        memory.peak >> 20,
+        budget >> 20
+    );
+}
+
+fn note_stream(
+    name: &str,
+    bytes: u64,
+    time: Duration,
+    must: f64,
+    missed: &mut Vec<String>,
+    report: &mut Report,
+) {
+    let figure = rate(bytes, time) / 1e6;
+    report.number(&format!("{name}_mb_per_s"), figure);
+    println!("{name}: {figure:.0} MB/s of {} MB; must {must}", bytes / 1_000_000);
+    if figure < must {
+        missed.push(name.to_owned());
+    }
+}
+
+/// Asks and measures.
+struct Asker<'a> {
+    reads: u64,
+    subject: Subject,
+    report: &'a mut Report,
+    missed: Vec<String>,
+}
+
+impl Asker<'_> {
+    async fn ask_all(&mut self, connection: &mut Connection) -> Result<(), Failure> {
+        for question in POINTS.iter().chain(&FIRST_PAGES).chain(&SUMS) {
+            let is_slow = question.must.0 > 10.0;
+            let reads = if is_slow { self.reads.div_ceil(10) } else { self.reads };
+            let mut latency = Histogram::default();
+            // The first ones find a server that has just been started.
+            for read in 0..reads + reads.div_ceil(10) {
+                let request = question.request(&mut self.subject);
+                let took = ask(connection, question, &request).await?;
+                if read >= reads.div_ceil(10) {
+                    latency.record(took);
+                }
+            }
+            self.note(question.name, question.must, &latency);
+        }
+        self.deep("deep_transactions", "transactions", connection).await?;
+        self.deep("deep_logs", "logs", connection).await?;
+        self.deep_accounts(connection).await
+    }
+
+    /// Pages anywhere in a list by id, by cursors of lists that begin there.
+    async fn deep(&mut self, name: &str, list: &str, connection: &mut Connection) -> Result<(), Failure> {
+        let mut cursors = Vec::new();
+        for _ in 0..self.reads.div_ceil(4) {
+            let below = matching("$lt", "id", &self.subject.id().max(100).to_string());
+            let path = format!("{list}?pageSize=15&{below}");
+            let answer = connection.exchange(&request("GET", &self.subject.ledger, &path)).await?;
+            check(name, answer.status, answer.body)?;
+            cursors.extend(next_of(answer.body)?.map(|cursor| format!("{list}?cursor={cursor}")));
+        }
+        self.follow(name, &cursors, connection).await
+    }
+
+    /// Pages of the list of all accounts, which is walked before from end to end.
+    async fn deep_accounts(&mut self, connection: &mut Connection) -> Result<(), Failure> {
+        let mut paths = vec!["accounts?pageSize=15".to_owned()];
+        loop {
+            let path = paths.last().expect("there is a first");
+            let answer = connection.exchange(&request("GET", &self.subject.ledger, path)).await?;
+            check("accounts", answer.status, answer.body)?;
+            match next_of(answer.body)? {
+                Some(cursor) => paths.push(format!("accounts?cursor={cursor}")),
+                None => break,
+            }
+        }
+        self.follow("deep_accounts", &paths, connection).await
+    }
+
+    async fn follow(
+        &mut self,
+        name: &str,
+        paths: &[String],
+        connection: &mut Connection,
+    ) -> Result<(), Failure> {
+        let mut latency = Histogram::default();
+        for _ in 0..self.reads {
+            let path = &paths[self.subject.random.below(paths.len() as u64) as usize];
+            let request = request("GET", &self.subject.ledger, path);
+            let begin = Instant::now();
+            let answer = connection.exchange(&request).await?;
+            latency.record(begin.elapsed());
+            check(name, answer.status, answer.body)?;
+        }
+        self.note(name, (0.5, 3.0), &latency);
+        Ok(())
+    }
+
+    fn note(&mut self, name: &str, must: (f64, f64), latency: &Histogram) {
+        self.report.latency(&format!("{name}_"), name, latency);
+        let (p50, p99) = (millis(latency.quantile(0.5)), millis(latency.quantile(0.99)));
+        if p50 > must.0 || p99 > must.1 {
+            println!("  must: p50 {} ms, p99 {} ms", must.0, must.1);
+            self.missed.push(name.to_owned());
+        }
+    }
+}
+
+/// Sends one request and says how long the whole answer took.
+pub(crate) async fn ask(
+    connection: &mut Connection,
+    question: &Question,
+    request: &[u8],
+) -> Result<Duration, Failure> {
+    let begin = Instant::now();
+    if question.is_head {
+        let status = connection.head(request).await?;
+        let took = begin.elapsed();
+        // A count is answered without a body.
+        return if status == 204 { Ok(took) } else { Err(format!("{}: {status}", question.name).into()) };
+    }
+    let answer = connection.exchange(request).await?;
+    let took = begin.elapsed();
+    check(question.name, answer.status, answer.body)?;
+    Ok(took)
+}
+
+/// The cursor of the page after this one.
+fn next_of(body: &[u8]) -> Result<Option<String>, Failure> {
+    let body: Value = serde_json::from_slice(body)?;
+    Ok(body["cursor"]["next"].as_str().filter(|next| !next.is_empty()).map(str::to_owned))
+}
+
+/// Reads the log of a ledger into a file, up to so many bytes and to the end of a line.
+fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u64, Duration), Failure> {
+    let mut stream = TcpStream::connect(address)?;
+    let begin = Instant::now();
+    write!(stream, "POST /v2/{ledger}/logs/export HTTP/1.1\r\nhost: load\r\ncontent-length: 0\r\n\r\n")?;
+    let mut reader = BufReader::with_capacity(1 << 20, stream);
+    let head = read_head(&mut reader)?;
+    if !head.starts_with("HTTP/1.1 200") || !head.to_ascii_lowercase().contains("chunked") {
+        return Err(format!("no export: {head}").into());
+    }
+    let mut out = File::create(file)?;
+    let (mut all, mut chunk) = (0, Vec::new());
+    loop {
+        let mut size = String::new();
+        reader.read_line(&mut size)?;
+        let size = u64::from_str_radix(size.trim(), 16)?;
+        chunk.clear();
+        (&mut reader).take(size + 2).read_to_end(&mut chunk)?;
+        let chunk = chunk.strip_suffix(b"\r\n").ok_or("the export breaks off")?;
+        if size == 0 {
+            break;
+        }
+        all += size;
+        if all >= bytes_max {
+            let whole = chunk.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            out.write_all(&chunk[..whole])?;
+            break;
+        }
+        out.write_all(chunk)?;
+    }
+    Ok((all, begin.elapsed()))
+}
+
+/// Sends a file of logs to a new ledger.
+fn import(address: &str, file: &Path) -> Result<(u64, Duration), Failure> {
+    let mut stream = TcpStream::connect(address)?;
+    // A store that is kept has those of earlier runs.
+    let ledger = fresh_ledger(wire::Api::V2);
+    stream.write_all(&wire::create_ledger(&ledger))?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let created = read_head(&mut reader)?;
+    if !created.starts_with("HTTP/1.1 204") {
+        return Err(format!("no ledger to import into: {created}").into());
+    }
+    let mut logs = File::open(file)?;
+    let bytes = logs.metadata()?.len();
+    let begin = Instant::now();
+    write!(
+        stream,
+        "POST /v2/{ledger}/logs/import HTTP/1.1\r\nhost: load\r\ncontent-length: {bytes}\r\n\r\n"
+    )?;
+    let mut part = vec![0; 256 << 10];
+    loop {
+        let length = logs.read(&mut part)?;
+        if length == 0 {
+            break;
+        }
+        // Who refuses says why before closing.
+        if stream.write_all(&part[..length]).is_err() {
+            break;
+        }
+    }
+    let head = read_head(&mut reader)?;
+    let time = begin.elapsed();
+    if !head.starts_with("HTTP/1.1 204") {
+        let mut body = vec![0; 500];
+        let length = reader.read(&mut body)?;
+        return Err(format!("no import: {head}{}", String::from_utf8_lossy(&body[..length])).into());
+    }
+    Ok((bytes, time))
+}
+
+fn read_head(reader: &mut impl BufRead) -> Result<String, Failure> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head)? == 0 {
+            return Err(format!("the server closed the connection: {head}").into());
+        }
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        let parse = |arguments: &[&str]| HttpReads::parse(&mut Parser::from_args(arguments));
+        let reads =
+            parse(&["--spawn", "server", "--transactions", "2k", "--export", "1MiB"]).expect("options");
+        assert_eq!((reads.preload.transactions, reads.export_bytes), (2_000, 1 << 20));
+        assert!(reads.preload.profile.grouped);
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["--spawn", "server", "--accounts", "1"]).is_err());
+    }
+
+    #[test]
+    fn cursors_are_found() {
+        let body = br#"{"cursor":{"hasMore":true,"next":"abc","data":[1]}}"#;
+        assert_eq!(next_of(body).expect("JSON").as_deref(), Some("abc"));
+        assert_eq!(next_of(br#"{"cursor":{"data":[1]}}"#).expect("JSON"), None);
+    }
+}

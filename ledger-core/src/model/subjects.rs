@@ -1,0 +1,110 @@
+//! What filters and scripts see of the model.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+
+use compact_str::CompactString;
+
+use super::{Book, ModelAccount};
+use crate::amount::Balance;
+use crate::condition::{AddressRole, DateField};
+use crate::filter::{Filter, FilterSubject};
+use crate::metadata::MetadataValue;
+use crate::names::AccountAddress;
+use crate::script::{Reads, colored_asset};
+use crate::timestamp::Timestamp;
+use crate::volumes::{HoldingVolumes, Volumes};
+
+pub(super) fn selects<S: FilterSubject<Error = Infallible>>(filter: &Filter, subject: &S) -> bool {
+    match filter.matches(subject) {
+        Ok(selected) => selected,
+        Err(never) => match never {},
+    }
+}
+
+impl FilterSubject for ModelAccount {
+    type Error = Infallible;
+
+    fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, Infallible> {
+        Ok(role == AddressRole::Own && test(self.address.as_str()))
+    }
+
+    fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
+        Ok(self.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+    }
+
+    fn balance(&self, asset: &str) -> Result<Option<Balance>, Infallible> {
+        Ok(self.volumes.iter().find(|(have, _)| have.as_str() == asset).map(|(_, volumes)| volumes.balance()))
+    }
+
+    fn any_balance(&self, test: &dyn Fn(&Balance) -> bool) -> Result<Option<bool>, Infallible> {
+        let held = !self.volumes.is_empty();
+        Ok(held.then(|| self.volumes.values().any(|volumes| test(&volumes.balance()))))
+    }
+
+    fn date(&self, field: DateField) -> Result<Option<Timestamp>, Infallible> {
+        Ok(match field {
+            DateField::FirstUsage => Some(self.first_usage),
+            DateField::InsertionDate => Some(self.insertion_date),
+            DateField::UpdatedAt => Some(self.updated_at),
+            _ => None,
+        })
+    }
+}
+
+/// A row of volumes with the account it is of.
+pub(super) struct Row<'a> {
+    pub(super) row: &'a HoldingVolumes,
+    pub(super) account: &'a ModelAccount,
+}
+
+impl FilterSubject for Row<'_> {
+    type Error = Infallible;
+
+    fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, Infallible> {
+        self.account.any_address(role, test)
+    }
+
+    fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
+        self.account.metadata(key)
+    }
+
+    fn balance(&self, asset: &str) -> Result<Option<Balance>, Infallible> {
+        Ok((self.row.asset.as_str() == asset).then(|| self.row.volumes.balance()))
+    }
+
+    fn date(&self, field: DateField) -> Result<Option<Timestamp>, Infallible> {
+        self.account.date(field)
+    }
+}
+
+/// What a script reads of a ledger.
+pub(super) struct BookReads<'a>(pub(super) &'a Book);
+
+impl Reads for BookReads<'_> {
+    type Error = Infallible;
+
+    fn balance(&mut self, account: &AccountAddress, asset: &str, color: &str) -> Result<Balance, Infallible> {
+        let Some(asset) = colored_asset(asset, color) else { return Ok(Balance::ZERO) };
+        let totals = self.0.totals(|_, _| true);
+        Ok(totals.get(&(account.clone(), asset)).map_or(Balance::ZERO, Volumes::balance))
+    }
+
+    fn scales(
+        &mut self,
+        account: &AccountAddress,
+        base: &str,
+    ) -> Result<Vec<(CompactString, Balance)>, Infallible> {
+        let totals = self.0.totals(|_, _| true);
+        let of_base = |asset: &str| asset.split('/').next() == Some(base);
+        Ok(totals
+            .iter()
+            .filter(|((have, asset), _)| have == account && of_base(asset.as_str()))
+            .map(|((_, asset), volumes)| (asset.as_str().into(), volumes.balance()))
+            .collect())
+    }
+
+    fn metadata(&mut self, account: &AccountAddress, key: &str) -> Result<Option<MetadataValue>, Infallible> {
+        Ok(self.0.described(account, None).and_then(|account| account.metadata.get(key).cloned()))
+    }
+}

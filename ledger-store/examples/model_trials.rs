@@ -1,0 +1,54 @@
+//! A store against the reference model: random commands, and between them random questions with filters, dates,
+//! groupings, orders and pages, while the store is flushed, closed, opened, rebuilt and cut from its power.
+//!
+//! ```text
+//! cargo run --release -p ledger-store --features testing --example model_trials -- [--commands 100000] [--seed 0] [--each 600] [--threads 2]
+//! ```
+//!
+//! Prints the seeds whose trial failed, with the first answer that differs, and a summary; exits with 1 if one failed.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ledger_store::testing::{Done, Trials};
+
+fn main() -> ExitCode {
+    let mut trials = Trials { first_seed: 0, commands: 100_000, commands_each: 600, threads: 2 };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let number = arguments.next().and_then(|text| text.parse::<u64>().ok());
+        let known = match argument.as_str() {
+            "--commands" => number.map(|commands| trials.commands = commands),
+            "--seed" => number.map(|seed| trials.first_seed = seed),
+            "--each" => number.map(|commands| trials.commands_each = commands.max(1)),
+            "--threads" => number.map(|threads| trials.threads = threads as usize),
+            _ => None,
+        };
+        if known.is_none() {
+            eprintln!("usage: model_trials [--commands N] [--seed N] [--each N] [--threads N]");
+            return ExitCode::from(2);
+        }
+    }
+    let begun = Instant::now();
+    let (mut count, mut failed, mut done) = (0_u64, 0_u64, Done::default());
+    trials.run(|seed, result| {
+        count += 1;
+        match result {
+            Ok(more) => done.add(more),
+            Err(differs) => {
+                failed += 1;
+                eprintln!("seed {seed}: {differs}");
+            }
+        }
+    });
+    println!(
+        "{count} trials, {} commands in {} steps, {} questions, {} openings, {} power cuts, {failed} trials failed, {:.1} s",
+        trials.commands,
+        done.acknowledged,
+        done.questions,
+        done.openings,
+        done.cuts,
+        begun.elapsed().as_secs_f64()
+    );
+    if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

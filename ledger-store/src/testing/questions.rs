@@ -1,0 +1,402 @@
+//! Every kind of question, asked of a snapshot and of the model.
+
+use std::fmt::Debug;
+
+use ledger_core::model::{Model, ModelAccount, MoveDate, Window};
+use ledger_core::schema::{created_at_of, version_of};
+use ledger_core::{
+    Asset, Filter, HashChain, LedgerName, LogEntry, LogPayload, Resource, Timestamp, TransactionId, Volumes,
+};
+
+use super::cast::{self, ASSETS};
+use super::{Dice, Judge};
+use crate::error::ReadError;
+use crate::query::{
+    Account, AccountKey, AccountOrder, AccountQuery, BalancesQuery, Clock, Direction, Expand, LogHashes,
+    LogQuery, LogView, Page, PageRequest, SchemaKey, SchemaOrder, SchemaQuery, SchemaView, Start, Stats,
+    TransactionKey, TransactionOrder, TransactionQuery, TransactionView, VolumesQuery, VolumesRow,
+};
+use crate::read::{LedgerView, Snapshot};
+
+/// The model walks the whole log for each account and transaction: so many are looked at in a round.
+const POINTS: usize = 16;
+/// A list is walked in so many pages at most, each way.
+const PAGES_MAX: usize = 24;
+
+/// Compares an answer of the store.
+macro_rules! same {
+    ($found:expr, $expected:expr, $($what:tt)+) => {{
+        let (found, expected) = (&$found, &$expected);
+        if found != expected {
+            return Err(format!("{}: {found:?}, expected {expected:?}", format_args!($($what)+)));
+        }
+    }};
+}
+
+impl Judge {
+    /// Asks a snapshot of the judge's moment every kind of question about a ledger, once in each of so many rounds,
+    /// and says how many questions that were. `now` is near the dates of what was written last.
+    ///
+    /// # Errors
+    ///
+    /// The question and the answers, where they differ.
+    pub fn ask(
+        &self,
+        snapshot: &Snapshot,
+        dice: &mut Dice<'_>,
+        now: Timestamp,
+        rounds: u32,
+    ) -> Result<u64, String> {
+        let ledgers: Vec<&LedgerName> = self.model.ledgers().collect();
+        let mut asked = 0;
+        for _ in 0..rounds {
+            self.shelf.compare(snapshot, dice)?;
+            asked += 1;
+            if ledgers.is_empty() {
+                continue;
+            }
+            let ledger = dice.pick(&ledgers);
+            let view = snapshot.ledger(ledger).ok_or_else(|| format!("there is no {ledger}"))?;
+            let addresses = addresses_of(self.model.log(ledger));
+            let (model, addresses) = (&self.model, addresses.as_slice());
+            let mut round = Round { dice, model, ledger, view: &view, addresses, now, asked: 0 };
+            round.ask_all().map_err(|differs| format!("{ledger}: {differs}"))?;
+            asked += round.asked;
+        }
+        Ok(asked)
+    }
+}
+
+/// Who took part in transactions.
+fn addresses_of(log: &[LogEntry]) -> Vec<String> {
+    let mut all = std::collections::BTreeSet::new();
+    for entry in log {
+        if let LogPayload::NewTransaction { transaction, .. } = &entry.payload {
+            all.extend(transaction.postings.iter().map(|posting| posting.destination.as_str()));
+        }
+    }
+    all.into_iter().map(str::to_owned).collect()
+}
+
+/// What a question is asked with.
+pub(super) struct Round<'a, 'd> {
+    pub(super) dice: &'a mut Dice<'d>,
+    /// Accounts of the ledger.
+    pub(super) addresses: &'a [String],
+    pub(super) model: &'a Model,
+    pub(super) ledger: &'a LedgerName,
+    view: &'a LedgerView,
+    now: Timestamp,
+    asked: u64,
+}
+
+fn shown(account: ModelAccount, expand: Expand) -> Account {
+    let volumes = |asked: bool, volumes: std::collections::BTreeMap<Asset, Volumes>| {
+        asked.then(|| volumes.into_iter().collect())
+    };
+    Account {
+        address: account.address,
+        metadata: account.metadata,
+        first_usage: account.first_usage,
+        insertion_date: account.insertion_date,
+        updated_at: account.updated_at,
+        volumes: volumes(expand.volumes, account.volumes),
+        effective_volumes: volumes(expand.effective_volumes, account.effective_volumes),
+    }
+}
+
+/// The transaction that reverts another.
+fn reverting(log: &[LogEntry], id: TransactionId) -> Option<TransactionId> {
+    log.iter().find_map(|entry| match &entry.payload {
+        LogPayload::RevertedTransaction { reverted, transaction, .. } if *reverted == id => {
+            Some(transaction.id)
+        }
+        _ => None,
+    })
+}
+
+impl Round<'_, '_> {
+    fn ask_all(&mut self) -> Result<(), String> {
+        self.points()?;
+        self.accounts()?;
+        self.transactions()?;
+        self.logs()?;
+        self.balances()?;
+        self.volumes()?;
+        self.schemas()
+    }
+
+    /// A date that matters, or one right beside it.
+    pub(super) fn date(&mut self) -> Timestamp {
+        let log = self.model.log(self.ledger);
+        let near = match self.dice.below(8) {
+            0 => self.now.as_micros() + 100_000_000,
+            1 => 0,
+            _ if log.is_empty() => self.now.as_micros(),
+            choice => {
+                let entry = &log[self.dice.below(log.len() as u64) as usize];
+                match &entry.payload {
+                    LogPayload::NewTransaction { transaction, .. }
+                    | LogPayload::RevertedTransaction { transaction, .. }
+                        if choice < 5 =>
+                    {
+                        transaction.timestamp.as_micros()
+                    }
+                    _ => entry.date.as_micros(),
+                }
+            }
+        };
+        Timestamp::from_micros(near + self.dice.below(3) as i64 - 1)
+    }
+
+    fn at(&mut self) -> Option<Timestamp> {
+        if self.dice.one_in(3) { None } else { Some(self.date()) }
+    }
+
+    /// Fetches a whole list in pages, forwards to its end and backwards again; it must be `expected`.
+    fn walk<T: Debug + PartialEq, K: Clone + Debug>(
+        &mut self,
+        what: &dyn Debug,
+        key: impl Fn(&T) -> K,
+        fetch: impl Fn(PageRequest<K>) -> Result<Page<T>, ReadError>,
+        mut expected: Vec<T>,
+    ) -> Result<(), String> {
+        let size = self.dice.pick(&[1, 3, 1000]).max(expected.len().div_ceil(PAGES_MAX));
+        let direction = self.dice.pick(&[Direction::Ascending, Direction::Descending]);
+        if direction == Direction::Descending {
+            expected.reverse();
+        }
+        let mut asked = 0;
+        let mut ask = |start: Start<K>| {
+            asked += 1;
+            fetch(PageRequest { size, direction, start }).map_err(|error| format!("{what:?}: {error}"))
+        };
+        let mut start = Start::First;
+        let mut seen = 0;
+        loop {
+            let page = ask(start)?;
+            let left = &expected[seen..];
+            let part = &left[..size.min(left.len())];
+            same!(page.items.as_slice(), part, "{what:?}: {direction:?} by {size} from {seen}");
+            let ends = (page.has_previous, page.has_next);
+            same!(ends, (seen > 0, left.len() > size), "{what:?}: {direction:?} by {size} from {seen}");
+            let Some(last) = page.items.last().filter(|_| page.has_next) else { break };
+            seen += size;
+            start = Start::After(key(last));
+        }
+        while seen > 0 {
+            let page = ask(Start::Before(key(&expected[seen])))?;
+            let from = seen.saturating_sub(size);
+            let part = &expected[from..seen];
+            same!(page.items.as_slice(), part, "{what:?}: {direction:?} by {size} before {seen}");
+            let ends = (page.has_previous, page.has_next);
+            same!(ends, (from > 0, true), "{what:?}: {direction:?} by {size} before {seen}");
+            seen = from;
+        }
+        self.asked += asked;
+        Ok(())
+    }
+
+    fn points(&mut self) -> Result<(), String> {
+        let (transactions, accounts) = self.model.stats(self.ledger);
+        let stats = Stats { transactions: transactions as u64, accounts: accounts as u64 };
+        same!(self.view.stats(), Ok(stats), "stats");
+        let expand = Expand { volumes: true, effective_volumes: true };
+        for _ in 0..POINTS {
+            let account = if self.addresses.is_empty() || self.dice.one_in(3) {
+                cast::any_address(self.dice, 4)
+            } else {
+                cast::address(&self.dice.pick(self.addresses))
+            };
+            for at in [None, self.at()] {
+                let found = self.model.account(self.ledger, &account, at);
+                let expected = Ok(found.map(|found| shown(found, expand)));
+                same!(self.view.account(&account, at, expand), expected, "{account} at {at:?}");
+            }
+            let present = self.model.account(self.ledger, &account, None);
+            let asset = Asset::parse(self.dice.pick(&ASSETS)).expect("an asset");
+            let held = present.as_ref().and_then(|account| account.volumes.get(&asset).cloned());
+            let balance = held.unwrap_or_default().balance();
+            same!(self.view.balance(&account, &asset), Ok(balance), "{account} {asset}");
+        }
+        for _ in 0..POINTS {
+            let id = TransactionId::new(self.dice.below(transactions as u64 + 2));
+            let at = self.at();
+            let found = self.view.transaction(id, at, true);
+            let expected = self.model.transaction(self.ledger, id, at).map(|transaction| TransactionView {
+                effective_volumes: self.model.post_commit_effective_volumes(self.ledger, id),
+                reverted_by: transaction.reverted_at.and_then(|_| reverting(self.model.log(self.ledger), id)),
+                transaction,
+            });
+            same!(found, Ok(expected), "{id:?} at {at:?}");
+        }
+        self.asked += 4 * POINTS as u64 + 1;
+        Ok(())
+    }
+
+    fn accounts(&mut self) -> Result<(), String> {
+        let filter = self.filter(Resource::Accounts);
+        let at = self.at();
+        let expand = Expand { volumes: self.dice.one_in(2), effective_volumes: self.dice.one_in(2) };
+        let found = self.model.accounts(self.ledger, &filter, at);
+        same!(self.view.count_accounts(&filter, at), Ok(found.len() as u64), "count {filter:?} at {at:?}");
+        let mut expected: Vec<_> = found.into_iter().map(|account| shown(account, expand)).collect();
+        let order = self.dice.pick(&[
+            AccountOrder::Address,
+            AccountOrder::FirstUsage,
+            AccountOrder::InsertionDate,
+            AccountOrder::UpdatedAt,
+        ]);
+        let key =
+            |account: &Account| AccountKey { date: order.date_of(account), address: account.address.clone() };
+        if order != AccountOrder::Address {
+            expected.sort_by_key(key);
+        }
+        let view = self.view;
+        let fetch = |page| view.accounts(&AccountQuery { filter: filter.clone(), at, expand, order, page });
+        self.walk(&("accounts", &filter, at, order), key, fetch, expected)
+    }
+
+    fn transactions(&mut self) -> Result<(), String> {
+        let filter = self.filter(Resource::Transactions);
+        let at = self.at();
+        let mut found = self.model.transactions(self.ledger, &filter, at);
+        let count = self.view.count_transactions(&filter, at);
+        same!(count, Ok(found.len() as u64), "count {filter:?} at {at:?}");
+        let order = self.dice.pick(&[
+            TransactionOrder::Id,
+            TransactionOrder::Timestamp,
+            TransactionOrder::UpdatedAt,
+            TransactionOrder::RevertedAt,
+        ]);
+        match order {
+            TransactionOrder::Id => found.reverse(),
+            dated => found.sort_by_key(|found| (dated.date_of(found), found.id)),
+        }
+        let effective_volumes = self.dice.one_in(3);
+        let (model, ledger, view) = (self.model, self.ledger, self.view);
+        let expected = found
+            .into_iter()
+            .map(|transaction| TransactionView {
+                effective_volumes: effective_volumes
+                    .then(|| model.post_commit_effective_volumes(ledger, transaction.id))
+                    .flatten(),
+                reverted_by: transaction
+                    .reverted_at
+                    .and_then(|_| reverting(model.log(ledger), transaction.id)),
+                transaction,
+            })
+            .collect();
+        let fetch = |page| {
+            view.transactions(&TransactionQuery {
+                filter: filter.clone(),
+                at,
+                effective_volumes,
+                order,
+                page,
+            })
+        };
+        let key = |found: &TransactionView| TransactionKey {
+            timestamp: order.date_of(&found.transaction),
+            id: found.transaction.id,
+        };
+        self.walk(&("transactions", &filter, at, order), key, fetch, expected)
+    }
+
+    fn logs(&mut self) -> Result<(), String> {
+        let filter = self.filter(Resource::Logs);
+        let (model, ledger, view) = (self.model, self.ledger, self.view);
+        let selected = model.logs(ledger, &filter);
+        let mut selected = selected.iter().rev().map(|entry| entry.id).peekable();
+        let mut chain = HashChain::after(None);
+        let mut so_far = Model::default();
+        let mut all = Vec::new();
+        for entry in model.log(ledger) {
+            so_far.record(ledger, entry.clone());
+            let hash = Some(*chain.append(entry).as_bytes());
+            if selected.next_if_eq(&entry.id).is_none() {
+                continue;
+            }
+            let reverted = match &entry.payload {
+                LogPayload::RevertedTransaction { reverted, .. } => {
+                    so_far.transaction(ledger, *reverted, None).map(Box::new)
+                }
+                _ => None,
+            };
+            all.push(LogView { entry: entry.clone(), hash, reverted });
+        }
+        let fetch = |page| view.logs(&LogQuery { filter: filter.clone(), hashes: LogHashes::Wire, page });
+        self.walk(&("logs", &filter), |log: &LogView| log.entry.id, fetch, all)
+    }
+
+    fn clock(&mut self) -> (Clock, MoveDate) {
+        self.dice.pick(&[(Clock::Effective, MoveDate::Effective), (Clock::Insertion, MoveDate::Insertion)])
+    }
+
+    fn balances(&mut self) -> Result<(), String> {
+        let filter = self.filter(Resource::AggregatedBalances);
+        let at = self.at();
+        let (clock, by) = self.clock();
+        let expected = self.model.aggregated_balances(self.ledger, &filter, at, by).into_iter().collect();
+        let query = BalancesQuery { filter, at, clock };
+        same!(self.view.aggregated_balances(&query), Ok(expected), "{query:?}");
+        self.asked += 1;
+        Ok(())
+    }
+
+    fn volumes(&mut self) -> Result<(), String> {
+        let filter = self.filter(Resource::Volumes);
+        let (from, to) = (self.at(), self.at());
+        let (clock, by) = self.clock();
+        let group_by = self.dice.pick(&[0, 0, 1, 2, 9]);
+        let window = Window { start: from, end: to, by };
+        let mut expected: Vec<_> = self
+            .model
+            .volumes(self.ledger, &filter, window, Some(group_by))
+            .into_iter()
+            .map(|row| VolumesRow {
+                account: row.account.as_str().to_owned(),
+                asset: row.asset,
+                volumes: row.volumes,
+            })
+            .collect();
+        expected.sort_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
+        let view = self.view;
+        let fetch =
+            |page| view.volumes(&VolumesQuery { filter: filter.clone(), from, to, clock, group_by, page });
+        let key = |row: &VolumesRow| (row.account.clone(), row.asset.clone());
+        self.walk(&("volumes", &filter, from, to, clock, group_by), key, fetch, expected)
+    }
+
+    fn schemas(&mut self) -> Result<(), String> {
+        let (model, ledger, view) = (self.model, self.ledger, self.view);
+        let texts = model.log(ledger).iter().filter_map(|entry| match &entry.payload {
+            LogPayload::InsertedSchema { schema } => Some(schema.to_string()),
+            _ => None,
+        });
+        let mut expected: Vec<_> = texts
+            .map(|text| (version_of(&text).expect("it was added with one"), created_at_of(&text), text))
+            .collect();
+        let order = self.dice.pick(&[SchemaOrder::Created, SchemaOrder::Version]);
+        if order == SchemaOrder::Version {
+            expected.sort_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
+        }
+        let version = cast::version(self.dice);
+        let one = view.schema(&version).map(|found| found.map(|schema| schema.text));
+        let named = expected.iter().find(|(have, ..)| *have == version).map(|(_, _, text)| text.clone());
+        same!(one, Ok(named), "schema {}", version.as_str());
+        // The places in the list are the store's own: its whole list is compared, then its pages with that.
+        let fetch = |page: PageRequest<SchemaKey>| {
+            let query = SchemaQuery { filter: Filter::all(Resource::Schemas), order, page };
+            view.schemas(&query)
+        };
+        let all = fetch(PageRequest { size: 100, direction: Direction::Ascending, start: Start::First });
+        let all = all.map_err(|error| format!("schemas: {error}"))?.items;
+        let found: Vec<_> = all
+            .iter()
+            .map(|schema| (schema.version.clone(), Some(schema.created_at), schema.text.clone()))
+            .collect();
+        same!(found, expected, "schemas by {order:?}");
+        self.walk(&("schemas", order), |schema: &SchemaView| schema.key.clone(), fetch, all)
+    }
+}
