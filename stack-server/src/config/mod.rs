@@ -4,7 +4,7 @@
 //! `STACK_`, those that servers of this API already have keep their bare names. Of these some are common to much
 //! software; what they hold that this server cannot read is passed over with a warning.
 //!
-//! - [`flags`]: the table of flags. [`values`]: how their values are read.
+//! `flags.rs` is the table of flags, `values.rs` how their values are read.
 
 mod flags;
 mod values;
