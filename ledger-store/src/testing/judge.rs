@@ -219,7 +219,7 @@ impl Judge {
             (None, damaged) => {
                 let taken = damaged.unwrap_or(logs.len());
                 for (entry, _) in &logs[..taken] {
-                    self.model.record(&step.to, entry.clone());
+                    self.model.import(&step.to, entry.clone());
                 }
                 self.entries += taken as u64;
                 damaged.map(|damaged| Ok((logs[damaged].0.id, "wrong hash")))
