@@ -22,7 +22,8 @@ pub(super) fn answer_from_within(outcomes: &mut [PendingOutcome], first: Positio
             PendingOutcome::Replay { ledger, position, .. } => {
                 let within = position.get().checked_sub(first.get());
                 if let Some(receipt) = within.and_then(|at| done.get(at as usize)) {
-                    let receipt = Receipt { replayed: true, ..receipt.clone() };
+                    // The entry is told again, not what was wrong with it.
+                    let receipt = Receipt { replayed: true, violation: None, ..receipt.clone() };
                     *outcome = PendingOutcome::Done { ledger: *ledger, receipt };
                 }
             }

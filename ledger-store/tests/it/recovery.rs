@@ -132,6 +132,14 @@ fn a_lost_or_damaged_index_is_built_again() {
     garbage.check_rebuilt();
 }
 
+/// Flips a bit of a byte that is used, and says which: most of a young file is room for what comes, and is not read.
+fn flip_a_bit(bytes: &mut [u8], dice: &mut Dice<'_>) -> usize {
+    let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+    let at = used[(dice.below(1 << 32) as usize) % used.len()];
+    bytes[at] ^= 1 << dice.below(8);
+    at
+}
+
 #[test]
 fn flipped_bits_of_the_index_are_never_served_as_truth() {
     let kept = Kept::new(4).with(60);
@@ -140,9 +148,7 @@ fn flipped_bits_of_the_index_are_never_served_as_truth() {
     for _ in 0..40 {
         let flipped = kept.copy();
         let mut bytes = bytes.clone();
-        // Most of a young file is room for what comes, and is not read.
-        let at = used[(dice.below(1 << 32) as usize) % used.len()];
-        bytes[at] ^= 1 << dice.below(8);
+        let at = flip_a_bit(&mut bytes, &mut dice);
         flipped.disk.set_bytes(path(INDEX), bytes).expect("there is an index");
         // It opens: with the index, if the damage does not show, or with a new one.
         let store = flipped.open().expect("the journal is sound");
@@ -196,15 +202,12 @@ fn a_journal_that_lacks_acknowledged_entries_is_refused() {
 fn a_damaged_journal_is_refused_or_noticed() {
     let kept = Kept::new(9).with(60);
     let bytes = kept.disk.bytes(path(JOURNAL)).expect("there is a journal");
-    let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
     let mut dice = Dice::from_seed(9);
     let mut refused = 0;
     for _ in 0..40 {
         let flipped = kept.copy();
         let mut bytes = bytes.clone();
-        // Most of a young file is room for what comes, and is not read.
-        let at = used[(dice.below(1 << 32) as usize) % used.len()];
-        bytes[at] ^= 1 << dice.below(8);
+        let at = flip_a_bit(&mut bytes, &mut dice);
         flipped.disk.set_bytes(path(JOURNAL), bytes).expect("there is a journal");
         match flipped.open() {
             Err(OpenError::Damaged { .. } | OpenError::Io { .. } | OpenError::NewerFormat { .. }) => {
