@@ -2,7 +2,8 @@
 
 use super::block::Block;
 use super::cursor::{Cursor, Direction, Unopened, block_at, may_hold};
-use super::file::{IndexError, IndexSnapshot};
+use super::file::{FILTERS, IndexError, IndexSnapshot};
+use super::filter::may_contain;
 use super::row::{KeyBytes, PieceRows, Row};
 use super::rows::KeyRow;
 use super::runs::RunMeta;
@@ -140,6 +141,33 @@ impl<R: Row> TableView<R> {
         let runs = self.runs().iter().cloned().map(Unopened::Run);
         let pieces = self.pieces.iter().cloned().map(Unopened::Piece);
         Cursor::new(self.snapshot.clone(), runs.chain(pieces).collect(), from, to, direction)
+    }
+
+    /// Looks each row of each run up in the run's filter. One that denied a row would hide it from every reader that
+    /// asks for it alone.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if a filter does, or if it or a block is not as it was written; else as the storage
+    /// engine fails.
+    pub(crate) fn check_filters(&self) -> Result<(), IndexError> {
+        for run in self.runs() {
+            let source = vec![Unopened::Run(run.clone())];
+            let rows =
+                Cursor::<R>::new(self.snapshot.clone(), source, R::FIRST, R::LAST, Direction::Ascending);
+            let mut asked = None;
+            for row in rows {
+                let probe_key = R::probe_key(&row?.key());
+                if let Some(key) = probe_key
+                    && asked != probe_key
+                    && !may_contain(&self.snapshot, run, key)?
+                {
+                    return Err(IndexError::damaged(FILTERS, "a filter denies a row of its run"));
+                }
+                asked = probe_key;
+            }
+        }
+        Ok(())
     }
 
     fn newest_first(&self) -> impl DoubleEndedIterator<Item = SourceRef<'_, R>> {

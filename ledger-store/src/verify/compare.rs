@@ -221,7 +221,8 @@ fn rows<R: Compared>(
             findings.add(code, Some(R::ledger_of(&row.key())), row.position(), detail)
         },
     )?;
-    match read {
+    let checked = read.and_then(|()| TableView::<R>::new(Vec::new(), live.clone()).check_filters());
+    match checked {
         Ok(()) => Ok(()),
         Err(error) => findings.index_error(&error),
     }
