@@ -21,7 +21,7 @@ use crate::removal::Tombstone;
 use crate::view::{Counters, LedgerHead};
 
 /// The format of the index. Another one is not read: the index is built again from the journal.
-const INDEX_FORMAT: u32 = 5;
+const INDEX_FORMAT: u32 = 6;
 const ABOUT_KEY: &[u8] = b"projection";
 
 /// Whose index this is, and how far it goes.
@@ -70,7 +70,7 @@ impl Watermark {
 }
 
 impl Counters {
-    /// Layout: the fields in order as varints, the date as 8 bytes, one byte for whether it is in use.
+    /// Layout: varints, the date as 8 bytes, one byte for whether it is in use, varints again.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(40);
         for number in [
@@ -87,6 +87,7 @@ impl Counters {
         out.extend_from_slice(&self.last_date.as_micros().to_be_bytes());
         out.push(u8::from(self.in_use));
         put_varint(&mut out, u64::from(self.schemas));
+        put_varint(&mut out, self.ahead);
         out
     }
 
@@ -99,6 +100,7 @@ impl Counters {
         let last_date = Timestamp::from_micros(i64::from_be_bytes(reader.array()?));
         let in_use = reader.u8()? != 0;
         let schemas = reader.varint_u32()?;
+        let ahead = reader.varint()?;
         Ok(Self {
             next_log,
             next_transaction,
@@ -110,6 +112,7 @@ impl Counters {
             keys,
             in_use,
             schemas,
+            ahead,
         })
     }
 }

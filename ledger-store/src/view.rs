@@ -39,6 +39,10 @@ pub(crate) struct Counters {
     pub(crate) in_use: bool,
     /// How many schema versions it has.
     pub(crate) schemas: u32,
+    /// How many transactions may come after later ones in effective order: those dated ahead of their recording, and
+    /// those that were imported with dates out of the log's order. Without one, whatever is dated when it is recorded
+    /// comes after all that was recorded before it.
+    pub(crate) ahead: u64,
 }
 
 impl Counters {
@@ -54,6 +58,7 @@ impl Counters {
         keys: 0,
         in_use: false,
         schemas: 0,
+        ahead: 0,
     };
 
     /// Whether the ledger has no log yet.

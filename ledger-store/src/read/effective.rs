@@ -43,7 +43,7 @@ impl Session {
         later: Later,
     ) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
         let (id, timestamp) = (transaction.id.get(), transaction.timestamp);
-        if timestamp == transaction.inserted_at && self.displaced().row_count() == 0 {
+        if timestamp == transaction.inserted_at && self.head.counters.ahead == 0 {
             return Ok(None);
         }
         // What is only tried has no row, and was not imported with a date of its own.

@@ -208,6 +208,9 @@ impl State {
         counters.transactions += 1;
         let timestamp = transaction.timestamp;
         let displaced = timestamp != date;
+        if timestamp > date || log.date != date || transaction.inserted_at.is_some() {
+            counters.ahead += 1;
+        }
         rows.transactions.push(TransactionRow {
             ledger,
             transaction: id,

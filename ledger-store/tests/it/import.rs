@@ -355,8 +355,19 @@ fn ids_from_zero_gaps_and_dates_that_run_backwards_are_taken_as_they_come() {
     }
     store.import(&name(), &entries[3..]).expect("it is taken");
     let check = |store: &Store| {
-        let ids: Vec<u64> = logs(store).iter().map(|log| log.entry.id.get()).collect();
+        let all = logs(store);
+        let ids: Vec<u64> = all.iter().map(|log| log.entry.id.get()).collect();
         assert_eq!(ids, [0, 1, 7, 8]);
+        // What was recorded before and is dated later does not count.
+        let in_effective_order = all.iter().map(|log| {
+            let LogPayload::NewTransaction { transaction, effective_volumes, .. } = &log.entry.payload else {
+                panic!("{log:?}")
+            };
+            let volumes = effective_volumes.as_ref().unwrap_or(&transaction.post_commit_volumes);
+            let held = volumes.iter().find(|held| held.account.as_str() == "users:1").expect("it received");
+            held.volumes.input.clone()
+        });
+        assert_eq!(in_effective_order.collect::<Vec<_>>(), [1_u64, 2, 131, 259].map(Amount::from));
         let view = store.snapshot().ledger(&name()).expect("it is there");
         let address = AccountAddress::parse("users:1").expect("an address");
         let expand = Expand { volumes: false, effective_volumes: true };
