@@ -108,7 +108,9 @@ fn import_some(
     is_end: bool,
 ) -> Result<Vec<u8>, ApiError> {
     let mut logs: Vec<ImportedLog> = Vec::new();
-    let mut values = serde_json::Deserializer::from_slice(&text).into_iter::<&RawValue>();
+    // Of what may go on as a number nobody can tell yet whether it is one: a lone sign would be a fault.
+    let told = if is_end { text.len() } else { text.len() - number_at_end(&text) };
+    let mut values = serde_json::Deserializer::from_slice(&text[..told]).into_iter::<&RawValue>();
     let mut fault = None;
     loop {
         let whole = values.byte_offset();
@@ -137,7 +139,13 @@ fn import_some(
         }
     }
     import_logs(store, ledger, &logs)?;
-    fault.map_or(Ok(Vec::new()), Err)
+    fault.map_or_else(|| Ok(text.split_off(told)), Err)
+}
+
+/// How many bytes at the end of a text may be the beginning of a number.
+fn number_at_end(text: &[u8]) -> usize {
+    let of_number = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    text.iter().rev().take_while(of_number).count()
 }
 
 fn import_logs(store: &Store, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<(), ApiError> {
@@ -160,4 +168,43 @@ fn import_logs(store: &Store, ledger: &LedgerName, logs: &[ImportedLog]) -> Resu
 
 fn refused(reason: impl std::fmt::Display) -> ApiError {
     ApiError::new(Code::Import, format!("importing logs: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger_core::{Features, HashLogs, LedgerOptions};
+
+    use super::*;
+
+    fn log(id: u64) -> String {
+        let date = format!("2024-01-0{id}T00:00:00Z");
+        let volumes = format!(
+            r#"{{"a":{{"USD/2":{{"input":{id},"output":0,"balance":{id}}}}},"world":{{"USD/2":{{"input":0,"output":{id},"balance":-{id}}}}}}}"#
+        );
+        format!(
+            r#"{{"id":{id},"type":"NEW_TRANSACTION","data":{{"transaction":{{"id":{id},"postings":[{{"source":"world","destination":"a","amount":1,"asset":"USD/2"}}],"metadata":{{}},"timestamp":"{date}","postCommitVolumes":{volumes}}},"accountMetadata":{{}}}},"date":"{date}","unknown":-1.5e+7,"hash":null}}
+"#
+        )
+    }
+
+    #[test]
+    fn a_body_is_read_wherever_it_is_cut() {
+        let name = LedgerName::parse("main").expect("a name");
+        let features = Features { hash_logs: HashLogs::Disabled, ..Features::default() };
+        let text = log(1) + &log(2);
+        for cut in 0..=text.len() {
+            let store = Store::in_memory();
+            let options = LedgerOptions { features, ..LedgerOptions::default() };
+            store.create_ledger(name.clone(), options).expect("a ledger");
+            let (first, second) = text.as_bytes().split_at(cut);
+            let mut rest = import_some(&store, &name, first.to_vec(), false)
+                .unwrap_or_else(|error| panic!("{}: {}", error.message, &text[..cut]));
+            rest.extend_from_slice(second);
+            let rest = import_some(&store, &name, rest, true)
+                .unwrap_or_else(|error| panic!("{}: {}", error.message, &text[cut..]));
+            assert!(rest.is_empty());
+            let view = store.snapshot().ledger(&name).expect("it is there");
+            assert_eq!(page(&view, Start::First).expect("it reads").items.len(), 2, "cut at {cut}");
+        }
+    }
 }
