@@ -134,7 +134,7 @@ impl State {
         let date = counters.last_date;
         rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
         if let Some((text, request)) = Recognition::of(log) {
-            let key = RecentKey { value: position, request: Some(request) };
+            let key = RecentKey { value: position, request: Some(Box::new(request)) };
             let probe = self.probe_key(ledger, KeyKind::Idempotency, text);
             self.put_key(probe, text, key, rows);
         }

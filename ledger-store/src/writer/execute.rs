@@ -303,7 +303,7 @@ impl State {
             return Ok(None);
         }
         if let Some(recent) = self.keys.find(probe.0, key) {
-            return Ok(Position::new(recent.value).zip(recent.request.clone()));
+            return Ok(Position::new(recent.value).zip(recent.request.as_deref().cloned()));
         }
         for position in self.stored_keys(probe)? {
             if let Some(position) = Position::new(position)

@@ -106,8 +106,9 @@ impl<K: Eq + Hash, V> Recent<K, V> {
 pub(crate) struct RecentKey {
     /// The transaction, or the position of the entry.
     pub(crate) value: u64,
-    /// By what the request that brought an idempotency key is recognized; references have none.
-    pub(crate) request: Option<Recognition>,
+    /// By what the request that brought an idempotency key is recognized. References have none, and are many: so it is
+    /// boxed.
+    pub(crate) request: Option<Box<Recognition>>,
 }
 
 /// By space (a ledger and a kind of key) and text: exact, no fingerprint.
