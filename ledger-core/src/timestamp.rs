@@ -62,6 +62,11 @@ impl Timestamp {
         }
     }
 
+    /// The year, the month from 1 and the day of the month in UTC, in the calendar of the text form.
+    pub const fn date(self) -> (i64, u32, u32) {
+        civil_from_days(self.0.div_euclid(MICROS_PER_SECOND * SECONDS_PER_DAY))
+    }
+
     /// Appends the text form to `out`; no allocation but for room in `out`.
     ///
     /// Outside [`Timestamp::MIN`]..=[`Timestamp::MAX`] the year has a sign or more digits, and
@@ -75,7 +80,7 @@ impl Timestamp {
     fn text(self) -> ([u8; TEXT_BYTES_MAX], usize, usize) {
         let seconds = self.0.div_euclid(MICROS_PER_SECOND);
         let micros = self.0.rem_euclid(MICROS_PER_SECOND) as u32;
-        let (year, month, day) = civil_from_days(seconds.div_euclid(SECONDS_PER_DAY));
+        let (year, month, day) = self.date();
         let second_of_day = seconds.rem_euclid(SECONDS_PER_DAY) as u32;
 
         let mut text = *b"0000000-00-00T00:00:00.000000Z";

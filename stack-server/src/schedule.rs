@@ -148,18 +148,13 @@ impl Calendar {
 
     /// Whether a day is meant, by its number since 1970 and its beginning.
     fn is_on(&self, day: i64, begin: Timestamp) -> bool {
-        // The calendar is that of the dates that are printed: `YYYY-MM-DD…`.
-        let date = begin.to_string();
-        let mut parts = date.rsplitn(2, '-').collect::<Vec<_>>().into_iter().rev();
-        let month = parts.next().and_then(|head| head.get(head.len().checked_sub(2)?..)?.parse().ok());
-        let day_of_month = parts.next().and_then(|tail| tail.get(..2)?.parse().ok());
-        let (Some(month), Some(day_of_month)) = (month, day_of_month) else { return false };
+        let (_, month, day_of_month) = begin.date();
         // The first day of 1970 was a Thursday.
         let weekday = (day + 4).rem_euclid(7);
-        let (by_month, by_week) = (self.days.has(day_of_month), self.weekdays.has(weekday));
+        let (by_month, by_week) = (self.days.has(day_of_month.into()), self.weekdays.has(weekday));
         let is_meant =
             if self.days.is_any || self.weekdays.is_any { by_month && by_week } else { by_month || by_week };
-        self.months.has(month) && is_meant
+        self.months.has(month.into()) && is_meant
     }
 }
 
