@@ -185,12 +185,7 @@ impl Template {
     }
 
     fn write_to(&self, out: &mut Vec<u8>) {
-        out.push(b'{');
-        if !self.description.is_empty() {
-            out.extend_from_slice(b"\"description\":");
-            write_json_text(&self.description, out);
-            out.push(b',');
-        }
+        begin_described(&self.description, out);
         out.extend_from_slice(b"\"script\":");
         write_json_text(&self.script, out);
         if let Some(runtime) = self.runtime {
@@ -234,6 +229,16 @@ fn named<T>(
         map.insert(name.clone(), read(value).map_err(|error| wrong(&error))?);
     }
     Ok(map)
+}
+
+/// Begins an object with a description, unless that is empty. Another member must follow.
+fn begin_described(description: &str, out: &mut Vec<u8>) {
+    out.push(b'{');
+    if !description.is_empty() {
+        out.extend_from_slice(b"\"description\":");
+        write_json_text(description, out);
+        out.push(b',');
+    }
 }
 
 /// Writes a map, unless it is empty.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use compact_str::CompactString;
 
 use super::chart::short;
-use super::{SchemaError, text, write_named};
+use super::{SchemaError, begin_described, text, write_named};
 use crate::field::Resource;
 use crate::json::Json;
 use crate::memento::write_json_text;
@@ -180,12 +180,7 @@ impl StoredQuery {
     }
 
     pub(super) fn write_to(&self, out: &mut Vec<u8>) {
-        out.push(b'{');
-        if !self.description.is_empty() {
-            out.extend_from_slice(b"\"description\":");
-            write_json_text(&self.description, out);
-            out.push(b',');
-        }
+        begin_described(&self.description, out);
         out.extend_from_slice(b"\"resource\":");
         write_json_text(self.resource_name(), out);
         if let Some(params) = &self.params {
