@@ -106,7 +106,20 @@ pub struct Receipt {
 impl Submission {
     /// About how many bytes it holds, for the bound of the queue.
     pub(crate) fn bytes(&self) -> usize {
-        self.requests.iter().map(|request| size_of::<Request>() + command_bytes(&request.command)).sum()
+        self.requests.iter().map(Request::bytes).sum()
+    }
+}
+
+impl Request {
+    fn bytes(&self) -> usize {
+        let idempotency = self.idempotency.as_ref().map_or(0, |idempotency| {
+            size_of::<Idempotency>() + idempotency.key.as_str().len() + idempotency.hash.len()
+        });
+        let schema_version = self
+            .schema_version
+            .as_ref()
+            .map_or(0, |version| size_of::<SchemaVersion>() + version.as_str().len());
+        size_of::<Self>() + idempotency + schema_version + command_bytes(&self.command)
     }
 }
 
