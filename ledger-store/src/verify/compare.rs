@@ -16,7 +16,7 @@ use crate::projection::{AccountPage, HoldingPage, UsagePage};
 use crate::removal::{Tombstone, ledger_of};
 
 /// Plain tables that [`compare`] or [`super::rules`] looks at. A table that is not here is reported.
-pub(super) const PLAIN: [&str; 10] = [
+pub(crate) const PLAIN: [&str; 10] = [
     tables::ACCOUNTS,
     tables::USAGES,
     tables::HOLDINGS,

@@ -34,6 +34,8 @@ use crate::options::Shares;
 use crate::recovery;
 use crate::store::Store;
 
+#[cfg(test)]
+pub(crate) use self::compare::PLAIN;
 pub use self::report::{VerifyError, VerifyReport, Violation, ViolationCode};
 
 /// No more violations than these are gathered.
