@@ -9,6 +9,7 @@ mod holding;
 mod import;
 mod numbers;
 mod recent;
+mod removal;
 mod schema;
 mod script;
 mod state;

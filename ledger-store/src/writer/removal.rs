@@ -1,0 +1,103 @@
+//! Which ledgers are removed for good, and how the sections of the journal stand that held them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ledger_core::{BucketName, Metadata, Timestamp};
+
+use super::state::{LedgerState, State};
+use crate::query::LedgerInfo;
+use crate::removal::{SectionLedgers, Tombstone};
+use crate::view::{Counters, LedgerHead};
+
+/// What is left in memory of a ledger that is removed.
+fn removed_head(info: Arc<LedgerInfo>, section: u32) -> LedgerHead {
+    LedgerHead {
+        info,
+        section,
+        assets: crate::names::Names::default(),
+        keys: crate::names::Names::default(),
+        counters: Counters::NEW,
+        mapping: None,
+        is_removed: true,
+    }
+}
+
+impl State {
+    /// Removes a ledger for good. Its number stays taken.
+    pub(crate) fn remove_ledger(&mut self, number: u32) {
+        let head = &mut self.ledgers[number as usize - 1].head;
+        let info = LedgerInfo { metadata: Metadata::EMPTY, ..LedgerInfo::clone(&head.info) };
+        let section = self.sections.entry(head.section).or_default();
+        section.take(&info);
+        section.removed += 1;
+        self.directory.remove(&info.name);
+        *head = removed_head(Arc::new(info), head.section);
+        self.ledgers[number as usize - 1].forget_asset();
+        self.schemas.clear();
+    }
+
+    /// Puts a ledger that was removed before this opening.
+    pub(crate) fn put_tombstone(&mut self, tombstone: Tombstone) {
+        let Tombstone { info, section, .. } = tombstone;
+        assert_eq!(info.id as usize, self.ledgers.len() + 1, "ledgers are numbered without a gap");
+        self.sections.entry(section).or_default().removed += 1;
+        self.ledgers.push(LedgerState::new(removed_head(info, section)));
+    }
+
+    /// The section for a new ledger of a bucket. It has none of those that are deleted or removed: with them the
+    /// section goes as a whole.
+    pub(crate) fn section_for(&self, bucket: &BucketName) -> u32 {
+        let have = self.buckets.get(bucket);
+        let usable = have.filter(|section| self.section(**section).takes_more());
+        usable.copied().unwrap_or_else(|| self.sections.keys().last().map_or(1, |last| last + 1))
+    }
+
+    /// Whether all ledgers that a bucket had are removed, or being removed.
+    pub(crate) fn is_bucket_gone(&self, bucket: &BucketName) -> bool {
+        let heads = self.ledgers.iter().map(|ledger| &ledger.head);
+        let mut of_bucket = heads.filter(|head| head.info.bucket == *bucket).peekable();
+        of_bucket.peek().is_some() && of_bucket.all(|head| self.section(head.section).is_going())
+    }
+
+    /// How the ledgers of a section stand.
+    pub(crate) fn section(&self, section: u32) -> SectionLedgers {
+        self.sections.get(&section).copied().unwrap_or_default()
+    }
+
+    /// The sections all of whose ledgers are removed.
+    pub(crate) fn removed_sections(&self) -> BTreeSet<u32> {
+        self.sections.iter().filter(|(_, ledgers)| ledgers.is_gone()).map(|(section, _)| *section).collect()
+    }
+
+    /// Ledgers to be removed, some at a time: those that were deleted at `until` or before, all of their section
+    /// alike.
+    pub(crate) fn removable(&self, until: Timestamp, most: usize) -> Vec<u32> {
+        let mut waiting = BTreeSet::new();
+        for ledger in self.ledgers.iter().filter(|ledger| !ledger.head.is_removed) {
+            if ledger.head.info.deleted_at.is_none_or(|deleted_at| deleted_at > until) {
+                waiting.insert(ledger.head.section);
+            }
+        }
+        let heads = self.ledgers.iter().map(|ledger| &ledger.head);
+        let due = heads.filter(|head| !head.is_removed && !waiting.contains(&head.section));
+        due.take(most).map(|head| head.info.id).collect()
+    }
+
+    /// Notes that a section's entries are gone from the journal. What was replayed of its ledgers may be short of
+    /// something; whatever else there is of them is passed over.
+    pub(crate) fn note_hole(&mut self, section: u32) {
+        self.holes.insert(section);
+    }
+
+    /// Whether entries of this ledger are passed over in a replay: it is removed by then, or will be.
+    pub(crate) fn is_passed_over(&self, ledger: u32) -> bool {
+        let head = self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| &ledger.head);
+        head.is_some_and(|head| head.is_removed || self.holes.contains(&head.section))
+    }
+
+    /// A section of which entries are gone although not all of its ledgers are removed.
+    pub(crate) fn unexplained_hole(&self) -> Option<u32> {
+        self.holes.iter().copied().find(|section| !self.section(*section).is_gone())
+    }
+}
