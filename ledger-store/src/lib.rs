@@ -25,6 +25,7 @@
 //! Batches go through [`Ledger::apply`] and [`Store::apply`], one durable commit each; lists and everything
 //! else that can be asked through [`Store::snapshot`].
 
+mod address_cache;
 mod codec;
 mod directory;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for tests alone"))]

@@ -90,6 +90,8 @@ pub(crate) struct Shares {
     pub(crate) queue: usize,
     /// Texts of entries that wait to be hashed.
     pub(crate) hash_texts: usize,
+    /// Addresses that readers looked up.
+    pub(crate) addresses: usize,
     /// Compiled scripts.
     pub(crate) scripts: usize,
     /// Schemas that the writer holds, but for one of any size.
@@ -107,6 +109,7 @@ impl Shares {
             journal_cache: self.journal_cache,
             queue: self.queue / by,
             hash_texts: self.hash_texts / by,
+            addresses: self.addresses / by,
             scripts: self.scripts / by,
             schemas: self.schemas / by,
         }
@@ -125,6 +128,7 @@ impl Options {
             journal_cache: part(1).clamp(1 << 20, 16 << 20),
             queue: part(4),
             hash_texts: part(3),
+            addresses: part(2),
             scripts: part(2),
             schemas: part(1),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ledger_core::Metadata;
 
+use crate::address_cache::AddressCache;
 use crate::codec::Corrupt;
 use crate::documents::keys::{self, Space};
 use crate::documents::overlay::{self, Merged};
@@ -131,7 +132,14 @@ pub(crate) fn replay(
     let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
     load_ledgers(&snapshot, &mut state)?;
     load_mappings(&snapshot, &mut state)?;
-    let mut view = View { next, index: snapshot, flushed: 0, pieces: Vec::new(), heads: Heads::default() };
+    let mut view = View {
+        next,
+        index: snapshot,
+        flushed: 0,
+        pieces: Vec::new(),
+        heads: Heads::default(),
+        addresses: Arc::new(AddressCache::new(shares.addresses)),
+    };
     let hashed = Watermark::read(&view.index)?.map_or(Position::FIRST, |watermark| watermark.hashed);
     state.begin_replay();
     let mut replayed = 0;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ledger_core::{LedgerName, Timestamp};
 use parking_lot::RwLock;
 
+use crate::address_cache::AddressCache;
 use crate::index::{IndexSnapshot, PieceRows, Row, TableView};
 use crate::journal::Position;
 use crate::lookup::BEFORE_ALL;
@@ -178,6 +179,8 @@ pub(crate) struct View {
     pub(crate) pieces: Vec<PublishedPiece>,
     /// The ledgers.
     pub(crate) heads: Heads,
+    /// Addresses that were looked up; those of all moments.
+    pub(crate) addresses: Arc<AddressCache>,
 }
 
 /// Small pieces are merged when this many of a size stand in a row.

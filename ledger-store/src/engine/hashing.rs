@@ -11,7 +11,7 @@ use crate::entry::{Body, read_chunk};
 use crate::error::ReadError;
 use crate::hashes::Chains;
 use crate::journal::Position;
-use crate::read::{KnownAddresses, LedgerReader};
+use crate::read::LedgerReader;
 
 /// How much of the journal is hashed at once.
 const JOURNAL_BYTES: usize = 1 << 20;
@@ -22,8 +22,6 @@ const CAUGHT_UP_ENTRIES: u64 = 16_384;
 const GATHER: Duration = Duration::from_millis(5);
 /// How long the thread waits before it looks whether it is to end.
 const WAIT: Duration = Duration::from_millis(200);
-/// Addresses of so many ledgers are remembered from one stretch of the journal to the next.
-const KNOWN_LEDGERS_MAX: usize = 16;
 
 impl Engine {
     /// What the hashing thread does until it is stopped.
@@ -42,7 +40,6 @@ impl Engine {
     /// Hashes what was committed before this store was opened, and since then, and opens the feed. Says whether
     /// the feed goes on right there: it does not if the thread is to end first.
     fn hash_journal(&self, chains: &mut Chains) -> Result<bool, ReadError> {
-        let mut known: HashMap<u32, KnownAddresses, RandomState> = HashMap::default();
         let mut until = self.view().next;
         let mut is_open = false;
         loop {
@@ -61,7 +58,7 @@ impl Engine {
             if self.is_stopping() {
                 return Ok(false);
             }
-            self.hash_stretch(next, until, chains, &mut known)?;
+            self.hash_stretch(next, until, chains)?;
             if !is_open {
                 until = self.view().next;
             }
@@ -69,13 +66,7 @@ impl Engine {
     }
 
     /// Hashes the next stretch of the journal, at most up to `until`.
-    fn hash_stretch(
-        &self,
-        next: Position,
-        until: Position,
-        chains: &mut Chains,
-        known: &mut HashMap<u32, KnownAddresses, RandomState>,
-    ) -> Result<(), ReadError> {
+    fn hash_stretch(&self, next: Position, until: Position, chains: &mut Chains) -> Result<(), ReadError> {
         let view = self.view();
         if !view.heads.iter().any(|head| head.info.features.hash_logs != HashLogs::Disabled) {
             self.hashes.advance(until);
@@ -93,10 +84,9 @@ impl Engine {
                     && failed.is_none()
                     && view.heads.get(log.ledger).is_none_or(|head| !head.is_removed)
                 {
-                    let reader = readers.entry(log.ledger).or_insert_with(|| {
-                        LedgerReader::new(self.journal.clone(), view.clone(), log.ledger)
-                            .knowing(known.remove(&log.ledger).unwrap_or_default())
-                    });
+                    let reader = readers
+                        .entry(log.ledger)
+                        .or_insert_with(|| LedgerReader::new(self.journal.clone(), view.clone(), log.ledger));
                     failed = chains.append_record(&self.hashes, reader, &record).err();
                 }
                 Ok(())
@@ -105,12 +95,6 @@ impl Engine {
                 return Err(error);
             }
             hashed = chunk.next();
-        }
-        // A reader would hold on to its moment while nothing is written.
-        if readers.len() > KNOWN_LEDGERS_MAX {
-            known.clear();
-        } else {
-            *known = readers.into_iter().map(|(ledger, reader)| (ledger, reader.into_known())).collect();
         }
         self.hashes.advance(hashed);
         Ok(())

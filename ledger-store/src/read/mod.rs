@@ -40,6 +40,6 @@ mod volumes;
 
 pub(crate) use effective::Later;
 pub use feed::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize};
-pub(crate) use reader::{KnownAddresses, LedgerReader, idempotency_of, reference_of};
+pub(crate) use reader::{LedgerReader, idempotency_of, reference_of};
 pub(crate) use session::Session;
 pub use snapshot::{LedgerView, Snapshot};

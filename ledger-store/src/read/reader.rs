@@ -63,18 +63,11 @@ impl OpenChunk {
     }
 }
 
-/// Most addresses that a reader remembers.
-const ADDRESSES_MAX: usize = 65_536;
-
-/// Addresses by number, as far as they were looked up. They never change.
-pub(crate) type KnownAddresses = HashMap<u32, AccountAddress, RandomState>;
-
 /// Reads one ledger. Not shared between threads: it remembers what it has looked up.
 pub(crate) struct LedgerReader {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) view: Arc<View>,
     pub(crate) ledger: u32,
-    addresses: RefCell<KnownAddresses>,
     /// The chunk read last: entries of a list often share one.
     chunk: RefCell<Option<Rc<OpenChunk>>>,
     pages: OpenPages,
@@ -89,22 +82,10 @@ impl LedgerReader {
             journal,
             view,
             ledger,
-            addresses: RefCell::default(),
             chunk: RefCell::default(),
             pages: OpenPages::default(),
             assets: RefCell::default(),
         }
-    }
-
-    /// Takes over what another reader of the ledger had looked up.
-    pub(crate) fn knowing(self, addresses: KnownAddresses) -> Self {
-        self.addresses.replace(addresses);
-        self
-    }
-
-    /// What was looked up, for the next reader of the ledger.
-    pub(crate) fn into_known(self) -> KnownAddresses {
-        self.addresses.into_inner()
     }
 
     /// The same ledger at another moment.
@@ -119,8 +100,8 @@ impl LedgerReader {
 
     /// The address of an account.
     pub(crate) fn address(&self, account: u32) -> Result<AccountAddress, ReadError> {
-        if let Some(address) = self.addresses.borrow().get(&account) {
-            return Ok(address.clone());
+        if let Some(address) = self.view.addresses.get(self.ledger, account) {
+            return Ok(address);
         }
         let made = self.view.pieces.iter().rev().find_map(|piece| piece.piece.account(self.ledger, account));
         let text = if let Some(made) = made {
@@ -134,12 +115,7 @@ impl LedgerReader {
             found.transpose()?.flatten()
         };
         let address = parse_address(&text.ok_or_else(|| missing("an account"))?)?;
-        let mut addresses = self.addresses.borrow_mut();
-        if addresses.len() >= ADDRESSES_MAX {
-            addresses.clear();
-        }
-        addresses.insert(account, address.clone());
-        drop(addresses);
+        self.view.addresses.put(self.ledger, account, address.clone());
         Ok(address)
     }
 

@@ -1,0 +1,127 @@
+//! Addresses of accounts by number, shared by all readers of a store.
+//!
+//! A page of a list names thousands of accounts, most of which an earlier page named too; each one's address stands in
+//! another page of the index. What a number means never changes, so that every moment of the store shares one cache.
+
+use std::fmt;
+use std::mem;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use ledger_core::AccountAddress;
+use parking_lot::Mutex;
+
+/// Parts with a lock of their own.
+const SHARDS: usize = 64;
+
+/// About what an address takes besides a text that does not fit into it.
+const ENTRY_BYTES: usize = 56;
+
+/// A ledger and an account of it, by number.
+type Key = (u32, u32);
+
+type Known = HashMap<Key, AccountAddress, RandomState>;
+
+/// One part: when the young are many, they become the old, and the old go. Who is asked for stays young.
+#[derive(Default)]
+struct Shard {
+    young: Known,
+    old: Known,
+    /// Bytes of the young.
+    bytes: usize,
+}
+
+/// The addresses that were looked up last, within a number of bytes.
+pub(crate) struct AddressCache {
+    shards: Box<[Mutex<Shard>]>,
+    /// Most bytes of the young of one part.
+    young_max: usize,
+}
+
+impl AddressCache {
+    /// Without addresses yet, and never of more than about `bytes`.
+    pub(crate) fn new(bytes: usize) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { shards, young_max: bytes / SHARDS / 2 }
+    }
+
+    /// Numbers that follow each other are in different parts.
+    fn shard(&self, (ledger, account): Key) -> &Mutex<Shard> {
+        &self.shards[ledger.wrapping_add(account) as usize % SHARDS]
+    }
+
+    /// The address of an account, if it is here.
+    pub(crate) fn get(&self, ledger: u32, account: u32) -> Option<AccountAddress> {
+        let key = (ledger, account);
+        let mut shard = self.shard(key).lock();
+        if let Some(address) = shard.young.get(&key) {
+            return Some(address.clone());
+        }
+        let address = shard.old.remove(&key)?;
+        shard.put(key, address.clone(), self.young_max);
+        Some(address)
+    }
+
+    /// Keeps the address of an account.
+    pub(crate) fn put(&self, ledger: u32, account: u32, address: AccountAddress) {
+        let key = (ledger, account);
+        self.shard(key).lock().put(key, address, self.young_max);
+    }
+}
+
+impl Shard {
+    fn put(&mut self, key: Key, address: AccountAddress, young_max: usize) {
+        let bytes = ENTRY_BYTES + address.as_str().len();
+        if self.bytes + bytes > young_max {
+            self.old = mem::take(&mut self.young);
+            self.bytes = 0;
+        }
+        if self.young.insert(key, address).is_none() {
+            self.bytes += bytes;
+        }
+    }
+}
+
+impl fmt::Debug for AddressCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddressCache").field("young_max", &self.young_max).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(account: u32) -> AccountAddress {
+        AccountAddress::parse(&format!("users:{account:030}")).expect("an address")
+    }
+
+    #[test]
+    fn an_address_is_found_under_its_ledger_and_number() {
+        let cache = AddressCache::new(1 << 20);
+        cache.put(1, 7, address(7));
+        assert_eq!(cache.get(1, 7), Some(address(7)));
+        assert_eq!((cache.get(2, 7), cache.get(1, 8), cache.get(2, 6)), (None, None, None));
+    }
+
+    #[test]
+    fn it_stays_within_its_bytes_and_keeps_what_is_asked_for() {
+        let bytes = 1 << 20;
+        let cache = AddressCache::new(bytes);
+        for account in 0..100_000 {
+            cache.put(1, account, address(account));
+            assert_eq!(cache.get(1, 5).is_some(), account >= 5, "asked for all the time, at {account}");
+        }
+        let (mut kept, mut room) = (0, 0);
+        for shard in &cache.shards {
+            let shard = shard.lock();
+            kept += shard.young.len() + shard.old.len();
+            room += shard.young.allocation_size() + shard.old.allocation_size();
+        }
+        let texts = kept * address(0).as_str().len();
+        assert!(room + texts <= bytes, "{room} of tables and {texts} of texts");
+        assert!(kept * 4 * ENTRY_BYTES > bytes, "{kept} of them");
+        assert!(cache.get(1, 99_999).is_some());
+        assert!(cache.get(1, 0).is_none(), "long ago");
+    }
+}
