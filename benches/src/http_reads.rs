@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ledger_core::Timestamp;
 use ledger_store::{SystemClock, TimeSource};
-use lexopt::{Arg, Parser};
+use lexopt::{Arg, Parser, ValueExt};
 use serde_json::Value;
 
 use crate::child::Spawned;
@@ -35,6 +35,8 @@ pub struct HttpReads {
     pub reads: u64,
     /// So many bytes of the log are exported, and imported again.
     pub export_bytes: u64,
+    /// The only question to be asked, so that a profile shows nothing else; or all, and the log exported and imported.
+    pub only: Option<String>,
 }
 
 /// How a ledger to be read over HTTP is filled.
@@ -55,6 +57,7 @@ impl HttpReads {
             spawn: PathBuf::new(),
             reads: 2_000,
             export_bytes: 2 << 30,
+            only: None,
         };
         let load = &mut reads.preload;
         while let Some(argument) = parser.next()? {
@@ -66,6 +69,7 @@ impl HttpReads {
                 Arg::Long("memory-budget") => load.memory_budget = arguments::bytes(parser)?,
                 Arg::Long("data") => load.data = Some(parser.value()?.into()),
                 Arg::Long("reads") => reads.reads = arguments::count(parser)?.max(10),
+                Arg::Long("only") => reads.only = Some(parser.value()?.string()?),
                 Arg::Long("export") => reads.export_bytes = arguments::bytes(parser)? as u64,
                 other => return Err(other.unexpected().into()),
             }
@@ -149,7 +153,8 @@ pub fn run(reads: &HttpReads) -> Result<Report, Failure> {
         dates,
         random: Random::new(1),
     };
-    let mut asker = Asker { reads: reads.reads, subject, report: &mut report, missed: Vec::new() };
+    let only = reads.only.as_deref();
+    let mut asker = Asker { reads: reads.reads, only, subject, report: &mut report, missed: Vec::new() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let mut connection = Connection::connect(&address).await?;
@@ -157,13 +162,15 @@ pub fn run(reads: &HttpReads) -> Result<Report, Failure> {
     })?;
     let mut missed = std::mem::take(&mut asker.missed);
     note_memory(&server, load.memory_budget, "", &mut report);
-    let file = place.path().join("export");
-    let (bytes, time) = export(&address, ledger_name().as_str(), reads.export_bytes, &file)?;
-    note_stream("export", bytes, time, 120.0, &mut missed, &mut report);
-    let (bytes, time) = import(&address, &file)?;
-    note_stream("import", bytes, time, 60.0, &mut missed, &mut report);
-    std::fs::remove_file(file)?;
-    note_memory(&server, load.memory_budget, "streams_", &mut report);
+    if reads.only.is_none() {
+        let file = place.path().join("export");
+        let (bytes, time) = export(&address, ledger_name().as_str(), reads.export_bytes, &file)?;
+        note_stream("export", bytes, time, 120.0, &mut missed, &mut report);
+        let (bytes, time) = import(&address, &file)?;
+        note_stream("import", bytes, time, 60.0, &mut missed, &mut report);
+        std::fs::remove_file(file)?;
+        note_memory(&server, load.memory_budget, "streams_", &mut report);
+    }
     report.text("missed", &missed.join(" "));
     println!("missed: {}", if missed.is_empty() { "nothing".to_owned() } else { missed.join(", ") });
     Ok(report)
@@ -200,6 +207,7 @@ fn note_stream(
 /// Asks and measures.
 struct Asker<'a> {
     reads: u64,
+    only: Option<&'a str>,
     subject: Subject,
     report: &'a mut Report,
     missed: Vec<String>,
@@ -207,7 +215,9 @@ struct Asker<'a> {
 
 impl Asker<'_> {
     async fn ask_all(&mut self, connection: &mut Connection) -> Result<(), Failure> {
-        for question in POINTS.iter().chain(&FIRST_PAGES).chain(&SUMS) {
+        let only = self.only;
+        let is_wanted = |question: &&Question| only.is_none_or(|only| only == question.name);
+        for question in POINTS.iter().chain(&FIRST_PAGES).chain(&SUMS).filter(is_wanted) {
             let is_slow = question.must.0 > 10.0;
             let reads = if is_slow { self.reads.div_ceil(10) } else { self.reads };
             let mut latency = Histogram::default();
@@ -220,6 +230,9 @@ impl Asker<'_> {
                 }
             }
             self.note(question.name, question.must, &latency);
+        }
+        if self.only.is_some() {
+            return Ok(());
         }
         self.deep("deep_transactions", "transactions", connection).await?;
         self.deep("deep_logs", "logs", connection).await?;

@@ -40,7 +40,8 @@ load mixed --spawn SERVER   writes over HTTP as fast as they are answered, in tu
     --backdated PERCENT (0), --memory-budget SIZE, --data DIR (filled once)
 load reads      every kind of read over one HTTP connection without writers, then the log out and in again
     --spawn SERVER, --transactions N (10M), --accounts N (100k), --reads N of each kind (2000)
-    --backdated PERCENT (10), --export SIZE of the log (2GiB), --memory-budget SIZE, --data DIR (filled once)
+    --backdated PERCENT (10), --export SIZE of the log (2GiB), --memory-budget SIZE, --data DIR (filled once),
+    --only QUESTION of those that it names
 load reopen     opens what a writer left that was killed right after its last acknowledgement
     as embedded, but for --compare
 load hot-account   reads an account that every transaction moves

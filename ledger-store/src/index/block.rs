@@ -15,9 +15,11 @@
 //! some 64 and not all.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use crate::codec::{Corrupt, Reader};
 
+use super::cursor::Direction;
 use super::file::CHECKSUM_BYTES;
 use super::row::{KeyBytes, Row};
 
@@ -28,6 +30,8 @@ const STORED_BYTES_MAX: usize = 8 * 1024 - 64;
 
 /// How many rows lie between two whole ones.
 const SEGMENT_ROWS: usize = 64;
+
+const EMPTY_SEGMENT: Corrupt = Corrupt { what: "a part of a block has no rows" };
 
 /// A block that grows at the end of a buffer.
 #[derive(Debug)]
@@ -128,46 +132,45 @@ impl<'a, R: Row> Block<'a, R> {
         self.next
     }
 
-    /// The rows from one whole row up to the next.
-    fn segment(&self, number: usize) -> Result<Reader<'a>, Corrupt> {
-        let place =
-            |number: usize| self.restarts.get(number).map(|place| usize::from(u16::from_le_bytes(*place)));
-        let start = if number == 0 { 0 } else { place(number - 1).unwrap_or(self.rows.len()) };
-        let end = place(number).unwrap_or(self.rows.len());
-        let rows = self.rows.get(start..end).filter(|rows| !rows.is_empty());
-        rows.map(Reader::new).ok_or(Corrupt { what: "a part of a block has no rows" })
+    /// Where a segment begins; behind the last one, where the rows end.
+    fn place(&self, segment: usize) -> usize {
+        let restart = segment.checked_sub(1).map(|before| self.restarts.get(before));
+        restart.map_or(0, |place| place.map_or(self.rows.len(), |place| u16::from_le_bytes(*place).into()))
     }
 
-    /// The rows from `from` to `to`, both included, in order.
+    /// The rows from one whole row up to the next.
+    fn segment(&self, number: usize) -> Result<Reader<'a>, Corrupt> {
+        let rows = self.rows.get(self.place(number)..self.place(number + 1));
+        rows.filter(|rows| !rows.is_empty()).map(Reader::new).ok_or(EMPTY_SEGMENT)
+    }
+
+    /// The rows from `from` to `to`, both included. Those that are taken first in a direction are decoded, and the
+    /// others once they are needed: who wants some rows of many should not wait for all of a block.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the rows on the way there do not decode.
-    pub(crate) fn rows_in(&self, from: &R::Key, to: &R::Key) -> Result<Vec<R>, Corrupt> {
-        let mut rows = Vec::new();
-        for number in self.segment_of(from)?..=self.restarts.len() {
-            let mut reader = self.segment(number)?;
-            if number == self.restarts.len() || rows.len() == SEGMENT_ROWS {
-                // What was more than one segment is likely to be the rest of the block.
-                rows.reserve((self.restarts.len() + 1 - number) * SEGMENT_ROWS);
-            }
-            let mut row = R::decode(None, &mut reader)?;
-            loop {
-                let key = row.key();
-                if key > *to {
-                    return Ok(rows);
-                }
-                let next = if reader.is_empty() { None } else { Some(R::decode(Some(&row), &mut reader)?) };
-                if key >= *from {
-                    rows.push(row);
-                }
-                match next {
-                    Some(next) => row = next,
-                    None => break,
-                }
-            }
-        }
-        Ok(rows)
+    /// [`Corrupt`] if the rows that are decoded do not decode.
+    pub(crate) fn rows_in(
+        &self,
+        from: &R::Key,
+        to: &R::Key,
+        direction: Direction,
+    ) -> Result<BlockRows<R>, Corrupt> {
+        let first = self.segment_of(from)?;
+        let last = match &self.next {
+            Some(next) if *next <= KeyBytes::of::<R>(to) => self.restarts.len(),
+            _ => self.segment_of(to)?,
+        };
+        let (left, decoded) = match direction {
+            Direction::Ascending => (first + 1..last + 1, first),
+            Direction::Descending => (first..last, last),
+        };
+        let decoded = segment_rows(self.segment(decoded)?, from, to)?.into_iter();
+        let begin = self.place(left.start);
+        let bytes = if left.is_empty() { None } else { self.rows.get(begin..self.place(left.end)) };
+        let ends = left.clone().map(|segment| self.place(segment + 1).saturating_sub(begin)).collect();
+        let undecoded = Segments { bytes: bytes.unwrap_or_default().into(), ends, left: 0..left.len() };
+        Ok(BlockRows { decoded, undecoded, from: *from, to: *to })
     }
 
     /// The number of the last segment that begins at or before `key`; the first one if none does.
@@ -221,5 +224,90 @@ impl<'a, R: Row> Block<'a, R> {
             }
         }
         Ok(None)
+    }
+}
+
+/// The rows of a segment from `from` to `to`, both included.
+fn segment_rows<R: Row>(mut reader: Reader<'_>, from: &R::Key, to: &R::Key) -> Result<Vec<R>, Corrupt> {
+    let mut rows = Vec::with_capacity(SEGMENT_ROWS);
+    let mut row = R::decode(None, &mut reader)?;
+    loop {
+        let key = row.key();
+        if key > *to {
+            return Ok(rows);
+        }
+        let next = if reader.is_empty() { None } else { Some(R::decode(Some(&row), &mut reader)?) };
+        if key >= *from {
+            rows.push(row);
+        }
+        match next {
+            Some(next) => row = next,
+            None => return Ok(rows),
+        }
+    }
+}
+
+/// Segments that were not decoded yet.
+struct Segments {
+    bytes: Box<[u8]>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+    /// Which of them are left.
+    left: Range<usize>,
+}
+
+impl Segments {
+    /// The next one in a direction; none if no one is left.
+    fn take(&mut self, direction: Direction) -> Option<Result<Reader<'_>, Corrupt>> {
+        let number = match direction {
+            Direction::Ascending => self.left.next(),
+            Direction::Descending => self.left.next_back(),
+        }?;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let rows = self.bytes.get(start..self.ends[number]).filter(|rows| !rows.is_empty());
+        Some(rows.map(Reader::new).ok_or(EMPTY_SEGMENT))
+    }
+}
+
+/// Rows of a block, of which some were decoded. They are taken from one end alone.
+pub(crate) struct BlockRows<R: Row> {
+    decoded: std::vec::IntoIter<R>,
+    undecoded: Segments,
+    from: R::Key,
+    to: R::Key,
+}
+
+impl<R: Row> BlockRows<R> {
+    /// No rows.
+    pub(crate) fn none(from: R::Key, to: R::Key) -> Self {
+        let undecoded = Segments { bytes: Box::default(), ends: Vec::new(), left: 0..0 };
+        Self { decoded: Vec::new().into_iter(), undecoded, from, to }
+    }
+
+    /// The key of the next row, which is decoded if it was not yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if it does not decode.
+    #[inline]
+    pub(crate) fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, Corrupt> {
+        loop {
+            let rows = self.decoded.as_slice();
+            let row = if direction == Direction::Ascending { rows.first() } else { rows.last() };
+            if let Some(row) = row {
+                return Ok(Some(row.key()));
+            }
+            let Some(segment) = self.undecoded.take(direction) else { return Ok(None) };
+            self.decoded = segment_rows(segment?, &self.from, &self.to)?.into_iter();
+        }
+    }
+
+    /// Takes the row that was peeked at.
+    #[inline]
+    pub(crate) fn take(&mut self, direction: Direction) -> Option<R> {
+        match direction {
+            Direction::Ascending => self.decoded.next(),
+            Direction::Descending => self.decoded.next_back(),
+        }
     }
 }

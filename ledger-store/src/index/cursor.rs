@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use redb::ReadableTable;
 
-use super::block::Block;
+use crate::codec::Corrupt;
+
+use super::block::{Block, BlockRows};
 use super::file::{IndexError, IndexSnapshot, RawRange, shield, storage, verified};
 use super::filter::may_contain;
 use super::row::{KeyBytes, PieceRows, Row, link_all};
@@ -155,10 +157,7 @@ impl<R: Row> Source<R> {
                     Some(rows[*end].clone())
                 }
             }
-            Self::Run(run) => match direction {
-                Direction::Ascending => run.rows.next(),
-                Direction::Descending => run.rows.next_back(),
-            },
+            Self::Run(run) => run.rows.take(direction),
         }
     }
 
@@ -181,7 +180,7 @@ struct RunCursor<R: Row> {
     /// The blocks that were not loaded yet; none if they are not needed.
     blocks: Option<RawRange<'static>>,
     /// Rows of the loaded block that are left, all of them within the bounds.
-    rows: std::vec::IntoIter<R>,
+    rows: BlockRows<R>,
     link: Link,
     from: R::Key,
     to: R::Key,
@@ -203,15 +202,18 @@ fn damaged<R: Row>(what: &'static str) -> IndexError {
     IndexError::damaged(TABLES[usize::from(R::TABLE)], what)
 }
 
+fn corrupt<R: Row>(corrupt: Corrupt) -> IndexError {
+    IndexError::corrupt(TABLES[usize::from(R::TABLE)], corrupt)
+}
+
 /// Loads the block behind a stored entry: its first key, the next block's first key, its rows.
 fn load<R: Row, T>(
     stored_key: &[u8],
     stored: &[u8],
-    use_block: impl FnOnce(Block<'_, R>) -> Result<T, crate::codec::Corrupt>,
+    use_block: impl FnOnce(Block<'_, R>) -> Result<T, Corrupt>,
 ) -> Result<T, IndexError> {
-    let name = TABLES[usize::from(R::TABLE)];
-    let block = Block::parse(verified(name, stored_key, stored)?);
-    block.and_then(use_block).map_err(|corrupt| IndexError::corrupt(name, corrupt))
+    let block = Block::parse(verified(TABLES[usize::from(R::TABLE)], stored_key, stored)?);
+    block.and_then(use_block).map_err(corrupt::<R>)
 }
 
 /// The last block of a run that begins at or before `key`, which is not before the run's first key.
@@ -221,7 +223,7 @@ pub(super) fn block_at<R: Row, T>(
     snapshot: &IndexSnapshot,
     run: &RunMeta,
     key: &KeyBytes,
-    use_block: impl FnOnce(Block<'_, R>) -> Result<T, crate::codec::Corrupt>,
+    use_block: impl FnOnce(Block<'_, R>) -> Result<T, Corrupt>,
 ) -> Result<(T, Option<KeyBytes>), IndexError> {
     shield("reading a block", || {
         let place = BlockKey::new(run.id, key);
@@ -263,15 +265,16 @@ impl<R: Row> RunCursor<R> {
                 snapshot.blocks(R::TABLE).range::<&[u8]>(range).map(Some).map_err(storage)
             })
         };
-        let rows = Vec::new().into_iter();
+        let rows = BlockRows::none(from, to);
         let mut cursor = Self { blocks: None, rows, link: Link::Start, from, to, first: run.first };
         match direction {
             Direction::Descending => cursor.blocks = range(&run.first)?,
             // The block in which `from` would stand begins before it, so it is found by itself.
             Direction::Ascending => {
-                let (rows, next) =
-                    block_at::<R, _>(snapshot, run, &from_bytes, |block| block.rows_in(&from, &to))?;
-                cursor.rows = rows.into_iter();
+                let (rows, next) = block_at::<R, _>(snapshot, run, &from_bytes, |block| {
+                    block.rows_in(&from, &to, direction)
+                })?;
+                cursor.rows = rows;
                 if let Some(next) = next.filter(|next| *next <= to_bytes) {
                     cursor.blocks = range(&next)?;
                     cursor.link = Link::Begins(next);
@@ -284,10 +287,8 @@ impl<R: Row> RunCursor<R> {
     #[inline]
     fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, IndexError> {
         loop {
-            let rows = self.rows.as_slice();
-            let row = if direction == Direction::Ascending { rows.first() } else { rows.last() };
-            if let Some(row) = row {
-                return Ok(Some(row.key()));
+            if let Some(key) = self.rows.peek(direction).map_err(corrupt::<R>)? {
+                return Ok(Some(key));
             }
             if self.blocks.is_none() {
                 return Ok(None);
@@ -311,7 +312,7 @@ impl<R: Row> RunCursor<R> {
             };
             load::<R, _>(key.value(), stored.value(), |block| {
                 let first = KeyBytes::from_slice(BlockKey::first_of(key.value()))?;
-                Ok((first, block.next_key(), block.rows_in(&self.from, &self.to)?))
+                Ok((first, block.next_key(), block.rows_in(&self.from, &self.to, direction)?))
             })
         })?;
         let to = KeyBytes::of::<R>(&self.to);
@@ -339,7 +340,7 @@ impl<R: Row> RunCursor<R> {
         if is_last {
             self.blocks = None;
         }
-        self.rows = rows.into_iter();
+        self.rows = rows;
         Ok(())
     }
 }
