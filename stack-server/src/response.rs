@@ -41,6 +41,8 @@ pub(crate) enum Numbers {
 pub(crate) struct Json {
     out: Vec<u8>,
     numbers: Numbers,
+    /// The date written last, and where.
+    last_time: Option<(Timestamp, Range<usize>)>,
 }
 
 impl Json {
@@ -51,7 +53,7 @@ impl Json {
 
     /// Nothing yet, with room for so many bytes.
     pub(crate) fn with_capacity(numbers: Numbers, bytes: usize) -> Self {
-        Self { out: Vec::with_capacity(bytes), numbers }
+        Self { out: Vec::with_capacity(bytes), numbers, last_time: None }
     }
 
     /// How many bytes there are so far.
@@ -127,9 +129,18 @@ impl Json {
 
     /// A date.
     pub(crate) fn time(&mut self, value: Timestamp) -> &mut Self {
+        // A transaction has three of them, and all of a bulk, which are often one and the same.
+        if let Some((last, text)) = &self.last_time
+            && *last == value
+        {
+            let text = text.clone();
+            return self.repeat(text);
+        }
+        let start = self.out.len();
         self.out.push(b'"');
         value.write_to(&mut self.out);
         self.out.push(b'"');
+        self.last_time = Some((value, start..self.out.len()));
         self
     }
 
@@ -297,6 +308,16 @@ mod tests {
         let mut json = Json::new(Numbers::Plain);
         json.string(text);
         String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+    }
+
+    #[test]
+    fn dates_are_written_whether_they_repeat_or_not() {
+        let mut json = Json::new(Numbers::Plain);
+        for micros in [1, 1, 2, 1, 1] {
+            json.raw(" ").time(Timestamp::from_micros(micros));
+        }
+        let expected = [1, 1, 2, 1, 1].map(|micros| format!(" \"{}\"", Timestamp::from_micros(micros)));
+        assert_eq!(String::from_utf8(json.into_bytes()).expect("JSON is UTF-8"), expected.concat());
     }
 
     #[test]

@@ -119,10 +119,12 @@ struct Queue {
     idle_writers: usize,
 }
 
-/// A batch takes no more commands when it holds this many bytes of entries.
+/// A batch takes no more commands when it holds this many bytes of them.
 const BATCH_BYTES: usize = 2 << 20;
-/// With less than this waiting, nothing is decided ahead of the flush that is under way.
-const PIPELINE_BYTES: usize = 256 << 10;
+/// Of what waits, so much is taken at a time; with less waiting, nothing is decided ahead of the flush that is under
+/// way. It is as much as stays in a processor's own cache until it is answered: with batches eight times as large, bulks
+/// of 100 over HTTP came to 304 k/s, with these to 379 k/s.
+const PART_BYTES: usize = 256 << 10;
 /// For so many commands at once the accounts are looked up ahead, so that their cache misses overlap.
 const WARM_COMMANDS: usize = 16;
 /// So many flushes may be under way before the writer waits for one.
@@ -177,6 +179,8 @@ pub(crate) struct Engine {
     pub(crate) commits: AtomicU64,
     pub(crate) watchers: Arc<Watchers>,
 }
+/// A flush that takes longer is shared by more than a part.
+const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
 
 impl Engine {
     pub(crate) fn new(
@@ -302,12 +306,13 @@ impl Engine {
         }
     }
 
+    /// The next part of what waits.
     fn take_jobs(&self) -> Vec<Job> {
         let mut queue = self.queue.lock();
         let mut taken = 0;
         let mut count = 0;
         for job in &queue.jobs {
-            if count > 0 && taken + job.bytes > BATCH_BYTES {
+            if count > 0 && taken + job.bytes > PART_BYTES {
                 break;
             }
             taken += job.bytes;
@@ -326,9 +331,9 @@ impl Engine {
     fn lead(&self, mut state: MutexGuard<'_, State>) {
         // A short queue gains nothing from being decided while another batch is flushed: what comes until then
         // would need a flush of its own. So the turn is awaited first, and then all that came is taken.
-        let is_short = self.queue.lock().bytes < PIPELINE_BYTES;
+        let is_short = self.queue.lock().bytes < PART_BYTES;
         let mut turn = is_short.then(|| self.committer.lock());
-        let jobs = self.take_jobs();
+        let mut jobs = self.take_jobs();
         if jobs.is_empty() {
             return;
         }
@@ -341,23 +346,37 @@ impl Engine {
         }
         self.make_room(&mut state);
         let now = self.clock.now();
-        let commands = jobs.iter().map(|job| job.work.commands()).sum();
+        let mut commands = jobs.iter().map(|job| job.work.commands()).sum();
         let rows = PieceBuilder::with_room(commands, state.last_rows, state.last_commands);
         let mut batch = Batch::new(state.next, state.flush, rows, self.hashes.feed.buffer());
         let mut answers = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let answer = self.decide(&mut state, job.work, now, &mut batch, turn.is_some());
-            if let Err(WriteError::Read(error)) = &answer {
-                // The state may hold half of a command. Nothing of this batch may reach the journal: the store
-                // must be opened again.
-                self.stop_writing(&error.to_string());
+        let mut bytes = 0;
+        loop {
+            for job in jobs {
+                bytes += job.bytes;
+                let answer = self.decide(&mut state, job.work, now, &mut batch, turn.is_some());
+                if let Err(WriteError::Read(error)) = &answer {
+                    // The state may hold half of a command. Nothing of this batch may reach the journal: the store
+                    // must be opened again.
+                    self.stop_writing(&error.to_string());
+                }
+                answers.push((job.done, answer));
             }
-            answers.push((job.done, answer));
+            // While a slow disk flushes the batch before, this one may as well take what came meanwhile.
+            turn = turn.or_else(|| self.committer.try_lock_for(FLUSH_PATIENCE));
+            if turn.is_some() || bytes >= BATCH_BYTES {
+                break;
+            }
+            jobs = self.take_jobs();
+            if jobs.is_empty() {
+                break;
+            }
+            commands += jobs.iter().map(|job| job.work.commands()).sum::<usize>();
         }
         (state.last_rows, state.last_commands) = (batch.rows.mark(), commands);
         let heads: Vec<(u32, LedgerHead)> =
             batch.ledgers.iter().map(|ledger| (*ledger, state.ledger(*ledger).head.clone())).collect();
-        let turn = turn.take().unwrap_or_else(|| self.committer.lock());
+        let turn = turn.unwrap_or_else(|| self.committer.lock());
         drop(state);
         let committed = self.commit(batch, heads);
         drop(turn);
