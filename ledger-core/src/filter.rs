@@ -75,6 +75,11 @@ impl Filter {
         matches!(&self.root, FilterNode::And(children) | FilterNode::Or(children) if children.is_empty())
     }
 
+    /// Whether some condition is about a balance.
+    pub fn asks_for_balances(&self) -> bool {
+        asks_for_balances(&self.root)
+    }
+
     /// Whether the filter selects `subject`.
     ///
     /// # Errors
@@ -175,6 +180,16 @@ fn metadata_at_path<S: FilterSubject + ?Sized>(
     }
     let Some((key, rest)) = path.split_once('.') else { return Ok(false) };
     Ok(subject.metadata_value(key)?.is_some_and(|have| is_text_at(&have, rest, value)))
+}
+
+fn asks_for_balances(node: &FilterNode) -> bool {
+    match node {
+        FilterNode::And(children) | FilterNode::Or(children) => children.iter().any(asks_for_balances),
+        FilterNode::Not(child) => asks_for_balances(child),
+        FilterNode::Is(condition) => {
+            matches!(condition, Condition::Balance { .. } | Condition::BalanceExists { .. })
+        }
+    }
 }
 
 /// Counts nodes; stops at the first that is too many or too deep.

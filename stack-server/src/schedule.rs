@@ -1,7 +1,7 @@
 //! When something is due: cron expressions with seconds, as deployment files of this API have them.
 //!
-//! Written here because the crates that read such expressions count the days of the week from 1, or have no seconds,
-//! and bring a calendar along; servers of this API count from Sunday, 0, and all dates here are UTC.
+//! What stands in such files was read by one parser, Go's `robfig/cron`. No crate reads the same
+//! (`docs/decisions.md` has what was tried); the tests have what that parser answers.
 
 use std::time::Duration;
 
@@ -61,15 +61,25 @@ impl Set {
 impl Schedule {
     /// Reads second, minute, hour, day of the month, month and day of the week (0 is Sunday), each `*`, `?`, a number,
     /// a name of three letters, a range `a-b`, a step `*/n` or a list of these; or `@hourly`, `@daily`, `@weekly`,
-    /// `@monthly`, `@yearly` or `@every` with a duration. A day is meant if both fields of days allow it; where both
-    /// are restricted, if one does.
+    /// `@monthly`, `@yearly` or `@every` with a duration, of whole seconds, at least one. Five fields are those without
+    /// the second, which is 0 then. A day is meant if both fields of days allow it; where both are restricted, if one
+    /// does. `TZ=UTC` or `CRON_TZ=UTC` may stand before it.
     ///
     /// # Errors
     ///
-    /// If it is none of these, or a day that never comes.
+    /// If it is none of these, a day that never comes, or of another time zone.
     pub fn parse(text: &str) -> Result<Self, String> {
         let none = |what: &str| format!("{text:?} is no schedule: {what}");
-        let fields = match text.trim() {
+        let expression = match text.split_once(char::is_whitespace) {
+            Some((zone, expression)) if zone.starts_with("TZ=") || zone.starts_with("CRON_TZ=") => {
+                if !zone.ends_with("=UTC") {
+                    return Err(none("its time zone can be UTC only"));
+                }
+                expression
+            }
+            _ => text,
+        };
+        let fields = match expression.trim() {
             "@yearly" | "@annually" => "0 0 0 1 1 *",
             "@monthly" => "0 0 0 1 * *",
             "@weekly" => "0 0 0 * * 0",
@@ -78,17 +88,22 @@ impl Schedule {
             other => match other.strip_prefix("@every ") {
                 Some(period) => {
                     let period = duration::parse(period.trim())?;
-                    if period < Duration::from_secs(1) {
-                        return Err(none("it comes more often than every second"));
-                    }
-                    return Ok(Self(Kind::Every(period)));
+                    return Ok(Self(Kind::Every(Duration::from_secs(period.as_secs().max(1)))));
                 }
                 None => other,
             },
         };
         let fields: Vec<&str> = fields.split_whitespace().collect();
-        let [seconds, minutes, hours, days, months, weekdays] = fields[..] else {
-            return Err(none("it has six fields, the first of which is the second"));
+        let [seconds, minutes, hours, days, months, weekdays] = match fields[..] {
+            [minutes, hours, days, months, weekdays] => ["0", minutes, hours, days, months, weekdays],
+            [seconds, minutes, hours, days, months, weekdays] => {
+                [seconds, minutes, hours, days, months, weekdays]
+            }
+            _ => {
+                return Err(none(
+                    "it has six fields, the first of which is the second, or the last five of them",
+                ));
+            }
         };
         let field = |name, text, range, names| field(text, range, names).ok_or_else(|| none(name));
         let calendar = Calendar {
@@ -172,7 +187,7 @@ fn field(text: &str, (least, greatest): (i64, i64), names: &[&str]) -> Option<Se
         (least..=greatest).contains(&number).then_some(number)
     };
     let mut set = Set { bits: 0, is_any: false };
-    for part in text.split(',') {
+    for part in text.split(',').filter(|part| !part.is_empty()) {
         let (range, step) = match part.split_once('/') {
             Some((range, step)) => {
                 let step: i64 =
@@ -202,7 +217,7 @@ fn field(text: &str, (least, greatest): (i64, i64), names: &[&str]) -> Option<Se
             value = value.checked_add(step)?;
         }
     }
-    Some(set)
+    (set.bits > 0).then_some(set)
 }
 
 #[cfg(test)]
@@ -255,6 +270,39 @@ mod tests {
         check("@yearly", after, &["2025-01-01T00:00:00Z"]);
         check("@weekly", after, &["2024-03-03T00:00:00Z"]);
         check("@every 1h30m", after, &["2024-02-28T00:29:59.5Z", "2024-02-28T01:59:59.5Z"]);
+        // As another parser of such files was seen to read them.
+        check("* * * * *", after, &["2024-02-27T23:00:00Z", "2024-02-27T23:01:00Z"]);
+        check("0 6 * * 1-5", after, &["2024-02-28T06:00:00Z", "2024-02-29T06:00:00Z"]);
+        check(
+            "1,,2 * * * * *",
+            after,
+            &["2024-02-27T23:00:01Z", "2024-02-27T23:00:02Z", "2024-02-27T23:01:01Z"],
+        );
+        check("? * * * * *", after, &["2024-02-27T23:00:00Z", "2024-02-27T23:00:01Z"]);
+        check("0 0 0 1 * */1", after, &["2024-03-01T00:00:00Z", "2024-04-01T00:00:00Z"]);
+        check("0 0 0 */1 * sun", after, &["2024-03-03T00:00:00Z", "2024-03-10T00:00:00Z"]);
+        check("0 0 0 1 * *,sun", after, &["2024-03-01T00:00:00Z", "2024-04-01T00:00:00Z"]);
+        check("0 0 0 */2,* * sun", after, &["2024-03-03T00:00:00Z", "2024-03-10T00:00:00Z"]);
+        check(
+            "0 0 0 ?/2 * sun",
+            after,
+            &["2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z", "2024-03-03T00:00:00Z"],
+        );
+        check("0 0 1 */70 * sun", after, &["2024-03-01T01:00:00Z", "2024-03-03T01:00:00Z"]);
+        check("0 0 0 1-31 * sun", after, &["2024-02-28T00:00:00Z", "2024-02-29T00:00:00Z"]);
+        check("0 0 0 * */2,3 *", after, &["2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z"]);
+        check(
+            "0 0 0 * * sun-mon",
+            after,
+            &["2024-03-03T00:00:00Z", "2024-03-04T00:00:00Z", "2024-03-10T00:00:00Z"],
+        );
+        check("0-59/100 * * * * *", after, &["2024-02-27T23:00:00Z", "2024-02-27T23:01:00Z"]);
+        check("01 * * * * *", after, &["2024-02-27T23:00:01Z", "2024-02-27T23:01:01Z"]);
+        check("@midnight", after, &["2024-02-28T00:00:00Z", "2024-02-29T00:00:00Z"]);
+        check("TZ=UTC 0 0 0 * * *", after, &["2024-02-28T00:00:00Z"]);
+        check("CRON_TZ=UTC @daily", after, &["2024-02-28T00:00:00Z"]);
+        check("@every 10ms", "2024-02-27T22:59:59Z", &["2024-02-27T23:00:00Z", "2024-02-27T23:00:01Z"]);
+        check("@every 1m0.5s", "2024-02-27T22:59:59Z", &["2024-02-27T23:00:59Z", "2024-02-27T23:01:59Z"]);
         check("@hourly", "1969-12-31T23:59:59Z", &["1970-01-01T00:00:00Z"]);
     }
 
@@ -262,8 +310,22 @@ mod tests {
     fn what_is_no_schedule_is_refused() {
         for text in [
             "",
-            "* * * * *",
+            "* * * *",
             "* * * * * * *",
+            ", * * * * *",
+            "JAN * * * * *",
+            "0 0 0 L * *",
+            "0 0 0 * * 1#2",
+            "0 0 0 1 * +mon",
+            "0 0 0 * * monday",
+            "/5 * * * * *",
+            "1/2/3 * * * * *",
+            "1-2-3 * * * * *",
+            "@HOURLY",
+            "@every -1h",
+            "CRON_TZ=Asia/Tokyo 0 0 0 * * *",
+            "TZ=UTC",
+            "60 * * * *",
             "60 * * * * *",
             "* 60 * * * *",
             "* * 24 * * *",
@@ -277,10 +339,8 @@ mod tests {
             "*/0 * * * * *",
             "*/ * * * * *",
             "5-1 * * * * *",
-            "1,,2 * * * * *",
             "+1 * * * * *",
             "0 0 0 31 2 *",
-            "@every 10ms",
             "@every",
             "@never",
             "* * * * Foo *",

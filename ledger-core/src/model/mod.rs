@@ -48,6 +48,9 @@ pub struct ModelRequest<'a> {
     pub idempotency: Option<&'a Idempotency>,
     /// The version of the ledger's schema by which it is judged.
     pub schema_version: Option<&'a SchemaVersion>,
+    /// Whether it is the first of several that share its key. Then only an equal hash tells that they are the same
+    /// again; otherwise a hash that is not known, or another server's, is no reason to doubt.
+    pub several: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -158,13 +161,25 @@ impl Model {
         fresh
     }
 
+    /// Removes a ledger: its name is free, and nothing of it is left.
+    pub fn remove(&mut self, name: &LedgerName) {
+        self.ledgers.remove(name);
+    }
+
     /// Names of the ledgers, ascending.
     pub fn ledgers(&self) -> impl Iterator<Item = &LedgerName> {
         self.ledgers.keys()
     }
 
     /// Adds an entry that another server recorded to a log whose entries so far were imported too; nothing is tested.
-    pub fn import(&mut self, ledger: &LedgerName, entry: LogEntry) {
+    /// Effective volumes are this ledger's own.
+    pub fn import(&mut self, ledger: &LedgerName, mut entry: LogEntry) {
+        if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
+        | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } = &mut entry.payload
+        {
+            let book = self.ledgers.get(ledger);
+            *effective_volumes = book.and_then(|book| book.effective_at_commit(transaction));
+        }
         self.record(ledger, entry);
         let book = self.ledgers.get_mut(ledger).expect("an entry was recorded in it");
         book.imported = book.log.len();
@@ -189,7 +204,7 @@ impl Model {
         dry_run: bool,
         now: Timestamp,
     ) -> Result<ModelAnswer, Rejection> {
-        let request = ModelRequest { command, idempotency, schema_version: None };
+        let request = ModelRequest { command, idempotency, schema_version: None, several: false };
         self.execute_request(ledger, request, dry_run, now)
     }
 
@@ -220,7 +235,11 @@ impl Model {
             };
             // Another server hashes otherwise: that two differ says nothing then.
             let unknown = at < book.imported || stored.is_empty() || given.hash.is_empty();
-            let same = unknown || *stored == given.hash;
+            let same = if request.several {
+                *stored == given.hash && !stored.is_empty()
+            } else {
+                *stored == given.hash || unknown
+            };
             if operation != Operation::of(request.command) || !same {
                 return Err(Rejection::IdempotencyMismatch {
                     key: given.key.as_str().into(),
@@ -236,7 +255,7 @@ impl Model {
         let payload = book.payload(&command, date)?;
         let outside = schemas::outside(&payload, named.as_ref(), self.enforcement)?;
         let entry = LogEntry {
-            id: LogId::new(book.options.first_id.get() + book.log.len() as u64),
+            id: LogId::new(book.log.last().map_or(book.options.first_id.get(), |last| last.id.get() + 1)),
             date,
             idempotency: request.idempotency.cloned(),
             schema_version: request.schema_version.map(|version| version.as_str().into()),
@@ -447,11 +466,13 @@ impl Book {
         Some(account)
     }
 
-    /// An account without its volumes.
+    /// An account without its volumes. A ledger that keeps no history of its metadata shows the present one, and when
+    /// that was written.
     fn described(&self, address: &AccountAddress, pit: Option<Timestamp>) -> Option<ModelAccount> {
+        let known_until = pit.filter(|_| self.options.features.account_metadata_history == Switch::On);
         let mut found: Option<ModelAccount> = None;
         for entry in &self.log {
-            let visible = pit.is_none_or(|pit| entry.date <= pit);
+            let visible = known_until.is_none_or(|until| entry.date <= until);
             let (used, written) = match &entry.payload {
                 LogPayload::NewTransaction { transaction, account_metadata, .. } => {
                     let written = account_metadata.iter().find(|(have, _)| have == address);
@@ -501,11 +522,14 @@ impl Book {
         found
     }
 
+    /// A transaction. A ledger that keeps no history of its metadata shows the present one.
     fn transaction(&self, id: TransactionId, pit: Option<Timestamp>) -> Option<Transaction> {
+        let known_until = pit.filter(|_| self.options.features.transaction_metadata_history == Switch::On);
         let (_, recorded) = self.movements().find(|(_, transaction)| transaction.id == id)?;
         let mut transaction = recorded.clone();
         for entry in &self.log {
             let counts = pit.is_none_or(|pit| entry.date <= pit);
+            let shows = known_until.is_none_or(|until| entry.date <= until);
             match &entry.payload {
                 LogPayload::RevertedTransaction { reverted, .. } if *reverted == id => {
                     if counts {
@@ -513,12 +537,12 @@ impl Book {
                     }
                 }
                 LogPayload::SetMetadata { target: Target::Transaction(have), metadata } if *have == id => {
-                    if counts {
+                    if shows {
                         transaction.metadata.merge(metadata);
                     }
                 }
                 LogPayload::DeleteMetadata { target: Target::Transaction(have), key } if *have == id => {
-                    if counts {
+                    if shows {
                         transaction.metadata.remove(key);
                     }
                 }
@@ -672,8 +696,9 @@ impl Book {
 
     /// The next transaction, after which the ledger's totals are `totals`.
     fn next(&self, postings: Postings, totals: Totals, timestamp: Timestamp, date: Timestamp) -> Transaction {
+        let last = self.movements().last().map(|(_, transaction)| transaction.id.get());
         let mut transaction = Transaction {
-            id: TransactionId::new(self.options.first_id.get() + self.movements().count() as u64),
+            id: TransactionId::new(last.map_or(self.options.first_id.get(), |last| last + 1)),
             postings,
             metadata: Metadata::EMPTY,
             timestamp,

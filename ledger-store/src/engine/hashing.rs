@@ -112,6 +112,10 @@ impl Engine {
             let view = self.view();
             while let Some(batch) = feed.take(view.next) {
                 for (chain, log, text) in batch.texts.iter() {
+                    // Of what was removed meanwhile readers see nothing to begin a chain from, and nobody asks for it.
+                    if view.heads.get(chain.ledger()).is_some_and(|head| head.is_removed) {
+                        continue;
+                    }
                     chains.append_text(&self.hashes, (chain, log, text), || {
                         let reader = LedgerReader::new(self.journal.clone(), view.clone(), chain.ledger());
                         self.hashes.chain_before(&reader, chain, log, || Ok(()))

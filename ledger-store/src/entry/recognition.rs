@@ -26,7 +26,9 @@ impl Recognition {
     /// nothing else tells how many logs it made.
     pub(crate) fn admits(&self, hash: &str, command: &Command, several: bool) -> bool {
         let unknown = self.foreign || self.hash.is_empty() || hash.is_empty();
-        self.operation == Operation::of(command) && (self.hash == hash || unknown && !several)
+        let is_same =
+            if several { self.hash == hash && !hash.is_empty() } else { self.hash == hash || unknown };
+        self.operation == Operation::of(command) && is_same
     }
 }
 

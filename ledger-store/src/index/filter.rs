@@ -320,6 +320,34 @@ impl Clock {
     }
 }
 
+/// Replaces the value with this number in the order of their keys, under a checksum that is right; says whether there is
+/// one. `change` is told whether the value is the fences of a filter.
+#[cfg(test)]
+pub(crate) fn alter(
+    index: &super::file::IndexFile,
+    number: usize,
+    change: impl FnOnce(bool, &mut Vec<u8>),
+) -> bool {
+    use redb::ReadableTable;
+
+    use super::file::{checksum, verified};
+
+    let write = index.begin_write(super::file::Commit::Durable).unwrap();
+    let mut table = write.raw_table(FILTERS).unwrap();
+    let stored = table.iter().unwrap().nth(number).map(|entry| {
+        let (key, value) = entry.unwrap();
+        (key.value().to_vec(), verified(FILTERS, key.value(), value.value()).unwrap().to_vec())
+    });
+    let Some((key, mut value)) = stored else { return false };
+    change(key.ends_with(&FENCES.to_be_bytes()), &mut value);
+    let sum = checksum(FILTERS, &key, &value);
+    value.extend_from_slice(&sum);
+    table.insert(key.as_slice(), value.as_slice()).unwrap();
+    drop(table);
+    write.commit().unwrap();
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

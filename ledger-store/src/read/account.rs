@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use ledger_core::{
-    AccountAddress, AddressRole, Asset, Balance, DateField, FilterSubject, Metadata, MetadataValue,
+    AccountAddress, AddressRole, Asset, Balance, DateField, Filter, FilterSubject, Metadata, MetadataValue,
     Timestamp, Volumes,
 };
 
@@ -118,7 +118,6 @@ impl<'s> AccountSubject<'s> {
     }
 
     fn flows_of(&self, holding: u32) -> Result<Option<Flows>, ReadError> {
-        self.session.need_history_at(self.moment)?;
         Ok(Some(self.session.flows(holding, self.until)?).filter(|flows| flows.moves > 0))
     }
 }
@@ -194,9 +193,10 @@ impl Session {
         Ok(expansion)
     }
 
-    /// Refuses a question about volumes in the past where their history is not kept.
-    fn need_history_at(&self, moment: &Moment) -> Result<(), ReadError> {
-        if moment.at.is_some() { self.need_moves_history() } else { Ok(()) }
+    /// Refuses a filter by balances in the past where the history of moves is not kept, whatever there is to be
+    /// selected.
+    pub(crate) fn need_history_for(&self, filter: &Filter, at: Option<Timestamp>) -> Result<(), ReadError> {
+        if at.is_some() && filter.asks_for_balances() { self.need_moves_history() } else { Ok(()) }
     }
 
     /// An account by its address, if it is there at the moment.

@@ -176,6 +176,7 @@ impl Session {
     pub(crate) fn accounts(&self, query: &AccountQuery) -> Result<Page<Account>, ReadError> {
         let moment = self.moment(query.at)?;
         let expansion = self.expansion(query.expand, &moment)?;
+        self.need_history_for(&query.filter, query.at)?;
         let until = self.until(query.at, Clock::Insertion)?;
         let plan = self.account_plan(&query.filter, &moment);
         if query.order != AccountOrder::Address {
@@ -234,7 +235,7 @@ impl Session {
         match (filter.is_all(), at) {
             (true, None) => return Ok(u64::from(self.head.counters.accounts)),
             (true, Some(at)) => return self.count_used_by(at),
-            (false, _) => {}
+            (false, _) => self.need_history_for(filter, at)?,
         }
         let moment = self.moment(at)?;
         let until = self.until(at, Clock::Insertion)?;

@@ -24,6 +24,9 @@ impl Dated for TransactionRow {
     }
 }
 
+/// No id is less. An import may begin with one that is less than the first that the ledger itself would give.
+const FIRST: u64 = 0;
+
 /// When so few ids are left they are read in a row: they share a block or two.
 const IDS_IN_A_ROW: u64 = 512;
 
@@ -101,7 +104,7 @@ impl Session {
             self.last_date.set(known);
             return Ok(row);
         }
-        let ids = (self.head.info.first_id.get(), self.head.counters.next_transaction);
+        let ids = (FIRST, self.head.counters.next_transaction);
         let row = last_by(self.transactions(), self.ledger(), ids, at.as_micros())?;
         self.last_date.set(Some((at, row.clone())));
         Ok(row)
@@ -111,29 +114,26 @@ impl Session {
     pub(crate) fn log_at(&self, at: Timestamp) -> Result<Option<LogRow>, ReadError> {
         // The transactions next to the date narrow the search: most logs are transactions.
         let (ledger, counters) = (self.ledger(), &self.head.counters);
-        let first = self.head.info.first_id.get();
         let before = self.transaction_at(at)?;
-        let next = before.as_ref().map_or(first, |row| row.transaction + 1);
+        let next = before.as_ref().map_or(FIRST, |row| row.transaction + 1);
         let after = if next < counters.next_transaction {
             self.transactions().first_in((ledger, next), (ledger, counters.next_transaction))?
         } else {
             None
         };
-        let from = before.as_ref().map_or(first, |row| row.log);
+        let from = before.as_ref().map_or(FIRST, |row| row.log);
         let to = after.map_or(counters.next_log, |row| row.log);
         Ok(last_by(self.logs(), ledger, (from, to), at.as_micros())?)
     }
 
-    /// The first transaction id that was recorded after a date.
+    /// The first transaction id that may have been recorded after a date.
     pub(crate) fn first_transaction_after(&self, at: Timestamp) -> Result<u64, ReadError> {
-        let first = self.head.info.first_id.get();
-        Ok(self.transaction_at(at)?.map_or(first, |row| row.transaction + 1))
+        Ok(self.transaction_at(at)?.map_or(FIRST, |row| row.transaction + 1))
     }
 
-    /// The first log id that was recorded after a date.
+    /// The first log id that may have been recorded after a date.
     pub(crate) fn first_log_after(&self, at: Timestamp) -> Result<u64, ReadError> {
-        let first = self.head.info.first_id.get();
-        Ok(self.log_at(at)?.map_or(first, |row| row.log + 1))
+        Ok(self.log_at(at)?.map_or(FIRST, |row| row.log + 1))
     }
 }
 

@@ -110,8 +110,12 @@ impl Session {
     ) -> Result<u64, ReadError> {
         match (filter.is_all(), at) {
             (true, None) => return Ok(self.head.counters.transactions),
-            (true, Some(at)) if self.has_no_gaps() => return self.count_dated_by(at),
-            (true | false, _) => {}
+            (true, Some(at)) => {
+                if let Some(first) = self.first_without_gaps()? {
+                    return self.count_dated_by(at, first);
+                }
+            }
+            (false, _) => {}
         }
         let moment = self.moment(at)?;
         let plan = self.narrowed_by_dates(self.plan(filter, &moment)?)?;
@@ -133,17 +137,21 @@ impl Session {
         Ok(count)
     }
 
-    /// Whether ids count the transactions.
-    fn has_no_gaps(&self) -> bool {
+    /// The id of the first transaction, if ids count the transactions from there on.
+    fn first_without_gaps(&self) -> Result<Option<u64>, ReadError> {
         let counters = &self.head.counters;
-        counters.next_transaction - self.head.info.first_id.get() == counters.transactions
+        let ledger = self.ledger();
+        // An import may have begun with another id than the ledger's own first.
+        let row = self.transactions().first_in((ledger, 0), (ledger, u64::MAX))?;
+        let first = row.map_or(counters.next_transaction, |row| row.transaction);
+        Ok((counters.next_transaction - first == counters.transactions).then_some(first))
     }
 
     /// How many transactions are dated up to a date: those recorded by then, less the displaced ones among
     /// them, and the displaced ones that are dated so.
-    fn count_dated_by(&self, at: Timestamp) -> Result<u64, ReadError> {
+    fn count_dated_by(&self, at: Timestamp, first: u64) -> Result<u64, ReadError> {
         let next = self.first_transaction_after(at)?;
-        let (mut with, mut without) = (next - self.head.info.first_id.get(), 0);
+        let (mut with, mut without) = (next.saturating_sub(first), 0);
         let ledger = self.ledger();
         let (from, to) = ((ledger, i64::MIN, 0), (ledger, i64::MAX, u64::MAX));
         for row in self.effective().cursor(from, to, Way::Ascending) {

@@ -99,7 +99,7 @@ pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, String> {
         }
         let now = rig.work.tick();
         if rig.recover(now, STEPS_AFTER)? {
-            return Ok(rig.done);
+            return Ok(rig.done());
         }
     }
     Err("the power failed although it was on".to_owned())

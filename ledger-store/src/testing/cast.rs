@@ -1,7 +1,10 @@
 //! Who takes part in random work: names that meet often, and schemas for them.
 
 use ledger_core::schema::Schema;
-use ledger_core::{AccountAddress, Asset, LedgerName, SchemaVersion};
+use ledger_core::{
+    AccountAddress, Asset, BucketName, Features, FirstId, HashLogs, LedgerName, LedgerOptions, Metadata,
+    SchemaVersion, Switch,
+};
 
 use super::Dice;
 
@@ -69,6 +72,45 @@ pub(super) fn any_address(dice: &mut Dice<'_>, more: u64) -> AccountAddress {
         return address(&format!("users:{}:{last}", number / 2));
     }
     address(if dice.one_in(8) { dice.pick(&ADDRESSES) } else { dice.pick(&ADDRESSES[..FREQUENT]) })
+}
+
+/// The first is never deleted, so that some logs grow long; the last is more often than the others.
+pub(super) const BUCKETS: [&str; 4] = ["kept", "shared", "other", "brief"];
+
+/// A bucket that may be deleted.
+pub(super) fn bucket(dice: &mut Dice<'_>) -> BucketName {
+    let name = if dice.one_in(2) { "brief" } else { dice.pick(&BUCKETS[1..]) };
+    BucketName::parse(name).expect("a name")
+}
+
+/// What a ledger may keep, each of it or not.
+fn features(dice: &mut Dice<'_>) -> Features {
+    let mut switch = |sides| if dice.one_in(sides) { Switch::Off } else { Switch::On };
+    let (moves_history, effective_volumes) = (switch(3), switch(3));
+    let (account_metadata_history, transaction_metadata_history) = (switch(2), switch(2));
+    Features {
+        hash_logs: dice.pick(&[HashLogs::Sync, HashLogs::Sync, HashLogs::Async, HashLogs::Disabled]),
+        legacy_hashes: dice.pick(&[Switch::On, Switch::Off]),
+        moves_history,
+        effective_volumes,
+        account_metadata_history,
+        transaction_metadata_history,
+    }
+}
+
+/// What a ledger shall be. Half of them keep everything.
+pub(super) fn options(dice: &mut Dice<'_>, is_first: bool) -> LedgerOptions {
+    let kept = BucketName::parse(BUCKETS[0]).expect("a name");
+    let mut metadata = Metadata::EMPTY;
+    if dice.one_in(3) {
+        metadata.insert_text(dice.pick(&KEYS), dice.pick(&VALUES));
+    }
+    LedgerOptions {
+        bucket: if is_first { kept } else { bucket(dice) },
+        first_id: dice.pick(&[FirstId::One, FirstId::One, FirstId::Zero]),
+        features: if dice.one_in(2) { Features::default() } else { features(dice) },
+        metadata,
+    }
 }
 
 pub(super) fn ledger(number: u64) -> LedgerName {

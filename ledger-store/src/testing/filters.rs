@@ -3,7 +3,7 @@
 use ledger_core::{Balance, Condition, Field, Filter, FilterNode, FilterValue, Operator, Resource};
 
 use super::Dice;
-use super::cast::{ADDRESSES, ASSETS, KEYS, VALUES};
+use super::cast::{ADDRESSES, ASSETS, BUCKETS, KEYS, VALUES};
 use super::questions::Round;
 
 const PATTERNS: [&str; 14] = [
@@ -66,6 +66,44 @@ fn number(dice: &mut Dice<'_>, below: u64) -> FilterValue {
 fn on_balance(dice: &mut Dice<'_>) -> (String, Operator, FilterValue) {
     let key = format!("balance[{}]", dice.pick(&ASSETS));
     (key, dice.pick(&COMPARISONS), FilterValue::Integer(Balance::from(dice.below(300) as i64 - 150)))
+}
+
+fn on_ledger(dice: &mut Dice<'_>) -> FilterNode {
+    let feature = [
+        ("HASH_LOGS", ["SYNC", "ASYNC", "DISABLED"]),
+        ("MOVES_HISTORY", ["ON", "OFF", "SYNC"]),
+        ("MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES", ["SYNC", "DISABLED", "OFF"]),
+        ("ACCOUNT_METADATA_HISTORY", ["SYNC", "DISABLED", "ON"]),
+        ("TRANSACTION_METADATA_HISTORY", ["SYNC", "DISABLED", "ON"]),
+        ("INDEX_ADDRESS_SEGMENTS", ["ON", "OFF", ""]),
+    ];
+    let (key, operator, value) = match dice.below(8) {
+        0 | 1 => ("bucket".to_owned(), Operator::Match, text(dice.pick(&BUCKETS))),
+        2 => ("name".to_owned(), Operator::Like, text(dice.pick(&["ledger%", "%-1", "copy-_"]))),
+        3 => ("name".to_owned(), Operator::In, texts(dice, &["ledger-0", "ledger-2", "copy-1", "none"])),
+        4 | 5 => on_metadata(dice),
+        _ => {
+            let (name, values) = dice.pick(&feature);
+            (format!("features[{name}]"), Operator::Match, text(dice.pick(&values)))
+        }
+    };
+    let field = Field::parse(Resource::Ledgers, &key).expect("a field");
+    let condition = FilterNode::Is(Condition::new(&field, operator, value).expect("a condition"));
+    if dice.one_in(4) { FilterNode::Not(Box::new(condition)) } else { condition }
+}
+
+/// A random filter of ledgers; one in three asks nothing.
+pub(super) fn filter_of_ledgers(dice: &mut Dice<'_>) -> Filter {
+    if dice.one_in(3) {
+        return Filter::all(Resource::Ledgers);
+    }
+    let mut all: Vec<FilterNode> = (0..=dice.below(2)).map(|_| on_ledger(dice)).collect();
+    let root = match all.len() {
+        1 => all.remove(0),
+        _ if dice.one_in(2) => FilterNode::And(all),
+        _ => FilterNode::Or(all),
+    };
+    Filter::new(Resource::Ledgers, root).expect("a small filter")
 }
 
 impl Round<'_, '_> {

@@ -1,17 +1,22 @@
 //! Judges a store by the reference model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use ledger_core::model::{Model, ModelAnswer, ModelMoment, ModelRequest};
 use ledger_core::schema::Enforcement;
-use ledger_core::{HashChain, LedgerName, LogEntry, LogPayload, Metadata, Rejection, Timestamp, WireHash};
+use ledger_core::{
+    Features, HashChain, HashLogs, LedgerName, LogEntry, LogPayload, Rejection, Timestamp, WireHash,
+};
 
+use super::roll::Roll;
 use super::shelf::Shelf;
+use super::tally::Tally;
 use super::{Step, logs};
 use crate::error::WriteError;
 use crate::import::{ImportError, ImportRefusal, ImportedLog};
-use crate::query::{Deleted, Direction, PageRequest, Start};
 use crate::read::FeedPosition;
+use crate::removal::Reclaimed;
 use crate::store::Store;
 use crate::submission::{Atomicity, Mode, Outcome, Submission};
 
@@ -20,20 +25,27 @@ use crate::submission::{Atomicity, Mode, Outcome, Submission};
 pub struct Judge {
     pub(super) model: Model,
     pub(super) shelf: Shelf,
-    described: BTreeMap<LedgerName, Metadata>,
-    /// Ledgers that take no logs of others any more.
-    in_use: BTreeSet<LedgerName>,
+    pub(super) roll: Roll,
+    pub(super) tally: Tally,
     entries: u64,
 }
 
-/// A moment of a [`Judge`], to go back to.
+/// A moment of a [`Judge`] right before a step, to go back to.
 #[derive(Clone, Debug)]
 pub(super) struct Moment {
-    model: ModelMoment,
+    model: Before,
     shelf: Shelf,
-    described: BTreeMap<LedgerName, Metadata>,
-    in_use: BTreeSet<LedgerName>,
+    roll: Roll,
     entries: u64,
+}
+
+/// A model as it was.
+#[derive(Clone, Debug)]
+enum Before {
+    /// It has nothing but more since.
+    Shorter(ModelMoment),
+    /// It may have lost ledgers since.
+    Whole(Model),
 }
 
 /// Logs of one ledger that another takes over.
@@ -60,22 +72,29 @@ impl Judge {
         Self { model: Model::enforcing(enforcement), ..Self::default() }
     }
 
-    pub(super) fn moment(&self) -> Moment {
-        Moment {
-            model: self.model.moment(),
-            shelf: self.shelf.clone(),
-            described: self.described.clone(),
-            in_use: self.in_use.clone(),
-            entries: self.entries,
-        }
+    pub(super) fn moment_before(&self, step: &Step) -> Moment {
+        let model = match step {
+            Step::RemoveDeleted(_) => Before::Whole(self.model.clone()),
+            _ => Before::Shorter(self.model.moment()),
+        };
+        Moment { model, shelf: self.shelf.clone(), roll: self.roll.clone(), entries: self.entries }
     }
 
     pub(super) fn go_back(&mut self, to: Moment) {
-        self.model.go_back(&to.model);
+        match to.model {
+            Before::Shorter(moment) => self.model.go_back(&moment),
+            Before::Whole(model) => self.model = model,
+        }
         self.shelf = to.shelf;
-        self.described = to.described;
-        self.in_use = to.in_use;
+        self.roll = to.roll;
         self.entries = to.entries;
+    }
+
+    /// Forgets the ledgers that are removed by a later moment: of them an older snapshot need not answer any more.
+    pub fn forget_removed(&mut self, later: &Self) {
+        for name in self.roll.removed_since(&later.roll) {
+            self.model.remove(name);
+        }
     }
 
     /// Lets the store do a step, except for [`Step::Reopen`], and compares the answers with the model's. The
@@ -90,22 +109,45 @@ impl Judge {
     pub fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Result<Option<WriteError>, String> {
         let judged = match step {
             Step::Create(name, options) => {
-                let new = self.model.create(name, options.clone());
-                let expected = if new { Ok(()) } else { Err(WriteError::LedgerExists) };
-                if new {
-                    self.described.insert(name.clone(), options.metadata.clone());
+                let expected = self.roll.create(name, options, now);
+                if expected.is_ok() {
+                    self.tally.names_reused += u64::from(self.roll.was_removed(name));
+                    self.tally.without_features += u64::from(options.features != Features::default());
+                    self.model.create(name, options.clone());
                     self.entries += 1;
                 }
-                same(&expected, store.create_ledger(name.clone(), options.clone()).map(drop))
+                same(&expected, store.create_ledger(name.clone(), options.clone()))
             }
             Step::Describe(name, metadata) => {
-                let expected = self.described(name).map(|described| described.merge(metadata));
+                let expected = self.edited(|roll| roll.describe(name, metadata));
                 same(&expected, store.set_ledger_metadata(name, metadata.clone()))
             }
             Step::Undescribe(name, key) => {
-                let expected = self.described(name).map(|described| drop(described.remove(key)));
+                let expected = self.edited(|roll| roll.undescribe(name, key));
                 same(&expected, store.delete_ledger_metadata(name, key))
             }
+            Step::Map(name, mapping) => {
+                let expected = self.edited(|roll| roll.map(name, mapping));
+                same(&expected, store.set_mapping(name, mapping.clone()))
+            }
+            Step::DeleteBucket(bucket) => {
+                self.entries += self.roll.delete(bucket, now);
+                same(&Ok(()), store.delete_bucket(bucket))
+            }
+            Step::RestoreBucket(bucket) => {
+                let expected = self.roll.restore(bucket).map(|restored| self.entries += restored);
+                same(&expected, store.restore_bucket(bucket))
+            }
+            Step::RemoveDeleted(retention) => {
+                let (removed, documents) = self.roll.remove(*retention, now);
+                for info in &removed {
+                    self.model.remove(&info.name);
+                }
+                self.entries += documents;
+                self.tally.removed += removed.len() as u64;
+                same(&Ok(removed), store.remove_deleted(*retention))
+            }
+            Step::Reclaim(stops_after) => reclaim(store, *stops_after),
             Step::Submit(submission) => self.submission(store, submission, now),
             Step::Documents(steps) => {
                 let changes = self.shelf.changes(steps);
@@ -123,16 +165,18 @@ impl Judge {
         judged.map_err(|differs| format!("{differs}\n  by {step:?}"))
     }
 
-    /// The metadata of a ledger that is to be changed.
-    fn described(&mut self, name: &LedgerName) -> Result<&mut Metadata, WriteError> {
-        let described = self.described.get_mut(name).ok_or(WriteError::LedgerNotFound)?;
+    /// Does what takes an entry, if it is done.
+    fn edited(&mut self, edit: impl FnOnce(&mut Roll) -> Result<(), WriteError>) -> Result<(), WriteError> {
+        edit(&mut self.roll)?;
         self.entries += 1;
-        Ok(described)
+        Ok(())
     }
 
     fn submission(&mut self, store: &Store, submission: &Submission, now: Timestamp) -> Judged {
+        self.tally.submissions += 1;
         let found = store.apply(submission.clone());
-        if !self.described.contains_key(&submission.ledger) {
+        if self.roll.info(&submission.ledger).is_none() {
+            self.tally.not_found += 1;
             return same(&Err(WriteError::LedgerNotFound), found);
         }
         let expected = self.submit(submission, now);
@@ -163,10 +207,22 @@ impl Judge {
                 expected.push(Expected::Cancelled);
                 continue;
             }
+            if submission.atomicity == Atomicity::AsOne
+                && let Some(Expected::Done(first)) = expected.first()
+                && first.replayed
+            {
+                // They were recorded one after the other, and are all told again.
+                let log = self.model.log(&submission.ledger);
+                let place = log.iter().position(|entry| entry.id == first.entry.id);
+                let entry = log[place.expect("it was found there") + expected.len()].clone();
+                expected.push(Expected::Done(ModelAnswer { entry, replayed: true, violation: None }));
+                continue;
+            }
             let asked = ModelRequest {
                 command: &request.command,
                 idempotency: request.idempotency.as_deref(),
                 schema_version: request.schema_version.as_deref(),
+                several: submission.atomicity == Atomicity::AsOne && submission.requests.len() > 1,
             };
             let answer = self.model.execute_request(&submission.ledger, asked, false, now);
             expected.push(match answer {
@@ -177,12 +233,22 @@ impl Judge {
                 }
             });
         }
-        let undone = refused && submission.atomicity == Atomicity::AllOrNothing;
+        if submission.atomicity == Atomicity::AsOne && expected.len() > 1 {
+            let is_replayed = matches!(&expected[0], Expected::Done(answer) if answer.replayed);
+            let count = match (refused, is_replayed) {
+                (true, _) => &mut self.tally.joined_undone,
+                (false, true) => &mut self.tally.joined_replayed,
+                (false, false) => &mut self.tally.joined,
+            };
+            *count += 1;
+        }
+        let whole = matches!(submission.atomicity, Atomicity::AllOrNothing | Atomicity::AsOne);
+        let undone = refused && whole;
         if undone || submission.mode == Mode::DryRun {
             self.model.go_back(&before);
         } else if log(&self.model) > length {
             self.entries += log(&self.model) - length;
-            self.in_use.insert(submission.ledger.clone());
+            self.roll.put_in_use(&submission.ledger);
         }
         if undone && submission.mode == Mode::Commit {
             for expected in &mut expected {
@@ -205,13 +271,22 @@ impl Judge {
                 logs.push((entry.clone(), hash));
             }
         }
-        let damaged = step.damaged.filter(|damaged| *damaged < logs.len());
+        // Who keeps no hashes compares none: what it has must be what the others follow, and whole.
+        let hashed = self.roll.info(&step.to).is_some_and(|info| info.features.hash_logs == HashLogs::Sync);
+        if !hashed && !self.follows(&step.to, &step.from) {
+            logs.clear();
+        }
+        let damaged = step.damaged.filter(|damaged| hashed && *damaged < logs.len());
         let given: Vec<ImportedLog> =
             logs.iter().enumerate().map(|(at, log)| imported(log, damaged == Some(at))).collect();
         let refusal = match logs.first() {
-            _ if !self.described.contains_key(&step.to) => Some(Err(WriteError::LedgerNotFound)),
-            Some((entry, _)) if self.in_use.contains(&step.to) => Some(Ok((entry.id, "in use"))),
-            Some((entry, _)) if step.again && had > 0 => Some(Ok((entry.id, "log exists"))),
+            _ if self.roll.info(&step.to).is_none() => Some(Err(WriteError::LedgerNotFound)),
+            Some((entry, _)) if self.roll.is_in_use(&step.to) => Some(Ok((entry.id, "in use"))),
+            Some((entry, _)) if self.model.log(&step.to).last().is_some_and(|last| entry.id <= last.id) => {
+                Some(Ok((entry.id, "log exists")))
+            }
+            // It goes on with the log of a ledger that had the same name.
+            Some((entry, _)) if !self.follows(&step.to, &step.from) => Some(Ok((entry.id, "wrong hash"))),
             _ => None,
         };
         let expected = match (refusal, damaged) {
@@ -234,6 +309,12 @@ impl Judge {
         if found == expected { Ok(None) } else { Err(format!("{found:?}, expected {expected:?}")) }
     }
 
+    /// Whether the log of a ledger is the beginning of another's, but for what each makes of it.
+    fn follows(&self, to: &LedgerName, from: &LedgerName) -> bool {
+        let (to, from) = (self.model.log(to), self.model.log(from));
+        to.len() <= from.len() && to.iter().zip(from).all(|(to, from)| as_recorded(to) == as_recorded(from))
+    }
+
     /// Compares every log of the store with the model's, and the list of ledgers.
     ///
     /// # Errors
@@ -252,7 +333,7 @@ impl Judge {
         if entries != self.entries {
             return Err(format!("{entries} entries, expected {}", self.entries));
         }
-        self.compare_ledgers(store)?;
+        self.roll.compare(&store.snapshot())?;
         self.compare_feed(store)
     }
 
@@ -272,20 +353,6 @@ impl Judge {
         ))
     }
 
-    fn compare_ledgers(&self, store: &Store) -> Result<(), String> {
-        let page = PageRequest { size: 100, direction: Direction::Ascending, start: Start::First };
-        let all = ledger_core::Filter::all(ledger_core::Resource::Ledgers);
-        let found =
-            store.snapshot().ledgers(&page, &all, Deleted::Shown).map_err(|error| error.to_string())?;
-        let found: BTreeMap<LedgerName, Metadata> =
-            found.items.into_iter().map(|info| (info.name, info.metadata)).collect();
-        if found == self.described {
-            Ok(())
-        } else {
-            Err(format!("ledgers {found:?}, expected {:?}", self.described))
-        }
-    }
-
     /// Whoever is passed the logs of all ledgers gets those of each, in order.
     fn compare_feed(&self, store: &Store) -> Result<(), String> {
         let snapshot = store.snapshot();
@@ -297,6 +364,9 @@ impl Judge {
                 return Err(format!("the feed stands still at {}", at.get()));
             }
             for log in part.logs {
+                if Some(log.number) != self.roll.number(&log.ledger) {
+                    return Err(format!("the feed has a log of {}, as ledger {}", log.ledger, log.number));
+                }
                 fed.entry(log.ledger).or_default().push(log.log.entry);
             }
             at = part.next;
@@ -306,6 +376,28 @@ impl Judge {
                 .map_err(|differs| format!("by the feed, {differs}"))?;
         }
         Ok(())
+    }
+}
+
+/// Gives back space, which changes no answer; once it is done there is nothing more to do.
+fn reclaim(store: &Store, stops_after: Option<u64>) -> Judged {
+    let asked = Cell::new(0);
+    let should_stop = || {
+        asked.set(asked.get() + 1);
+        stops_after.is_some_and(|stops_after| asked.get() > stops_after)
+    };
+    let reclaimed = match store.reclaim(&should_stop) {
+        Ok(reclaimed) => reclaimed,
+        Err(error) => return Ok(Some(error.into())),
+    };
+    if !reclaimed.is_done {
+        let was_told = stops_after.is_some_and(|stops_after| asked.get() > stops_after);
+        return if was_told { Ok(None) } else { Err("space was not given back to the end".to_owned()) };
+    }
+    match store.reclaim(&|| false) {
+        Ok(again) if again == (Reclaimed { is_done: true, ..Reclaimed::default() }) => Ok(None),
+        Ok(again) => Err(format!("{again:?} after {reclaimed:?}")),
+        Err(error) => Ok(Some(error.into())),
     }
 }
 

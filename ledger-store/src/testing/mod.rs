@@ -10,8 +10,10 @@ mod filters;
 mod judge;
 mod questions;
 mod rig;
+mod roll;
 mod sectors;
 mod shelf;
+mod tally;
 mod trial;
 mod workload;
 
@@ -33,6 +35,7 @@ pub use self::judge::{ImportStep, Judge};
 pub use self::rig::Done;
 pub use self::sectors::{from_sectors, to_sectors};
 pub use self::shelf::DocumentStep;
+pub use self::tally::Tally;
 pub use self::trial::{Trials, trial_of};
 pub use self::workload::{Step, Workload};
 pub use crate::disk::{Disk, DiskFile, DiskLock, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};

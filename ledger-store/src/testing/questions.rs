@@ -5,10 +5,12 @@ use std::fmt::Debug;
 use ledger_core::model::{Model, ModelAccount, MoveDate, Window};
 use ledger_core::schema::{created_at_of, version_of};
 use ledger_core::{
-    Asset, Filter, HashChain, LedgerName, LogEntry, LogPayload, Resource, Timestamp, TransactionId, Volumes,
+    Asset, Features, Filter, HashChain, HashLogs, LedgerName, LegacyHashChain, LogEntry, LogPayload,
+    Resource, Switch, Timestamp, TransactionId, Volumes,
 };
 
 use super::cast::{self, ASSETS};
+use super::filters::filter_of_ledgers;
 use super::{Dice, Judge};
 use crate::error::ReadError;
 use crate::query::{
@@ -51,15 +53,22 @@ impl Judge {
         let mut asked = 0;
         for _ in 0..rounds {
             self.shelf.compare(snapshot, dice)?;
-            asked += 1;
+            self.roll.ask(snapshot, &filter_of_ledgers(dice), dice)?;
+            asked += 2;
             if ledgers.is_empty() {
                 continue;
             }
             let ledger = dice.pick(&ledgers);
-            let view = snapshot.ledger(ledger).ok_or_else(|| format!("there is no {ledger}"))?;
+            let (view, info) = match (snapshot.ledger(ledger), self.roll.info(ledger)) {
+                (Some(view), Some(info)) => (view, info),
+                // It is deleted, and found by nobody.
+                (None, None) => continue,
+                (found, _) => return Err(format!("{ledger} is found: {}", found.is_some())),
+            };
+            let features = info.features;
             let addresses = addresses_of(self.model.log(ledger));
             let (model, addresses) = (&self.model, addresses.as_slice());
-            let mut round = Round { dice, model, ledger, view: &view, addresses, now, asked: 0 };
+            let mut round = Round { dice, model, ledger, features, view: &view, addresses, now, asked: 0 };
             round.ask_all().map_err(|differs| format!("{ledger}: {differs}"))?;
             asked += round.asked;
         }
@@ -85,6 +94,7 @@ pub(super) struct Round<'a, 'd> {
     pub(super) addresses: &'a [String],
     pub(super) model: &'a Model,
     pub(super) ledger: &'a LedgerName,
+    features: Features,
     view: &'a LedgerView,
     now: Timestamp,
     asked: u64,
@@ -149,18 +159,42 @@ impl Round<'_, '_> {
         Timestamp::from_micros(near + self.dice.below(3) as i64 - 1)
     }
 
+    /// Why a question that needs the history of moves gets no answer.
+    fn lacks_moves(&self, needs: bool) -> Option<ReadError> {
+        let is_off = self.features.moves_history == Switch::Off;
+        (needs && is_off).then_some(ReadError::MissingFeature { feature: "MOVES_HISTORY" })
+    }
+
+    /// Why a question that needs effective volumes gets none; they are kept with the history of moves only.
+    fn lacks_effective_volumes(&self, needs: bool) -> Option<ReadError> {
+        let feature = "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES";
+        let is_off = self.features.effective_volumes == Switch::Off;
+        (needs && is_off).then_some(ReadError::MissingFeature { feature }).or_else(|| self.lacks_moves(needs))
+    }
+
     fn at(&mut self) -> Option<Timestamp> {
         if self.dice.one_in(3) { None } else { Some(self.date()) }
     }
 
-    /// Fetches a whole list in pages, forwards to its end and backwards again; it must be `expected`.
+    /// Fetches a whole list in pages, forwards to its end and backwards again; it must be `expected`, or refused as
+    /// expected.
     fn walk<T: Debug + PartialEq, K: Clone + Debug>(
         &mut self,
         what: &dyn Debug,
         key: impl Fn(&T) -> K,
         fetch: impl Fn(PageRequest<K>) -> Result<Page<T>, ReadError>,
-        mut expected: Vec<T>,
+        expected: Result<Vec<T>, ReadError>,
     ) -> Result<(), String> {
+        self.asked += 1;
+        let mut expected = match expected {
+            Ok(expected) => expected,
+            Err(refused) => {
+                let found =
+                    fetch(PageRequest { size: 3, direction: Direction::Ascending, start: Start::First });
+                same!(found, Err(refused), "{what:?}");
+                return Ok(());
+            }
+        };
         let size = self.dice.pick(&[1, 3, 1000]).max(expected.len().div_ceil(PAGES_MAX));
         let direction = self.dice.pick(&[Direction::Ascending, Direction::Descending]);
         if direction == Direction::Descending {
@@ -201,8 +235,9 @@ impl Round<'_, '_> {
         let (transactions, accounts) = self.model.stats(self.ledger);
         let stats = Stats { transactions: transactions as u64, accounts: accounts as u64 };
         same!(self.view.stats(), Ok(stats), "stats");
-        let expand = Expand { volumes: true, effective_volumes: true };
         for _ in 0..POINTS {
+            let expand = Expand { volumes: self.dice.one_in(2), effective_volumes: self.dice.one_in(2) };
+            let lacks = self.lacks_of(expand);
             let account = if self.addresses.is_empty() || self.dice.one_in(3) {
                 cast::any_address(self.dice, 4)
             } else {
@@ -210,7 +245,10 @@ impl Round<'_, '_> {
             };
             for at in [None, self.at()] {
                 let found = self.model.account(self.ledger, &account, at);
-                let expected = Ok(found.map(|found| shown(found, expand)));
+                let expected = match &lacks {
+                    Some(lacks) => Err(lacks.clone()),
+                    None => Ok(found.map(|found| shown(found, expand))),
+                };
                 same!(self.view.account(&account, at, expand), expected, "{account} at {at:?}");
             }
             let present = self.model.account(self.ledger, &account, None);
@@ -222,16 +260,26 @@ impl Round<'_, '_> {
         for _ in 0..POINTS {
             let id = TransactionId::new(self.dice.below(transactions as u64 + 2));
             let at = self.at();
-            let found = self.view.transaction(id, at, true);
+            let effective = self.dice.one_in(2);
+            let found = self.view.transaction(id, at, effective);
             let expected = self.model.transaction(self.ledger, id, at).map(|transaction| TransactionView {
-                effective_volumes: self.model.post_commit_effective_volumes(self.ledger, id),
+                effective_volumes: effective
+                    .then(|| self.model.post_commit_effective_volumes(self.ledger, id))
+                    .flatten(),
                 reverted_by: transaction.reverted_at.and_then(|_| reverting(self.model.log(self.ledger), id)),
                 transaction,
             });
-            same!(found, Ok(expected), "{id:?} at {at:?}");
+            let expected = self.lacks_effective_volumes(effective).map_or(Ok(expected), Err);
+            same!(found, expected, "{id:?} at {at:?}");
         }
         self.asked += 4 * POINTS as u64 + 1;
         Ok(())
+    }
+
+    /// Why accounts cannot be shown with these volumes.
+    fn lacks_of(&self, expand: Expand) -> Option<ReadError> {
+        let lacks = self.lacks_moves(expand.volumes || expand.effective_volumes);
+        lacks.or_else(|| self.lacks_effective_volumes(expand.effective_volumes))
     }
 
     fn accounts(&mut self) -> Result<(), String> {
@@ -239,7 +287,10 @@ impl Round<'_, '_> {
         let at = self.at();
         let expand = Expand { volumes: self.dice.one_in(2), effective_volumes: self.dice.one_in(2) };
         let found = self.model.accounts(self.ledger, &filter, at);
-        same!(self.view.count_accounts(&filter, at), Ok(found.len() as u64), "count {filter:?} at {at:?}");
+        // A balance in the past is one of the moves until then.
+        let lacks = self.lacks_moves(at.is_some() && filter.asks_for_balances());
+        let count = lacks.clone().map_or(Ok(found.len() as u64), Err);
+        same!(self.view.count_accounts(&filter, at), count, "count {filter:?} at {at:?}");
         let mut expected: Vec<_> = found.into_iter().map(|account| shown(account, expand)).collect();
         let order = self.dice.pick(&[
             AccountOrder::Address,
@@ -254,7 +305,8 @@ impl Round<'_, '_> {
         }
         let view = self.view;
         let fetch = |page| view.accounts(&AccountQuery { filter: filter.clone(), at, expand, order, page });
-        self.walk(&("accounts", &filter, at, order), key, fetch, expected)
+        let expected = self.lacks_of(expand).or(lacks).map_or(Ok(expected), Err);
+        self.walk(&("accounts", &filter, at, order, expand), key, fetch, expected)
     }
 
     fn transactions(&mut self) -> Result<(), String> {
@@ -275,7 +327,7 @@ impl Round<'_, '_> {
         }
         let effective_volumes = self.dice.one_in(3);
         let (model, ledger, view) = (self.model, self.ledger, self.view);
-        let expected = found
+        let expected: Vec<_> = found
             .into_iter()
             .map(|transaction| TransactionView {
                 effective_volumes: effective_volumes
@@ -300,6 +352,7 @@ impl Round<'_, '_> {
             timestamp: order.date_of(&found.transaction),
             id: found.transaction.id,
         };
+        let expected = self.lacks_effective_volumes(effective_volumes).map_or(Ok(expected), Err);
         self.walk(&("transactions", &filter, at, order), key, fetch, expected)
     }
 
@@ -308,12 +361,16 @@ impl Round<'_, '_> {
         let (model, ledger, view) = (self.model, self.ledger, self.view);
         let selected = model.logs(ledger, &filter);
         let mut selected = selected.iter().rev().map(|entry| entry.id).peekable();
-        let mut chain = HashChain::after(None);
+        let hashes = self.dice.pick(&[LogHashes::Wire, LogHashes::Legacy]);
+        let shows_legacy = hashes == LogHashes::Legacy && self.features.legacy_hashes == Switch::On;
+        let shows = self.features.hash_logs == HashLogs::Sync;
+        let (mut chain, mut legacy) = (HashChain::after(None), LegacyHashChain::default());
         let mut so_far = Model::default();
         let mut all = Vec::new();
         for entry in model.log(ledger) {
             so_far.record(ledger, entry.clone());
-            let hash = Some(*chain.append(entry).as_bytes());
+            let (wire, legacy) = (chain.append(entry), legacy.append(entry));
+            let hash = shows.then(|| if shows_legacy { *legacy.as_bytes() } else { *wire.as_bytes() });
             if selected.next_if_eq(&entry.id).is_none() {
                 continue;
             }
@@ -325,8 +382,8 @@ impl Round<'_, '_> {
             };
             all.push(LogView { entry: entry.clone(), hash, reverted });
         }
-        let fetch = |page| view.logs(&LogQuery { filter: filter.clone(), hashes: LogHashes::Wire, page });
-        self.walk(&("logs", &filter), |log: &LogView| log.entry.id, fetch, all)
+        let fetch = |page| view.logs(&LogQuery { filter: filter.clone(), hashes, page });
+        self.walk(&("logs", &filter, hashes), |log: &LogView| log.entry.id, fetch, Ok(all))
     }
 
     fn clock(&mut self) -> (Clock, MoveDate) {
@@ -338,8 +395,11 @@ impl Round<'_, '_> {
         let at = self.at();
         let (clock, by) = self.clock();
         let expected = self.model.aggregated_balances(self.ledger, &filter, at, by).into_iter().collect();
+        let by_effective_date = at.is_some() && clock == Clock::Effective;
+        let lacks =
+            self.lacks_moves(at.is_some()).or_else(|| self.lacks_effective_volumes(by_effective_date));
         let query = BalancesQuery { filter, at, clock };
-        same!(self.view.aggregated_balances(&query), Ok(expected), "{query:?}");
+        same!(self.view.aggregated_balances(&query), lacks.map_or(Ok(expected), Err), "{query:?}");
         self.asked += 1;
         Ok(())
     }
@@ -365,6 +425,7 @@ impl Round<'_, '_> {
         let fetch =
             |page| view.volumes(&VolumesQuery { filter: filter.clone(), from, to, clock, group_by, page });
         let key = |row: &VolumesRow| (row.account.clone(), row.asset.clone());
+        let expected = self.lacks_moves(from.is_some() || to.is_some()).map_or(Ok(expected), Err);
         self.walk(&("volumes", &filter, from, to, clock, group_by), key, fetch, expected)
     }
 
@@ -397,6 +458,6 @@ impl Round<'_, '_> {
             .map(|schema| (schema.version.clone(), Some(schema.created_at), schema.text.clone()))
             .collect();
         same!(found, expected, "schemas by {order:?}");
-        self.walk(&("schemas", order), |schema: &SchemaView| schema.key.clone(), fetch, all)
+        self.walk(&("schemas", order), |schema: &SchemaView| schema.key.clone(), fetch, Ok(all))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ledger_core::Timestamp;
 use ledger_core::schema::Enforcement;
 
-use super::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Workload};
+use super::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Tally, Workload};
 use crate::error::{OpenError, WriteError};
 use crate::options::Options;
 use crate::read::Snapshot;
@@ -38,6 +38,8 @@ pub struct Done {
     pub unknown_kept: u64,
     /// How often the store was opened.
     pub openings: u64,
+    /// What of it was rare.
+    pub tally: Tally,
 }
 
 impl Done {
@@ -48,6 +50,7 @@ impl Done {
         self.cuts += other.cuts;
         self.unknown_kept += other.unknown_kept;
         self.openings += other.openings;
+        self.tally.add(other.tally);
     }
 }
 
@@ -77,6 +80,11 @@ impl Rig {
             certain: Judge::enforcing(settings.enforcement),
             possible: None,
         }
+    }
+
+    /// What was done, in all.
+    pub(super) fn done(self) -> Done {
+        Done { tally: self.certain.tally, ..self.done }
     }
 
     /// Lets the power fail at one of the next `within` syncs.
@@ -148,7 +156,7 @@ impl Rig {
                 continue;
             }
             self.clock.set(now);
-            let before = self.certain.moment();
+            let before = self.certain.moment_before(&step);
             if let Some(error) = self.certain.step(&store, &step, now)? {
                 if !self.disk.power_is_off() {
                     return Err(format!("no answer although the power is on: {error}"));
@@ -168,7 +176,8 @@ impl Rig {
                     return Ok(());
                 }
                 // A snapshot is asked again when the store has gone on.
-                if let Some((snapshot, judge)) = &kept {
+                if let Some((snapshot, judge)) = &mut kept {
+                    judge.forget_removed(&self.certain);
                     let asked = judge.ask(snapshot, &mut self.dice, now, 1);
                     if !self.take_answers(asked)? {
                         return Ok(());

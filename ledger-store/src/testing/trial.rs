@@ -67,5 +67,5 @@ pub fn trial_of(seed: u64, commands: u64) -> Result<Done, String> {
             return Err("the power failed although it was on".to_owned());
         }
     }
-    Ok(rig.done)
+    Ok(rig.done())
 }

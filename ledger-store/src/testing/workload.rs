@@ -1,7 +1,10 @@
 //! Random work for a few ledgers: everything that a store can be asked to write.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use ledger_core::{
-    AccountAddress, Amount, BucketName, Command, CompactString, CreateTransaction, FirstId, Idempotency,
+    AccountAddress, Amount, BucketName, Command, CompactString, CreateTransaction, Idempotency,
     IdempotencyKey, InsertSchema, LedgerName, LedgerOptions, Metadata, MetadataValue, Movement, Overdraft,
     Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp,
     TransactionId, VariableValue,
@@ -20,6 +23,16 @@ pub enum Step {
     Describe(LedgerName, Metadata),
     /// Remove a metadata key of a ledger.
     Undescribe(LedgerName, CompactString),
+    /// Set the mapping of a ledger.
+    Map(LedgerName, String),
+    /// Delete a bucket.
+    DeleteBucket(BucketName),
+    /// Take the deletion of a bucket back.
+    RestoreBucket(BucketName),
+    /// Remove for good what has been deleted for so long.
+    RemoveDeleted(Duration),
+    /// Give back the space of what was removed; it is told to stop after having been asked so often whether to.
+    Reclaim(Option<u64>),
     /// Write.
     Submit(Submission),
     /// Change documents, all or none.
@@ -40,12 +53,20 @@ pub struct Workload<'a> {
     more_accounts: u64,
     created: u64,
     copies: u64,
+    /// The bucket of each name, if what was to be created was.
+    homes: BTreeMap<LedgerName, BucketName>,
+    /// Buckets that are deleted, if what was to be done was.
+    deleted: BTreeSet<BucketName>,
+    /// When a bucket was deleted last, in microseconds since 1970.
+    deleted_at: i64,
     commands: u64,
     now: i64,
     keys: u64,
+    /// The last submission with an idempotency key.
+    last: Option<Submission>,
 }
 
-const LEDGERS: u64 = 3;
+const LEDGERS: u64 = 4;
 const COPIES: u64 = 4;
 
 impl<'a> Workload<'a> {
@@ -57,7 +78,9 @@ impl<'a> Workload<'a> {
     /// Work that also meets so many other accounts.
     pub fn with_accounts(dice: Dice<'a>, more_accounts: u64) -> Self {
         let now = 1_700_000_000_000_000;
-        Self { dice, more_accounts, created: 0, copies: 0, commands: 0, now, keys: 0 }
+        let (homes, deleted) = (BTreeMap::new(), BTreeSet::new());
+        let (created, copies, commands, keys, deleted_at, last) = (0, 0, 0, 0, 0, None);
+        Self { dice, more_accounts, created, copies, homes, deleted, deleted_at, commands, now, keys, last }
     }
 
     /// Whether nothing is left to decide by; never for a seed.
@@ -84,16 +107,22 @@ impl<'a> Workload<'a> {
     pub fn step(&mut self) -> Step {
         if self.created < LEDGERS && (self.created == 0 || self.dice.one_in(6)) {
             self.created += 1;
-            return Step::Create(cast::ledger(self.created - 1), options(self.created - 1));
+            return self.create(cast::ledger(self.created - 1));
+        }
+        if !self.deleted.is_empty() && self.dice.one_in(5) {
+            return self.after_deletion();
         }
         match self.dice.below(48) {
             1 => Step::Flush,
             2 => Step::Reopen,
             3 if self.created == LEDGERS && self.copies < COPIES => {
                 self.copies += 1;
-                Step::Create(cast::copy(self.copies - 1), options(original(self.copies - 1)))
+                self.create(cast::copy(self.copies - 1))
             }
-            4 => Step::Create(cast::ledger(0), LedgerOptions::default()),
+            4 => {
+                let again = cast::ledger(self.dice.below(self.created));
+                self.create(again)
+            }
             5..9 => Step::Documents((0..=self.dice.below(4)).map(|_| shelf::draft(&mut self.dice)).collect()),
             9..13 if self.copies > 0 => self.import(),
             13 => {
@@ -103,11 +132,78 @@ impl<'a> Workload<'a> {
                 Step::Describe(ledger, metadata)
             }
             14 => Step::Undescribe(self.ledger(), self.dice.pick(&KEYS).into()),
+            15 => {
+                let mapping = format!("[{}]", self.dice.below(9));
+                Step::Map(self.ledger(), mapping)
+            }
+            16 => {
+                let bucket = cast::bucket(&mut self.dice);
+                self.deleted.insert(bucket.clone());
+                self.deleted_at = self.now;
+                Step::DeleteBucket(bucket)
+            }
+            17 if self.dice.one_in(4) => self.after_deletion(),
             _ => Step::Submit(self.submission()),
         }
     }
 
+    fn create(&mut self, name: LedgerName) -> Step {
+        let options = cast::options(&mut self.dice, name == cast::ledger(0));
+        self.homes.entry(name.clone()).or_insert_with(|| options.bucket.clone());
+        Step::Create(name, options)
+    }
+
+    /// What becomes of a bucket that was deleted: it is had back, or removed for good, and then its names are given
+    /// again.
+    fn after_deletion(&mut self) -> Step {
+        let deleted: Vec<BucketName> = self.deleted.iter().cloned().collect();
+        let bucket = if deleted.is_empty() { cast::bucket(&mut self.dice) } else { self.dice.pick(&deleted) };
+        match self.dice.below(16) {
+            0..3 => {
+                self.deleted.remove(&bucket);
+                Step::RestoreBucket(bucket)
+            }
+            3..6 => Step::RemoveDeleted(Duration::ZERO),
+            6 | 15 => {
+                // What was deleted last is due right now, or in a moment.
+                let since = self.now - self.deleted_at + self.dice.below(2) as i64;
+                Step::RemoveDeleted(Duration::from_micros(since.max(0) as u64))
+            }
+            7 => Step::DeleteBucket(bucket),
+            8..10 => {
+                let stops = self.dice.one_in(3).then(|| self.dice.below(12));
+                Step::Reclaim(stops)
+            }
+            _ => {
+                let names = self.homes.iter().filter(|(_, home)| **home == bucket);
+                let names: Vec<LedgerName> = names.map(|(name, _)| name.clone()).collect();
+                if names.is_empty() {
+                    self.deleted.remove(&bucket);
+                    return Step::RestoreBucket(bucket);
+                }
+                let name = self.dice.pick(&names);
+                // If it is not free yet, that will be tried again.
+                if self.dice.one_in(2) {
+                    self.homes.remove(&name);
+                }
+                self.create(name)
+            }
+        }
+    }
+
+    /// A ledger that is mostly there.
     fn ledger(&mut self) -> LedgerName {
+        let mut name = self.any_ledger();
+        for _ in 0..3 {
+            if !self.homes.get(&name).is_some_and(|home| self.deleted.contains(home)) {
+                break;
+            }
+            name = self.any_ledger();
+        }
+        name
+    }
+
+    fn any_ledger(&mut self) -> LedgerName {
         // What is written to a copy ends its importing.
         if self.copies > 0 && self.dice.one_in(25) {
             return cast::copy(self.dice.below(self.copies));
@@ -128,40 +224,103 @@ impl<'a> Workload<'a> {
     }
 
     fn submission(&mut self) -> Submission {
+        if let Some(last) = &self.last
+            && self.dice.one_in(10)
+        {
+            let last = last.clone();
+            self.commands += last.requests.len() as u64;
+            return last;
+        }
         let count = match self.dice.below(10) {
             0 => 0,
             1 => 20,
             few => few.div_ceil(3),
         };
-        let atomicity = match self.dice.below(4) {
+        let atomicity = match self.dice.below(6) {
             1 => Atomicity::StopAtRefusal,
             2 | 3 => Atomicity::AllOrNothing,
+            4 | 5 => Atomicity::AsOne,
             _ => Atomicity::Independent,
         };
-        Submission {
+        let mut requests: Vec<Request> = (0..count).map(|_| self.request()).collect();
+        if matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne) && !self.dice.one_in(3) {
+            for request in &mut requests {
+                self.ease(request);
+            }
+        }
+        if atomicity == Atomicity::AsOne {
+            self.join(&mut requests);
+        }
+        let submission = Submission {
             ledger: self.ledger(),
-            requests: (0..count).map(|_| self.request()).collect(),
+            requests,
             atomicity,
             mode: if self.dice.one_in(8) { Mode::DryRun } else { Mode::Commit },
             detail: Detail::Entry,
+        };
+        let has_key = submission.requests.iter().any(|request| request.idempotency.is_some());
+        if has_key && (atomicity == Atomicity::AsOne || self.dice.one_in(3)) {
+            self.last = Some(submission.clone());
         }
+        submission
     }
 
     fn request(&mut self) -> Request {
         self.commands += 1;
         let command = self.command();
-        let idempotency = self.dice.one_in(3).then(|| {
-            // Sometimes a key that was used, at times with another request.
-            let key = if self.dice.one_in(3) { self.dice.below(self.keys + 1) } else { self.keys };
-            self.keys = self.keys.max(key + 1);
-            let hash = if self.dice.one_in(6) { "another" } else { "request" };
-            Box::new(Idempotency {
-                key: IdempotencyKey::parse(&format!("key-{key}")).expect("a key"),
-                hash: format!("{hash}-{key}").into(),
-            })
-        });
+        let idempotency = self.dice.one_in(3).then(|| Box::new(self.idempotency()));
         let schema_version = self.dice.one_in(4).then(|| cast::version(&mut self.dice));
         Request { command, idempotency, schema_version: schema_version.map(Box::new) }
+    }
+
+    /// Takes from a request what it is mostly refused for: of several it is enough that one is refused.
+    fn ease(&mut self, request: &mut Request) {
+        request.schema_version = None;
+        match &mut request.command {
+            Command::CreateTransaction(create) => {
+                create.reference = None;
+                create.overdraft = Overdraft::Allow;
+                if !matches!(&create.movement, Movement::Postings(postings) if !postings.is_empty()) {
+                    create.movement = Movement::Postings([self.posting()].into_iter().collect());
+                }
+            }
+            Command::SetMetadata { target: Target::Account(_), .. } => {}
+            command => {
+                let target = Target::Account(self.address());
+                *command = Command::SetMetadata { target, metadata: self.metadata() };
+            }
+        }
+    }
+
+    /// Makes one request of several: the key of the first is that of all, and its hash is about all of them.
+    fn join(&mut self, requests: &mut [Request]) {
+        let count = requests.len();
+        let Some((first, others)) = requests.split_first_mut() else { return };
+        for other in others {
+            other.idempotency = None;
+        }
+        if first.idempotency.is_none() && !self.dice.one_in(4) {
+            first.idempotency = Some(Box::new(self.idempotency()));
+        }
+        if let Some(idempotency) = &mut first.idempotency
+            && count > 1
+            && !idempotency.hash.is_empty()
+        {
+            idempotency.hash = format!("{}-of-{count}", idempotency.hash).into();
+        }
+    }
+
+    fn idempotency(&mut self) -> Idempotency {
+        // Sometimes a key that was used, at times with another request.
+        let key = if self.dice.one_in(3) { self.dice.below(self.keys + 1) } else { self.keys };
+        self.keys = self.keys.max(key + 1);
+        let hash = match self.dice.below(12) {
+            0 => String::new(),
+            1 | 2 => format!("another-{key}"),
+            _ => format!("request-{key}"),
+        };
+        let key = IdempotencyKey::parse(&format!("key-{key}")).expect("a key");
+        Idempotency { key, hash: hash.into() }
     }
 
     fn command(&mut self) -> Command {
@@ -305,15 +464,6 @@ impl<'a> Workload<'a> {
             metadata.insert(self.dice.pick(&KEYS), value);
         }
         metadata
-    }
-}
-
-/// The options of a ledger: two buckets, and ids from one or zero.
-fn options(number: u64) -> LedgerOptions {
-    LedgerOptions {
-        bucket: BucketName::parse(if number == 1 { "other" } else { "shared" }).expect("a name"),
-        first_id: if number == 2 { FirstId::Zero } else { FirstId::One },
-        ..LedgerOptions::default()
     }
 }
 

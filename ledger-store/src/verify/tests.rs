@@ -533,6 +533,56 @@ fn damaged_values_are_found() {
     planted_in_table(ViolationCode::RecordChecksum, tables::HASHES, &[1, 2, 3], |_| Some(vec![4]));
 }
 
+/// Changes one value of the filters after the other; each change is right by its checksum. How many there were.
+fn each_filter_value(change: impl Fn(bool, &mut Vec<u8>), check: impl Fn(&VerifyReport)) -> usize {
+    let journal = journal_of(&sound());
+    for number in 0.. {
+        let (piece, heads, watermark) = projected(&journal);
+        let live = index();
+        flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
+        if !crate::index::filter::alter(&live, number, &change) {
+            return number;
+        }
+        check(&verify(&journal, &live));
+    }
+    unreachable!("values come to an end")
+}
+
+#[test]
+fn a_filter_that_denies_a_row_is_found_although_its_checksum_is_right() {
+    let denied = |report: &VerifyReport| {
+        expect(report, ViolationCode::RecordChecksum);
+        let details = report.violations.iter().map(|violation| &violation.detail);
+        assert!(details.clone().all(|detail| detail.contains("denies a row")), "{:#?}", report.violations);
+    };
+    let unchanged = each_filter_value(|_, _| {}, |report| assert!(report.is_clean(), "{report:?}"));
+    assert!(unchanged >= 2, "{unchanged} values");
+    each_filter_value(
+        |is_fences, value| {
+            if is_fences {
+                // The first page begins right behind its first key.
+                let low = value[8..].first_chunk_mut::<8>().unwrap();
+                *low = (u64::from_le_bytes(*low) + 1).to_le_bytes();
+            } else {
+                value.fill(0);
+            }
+        },
+        denied,
+    );
+    // One bit of one key is enough.
+    each_filter_value(
+        |is_fences, value| {
+            if is_fences {
+                value.fill(0xff);
+            } else {
+                let byte = value.iter_mut().find(|byte| **byte != 0).unwrap();
+                *byte &= *byte - 1;
+            }
+        },
+        denied,
+    );
+}
+
 #[test]
 fn wrong_wire_hashes_are_found() {
     let key = crate::hashes::checkpoint_key(1, 3);

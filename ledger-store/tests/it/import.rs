@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, Filter, Idempotency, IdempotencyKey,
-    LedgerName, LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement, Overdraft, Posting,
-    Reference, Rejection, Resource, RevertDate, RevertTransaction, Rules, Target, Timestamp, Transaction,
-    TransactionId, WireHash,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, Features, Filter, FirstId, HashLogs,
+    Idempotency, IdempotencyKey, LedgerName, LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement,
+    Overdraft, Posting, Reference, Rejection, Resource, RevertDate, RevertTransaction, Rules, Target,
+    Timestamp, Transaction, TransactionId, WireHash,
 };
 use ledger_store::testing::{Dice, Disk, SetClock, SimDisk};
 use ledger_store::{
@@ -245,6 +245,47 @@ fn keys_of_imported_logs_are_known_by_what_they_did() {
     assert!(matches!(run_once(&source, "own", "b", pay.clone()), Outcome::Refused(_)));
     assert!(matches!(run_once(&source, "own", "", pay.clone()), Outcome::Done(_)));
     assert!(matches!(run_once(&source, "own", "", revert(3)), Outcome::Refused(_)));
+}
+
+#[test]
+fn a_log_that_begins_before_the_first_id_of_its_new_ledger_is_found_by_date() {
+    let clock = Arc::<SetClock>::default();
+    let from_zero = open(&SimDisk::new(), &clock);
+    let options = LedgerOptions { first_id: FirstId::Zero, ..LedgerOptions::default() };
+    from_zero.create_ledger(name(), options).expect("a ledger");
+    for second in 1..=5_i64 {
+        clock.set(Timestamp::from_micros(second * 1_000_000));
+        run(&from_zero, pay("world", &format!("users:{second}"), 1, None, None));
+    }
+    let of_zero = logs(&from_zero);
+    // Without the second log there is a gap right where ids and their number seem to agree.
+    let with_a_gap: Vec<LogView> = of_zero.iter().filter(|log| log.entry.id.get() != 1).cloned().collect();
+    for (taken, is_hashed) in [(&of_zero, true), (&with_a_gap, false)] {
+        let store = open(&SimDisk::new(), &clock);
+        let hash_logs = if is_hashed { HashLogs::Sync } else { HashLogs::Disabled };
+        let features = Features { hash_logs, ..Features::default() };
+        let options = LedgerOptions { features, ..LedgerOptions::default() };
+        store.create_ledger(name(), options).expect("a ledger whose own first id is one");
+        store.import(&name(), &imported(taken)).expect("it is taken");
+        let view = store.snapshot().ledger(&name()).expect("it is there");
+        for second in 0..=6_i64 {
+            let at = Some(Timestamp::from_micros(second * 1_000_000));
+            let there = taken.iter().filter(|log| log.entry.date.as_micros() <= second * 1_000_000).count();
+            let all = Filter::all(Resource::Transactions);
+            assert_eq!(view.count_transactions(&all, at), Ok(there as u64), "at {second}");
+            let world = AccountAddress::parse("world").expect("an address");
+            let expand = Expand { volumes: true, effective_volumes: true };
+            let account = view.account(&world, at, expand).expect("an answer");
+            let paid = |volumes: &Option<Vec<(Asset, ledger_core::Volumes)>>| {
+                let volumes = volumes.as_ref().expect("they were asked for").first();
+                volumes.map(|(_, volumes)| volumes.output.to_string())
+            };
+            let expected = (there > 0).then(|| there.to_string());
+            let found =
+                account.as_ref().map(|account| (paid(&account.volumes), paid(&account.effective_volumes)));
+            assert_eq!(found, (there > 0).then(|| (expected.clone(), expected)), "at {second}");
+        }
+    }
 }
 
 #[test]

@@ -97,6 +97,26 @@ fn a_batch_with_one_key_is_done_once_and_answered_whole() {
 }
 
 #[test]
+fn a_batch_without_a_hash_is_not_taken_for_what_came_before_it() {
+    let store = Store::in_memory();
+    store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
+    let pay = |key: Option<&str>| {
+        let key = key.map(|key| IdempotencyKey::parse(key).expect("a key"));
+        let idempotency = key.map(|key| Box::new(Idempotency { key, hash: "".into() }));
+        let command = Command::CreateTransaction(send("world", "a", 1, Rules::Current));
+        Request { idempotency, ..Request::from(command) }
+    };
+    assert!(matches!(apply(&store, vec![pay(Some("k"))], Atomicity::AsOne)[0], Outcome::Done(_)));
+    let found = apply(&store, vec![pay(Some("k")), pay(None), pay(None)], Atomicity::AsOne);
+    let mismatch =
+        |outcome: &Outcome| matches!(outcome, Outcome::Refused(Rejection::IdempotencyMismatch { .. }));
+    assert!(mismatch(&found[0]) && found[1..] == [Outcome::Cancelled, Outcome::Cancelled], "{found:?}");
+    // Of one alone nothing is to be known but what it did.
+    let again = apply(&store, vec![pay(Some("k"))], Atomicity::AsOne);
+    assert!(matches!(&again[0], Outcome::Done(receipt) if receipt.replayed), "{again:?}");
+}
+
+#[test]
 fn a_legacy_revert_takes_the_reference_made_of_the_originals() {
     let store = Store::in_memory();
     store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");

@@ -60,4 +60,9 @@ fn random_questions_are_answered_as_the_model_answers_through_openings_and_power
     });
     assert!(failed.is_empty(), "{failed:#?}");
     assert!(done.cuts > 0 && done.questions > 100_000, "{done:?}");
+    // Nothing of the mix is missing, and most of it meets a ledger.
+    let tally = done.tally;
+    let rare = [tally.joined, tally.joined_undone, tally.joined_replayed, tally.removed, tally.names_reused];
+    assert!(rare.iter().all(|count| *count > 20) && tally.without_features > 100, "{tally:?}");
+    assert!(tally.not_found * 4 < tally.submissions, "{tally:?}");
 }

@@ -1,0 +1,288 @@
+//! Which ledgers there are and which there were, as a plain list, by which those of a store are judged.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use ledger_core::{
+    BucketName, CompactString, Features, Filter, FilterSubject, HashLogs, LedgerName, LedgerOptions,
+    Metadata, Switch, TextField, Timestamp,
+};
+
+use super::Dice;
+use crate::error::WriteError;
+use crate::query::{Deleted, Direction, LedgerInfo, PageRequest, Start};
+use crate::read::Snapshot;
+
+/// A ledger that is there or was.
+#[derive(Clone, Debug)]
+struct Enrolled {
+    info: LedgerInfo,
+    /// Whether it takes no logs of others any more.
+    is_in_use: bool,
+    mapping: Option<String>,
+    is_removed: bool,
+}
+
+/// Every ledger that was ever created, in the order of creation; that is what their numbers count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Roll {
+    all: Vec<Enrolled>,
+}
+
+impl Roll {
+    /// The ledger that has a name, deleted or not.
+    fn named(&mut self, name: &LedgerName) -> Option<&mut Enrolled> {
+        self.all.iter_mut().find(|ledger| !ledger.is_removed && ledger.info.name == *name)
+    }
+
+    /// The ledger that is found by a name: those that are deleted are not.
+    fn found(&mut self, name: &LedgerName) -> Result<&mut Enrolled, WriteError> {
+        let named = self.named(name).filter(|ledger| ledger.info.deleted_at.is_none());
+        named.ok_or(WriteError::LedgerNotFound)
+    }
+
+    /// Creates a ledger, unless its name is taken: that of a deleted one is, that of a removed one is not.
+    pub(super) fn create(
+        &mut self,
+        name: &LedgerName,
+        options: &LedgerOptions,
+        now: Timestamp,
+    ) -> Result<LedgerInfo, WriteError> {
+        if self.named(name).is_some() {
+            return Err(WriteError::LedgerExists);
+        }
+        let LedgerOptions { bucket, first_id, features, metadata } = options.clone();
+        let id = self.all.len() as u32 + 1;
+        let (name, added_at, deleted_at) = (name.clone(), now, None);
+        let info = LedgerInfo { id, name, bucket, added_at, metadata, features, first_id, deleted_at };
+        self.all.push(Enrolled { info: info.clone(), is_in_use: false, mapping: None, is_removed: false });
+        Ok(info)
+    }
+
+    pub(super) fn describe(&mut self, name: &LedgerName, metadata: &Metadata) -> Result<(), WriteError> {
+        self.found(name).map(|ledger| ledger.info.metadata.merge(metadata))
+    }
+
+    pub(super) fn undescribe(&mut self, name: &LedgerName, key: &CompactString) -> Result<(), WriteError> {
+        self.found(name).map(|ledger| drop(ledger.info.metadata.remove(key)))
+    }
+
+    pub(super) fn map(&mut self, name: &LedgerName, mapping: &str) -> Result<(), WriteError> {
+        self.found(name).map(|ledger| ledger.mapping = Some(mapping.to_owned()))
+    }
+
+    /// Marks all ledgers of a bucket deleted that are not, and says how many those were.
+    pub(super) fn delete(&mut self, bucket: &BucketName, now: Timestamp) -> u64 {
+        let mut marked = 0;
+        for ledger in self.of_bucket(bucket).filter(|ledger| !ledger.is_removed) {
+            if ledger.info.deleted_at.is_none() {
+                ledger.info.deleted_at = Some(now);
+                marked += 1;
+            }
+        }
+        marked
+    }
+
+    /// Takes the deletion of a bucket back, and says of how many ledgers.
+    pub(super) fn restore(&mut self, bucket: &BucketName) -> Result<u64, WriteError> {
+        let had_any = self.of_bucket(bucket).next().is_some();
+        if had_any && self.of_bucket(bucket).all(|ledger| ledger.is_removed) {
+            return Err(WriteError::BucketRemoved);
+        }
+        let mut restored = 0;
+        for ledger in self.of_bucket(bucket).filter(|ledger| !ledger.is_removed) {
+            restored += u64::from(ledger.info.deleted_at.take().is_some());
+        }
+        Ok(restored)
+    }
+
+    /// Removes for good what has been deleted for so long: what that was, and how many documents went.
+    pub(super) fn remove(&mut self, retention: Duration, now: Timestamp) -> (Vec<LedgerInfo>, u64) {
+        let until = now.as_micros() - retention.as_micros() as i64;
+        let mut removed = Vec::new();
+        let mut documents = 0;
+        for ledger in self.all.iter_mut().filter(|ledger| !ledger.is_removed) {
+            if ledger.info.deleted_at.is_some_and(|deleted_at| deleted_at.as_micros() <= until) {
+                ledger.is_removed = true;
+                documents += 1 + u64::from(ledger.mapping.is_some());
+                removed.push(ledger.info.clone());
+            }
+        }
+        (removed, documents)
+    }
+
+    fn of_bucket(&mut self, bucket: &BucketName) -> impl Iterator<Item = &mut Enrolled> {
+        self.all.iter_mut().filter(move |ledger| ledger.info.bucket == *bucket)
+    }
+
+    /// Notes that something was written to a ledger itself.
+    pub(super) fn put_in_use(&mut self, name: &LedgerName) {
+        if let Some(ledger) = self.named(name) {
+            ledger.is_in_use = true;
+        }
+    }
+
+    /// What is found by a name.
+    pub(super) fn info(&self, name: &LedgerName) -> Option<&LedgerInfo> {
+        self.there().map(|ledger| &ledger.info).find(|info| info.name == *name && info.deleted_at.is_none())
+    }
+
+    pub(super) fn is_in_use(&self, name: &LedgerName) -> bool {
+        self.there().any(|ledger| ledger.info.name == *name && ledger.is_in_use)
+    }
+
+    /// Whether a ledger that had this name was removed.
+    pub(super) fn was_removed(&self, name: &LedgerName) -> bool {
+        self.all.iter().any(|ledger| ledger.is_removed && ledger.info.name == *name)
+    }
+
+    /// The number of the ledger that has a name, deleted or not.
+    pub(super) fn number(&self, name: &LedgerName) -> Option<u32> {
+        self.there().find(|ledger| ledger.info.name == *name).map(|ledger| ledger.info.id)
+    }
+
+    /// What is there, deleted ledgers too.
+    fn there(&self) -> impl Iterator<Item = &Enrolled> {
+        self.all.iter().filter(|ledger| !ledger.is_removed)
+    }
+
+    /// Names of the ledgers that are there now and, in a later roll, are not any more.
+    pub(super) fn removed_since<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a LedgerName> {
+        let is_removed = |info: &LedgerInfo| later.all[info.id as usize - 1].is_removed;
+        self.there().map(|ledger| &ledger.info).filter(move |info| is_removed(info)).map(|info| &info.name)
+    }
+
+    /// Compares the list of ledgers, each of them by its name, and which are removed.
+    ///
+    /// # Errors
+    ///
+    /// What differs.
+    pub(super) fn compare(&self, snapshot: &Snapshot) -> Result<(), String> {
+        let page = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
+        let all = Filter::all(ledger_core::Resource::Ledgers);
+        let found = snapshot.ledgers(&page, &all, Deleted::Shown).map_err(|error| error.to_string())?;
+        let expected: Vec<&LedgerInfo> = self.there().map(|ledger| &ledger.info).collect();
+        if !found.items.iter().eq(expected.iter().copied()) {
+            return Err(format!("ledgers {:?}, expected {expected:?}", found.items));
+        }
+        for Enrolled { info, mapping, is_removed, .. } in &self.all {
+            if snapshot.is_removed(info.id) != *is_removed {
+                return Err(format!("ledger {} is removed or is not: expected {is_removed}", info.id));
+            }
+            let found = snapshot.ledger(&info.name);
+            let expected = self.info(&info.name);
+            if found.as_ref().map(crate::read::LedgerView::info) != expected {
+                return Err(format!("ledger {}: expected {expected:?}", info.name));
+            }
+            let found = found.as_ref().and_then(|view| view.mapping()).map(|mapping| &**mapping);
+            if !is_removed && info.deleted_at.is_none() && found != mapping.as_deref() {
+                return Err(format!("the mapping of {}: {found:?}, expected {mapping:?}", info.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for a part of the list of ledgers.
+    ///
+    /// # Errors
+    ///
+    /// What differs.
+    pub(super) fn ask(
+        &self,
+        snapshot: &Snapshot,
+        filter: &Filter,
+        dice: &mut Dice<'_>,
+    ) -> Result<(), String> {
+        let deleted = dice.pick(&[Deleted::Hidden, Deleted::Shown]);
+        let direction = dice.pick(&[Direction::Ascending, Direction::Descending]);
+        let size = 1 + dice.below(4) as usize;
+        let from = dice.below(self.all.len() as u64 + 2) as u32;
+        let start = match dice.below(3) {
+            0 => Start::First,
+            1 => Start::After(from),
+            _ => Start::Before(from),
+        };
+        let mut list: Vec<&LedgerInfo> = self
+            .there()
+            .map(|ledger| &ledger.info)
+            .filter(|info| deleted == Deleted::Shown || info.deleted_at.is_none())
+            .filter(|info| filter.matches(&Listed(info)) == Ok(true))
+            .collect();
+        if direction == Direction::Descending {
+            list.reverse();
+        }
+        let goes_before = |info: &LedgerInfo, border: u32| match direction {
+            Direction::Ascending => info.id < border,
+            Direction::Descending => info.id > border,
+        };
+        let place = |border: u32| list.iter().take_while(|info| goes_before(info, border)).count();
+        let (begin, end) = match start {
+            Start::First => (0, size),
+            Start::After(border) => {
+                let begin = place(border) + usize::from(list.iter().any(|info| info.id == border));
+                (begin, begin + size)
+            }
+            Start::Before(border) => (place(border).saturating_sub(size), place(border)),
+        };
+        let expected = &list[begin.min(list.len())..end.min(list.len())];
+        let page = PageRequest { size, direction, start };
+        let found = snapshot.ledgers(&page, filter, deleted).map_err(|error| error.to_string())?;
+        if found.items.iter().eq(expected.iter().copied()) {
+            return Ok(());
+        }
+        let names = |items: &mut dyn Iterator<Item = &LedgerInfo>| {
+            items.map(|info| format!("{} {}", info.id, info.name)).collect::<Vec<_>>()
+        };
+        Err(format!(
+            "ledgers {deleted:?} {page:?} {filter:?}: {:?}, expected {:?}",
+            names(&mut found.items.iter()),
+            names(&mut expected.iter().copied())
+        ))
+    }
+}
+
+/// A ledger as a filter sees it.
+struct Listed<'a>(&'a LedgerInfo);
+
+impl FilterSubject for Listed<'_> {
+    type Error = Infallible;
+
+    fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
+        Ok(self.0.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+    }
+
+    fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, Infallible> {
+        Ok(match field {
+            TextField::Name => Some(Cow::Borrowed(self.0.name.as_str())),
+            TextField::Bucket => Some(Cow::Borrowed(self.0.bucket.as_str())),
+            _ => None,
+        })
+    }
+
+    fn feature(&self, name: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
+        let Features {
+            hash_logs,
+            legacy_hashes: _,
+            moves_history,
+            effective_volumes,
+            account_metadata_history,
+            transaction_metadata_history,
+        } = self.0.features;
+        let kept = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
+        let value = match name {
+            "HASH_LOGS" => match hash_logs {
+                HashLogs::Sync => "SYNC",
+                HashLogs::Async => "ASYNC",
+                HashLogs::Disabled => "DISABLED",
+            },
+            "MOVES_HISTORY" if moves_history == Switch::On => "ON",
+            "MOVES_HISTORY" => "OFF",
+            "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" => kept(effective_volumes),
+            "ACCOUNT_METADATA_HISTORY" => kept(account_metadata_history),
+            "TRANSACTION_METADATA_HISTORY" => kept(transaction_metadata_history),
+            _ => return Ok(None),
+        };
+        Ok(Some(Cow::Borrowed(value)))
+    }
+}
