@@ -106,6 +106,7 @@ impl Store {
             ..SegmentOptions::default()
         };
         let journal: Arc<dyn Journal> = Arc::new(directory.open_journal(segments)?);
+        directory.make_index_dir()?;
         let index_path = directory.index_dir().join("index.redb");
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let open = |new: bool| -> Result<IndexFile, String> {

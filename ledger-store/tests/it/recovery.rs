@@ -251,6 +251,27 @@ fn a_second_opening_is_told_who_has_the_store() {
 }
 
 #[test]
+fn the_whole_index_directory_may_be_deleted() {
+    let home = tempfile::tempdir().expect("a directory");
+    let path = home.path().join("data");
+    let pay = |store: &Store| {
+        let ledger = store.ledger("main").expect("a name");
+        ledger.transaction().posting("world", "a", 1, "USD").commit().expect("recorded")
+    };
+    let store = Store::open(&path).expect("it opens");
+    pay(&store);
+    store.close().expect("it closes");
+    drop(store);
+    std::fs::remove_dir_all(path.join("index")).expect("it goes");
+    let store = Store::open(&path).expect("it opens");
+    assert_eq!(store.opening().rebuilt.as_deref(), Some("there was none"));
+    pay(&store);
+    let ledger = store.ledger("main").expect("a name");
+    assert_eq!(ledger.balance("a", "USD").expect("read"), 2.into());
+    assert!(store.verify().expect("there is room").is_clean());
+}
+
+#[test]
 fn what_an_interrupted_verification_left_is_removed() {
     let mut kept = Kept::new(12).with(10);
     let left = path("data/index/verify.redb");
