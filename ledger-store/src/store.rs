@@ -19,6 +19,7 @@ use crate::options::Options;
 use crate::query::LedgerInfo;
 use crate::read::Snapshot;
 use crate::recovery::{self, Standing};
+use crate::room::Room;
 use crate::submission::{Outcome, Submission};
 use crate::verify;
 use crate::watch::CommitWatch;
@@ -118,6 +119,7 @@ impl Store {
             };
             opened.map_err(|error| error.to_string())
         };
+        let room = || Room::new(disk.clone(), path.to_owned(), options.free_space_floor);
         verify::clear_workspace(&directory).map_err(|reason| OpenError::Io { reason })?;
         let io =
             |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
@@ -161,7 +163,7 @@ impl Store {
                 Ok(recovered) => {
                     let identity = directory.identity().clone();
                     let opening = Opening { replayed: recovered.replayed, rebuilt: None };
-                    let engine = Engine::new(journal, index, identity, options, recovered);
+                    let engine = Engine::new(journal, index, identity, options, recovered).within(room());
                     return Ok(Self::start(engine, Some(directory), opening));
                 }
                 Err(error) => {
@@ -178,7 +180,7 @@ impl Store {
         let identity = directory.identity().clone();
         let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
         let opening = Opening { replayed: recovered.replayed, rebuilt };
-        let engine = Engine::new(journal, index, identity, options, recovered);
+        let engine = Engine::new(journal, index, identity, options, recovered).within(room());
         Ok(Self::start(engine, Some(directory), opening))
     }
 

@@ -54,7 +54,8 @@ fn run(config: &Config) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("starting: {error}"))?;
-    let signal = runtime.block_on(async { Signals::new() }).map_err(|error| format!("signals: {error}"))?;
+    let mut signals =
+        runtime.block_on(async { Signals::new() }).map_err(|error| format!("signals: {error}"))?;
     // The address is taken before the store is opened, so that a second server fails before it waits.
     let listener = TcpListener::bind(config.listen)
         .map_err(|error| format!("listening on {}: {error}", config.listen))?;
@@ -62,6 +63,7 @@ fn run(config: &Config) -> Result<(), String> {
     let mut options = Options::default();
     options.memory_budget = config.memory_budget;
     options.schema_enforcement = config.settings.schema_enforcement;
+    options.free_space_floor = config.free_space_floor;
     let store = Store::open_with(&config.data, &options)
         .map_err(|error| format!("opening {}: {error}", config.data.display()))?;
     log::event(
@@ -74,6 +76,10 @@ fn run(config: &Config) -> Result<(), String> {
             ("rebuilt", &store.opening().rebuilt.as_deref().unwrap_or("no")),
         ],
     );
+    if others_may_write(&config.data) {
+        let reason = "others may write into the data directory: they can replace what is in it";
+        log::event(Level::Warning, "exposed", &[("data", &config.data.display()), ("reason", &reason)]);
+    }
     if !config.ignored.is_empty() {
         log::event(Level::Warning, "ignored", &[("settings", &config.ignored.join(", "))]);
     }
@@ -93,7 +99,13 @@ fn run(config: &Config) -> Result<(), String> {
         "start",
         &[("version", &env!("CARGO_PKG_VERSION")), ("address", &server.address())],
     );
-    let name = runtime.block_on(signal.received());
+    let name = runtime.block_on(signals.received());
+    let hurry = server.hurry();
+    // Ends with the process, if nobody is in a hurry.
+    std::thread::spawn(move || {
+        runtime.block_on(signals.received());
+        hurry.up();
+    });
     server.stop();
     publishers.stop();
     store.close().map_err(|error| format!("closing the store: {error}"))?;
@@ -101,22 +113,39 @@ fn run(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether the mode of a directory lets its group or everybody change it. Its files are for their owner alone either way.
+fn others_may_write(directory: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(directory).is_ok_and(|found| found.mode() & 0o022 != 0)
+}
+
 /// The signals that end the server.
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
 }
+
+/// What a write beyond the limit for files raises, on every system with this number that Rust builds for but MIPS.
+const SIGXFSZ: i32 = 25;
 
 impl Signals {
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        // Once it is taken it kills nobody, and the write fails as one does on a full disk.
+        let _ = signal(SignalKind::from_raw(SIGXFSZ))?;
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
-    async fn received(mut self) -> &'static str {
+    async fn received(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+            _ = self.hangup.recv() => "SIGHUP",
         }
     }
 }

@@ -43,6 +43,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Memory for the store, in bytes.
     pub memory_budget: usize,
+    /// With fewer bytes free on the disk, writes are turned away; `None` goes by the size of the disk.
+    pub free_space_floor: Option<u64>,
     /// Whether an address that others can reach may be listened on without authentication.
     pub allow_unauthenticated: bool,
     /// Whether a proxy in front speaks TLS for this server.
@@ -65,6 +67,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             data: PathBuf::from("./data"),
             memory_budget: 512 * 1_024 * 1_024,
+            free_space_floor: None,
             allow_unauthenticated: false,
             behind_proxy: false,
             auth_enabled: false,
@@ -260,12 +263,13 @@ mod tests {
         assert_eq!(served("", &[]), Config::default());
         let variables = [("STACK_DATA", "/v"), ("MAX_PAGE_SIZE", "7"), ("EXPERIMENTAL_FEATURES", "true")];
         let config = served(
-            "serve --data=/f --memory-budget 2GiB --profile 2.0 --compat 1.10 --commit-policy strict --first-id 1 \
+            "serve --data=/f --memory-budget 2GiB --free-space-floor 1GiB --profile 2.0 --compat 1.10 --commit-policy strict --first-id 1 \
              --http-threads 2 --schema-enforcement-mode strict --experimental-numscript-interpreter",
             &variables,
         );
         assert_eq!(config.data, PathBuf::from("/f"));
         assert_eq!(config.memory_budget, 2 << 30);
+        assert_eq!(config.free_space_floor, Some(1 << 30));
         assert_eq!(config.settings.max_page_size, 7);
         assert!(config.settings.experimental_features);
         assert_eq!(config.settings.profile, Some(Profile::Stack));
@@ -292,6 +296,7 @@ mod tests {
              --worker-pipelines-sync-period=1h --publisher-topic-mapping *:http://a:1/x \
              --publisher-topic-mapping=SAVED_METADATA:m,AUDIT:n --publisher-nats-url nats://a:1,nats://b \
              --publisher-nats-auto-provision=false --publisher-nats-max-reconnect=-1 --outbound public \
+             --publisher-circuit-breaker-enabled --publisher-kafka-broker=k:9092 \
              --exporters-directory /e --publisher-queue-group q",
             &variables,
         );
@@ -372,6 +377,9 @@ mod tests {
         // over.
         assert!(served("", &[("DEBUG", "1")]).settings.debug);
         assert_eq!(served("", &[("BIND", "127.0.0.1:9")]).listen.port(), 9);
+        let both = [("BIND", "127.0.0.1:9"), ("STACK_LISTEN", "127.0.0.1:8")];
+        assert_eq!(served("", &both).listen.port(), 8);
+        assert_eq!(served("--bind 127.0.0.1:7", &both).listen.port(), 7);
         assert!(read("--debug=foo", &[]).is_err());
         for name in ["READ_ONLY", "AUTH_ENABLED", "AUTH_CHECK_SCOPES", "PUBLISHER_KAFKA_ENABLED"] {
             assert!(read("", &[(name, "foo")]).is_err(), "{name}");
@@ -396,6 +404,9 @@ mod tests {
             "--memory-budget MiB",
             "--max-page-size 0",
             "--data",
+            "--data=",
+            "--exporters-directory=",
+            "--free-space-floor 5%",
             "--bulk-max-size -1",
             "--auth-enabled",
             "--auth-enabled=maybe",

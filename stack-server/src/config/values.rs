@@ -1,6 +1,7 @@
 //! Values of flags, read from text. What is refused is told in words for a person.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::duration;
@@ -30,6 +31,14 @@ pub(super) fn switch(value: &str) -> Result<bool, String> {
         "0" | "f" | "false" => Ok(false),
         _ => Err(format!("{value:?} is neither true nor false")),
     }
+}
+
+/// A file or directory. Nothing would be the directory that the process happens to be in.
+pub(super) fn path(value: &str) -> Result<PathBuf, String> {
+    if value.is_empty() {
+        return Err("there is no path".to_owned());
+    }
+    Ok(PathBuf::from(value))
 }
 
 /// A duration that is not zero.
