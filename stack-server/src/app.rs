@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ledger_core::Rules;
-use ledger_store::{Detail, LedgerView, Outcome, Receipt, Request, Snapshot, Store, Submission, WriteError};
+use ledger_store::{
+    Detail, LedgerView, Mode, Outcome, Receipt, Request, Snapshot, Store, Submission, WriteError,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::cursor::CursorKey;
@@ -128,13 +130,16 @@ impl App {
     pub(crate) async fn submit(&self, submission: Submission) -> Result<Vec<Outcome>, ApiError> {
         let (answer, answered) = oneshot::channel();
         let ledger = submission.ledger.clone();
+        let needs_room = matches!(submission.mode, Mode::Commit);
         self.0.store.submit(submission, move |outcomes| {
             // The caller may have hung up; its write stands all the same.
             let _ = answer.send(outcomes);
         });
         let outcomes = match answered.await {
             Ok(outcomes) => {
-                self.note_room(&outcomes);
+                if needs_room {
+                    self.note_room(&outcomes);
+                }
                 outcomes?
             }
             Err(_) => return Err(ApiError::fault("the writer gave no answer")),

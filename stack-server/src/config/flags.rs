@@ -43,12 +43,9 @@ pub(super) fn all() -> impl Iterator<Item = &'static Flag> {
 #[rustfmt::skip]
 static SERVICE: &[Flag] = &[
     // Before the next: `BIND` may be meant for other software, `STACK_LISTEN` is not.
-    Flag { name: "bind", value: "ADDRESS", variable: "BIND", help: "as --listen, by the name that other servers have for it; :PORT listens on every address",
-        set: |config, value| match value.strip_prefix(':') {
-            Some(port) => put(&mut config.listen, address(&format!("0.0.0.0:{port}"))),
-            None => put(&mut config.listen, address(value)),
-        } },
-    Flag { name: "listen", value: "ADDRESS", variable: "STACK_LISTEN", help: "address to listen on (127.0.0.1:8080)",
+    Flag { name: "bind", value: "ADDRESS", variable: "BIND", help: "the same as --listen, by the name that other servers have for it",
+        set: |config, value| put(&mut config.listen, address(value)) },
+    Flag { name: "listen", value: "ADDRESS", variable: "STACK_LISTEN", help: "address to listen on; :PORT is every address (127.0.0.1:8080)",
         set: |config, value| put(&mut config.listen, address(value)) },
     Flag { name: "data", value: "DIR", variable: "STACK_DATA", help: "data directory, made if absent (./data)",
         set: |config, value| put(&mut config.data, path(value)) },
@@ -216,6 +213,26 @@ pub(super) static FOREIGN: &[Foreign] = &[
     Foreign { name: "publisher-kafka-sasl-session-name", is_switch: false },
     Foreign { name: "publisher-kafka-sasl-username", is_switch: false },
     Foreign { name: "publisher-kafka-tls-enabled", is_switch: true },
+    // Hashes are made as logs are.
+    Foreign { name: "worker-async-block-hasher-max-block-size", is_switch: false },
+    Foreign { name: "worker-async-block-hasher-schedule", is_switch: false },
+    // What there is to know of the process is in its log.
+    Foreign { name: "otel-service-name", is_switch: false },
+    Foreign { name: "otel-resource-attributes", is_switch: false },
+    Foreign { name: "otel-traces", is_switch: true },
+    Foreign { name: "otel-traces-batch", is_switch: true },
+    Foreign { name: "otel-traces-exporter", is_switch: false },
+    Foreign { name: "otel-traces-exporter-otlp-endpoint", is_switch: false },
+    Foreign { name: "otel-traces-exporter-otlp-insecure", is_switch: true },
+    Foreign { name: "otel-traces-exporter-otlp-mode", is_switch: false },
+    Foreign { name: "otel-metrics", is_switch: true },
+    Foreign { name: "otel-metrics-exporter", is_switch: false },
+    Foreign { name: "otel-metrics-exporter-otlp-endpoint", is_switch: false },
+    Foreign { name: "otel-metrics-exporter-otlp-insecure", is_switch: true },
+    Foreign { name: "otel-metrics-exporter-otlp-mode", is_switch: false },
+    Foreign { name: "otel-metrics-exporter-push-interval", is_switch: false },
+    Foreign { name: "otel-metrics-keep-in-memory", is_switch: true },
+    Foreign { name: "otel-metrics-runtime", is_switch: true },
     // Keys are asked for again until they are there.
     Foreign { name: "auth-read-key-set-max-retries", is_switch: false },
 ];

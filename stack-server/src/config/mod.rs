@@ -296,7 +296,7 @@ mod tests {
              --worker-pipelines-sync-period=1h --publisher-topic-mapping *:http://a:1/x \
              --publisher-topic-mapping=SAVED_METADATA:m,AUDIT:n --publisher-nats-url nats://a:1,nats://b \
              --publisher-nats-auto-provision=false --publisher-nats-max-reconnect=-1 --outbound public \
-             --publisher-circuit-breaker-enabled --publisher-kafka-broker=k:9092 \
+             --publisher-circuit-breaker-enabled --publisher-kafka-broker=k:9092 --otel-traces \
              --exporters-directory /e --publisher-queue-group q",
             &variables,
         );
@@ -320,6 +320,9 @@ mod tests {
         assert!(read("--listen [::1]:1", &[]).is_ok());
         assert!(read("--listen 0.0.0.0:1 --allow-unauthenticated", &[]).is_ok());
         assert!(read("--bind :1", &[]).is_err());
+        assert!(read("--listen :1", &[]).is_err());
+        assert_eq!(served("--listen localhost:1", &[]).listen.port(), 1);
+        assert!(served("--bind localhost:1", &[]).listen.ip().is_loopback());
         let guarded = "--bind :1 --auth-enabled --auth-issuer http://i";
         let refused = read(guarded, &[]).expect_err("tokens in the clear");
         assert!(refused.to_string().contains("--behind-proxy"), "{refused}");
