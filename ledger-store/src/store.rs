@@ -12,9 +12,9 @@ use crate::disk::engine::backend;
 use crate::disk::{Disk, RealDisk};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{Answer, Engine, LedgerEdit, Mark, Work};
-use crate::error::{OpenError, WriteError};
+use crate::error::{OpenError, ReadError, WriteError};
 use crate::index::{IndexFile, IndexOptions};
-use crate::journal::{Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
+use crate::journal::{ChainHash, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
 use crate::options::Options;
 use crate::query::LedgerInfo;
 use crate::read::Snapshot;
@@ -241,6 +241,22 @@ impl Store {
             commits: engine.commits.load(std::sync::atomic::Ordering::Relaxed),
             stopped: engine.stopped(),
         }
+    }
+
+    /// The hash of the first entries, as [`Status::chain`] told when there were so many; `None` if there are not as
+    /// many, or there never were just as many between two commits. It is read from what is stored, and compared with
+    /// what was kept elsewhere it tells if history was rewritten since.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the journal cannot be read there.
+    pub fn chain_at(&self, entries: u64) -> Result<Option<String>, ReadError> {
+        let engine = &self.inner.engine;
+        let Some(last) = Position::new(entries) else {
+            return Ok(Some(ChainHash::genesis(engine.identity.store).to_string()));
+        };
+        let chunk = engine.journal.read(last)?.filter(|chunk| chunk.next() == last.next());
+        Ok(chunk.map(|chunk| chunk.chain().to_string()))
     }
 
     /// The store as it is now: everything that is acknowledged, unchanging. Costs about as much as cloning an

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_store::{Options, Store};
-use stack_server::config::{self, Config, Invocation};
+use ledger_store::{Options, Store, Violation, ViolationCode};
+use stack_server::config::{self, Config, Invocation, KeptHead};
 use stack_server::log::{self, Level};
 use stack_server::script::{self, Console, Ended};
 use stack_server::{Publishers, Server};
@@ -20,7 +20,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     match config::parse(std::env::args_os().skip(1), |name| std::env::var(name).ok()) {
         Ok(Invocation::Serve(config)) => serve(&config),
-        Ok(Invocation::Verify(directory)) => verify(&directory),
+        Ok(Invocation::Verify(directory, kept)) => verify(&directory, kept.as_ref()),
         Ok(Invocation::Script(arguments)) => script(arguments),
         Ok(Invocation::Version) => {
             println!("stack-server {}", env!("CARGO_PKG_VERSION"));
@@ -94,10 +94,11 @@ fn run(config: &Config) -> Result<(), String> {
     let server = server.map_err(|error| format!("starting to serve: {error}"))?;
     let scheme = if config.settings.tls.is_some() { "https" } else { "http" };
     println!("listening on {scheme}://{}", server.address());
+    let head = head_of(&store);
     log::event(
         Level::Info,
         "start",
-        &[("version", &env!("CARGO_PKG_VERSION")), ("address", &server.address())],
+        &[("version", &env!("CARGO_PKG_VERSION")), ("address", &server.address()), ("head", &head)],
     );
     let name = runtime.block_on(signals.received());
     let hurry = server.hurry();
@@ -109,8 +110,14 @@ fn run(config: &Config) -> Result<(), String> {
     server.stop();
     publishers.stop();
     store.close().map_err(|error| format!("closing the store: {error}"))?;
-    log::event(Level::Info, "stop", &[("signal", &name)]);
+    log::event(Level::Info, "stop", &[("signal", &name), ("head", &head_of(&store))]);
     Ok(())
+}
+
+/// Where the journal of a store ends, for whoever keeps it to compare history with later.
+fn head_of(store: &Store) -> String {
+    let status = store.status();
+    format!("{}:{}", status.entries, status.chain)
 }
 
 /// Whether the mode of a directory lets its group or everybody change it. Its files are for their owner alone either way.
@@ -167,17 +174,32 @@ fn script(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
+/// What is wrong if the first entries of a store do not have the hash that was kept.
+fn compare(store: &Store, kept: &KeptHead) -> Option<Violation> {
+    let detail = match store.chain_at(kept.entries) {
+        Ok(Some(hash)) if hash == kept.hash => return None,
+        Ok(Some(hash)) => format!("history was rewritten: the hash was {}, now it is {hash}", kept.hash),
+        Ok(None) => format!("the hash was {}, now no commit ends here", kept.hash),
+        Err(error) => error.to_string(),
+    };
+    Some(Violation { code: ViolationCode::HeadMismatch, ledger: None, position: Some(kept.entries), detail })
+}
+
 /// Prints a JSON line for each finding and one that sums up. Exit status: 0 all is well, 1 something is not, 2
 /// not everything could be looked at, 3 the store cannot be opened.
-fn verify(directory: &Path) -> ExitCode {
+fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
     if !directory.join("MANIFEST").exists() {
         // Opening would make a store of it.
         eprintln!("stack-server: {} is not a store", directory.display());
         return ExitCode::from(3);
     }
-    let verified = Store::open(directory)
-        .map_err(|error| error.to_string())
-        .and_then(|store| store.verify().map_err(|error| error.to_string()));
+    let verified = Store::open(directory).map_err(|error| error.to_string()).and_then(|store| {
+        let mut report = store.verify().map_err(|error| error.to_string())?;
+        if let Some(kept) = kept {
+            report.violations.extend(compare(&store, kept));
+        }
+        Ok(report)
+    });
     match verified {
         Ok(report) => {
             print!("{}", report.to_json_lines());

@@ -24,14 +24,33 @@ use crate::settings::Settings;
 pub enum Invocation {
     /// Serve until a signal.
     Serve(Box<Config>),
-    /// Check a closed data directory.
-    Verify(PathBuf),
+    /// Check a closed data directory, and whether its history is the one of which this is known.
+    Verify(PathBuf, Option<KeptHead>),
     /// Work with scripts, as these arguments say.
     Script(Vec<OsString>),
     /// Print the release.
     Version,
     /// Print [`help`].
     Help,
+}
+
+/// The head of a journal as it once was: what its hash was after so many entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptHead {
+    /// How many entries there were.
+    pub entries: u64,
+    /// The hash of them all, in hex.
+    pub hash: String,
+}
+
+impl KeptHead {
+    /// Reads `ENTRIES:HASH`.
+    fn parse(text: &str) -> Option<Self> {
+        let (entries, hash) = text.split_once(':')?;
+        let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let entries = entries.parse().ok().filter(|_| is_hash)?;
+        Some(Self { entries, hash: hash.to_ascii_lowercase() })
+    }
 }
 
 /// The configuration of `serve`.
@@ -101,7 +120,9 @@ pub fn help() -> String {
     let mut text = String::from(
         "stack-server: the Payments Stack API from an embedded ledger\n\n\
          Usage: stack-server [serve] [FLAGS]     serve until SIGTERM or SIGINT\n\
-         \x20      stack-server verify DIR         check a data directory that no server has open\n\
+         \x20      stack-server verify DIR [--expect-head ENTRIES:HASH]\n\
+         \x20                                      check a data directory that no server has open, and that its first\n\
+         \x20                                      entries are those that had this hash\n\
          \x20      stack-server script …           work with scripts; see stack-server script --help\n\
          \x20      stack-server --version | --help\n\nFlags of serve, each with its environment variable:\n",
     );
@@ -135,11 +156,18 @@ pub fn parse(
     let refused = |error: lexopt::Error| ConfigError(error.to_string());
     let mut command: Option<String> = None;
     let mut directory = None;
+    let mut kept = None;
     let mut given: Vec<(&Flag, String)> = Vec::new();
     while let Some(argument) = parser.next().map_err(refused)? {
         match argument {
             Arg::Long("help") | Arg::Short('h') => return Ok(Invocation::Help),
             Arg::Long("version") | Arg::Short('V') => return Ok(Invocation::Version),
+            Arg::Long("expect-head") if command.as_deref() == Some("verify") => {
+                let text = parser.value().map_err(refused)?.to_string_lossy().into_owned();
+                kept = Some(KeptHead::parse(&text).ok_or_else(|| {
+                    ConfigError(format!("--expect-head: {text:?} is not ENTRIES:HASH, as the log tells it"))
+                })?);
+            }
             Arg::Long(name) => {
                 if let Some(foreign) = FOREIGN.iter().find(|flag| flag.name == name) {
                     if foreign.is_switch {
@@ -224,7 +252,7 @@ pub fn parse(
             Ok(Invocation::Serve(Box::new(config)))
         }
         Some("verify") => match directory {
-            Some(directory) => Ok(Invocation::Verify(directory)),
+            Some(directory) => Ok(Invocation::Verify(directory, kept)),
             None => Err(ConfigError("verify needs a data directory".to_owned())),
         },
         Some(other) => Err(ConfigError(format!("unknown command {other:?}; see --help"))),
@@ -429,7 +457,19 @@ mod tests {
         }
         let error = read("", &[("BULK_MAX_SIZE", "x")]).expect_err("no number");
         assert_eq!(error.to_string(), "BULK_MAX_SIZE: \"x\" is no number from 1 to 1000000");
-        assert_eq!(read("verify d", &[]), Ok(Invocation::Verify(PathBuf::from("d"))));
+        assert_eq!(read("verify d", &[]), Ok(Invocation::Verify(PathBuf::from("d"), None)));
+        let hash = "0123456789abcdefABCDEF".repeat(3)[..64].to_owned();
+        let kept = KeptHead { entries: 7, hash: hash.to_ascii_lowercase() };
+        let line = format!("verify d --expect-head 7:{hash}");
+        assert_eq!(read(&line, &[]), Ok(Invocation::Verify(PathBuf::from("d"), Some(kept))));
+        let others = [format!("serve --expect-head 7:{hash}"), format!("verify d --expect-head {hash}")];
+        for line in others
+            .iter()
+            .map(String::as_str)
+            .chain(["verify d --expect-head 7:12", "verify d --expect-head x:"])
+        {
+            assert!(read(line, &[]).is_err(), "{line}");
+        }
         assert_eq!(read("serve --help", &[]), Ok(Invocation::Help));
     }
 

@@ -115,6 +115,37 @@ fn a_limit_for_files_stops_writing_and_kills_nobody() {
 }
 
 #[test]
+fn a_head_that_was_kept_tells_if_history_was_rewritten() {
+    let data = tempfile::tempdir().expect("a directory");
+    let store = data.path().join("store");
+    let head_after = |ledger: &str| {
+        let (mut server, address) = started("", &store);
+        assert_eq!(request(&address, "POST", &format!("/v2/{ledger}"), ""), 204);
+        terminate(&server);
+        assert!(server.wait().expect("it ends").success());
+        let summary = Command::new(SERVER).arg("verify").arg(&store).output().expect("it runs").stdout;
+        let summary: serde_json::Value = serde_json::from_slice(&summary).expect("one line of JSON");
+        format!("{}:{}", summary["entries"], summary["head"].as_str().expect("a hash"))
+    };
+    let kept = [head_after("first"), head_after("second")];
+    let verified = |head: &str| {
+        let output = Command::new(SERVER).arg("verify").arg(&store).args(["--expect-head", head]).output();
+        let output = output.expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for head in &kept {
+        assert_eq!(verified(head).0, Some(0), "{head}");
+    }
+    let (first, second) =
+        (kept[0].split_once(':').expect("a hash"), kept[1].split_once(':').expect("a hash"));
+    for (entries, hash) in [(first.0, second.1), (second.0, first.1), ("99", first.1)] {
+        let (status, lines) = verified(&format!("{entries}:{hash}"));
+        assert_eq!(status, Some(1), "{lines}");
+        assert!(lines.contains("HEAD_MISMATCH") && lines.contains("\"violations\":1"), "{lines}");
+    }
+}
+
+#[test]
 fn a_directory_that_others_may_write_into_is_told() {
     let data = tempfile::tempdir().expect("a directory");
     let mode = |mode| std::fs::set_permissions(data.path(), std::fs::Permissions::from_mode(mode));
