@@ -151,10 +151,12 @@ impl ApiError {
         }
     }
 
-    /// 503 for a write of which only the next start can say whether it is on disk; the reason goes into the log.
+    /// 503 for a write of which only the next start can say whether it is on disk; the reason goes into the log. No
+    /// client is asked to come back by itself: without a key it would write twice.
     fn unknown(reason: &str) -> Self {
         log::event(Level::Error, "fault", &[("reason", &reason)]);
-        Self::busy("whether this write took place is not known; repeat it with the same Idempotency-Key")
+        let message = "whether this write took place is not known; repeat it with the same Idempotency-Key";
+        Self { transient: false, ..Self::busy(message) }
     }
 
     /// 500, with a fixed text for the client and the reason in the log.
@@ -271,7 +273,7 @@ mod tests {
         let full = ApiError::from(WriteError::NoRoom);
         assert_eq!((shown(&full, Profile::Ledger), full.transient), ((503, "INTERNAL"), true));
         let unknown = ApiError::from(WriteError::OutcomeUnknown { reason: "disk".into() });
-        assert_eq!((shown(&unknown, Profile::Ledger), unknown.transient), ((503, "INTERNAL"), true));
+        assert_eq!((shown(&unknown, Profile::Ledger), unknown.transient), ((503, "INTERNAL"), false));
         assert!(unknown.message.contains("Idempotency-Key") && !unknown.message.contains("disk"));
     }
 }
