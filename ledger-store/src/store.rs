@@ -175,7 +175,8 @@ impl Store {
         if disk.exists(&index_path).map_err(io)? {
             disk.remove(&index_path).map_err(io)?;
         }
-        let index = open(true).map_err(|reason| OpenError::Io { reason })?;
+        let index = open(true)
+            .map_err(|reason| OpenError::Io { reason: format!("{}: {reason}", index_path.display()) })?;
         disk.sync_dir(&directory.index_dir()).map_err(io)?;
         let identity = directory.identity().clone();
         let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
