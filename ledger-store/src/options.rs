@@ -48,7 +48,7 @@ pub struct Options {
     /// What becomes of commands that break the rules of their ledger's schemas; default [`Enforcement::Audit`].
     pub schema_enforcement: Enforcement,
     /// With fewer bytes free on the disk, writes are turned away as [`WriteError::NoRoom`](crate::WriteError::NoRoom);
-    /// default a twentieth of the disk, from 8 to 256 MiB. 0 lets the disk fill up: then the store takes no more
+    /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: then the store takes no more
     /// writes until it is opened again.
     pub free_space_floor: Option<u64>,
 }

@@ -11,7 +11,7 @@ use crate::disk::{Disk, DiskRoom};
 /// Unless asked otherwise, one part in so many of the disk stays free,
 const FLOOR_PART: u64 = 20;
 /// but at least two batches of the writer and what their pages need,
-const FLOOR_MIN: u64 = 8 << 20;
+const FLOOR_MIN: u64 = 4 << 20;
 /// and at most this: it is room for the flushes that are under way, and they do not grow with the disk.
 const FLOOR_MAX: u64 = 256 << 20;
 
