@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ledger_store::testing::{Dice, Disk, Judge, SetClock, SimDisk, Workload};
+use ledger_store::testing::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Workload};
 use ledger_store::{OpenError, Options, Store};
 
 const INDEX: &str = "data/index/index.redb";
@@ -269,6 +269,24 @@ fn the_whole_index_directory_may_be_deleted() {
     let ledger = store.ledger("main").expect("a name");
     assert_eq!(ledger.balance("a", "USD").expect("read"), 2.into());
     assert!(store.verify().expect("there is room").is_clean());
+}
+
+#[test]
+fn a_verification_without_room_finds_nothing_wrong() {
+    let kept = Kept::new(21).with(60);
+    let store = kept.open().expect("it opens");
+    let before = kept.disk.writes();
+    assert!(store.verify().expect("there is room").is_clean());
+    let needed = kept.disk.writes() - before;
+    let mut refused = 0;
+    for nth in (1..=needed).step_by(needed as usize / 40 + 1) {
+        kept.disk.set_faults(Faults { fail_write: Some(kept.disk.writes() + nth), ..Faults::default() });
+        match store.verify() {
+            Ok(report) => assert!(report.is_clean(), "write {nth}: {}", report.to_json_lines()),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 10, "{refused} of {needed}");
 }
 
 #[test]
