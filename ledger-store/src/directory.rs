@@ -173,9 +173,23 @@ impl DataDirectory {
         &self.identity
     }
 
-    /// The directory of the projections. It exists.
+    /// The directory of the projections.
     pub(crate) fn index_dir(&self) -> PathBuf {
         self.path.join(INDEX)
+    }
+
+    /// Makes the directory of the projections if somebody deleted it as a whole: they are built again.
+    ///
+    /// # Errors
+    ///
+    /// [`DirectoryError::Storage`].
+    pub(crate) fn make_index_dir(&self) -> Result<(), DirectoryError> {
+        let dir = self.index_dir();
+        match self.disk.create_dir(&dir) {
+            Ok(()) => self.disk.sync_dir(&self.path).map_err(failed(&self.path, "sync")),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(failed(&dir, "create")(error)),
+        }
     }
 
     /// Opens the journal.
@@ -388,6 +402,20 @@ mod tests {
                 other => panic!("{other:?}"),
             }
             assert!(!disk.exists(&path().join(name)).unwrap());
+        }
+    }
+
+    #[test]
+    fn the_directory_of_projections_is_made_again_in_a_store() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("data");
+        let open = || DataDirectory::open(Arc::new(RealDisk), &path).unwrap();
+        append_one(&open()).unwrap();
+        std::fs::remove_dir_all(path.join(INDEX)).unwrap();
+        for _ in 0..2 {
+            let directory = open();
+            directory.make_index_dir().unwrap();
+            assert!(directory.index_dir().is_dir());
         }
     }
 

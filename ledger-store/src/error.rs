@@ -70,6 +70,8 @@ pub enum WriteError {
     Document(DocumentRejection),
     /// The queue is full. Nothing happened; try again later.
     Busy,
+    /// The disk is nearly full. Nothing happened; it can be tried again when there is room.
+    NoRoom,
     /// The commit failed: whether the write is on disk is unknown until the store is opened again. The store
     /// takes no more writes.
     OutcomeUnknown {
@@ -93,6 +95,7 @@ impl fmt::Display for WriteError {
             Self::BucketRemoved => f.write_str("the bucket was removed for good"),
             Self::Document(rejection) => rejection.fmt(f),
             Self::Busy => f.write_str("too many writes are waiting"),
+            Self::NoRoom => f.write_str("the disk is nearly full"),
             Self::OutcomeUnknown { reason } => write!(f, "the outcome of the write is unknown: {reason}"),
             Self::Stopped { reason } => write!(f, "the store takes no writes: {reason}"),
             Self::Read(error) => error.fmt(f),

@@ -50,6 +50,7 @@ mod query;
 mod read;
 mod recovery;
 mod removal;
+mod room;
 mod scripts;
 mod store;
 mod submission;

@@ -36,7 +36,8 @@ pub(crate) mod tables {
 
 impl From<IndexError> for ReadError {
     fn from(error: IndexError) -> Self {
-        Self::Damaged { reason: format!("index: {error}") }
+        let reason = format!("index: {error}");
+        if error.is_of_the_disk() { Self::Io { reason } } else { Self::Damaged { reason } }
     }
 }
 

@@ -47,6 +47,10 @@ pub struct Options {
     pub flush_interval: Duration,
     /// What becomes of commands that break the rules of their ledger's schemas; default [`Enforcement::Audit`].
     pub schema_enforcement: Enforcement,
+    /// With fewer bytes free on the disk, writes are turned away as [`WriteError::NoRoom`](crate::WriteError::NoRoom);
+    /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: then the store takes no more
+    /// writes until it is opened again.
+    pub free_space_floor: Option<u64>,
 }
 
 impl Default for Options {
@@ -57,6 +61,7 @@ impl Default for Options {
             segment_bytes: 1 << 30,
             flush_interval: Duration::from_secs(30),
             schema_enforcement: Enforcement::default(),
+            free_space_floor: None,
         }
     }
 }
@@ -68,6 +73,7 @@ impl fmt::Debug for Options {
             .field("segment_bytes", &self.segment_bytes)
             .field("flush_interval", &self.flush_interval)
             .field("schema_enforcement", &self.schema_enforcement)
+            .field("free_space_floor", &self.free_space_floor)
             .finish_non_exhaustive()
     }
 }

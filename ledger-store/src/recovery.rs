@@ -36,13 +36,17 @@ pub(crate) enum Standing {
 
 impl From<ReadError> for OpenError {
     fn from(error: ReadError) -> Self {
-        Self::Damaged { reason: error.to_string() }
+        match error {
+            ReadError::Io { reason } => Self::Io { reason },
+            ReadError::Damaged { reason } => Self::Damaged { reason },
+            error => Self::Damaged { reason: error.to_string() },
+        }
     }
 }
 
 impl From<IndexError> for OpenError {
     fn from(error: IndexError) -> Self {
-        Self::Damaged { reason: format!("index: {error}") }
+        ReadError::from(error).into()
     }
 }
 

@@ -12,13 +12,14 @@ use crate::disk::engine::backend;
 use crate::disk::{Disk, RealDisk};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{Answer, Engine, LedgerEdit, Mark, Work};
-use crate::error::{OpenError, WriteError};
+use crate::error::{OpenError, ReadError, WriteError};
 use crate::index::{IndexFile, IndexOptions};
-use crate::journal::{Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
+use crate::journal::{ChainHash, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
 use crate::options::Options;
 use crate::query::LedgerInfo;
 use crate::read::Snapshot;
 use crate::recovery::{self, Standing};
+use crate::room::Room;
 use crate::submission::{Outcome, Submission};
 use crate::verify;
 use crate::watch::CommitWatch;
@@ -106,6 +107,7 @@ impl Store {
             ..SegmentOptions::default()
         };
         let journal: Arc<dyn Journal> = Arc::new(directory.open_journal(segments)?);
+        directory.make_index_dir()?;
         let index_path = directory.index_dir().join("index.redb");
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let open = |new: bool| -> Result<IndexFile, String> {
@@ -117,6 +119,7 @@ impl Store {
             };
             opened.map_err(|error| error.to_string())
         };
+        let room = || Room::new(disk.clone(), path.to_owned(), options.free_space_floor);
         verify::clear_workspace(&directory).map_err(|reason| OpenError::Io { reason })?;
         let io =
             |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
@@ -160,7 +163,7 @@ impl Store {
                 Ok(recovered) => {
                     let identity = directory.identity().clone();
                     let opening = Opening { replayed: recovered.replayed, rebuilt: None };
-                    let engine = Engine::new(journal, index, identity, options, recovered);
+                    let engine = Engine::new(journal, index, identity, options, recovered).within(room());
                     return Ok(Self::start(engine, Some(directory), opening));
                 }
                 Err(error) => {
@@ -172,12 +175,13 @@ impl Store {
         if disk.exists(&index_path).map_err(io)? {
             disk.remove(&index_path).map_err(io)?;
         }
-        let index = open(true).map_err(|reason| OpenError::Io { reason })?;
+        let index = open(true)
+            .map_err(|reason| OpenError::Io { reason: format!("{}: {reason}", index_path.display()) })?;
         disk.sync_dir(&directory.index_dir()).map_err(io)?;
         let identity = directory.identity().clone();
         let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
         let opening = Opening { replayed: recovered.replayed, rebuilt };
-        let engine = Engine::new(journal, index, identity, options, recovered);
+        let engine = Engine::new(journal, index, identity, options, recovered).within(room());
         Ok(Self::start(engine, Some(directory), opening))
     }
 
@@ -238,6 +242,22 @@ impl Store {
             commits: engine.commits.load(std::sync::atomic::Ordering::Relaxed),
             stopped: engine.stopped(),
         }
+    }
+
+    /// The hash of the first entries, as [`Status::chain`] told when there were so many; `None` if there are not as
+    /// many, or there never were just as many between two commits. It is read from what is stored, and compared with
+    /// what was kept elsewhere it tells if history was rewritten since.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the journal cannot be read there.
+    pub fn chain_at(&self, entries: u64) -> Result<Option<String>, ReadError> {
+        let engine = &self.inner.engine;
+        let Some(last) = Position::new(entries) else {
+            return Ok(Some(ChainHash::genesis(engine.identity.store).to_string()));
+        };
+        let chunk = engine.journal.read(last)?.filter(|chunk| chunk.next() == last.next());
+        Ok(chunk.map(|chunk| chunk.chain().to_string()))
     }
 
     /// The store as it is now: everything that is acknowledged, unchanging. Costs about as much as cloning an

@@ -2,9 +2,12 @@
 //! HTTP threads.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ledger_core::Rules;
-use ledger_store::{Detail, LedgerView, Outcome, Receipt, Request, Snapshot, Store, Submission};
+use ledger_store::{
+    Detail, LedgerView, Mode, Outcome, Receipt, Request, Snapshot, Store, Submission, WriteError,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::cursor::CursorKey;
@@ -47,6 +50,8 @@ struct Shared {
     stopping: watch::Receiver<bool>,
     pipelines: Arc<Live>,
     allowed: Allowed,
+    /// Whether the last write was turned away because the disk is nearly full.
+    is_full: AtomicBool,
 }
 
 impl App {
@@ -77,6 +82,7 @@ impl App {
             stopping,
             pipelines: Arc::default(),
             allowed,
+            is_full: AtomicBool::new(false),
         }))
     }
 
@@ -124,12 +130,18 @@ impl App {
     pub(crate) async fn submit(&self, submission: Submission) -> Result<Vec<Outcome>, ApiError> {
         let (answer, answered) = oneshot::channel();
         let ledger = submission.ledger.clone();
+        let needs_room = matches!(submission.mode, Mode::Commit);
         self.0.store.submit(submission, move |outcomes| {
             // The caller may have hung up; its write stands all the same.
             let _ = answer.send(outcomes);
         });
         let outcomes = match answered.await {
-            Ok(outcomes) => outcomes?,
+            Ok(outcomes) => {
+                if needs_room {
+                    self.note_room(&outcomes);
+                }
+                outcomes?
+            }
             Err(_) => return Err(ApiError::fault("the writer gave no answer")),
         };
         for outcome in &outcomes {
@@ -143,6 +155,18 @@ impl App {
             }
         }
         Ok(outcomes)
+    }
+
+    /// Tells once when the disk is nearly full, and once when it is not any more.
+    fn note_room(&self, outcomes: &Result<Vec<Outcome>, WriteError>) {
+        let is_full = matches!(outcomes, Err(WriteError::NoRoom));
+        // To look first costs a write nothing.
+        if self.0.is_full.load(Ordering::Relaxed) != is_full
+            && self.0.is_full.swap(is_full, Ordering::Relaxed) != is_full
+        {
+            let level = if is_full { Level::Error } else { Level::Info };
+            log::event(level, "disk", &[("nearly_full", &is_full)]);
+        }
     }
 
     /// What commands of the first generation would do, as one, to a ledger that is not there.

@@ -151,6 +151,14 @@ impl ApiError {
         }
     }
 
+    /// 503 for a write of which only the next start can say whether it is on disk; the reason goes into the log. No
+    /// client is asked to come back by itself: without a key it would write twice.
+    fn unknown(reason: &str) -> Self {
+        log::event(Level::Error, "fault", &[("reason", &reason)]);
+        let message = "whether this write took place is not known; repeat it with the same Idempotency-Key";
+        Self { transient: false, ..Self::busy(message) }
+    }
+
     /// 500, with a fixed text for the client and the reason in the log.
     pub(crate) fn fault(reason: &str) -> Self {
         log::event(Level::Error, "fault", &[("reason", &reason)]);
@@ -213,9 +221,10 @@ impl From<WriteError> for ApiError {
             WriteError::BucketRemoved => Self::not_found("the bucket was removed for good"),
             WriteError::Document(rejection) => Self::new(Code::Conflict, rejection.to_string()),
             WriteError::Busy => Self::busy("too many writes are waiting"),
+            WriteError::NoRoom => Self::busy("the disk of the server is nearly full"),
             WriteError::Stopped { .. } => Self::busy("the server takes no writes"),
             WriteError::Read(error) => Self::from(error),
-            WriteError::OutcomeUnknown { reason } => Self::fault(&reason),
+            WriteError::OutcomeUnknown { reason } => Self::unknown(&reason),
         }
     }
 }
@@ -261,8 +270,10 @@ mod tests {
         let busy = ApiError::from(WriteError::Busy);
         assert_eq!(shown(&busy, Profile::Ledger), (503, "INTERNAL"));
         assert!(busy.transient);
+        let full = ApiError::from(WriteError::NoRoom);
+        assert_eq!((shown(&full, Profile::Ledger), full.transient), ((503, "INTERNAL"), true));
         let unknown = ApiError::from(WriteError::OutcomeUnknown { reason: "disk".into() });
-        assert_eq!(shown(&unknown, Profile::Ledger), (500, "INTERNAL"));
-        assert!(!unknown.transient && !unknown.message.contains("disk"));
+        assert_eq!((shown(&unknown, Profile::Ledger), unknown.transient), ((503, "INTERNAL"), false));
+        assert!(unknown.message.contains("Idempotency-Key") && !unknown.message.contains("disk"));
     }
 }

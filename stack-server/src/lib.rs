@@ -49,6 +49,6 @@ pub use guard::AuthSettings;
 pub use outbound::Outbound;
 pub use router::{Mount, Route, Scope, routes};
 pub use schedule::Schedule;
-pub use server::Server;
+pub use server::{Hurry, Server};
 pub use settings::{Compat, Settings};
 pub use tls::TlsFiles;

@@ -43,8 +43,14 @@ pub(crate) const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes of a body too large that are read and forgotten, so that the client sees why it was refused.
 pub(crate) const DISCARD_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
 
-/// How long that may take.
+/// The same of an import that is refused: whoever sends a log learns why, unless it is very long.
+pub(crate) const DISCARD_IMPORT_BYTES_MAX: usize = 1 << 30;
+
+/// How long the first may take.
 pub(crate) const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// And the second.
+pub(crate) const DISCARD_IMPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long requests in flight have to finish when the server stops.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_store::{Options, Store};
-use stack_server::config::{self, Config, Invocation};
+use ledger_store::{Options, Store, Violation, ViolationCode};
+use stack_server::config::{self, Config, Invocation, KeptHead};
 use stack_server::log::{self, Level};
 use stack_server::script::{self, Console, Ended};
 use stack_server::{Publishers, Server};
@@ -20,7 +20,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     match config::parse(std::env::args_os().skip(1), |name| std::env::var(name).ok()) {
         Ok(Invocation::Serve(config)) => serve(&config),
-        Ok(Invocation::Verify(directory)) => verify(&directory),
+        Ok(Invocation::Verify(directory, kept)) => verify(&directory, kept.as_ref()),
         Ok(Invocation::Script(arguments)) => script(arguments),
         Ok(Invocation::Version) => {
             println!("stack-server {}", env!("CARGO_PKG_VERSION"));
@@ -54,7 +54,8 @@ fn run(config: &Config) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("starting: {error}"))?;
-    let signal = runtime.block_on(async { Signals::new() }).map_err(|error| format!("signals: {error}"))?;
+    let mut signals =
+        runtime.block_on(async { Signals::new() }).map_err(|error| format!("signals: {error}"))?;
     // The address is taken before the store is opened, so that a second server fails before it waits.
     let listener = TcpListener::bind(config.listen)
         .map_err(|error| format!("listening on {}: {error}", config.listen))?;
@@ -62,6 +63,7 @@ fn run(config: &Config) -> Result<(), String> {
     let mut options = Options::default();
     options.memory_budget = config.memory_budget;
     options.schema_enforcement = config.settings.schema_enforcement;
+    options.free_space_floor = config.free_space_floor;
     let store = Store::open_with(&config.data, &options)
         .map_err(|error| format!("opening {}: {error}", config.data.display()))?;
     log::event(
@@ -74,6 +76,10 @@ fn run(config: &Config) -> Result<(), String> {
             ("rebuilt", &store.opening().rebuilt.as_deref().unwrap_or("no")),
         ],
     );
+    if others_may_write(&config.data) {
+        let reason = "others may write into the data directory: they can replace what is in it";
+        log::event(Level::Warning, "exposed", &[("data", &config.data.display()), ("reason", &reason)]);
+    }
     if !config.ignored.is_empty() {
         log::event(Level::Warning, "ignored", &[("settings", &config.ignored.join(", "))]);
     }
@@ -88,35 +94,65 @@ fn run(config: &Config) -> Result<(), String> {
     let server = server.map_err(|error| format!("starting to serve: {error}"))?;
     let scheme = if config.settings.tls.is_some() { "https" } else { "http" };
     println!("listening on {scheme}://{}", server.address());
+    let head = head_of(&store);
     log::event(
         Level::Info,
         "start",
-        &[("version", &env!("CARGO_PKG_VERSION")), ("address", &server.address())],
+        &[("version", &env!("CARGO_PKG_VERSION")), ("address", &server.address()), ("head", &head)],
     );
-    let name = runtime.block_on(signal.received());
+    let name = runtime.block_on(signals.received());
+    let hurry = server.hurry();
+    // Ends with the process, if nobody is in a hurry.
+    std::thread::spawn(move || {
+        runtime.block_on(signals.received());
+        hurry.up();
+    });
     server.stop();
     publishers.stop();
     store.close().map_err(|error| format!("closing the store: {error}"))?;
-    log::event(Level::Info, "stop", &[("signal", &name)]);
+    log::event(Level::Info, "stop", &[("signal", &name), ("head", &head_of(&store))]);
     Ok(())
+}
+
+/// Where the journal of a store ends, for whoever keeps it to compare history with later.
+fn head_of(store: &Store) -> String {
+    let status = store.status();
+    format!("{}:{}", status.entries, status.chain)
+}
+
+/// Whether the mode of a directory lets its group or everybody change it. Its files are for their owner alone either way.
+fn others_may_write(directory: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(directory).is_ok_and(|found| found.mode() & 0o022 != 0)
 }
 
 /// The signals that end the server.
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
 }
+
+/// What a write beyond the limit for files raises, on every system with this number that Rust builds for but MIPS.
+const SIGXFSZ: i32 = 25;
 
 impl Signals {
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        // Once it is taken it kills nobody, and the write fails as one does on a full disk.
+        let _ = signal(SignalKind::from_raw(SIGXFSZ))?;
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
-    async fn received(mut self) -> &'static str {
+    async fn received(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+            _ = self.hangup.recv() => "SIGHUP",
         }
     }
 }
@@ -138,17 +174,32 @@ fn script(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
+/// What is wrong if the first entries of a store do not have the hash that was kept.
+fn compare(store: &Store, kept: &KeptHead) -> Option<Violation> {
+    let detail = match store.chain_at(kept.entries) {
+        Ok(Some(hash)) if hash == kept.hash => return None,
+        Ok(Some(hash)) => format!("history was rewritten: the hash was {}, now it is {hash}", kept.hash),
+        Ok(None) => format!("the hash was {}, now no commit ends here", kept.hash),
+        Err(error) => error.to_string(),
+    };
+    Some(Violation { code: ViolationCode::HeadMismatch, ledger: None, position: Some(kept.entries), detail })
+}
+
 /// Prints a JSON line for each finding and one that sums up. Exit status: 0 all is well, 1 something is not, 2
 /// not everything could be looked at, 3 the store cannot be opened.
-fn verify(directory: &Path) -> ExitCode {
+fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
     if !directory.join("MANIFEST").exists() {
         // Opening would make a store of it.
         eprintln!("stack-server: {} is not a store", directory.display());
         return ExitCode::from(3);
     }
-    let verified = Store::open(directory)
-        .map_err(|error| error.to_string())
-        .and_then(|store| store.verify().map_err(|error| error.to_string()));
+    let verified = Store::open(directory).map_err(|error| error.to_string()).and_then(|store| {
+        let mut report = store.verify().map_err(|error| error.to_string())?;
+        if let Some(kept) = kept {
+            report.violations.extend(compare(&store, kept));
+        }
+        Ok(report)
+    });
     match verified {
         Ok(report) => {
             print!("{}", report.to_json_lines());

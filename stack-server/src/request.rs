@@ -1,6 +1,7 @@
 //! What arrives with a request: the segments of its path, its query parameters, its body up to a limit.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Bytes, Incoming};
@@ -11,8 +12,8 @@ use ledger_core::{Timestamp, TimestampError};
 
 use crate::error::{ApiError, Profile};
 use crate::limits::{
-    BODY_READ_TIMEOUT, DISCARD_BYTES_MAX, DISCARD_TIMEOUT, HEADER_BYTES_MAX, PAGE_SIZE_NUMBER_MAX,
-    URI_BYTES_MAX,
+    BODY_READ_TIMEOUT, DISCARD_BYTES_MAX, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT, DISCARD_TIMEOUT,
+    HEADER_BYTES_MAX, PAGE_SIZE_NUMBER_MAX, URI_BYTES_MAX,
 };
 use crate::response::Numbers;
 
@@ -241,8 +242,17 @@ pub(crate) async fn leave_body(incoming: Incoming, headers: &HeaderMap) {
 
 /// Reads on for a while and forgets: a connection that is closed while the client still sends is reset, and the
 /// client never sees the answer.
-pub(crate) async fn discard(mut incoming: Incoming) {
-    let mut left = DISCARD_BYTES_MAX;
+async fn discard(incoming: Incoming) {
+    discard_some(incoming, DISCARD_BYTES_MAX, DISCARD_TIMEOUT).await;
+}
+
+/// Does the same with an import: most of its clients send all of it before they look at the answer.
+pub(crate) async fn discard_import(incoming: Incoming) {
+    discard_some(incoming, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT).await;
+}
+
+async fn discard_some(mut incoming: Incoming, bytes: usize, patience: Duration) {
+    let mut left = bytes;
     let reading = async {
         while let Some(Ok(frame)) = incoming.frame().await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
@@ -252,7 +262,7 @@ pub(crate) async fn discard(mut incoming: Incoming) {
         }
     };
     // Whatever came of it, the answer is the same.
-    let _ = tokio::time::timeout(DISCARD_TIMEOUT, reading).await;
+    let _ = tokio::time::timeout(patience, reading).await;
 }
 
 #[cfg(test)]

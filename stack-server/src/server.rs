@@ -46,9 +46,21 @@ use crate::{ledger_v1, ledger_v2, openapi, service};
 pub struct Server {
     address: SocketAddr,
     stop: watch::Sender<bool>,
+    hurry: Hurry,
     threads: Vec<JoinHandle<()>>,
     worker: Option<Worker>,
     cleanup: Option<Cleanup>,
+}
+
+/// Ends the patience of a server that stops.
+#[derive(Clone, Debug)]
+pub struct Hurry(watch::Sender<bool>);
+
+impl Hurry {
+    /// From now on [`Server::stop`] waits for no request. What was handed to the store is still recorded.
+    pub fn up(&self) {
+        self.0.send_replace(true);
+    }
 }
 
 impl Server {
@@ -86,6 +98,7 @@ impl Server {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);
+        let (hurry, hurried) = watch::channel(false);
         let own_machine = if address.ip().is_loopback() { Outbound::Any } else { Outbound::Public };
         let allowed = Allowed {
             outbound: settings.outbound.unwrap_or(own_machine),
@@ -107,18 +120,29 @@ impl Server {
             // One current-thread runtime each: a connection stays on its thread, and nothing is stolen.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let listener = listener.try_clone()?;
-            let (app, tls, stopped) = (app.clone(), tls.clone(), stopped.clone());
+            let (app, tls) = (app.clone(), tls.clone());
+            let (stopped, hurried) = (stopped.clone(), hurried.clone());
             let thread = std::thread::Builder::new().name(format!("http-{number}"));
-            threads.push(thread.spawn(move || runtime.block_on(accept(app, tls, listener, stopped)))?);
+            threads.push(thread.spawn(move || {
+                runtime.block_on(async {
+                    let graceful = accept(app, tls, listener, stopped).await;
+                    drain(graceful, hurried).await;
+                });
+            })?);
         }
         // Each thread listens on a handle of its own; the last of them to end frees the port.
         drop(listener);
-        Ok(Self { address, stop, threads, worker, cleanup })
+        Ok(Self { address, stop, hurry: Hurry(hurry), threads, worker, cleanup })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What makes [`Server::stop`] wait no longer.
+    pub fn hurry(&self) -> Hurry {
+        self.hurry.clone()
     }
 
     /// Accepts no more connections, lets requests in flight finish for at most ten seconds, and returns. The
@@ -139,7 +163,28 @@ impl Server {
     }
 }
 
-async fn accept(app: App, tls: Option<Arc<Tls>>, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
+/// Lets requests in flight finish, within bounds.
+async fn drain(graceful: GracefulShutdown, mut hurried: watch::Receiver<bool>) {
+    let hurry = async {
+        // An error means that nobody can hurry it any more.
+        if hurried.wait_for(|hurried| *hurried).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = tokio::time::sleep(DRAIN_TIMEOUT) => {}
+        () = hurry => {}
+    }
+}
+
+/// Accepts connections until the server stops; what is returned knows those that are left.
+async fn accept(
+    app: App,
+    tls: Option<Arc<Tls>>,
+    listener: TcpListener,
+    mut stopped: watch::Receiver<bool>,
+) -> GracefulShutdown {
     let listener = tokio::net::TcpListener::from_std(listener)
         .expect("the listener is non-blocking and the runtime has its I/O driver");
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -190,8 +235,7 @@ async fn accept(app: App, tls: Option<Arc<Tls>>, listener: TcpListener, mut stop
             drop(slot);
         });
     }
-    drop(listener);
-    let _ = tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown()).await;
+    graceful
 }
 
 /// Answers one request.

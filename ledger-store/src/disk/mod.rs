@@ -30,6 +30,15 @@ pub enum OpenMode {
     Existing,
 }
 
+/// The room on a file system, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskRoom {
+    /// How large it is.
+    pub total: u64,
+    /// What a process without privileges may still fill.
+    pub free: u64,
+}
+
 /// What a store needs of a file system.
 pub trait Disk: Send + Sync + Debug {
     /// Creates a directory that only its owner may enter.
@@ -86,6 +95,16 @@ pub trait Disk: Send + Sync + Debug {
     /// If the file system cannot promise it. Do not try again: a second
     /// success says nothing about what the first one lost.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// The room on the file system of a directory; `None` where that cannot be
+    /// told.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    fn room(&self, _dir: &Path) -> io::Result<Option<DiskRoom>> {
+        Ok(None)
+    }
 
     /// Takes a lock that at most one open store holds, and writes `holder`
     /// into the file so that others can say who has it. The system frees it

@@ -8,7 +8,7 @@ use std::path::Path;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-use super::{Disk, DiskFile, DiskLock, LockOutcome, OpenMode};
+use super::{Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode};
 
 /// Who holds a lock is told in at most this many bytes.
 const MAX_HOLDER_BYTES: u64 = 256;
@@ -83,6 +83,13 @@ impl Disk for RealDisk {
     #[cfg(not(unix))]
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
+    }
+
+    #[cfg(unix)]
+    fn room(&self, dir: &Path) -> io::Result<Option<DiskRoom>> {
+        let of = rustix::fs::statvfs(dir)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(of.f_frsize);
+        Ok(Some(DiskRoom { total: bytes(of.f_blocks), free: bytes(of.f_bavail) }))
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {

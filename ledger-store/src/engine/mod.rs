@@ -33,8 +33,9 @@ use crate::projection::PieceBuilder;
 use crate::query::LedgerInfo;
 use crate::read::{LedgerReader, Session};
 use crate::recovery::Recovered;
+use crate::room::Room;
 use crate::scripts::{Programs, Scripts};
-use crate::submission::{Outcome, Submission};
+use crate::submission::{Mode, Outcome, Submission};
 use crate::view::{Directory, LedgerHead, View};
 use crate::watch::Watchers;
 use crate::writer::{Batch, State};
@@ -70,6 +71,17 @@ impl Work {
             | Self::RemoveDeleted { .. } => 1,
             Self::ChangeDocuments(changes) => changes.len(),
             Self::Import(_, _, logs) => logs.len(),
+        }
+    }
+
+    /// Whether it is done on a disk that is nearly full: it writes nothing, or is how room is made.
+    const fn needs_no_room(&self) -> bool {
+        match self {
+            Self::Apply(submission, _) => matches!(submission.mode, Mode::DryRun),
+            Self::MarkBucket { .. } | Self::RemoveDeleted { .. } => true,
+            Self::CreateLedger(..) | Self::EditLedger(..) | Self::ChangeDocuments(_) | Self::Import(..) => {
+                false
+            }
         }
     }
 }
@@ -178,6 +190,8 @@ pub(crate) struct Engine {
     pub(crate) hashes: Arc<Hashes>,
     pub(crate) commits: AtomicU64,
     pub(crate) watchers: Arc<Watchers>,
+    /// `None` without a disk.
+    disk_room: Option<Room>,
 }
 /// A flush that takes longer is shared by more than a part.
 const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
@@ -220,7 +234,13 @@ impl Engine {
             hashes,
             commits: AtomicU64::new(0),
             watchers: Arc::default(),
+            disk_room: None,
         }
+    }
+
+    /// The same, with an eye on the room on its disk.
+    pub(crate) fn within(self, room: Room) -> Self {
+        Self { disk_room: Some(room), ..self }
     }
 
     /// What is acknowledged now.
@@ -344,6 +364,12 @@ impl Engine {
             }
             return;
         }
+        let (jobs, turned_away) = self.turn_away(jobs);
+        let refuse = |jobs: Vec<Job>| jobs.into_iter().for_each(|job| (job.done)(Err(WriteError::NoRoom)));
+        if jobs.is_empty() {
+            drop((turn, state));
+            return refuse(turned_away);
+        }
         self.make_room(&mut state);
         let now = self.clock.now();
         let mut commands = jobs.iter().map(|job| job.work.commands()).sum();
@@ -400,6 +426,15 @@ impl Engine {
                     done(Err(error.clone()));
                 }
             }
+        }
+        refuse(turned_away);
+    }
+
+    /// What can be done, and what there is no room for.
+    fn turn_away(&self, jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
+        match &self.disk_room {
+            Some(room) if room.is_low() => jobs.into_iter().partition(|job| job.work.needs_no_room()),
+            _ => (jobs, Vec::new()),
         }
     }
 

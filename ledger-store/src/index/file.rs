@@ -81,6 +81,12 @@ impl IndexError {
     pub(crate) fn corrupt(table: &str, corrupt: Corrupt) -> Self {
         Self::damaged(table, corrupt.what)
     }
+
+    /// Whether the disk refused, such as one that is full: that says nothing of what is stored.
+    pub(crate) fn is_of_the_disk(&self) -> bool {
+        let Self::Storage(error) = self else { return false };
+        matches!(**error, redb::Error::Io(_) | redb::Error::PreviousIo)
+    }
 }
 
 impl fmt::Display for IndexError {

@@ -38,7 +38,7 @@ pub use self::shelf::DocumentStep;
 pub use self::tally::Tally;
 pub use self::trial::{Trials, trial_of};
 pub use self::workload::{Step, Workload};
-pub use crate::disk::{Disk, DiskFile, DiskLock, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};
+pub use crate::disk::{Disk, DiskFile, DiskLock, DiskRoom, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};
 
 /// Every log of every ledger, oldest entry first, as it is acknowledged now.
 ///

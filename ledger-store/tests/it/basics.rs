@@ -87,6 +87,26 @@ fn a_reopened_store_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn the_chain_of_every_commit_is_told_later() {
+    let store = Store::in_memory();
+    let mut kept = vec![store.status()];
+    store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
+    for at in 0..5 {
+        apply(&store, (0..=at).map(|_| send("world", "a", 1)).collect());
+        kept.push(store.status());
+    }
+    for status in &kept {
+        let told = store.chain_at(status.entries).expect("it reads");
+        assert_eq!(told.as_ref(), Some(&status.chain), "{}", status.entries);
+    }
+    let last = kept.last().expect("a status").entries;
+    // Within the last commit, and beyond it.
+    assert_eq!([last - 1, last + 1].map(|entries| store.chain_at(entries)), [Ok(None), Ok(None)]);
+    let other = Store::in_memory();
+    assert_ne!(other.chain_at(0), store.chain_at(0));
+}
+
+#[test]
 fn a_dry_run_answers_a_repetition_of_what_it_did_itself() {
     let store = Store::in_memory();
     store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");

@@ -1,6 +1,7 @@
 //! Many callers at once: one order, no duplicates, no gaps.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
@@ -8,6 +9,7 @@ use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, LedgerName,
     LedgerOptions, Metadata, Posting, Rejection, Target, Timestamp,
 };
+use ledger_store::testing::{DiskRoom, Faults, SimDisk};
 use ledger_store::{
     Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, SystemClock, TimeSource,
     WriteError,
@@ -195,6 +197,39 @@ fn a_full_queue_is_busy_and_takes_more_once_it_is_not() {
     submit();
     assert!(answers.recv().expect("an answer").is_ok());
     assert_eq!(store.status().entries, 1 + sent);
+    verified(&store);
+}
+
+#[test]
+fn a_disk_that_is_nearly_full_turns_writes_away_until_there_is_room() {
+    let disk = SimDisk::new();
+    let options = Options::default();
+    let store = Store::open_on_disk(Arc::new(disk.clone()), Path::new("data"), &options).expect("it opens");
+    store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");
+    let pay = || store.apply(submission(vec![send("world", "a", 1).into()], Atomicity::Independent));
+    let free = |free| {
+        let room = Some(DiskRoom { total: 1 << 30, free });
+        disk.set_faults(Faults { room, ..Faults::default() });
+    };
+    free(1 << 29);
+    assert!(pay().is_ok());
+    free(1 << 20);
+    let entries = store.status().entries;
+    assert_eq!(pay(), Err(WriteError::NoRoom));
+    let other = LedgerName::parse("other").expect("a name");
+    let created = store.create_ledger(other, LedgerOptions::default());
+    assert!(matches!(created, Err(WriteError::NoRoom)), "{created:?}");
+    // Nothing is written for these, or they are how room is made.
+    let mut tried = submission(vec![send("world", "a", 1).into()], Atomicity::Independent);
+    tried.mode = Mode::DryRun;
+    assert!(matches!(store.apply(tried).as_deref(), Ok([Outcome::Done(_)])));
+    assert_eq!(store.status().entries, entries);
+    let bucket = ledger_core::BucketName::parse("_default").expect("a name");
+    store.delete_bucket(&bucket).expect("marked");
+    store.restore_bucket(&bucket).expect("marked");
+    assert_eq!(store.status().stopped, None);
+    free(1 << 29);
+    assert!(pay().is_ok());
     verified(&store);
 }
 

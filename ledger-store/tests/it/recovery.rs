@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ledger_store::testing::{Dice, Disk, Judge, SetClock, SimDisk, Workload};
+use ledger_store::testing::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Workload};
 use ledger_store::{OpenError, Options, Store};
 
 const INDEX: &str = "data/index/index.redb";
@@ -248,6 +248,45 @@ fn a_second_opening_is_told_who_has_the_store() {
     }
     drop(store);
     kept.open().expect("it is free again");
+}
+
+#[test]
+fn the_whole_index_directory_may_be_deleted() {
+    let home = tempfile::tempdir().expect("a directory");
+    let path = home.path().join("data");
+    let pay = |store: &Store| {
+        let ledger = store.ledger("main").expect("a name");
+        ledger.transaction().posting("world", "a", 1, "USD").commit().expect("recorded")
+    };
+    let store = Store::open(&path).expect("it opens");
+    pay(&store);
+    store.close().expect("it closes");
+    drop(store);
+    std::fs::remove_dir_all(path.join("index")).expect("it goes");
+    let store = Store::open(&path).expect("it opens");
+    assert_eq!(store.opening().rebuilt.as_deref(), Some("there was none"));
+    pay(&store);
+    let ledger = store.ledger("main").expect("a name");
+    assert_eq!(ledger.balance("a", "USD").expect("read"), 2.into());
+    assert!(store.verify().expect("there is room").is_clean());
+}
+
+#[test]
+fn a_verification_without_room_finds_nothing_wrong() {
+    let kept = Kept::new(21).with(60);
+    let store = kept.open().expect("it opens");
+    let before = kept.disk.writes();
+    assert!(store.verify().expect("there is room").is_clean());
+    let needed = kept.disk.writes() - before;
+    let mut refused = 0;
+    for nth in (1..=needed).step_by(needed as usize / 40 + 1) {
+        kept.disk.set_faults(Faults { fail_write: Some(kept.disk.writes() + nth), ..Faults::default() });
+        match store.verify() {
+            Ok(report) => assert!(report.is_clean(), "write {nth}: {}", report.to_json_lines()),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 10, "{refused} of {needed}");
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! Every flag of `serve`, by subject: its name, its variable, what it does, and how its value is read.
 
-use std::path::PathBuf;
-
 use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use super::Config;
-use super::values::{address, choice, count, period, put, size, switch};
+use super::values::{address, choice, count, path, period, put, size, switch};
 use crate::duration;
 use crate::error::Profile;
 use crate::events::Topics;
@@ -44,17 +42,17 @@ pub(super) fn all() -> impl Iterator<Item = &'static Flag> {
 
 #[rustfmt::skip]
 static SERVICE: &[Flag] = &[
-    Flag { name: "listen", value: "ADDRESS", variable: "STACK_LISTEN", help: "address to listen on (127.0.0.1:8080)",
+    // Before the next: `BIND` may be meant for other software, `STACK_LISTEN` is not.
+    Flag { name: "bind", value: "ADDRESS", variable: "BIND", help: "the same as --listen, by the name that other servers have for it",
         set: |config, value| put(&mut config.listen, address(value)) },
-    Flag { name: "bind", value: "ADDRESS", variable: "BIND", help: "the same, as other servers call it; :PORT listens on every address",
-        set: |config, value| match value.strip_prefix(':') {
-            Some(port) => put(&mut config.listen, address(&format!("0.0.0.0:{port}"))),
-            None => put(&mut config.listen, address(value)),
-        } },
+    Flag { name: "listen", value: "ADDRESS", variable: "STACK_LISTEN", help: "address to listen on; :PORT is every address (127.0.0.1:8080)",
+        set: |config, value| put(&mut config.listen, address(value)) },
     Flag { name: "data", value: "DIR", variable: "STACK_DATA", help: "data directory, made if absent (./data)",
-        set: |config, value| put(&mut config.data, Ok(PathBuf::from(value))) },
+        set: |config, value| put(&mut config.data, path(value)) },
     Flag { name: "memory-budget", value: "SIZE", variable: "STACK_MEMORY_BUDGET", help: "memory for the store, with suffix KiB, MiB or GiB (512MiB)",
         set: |config, value| put(&mut config.memory_budget, size(value)) },
+    Flag { name: "free-space-floor", value: "SIZE", variable: "STACK_FREE_SPACE_FLOOR", help: "with less free on the disk, writes are turned away; 0 is never (a twentieth, 4MiB to 256MiB)",
+        set: |config, value| put(&mut config.free_space_floor, size(value).map(|bytes| Some(bytes as u64))) },
     Flag { name: "http-threads", value: "COUNT", variable: "STACK_HTTP_THREADS", help: "threads that speak HTTP (1)",
         set: |config, value| put(&mut config.settings.http_threads, count(value, HTTP_THREADS_MAX)) },
     Flag { name: "read-only", value: "", variable: "READ_ONLY", help: "refuse every request that is not GET, HEAD or OPTIONS",
@@ -62,11 +60,11 @@ static SERVICE: &[Flag] = &[
     Flag { name: "debug", value: "", variable: "DEBUG", help: "a line in the log for every request",
         set: |config, value| put(&mut config.settings.debug, switch(value)) },
     Flag { name: "tls-certificate", value: "FILE", variable: "STACK_TLS_CERTIFICATE", help: "speak TLS with this certificate, PEM; read again when it changes (no TLS)",
-        set: |config, value| put(&mut config.settings.tls.get_or_insert_default().certificate, Ok(PathBuf::from(value))) },
+        set: |config, value| put(&mut config.settings.tls.get_or_insert_default().certificate, path(value)) },
     Flag { name: "tls-key", value: "FILE", variable: "STACK_TLS_KEY", help: "its private key, PEM",
-        set: |config, value| put(&mut config.settings.tls.get_or_insert_default().key, Ok(PathBuf::from(value))) },
+        set: |config, value| put(&mut config.settings.tls.get_or_insert_default().key, path(value)) },
     Flag { name: "tls-client-authorities", value: "FILE", variable: "STACK_TLS_CLIENT_AUTHORITIES", help: "clients must show a certificate of one of these authorities, PEM",
-        set: |config, value| put(&mut config.settings.tls.get_or_insert_default().client_authorities, Ok(Some(PathBuf::from(value)))) },
+        set: |config, value| put(&mut config.settings.tls.get_or_insert_default().client_authorities, path(value).map(Some)) },
     Flag { name: "behind-proxy", value: "", variable: "STACK_BEHIND_PROXY", help: "a proxy in front speaks TLS: tokens may come in the clear from other machines",
         set: |config, value| put(&mut config.behind_proxy, switch(value)) },
     Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach",
@@ -114,7 +112,7 @@ static WORKER: &[Flag] = &[
     Flag { name: "worker-pipelines-sync-period", value: "DURATION", variable: "WORKER_PIPELINES_SYNC_PERIOD", help: "look so often which pipelines there are (1m)",
         set: |config, value| put(&mut config.settings.pipelines_sync_period, period(value)) },
     Flag { name: "exporters-directory", value: "DIR", variable: "STACK_EXPORTERS_DIRECTORY", help: "where exporters may write files (nowhere)",
-        set: |config, value| put(&mut config.settings.exporters_directory, Ok(Some(PathBuf::from(value)))) },
+        set: |config, value| put(&mut config.settings.exporters_directory, path(value).map(Some)) },
     Flag { name: "outbound", value: "any|public", variable: "STACK_OUTBOUND", help: "where addresses given over the API may lead (any on loopback, else public)",
         set: |config, value| put(&mut config.settings.outbound, choice(value, &[("any", Some(Outbound::Any)), ("public", Some(Outbound::Public))])) },
 ];
@@ -128,7 +126,7 @@ static EVENTS: &[Flag] = &[
     Flag { name: "publisher-http-enabled", value: "", variable: "PUBLISHER_HTTP_ENABLED", help: "post events; the topic is the address",
         set: |config, value| put(&mut config.publishing.http, switch(value)) },
     Flag { name: "publisher-http-secrets-file", value: "FILE", variable: "STACK_PUBLISHER_HTTP_SECRETS_FILE", help: "secrets that sign posted events, one a line (unsigned)",
-        set: |config, value| put(&mut config.publishing.http_secrets, Ok(Some(PathBuf::from(value)))) },
+        set: |config, value| put(&mut config.publishing.http_secrets, path(value).map(Some)) },
     Flag { name: "publisher-nats-enabled", value: "", variable: "PUBLISHER_NATS_ENABLED", help: "publish events to NATS JetStream; the topic is the subject",
         set: |config, value| put(&mut config.publishing.nats, switch(value)) },
     Flag { name: "publisher-nats-url", value: "URL,…", variable: "PUBLISHER_NATS_URL", help: "its servers (nats://127.0.0.1:4222)",
@@ -200,6 +198,41 @@ pub(super) static FOREIGN: &[Foreign] = &[
     // Events are never given up, and nothing is subscribed to.
     Foreign { name: "publisher-nats-max-reconnect", is_switch: false },
     Foreign { name: "publisher-queue-group", is_switch: false },
+    // What is not delivered waits in the journal.
+    Foreign { name: "publisher-circuit-breaker-enabled", is_switch: true },
+    Foreign { name: "publisher-circuit-breaker-open-interval-duration", is_switch: false },
+    Foreign { name: "publisher-circuit-breaker-schema", is_switch: false },
+    Foreign { name: "publisher-circuit-breaker-list-storage-limit", is_switch: false },
+    // Of a broker that is refused if it is switched on.
+    Foreign { name: "publisher-kafka-broker", is_switch: false },
+    Foreign { name: "publisher-kafka-sasl-enabled", is_switch: true },
+    Foreign { name: "publisher-kafka-sasl-iam-enabled", is_switch: true },
+    Foreign { name: "publisher-kafka-sasl-mechanism", is_switch: false },
+    Foreign { name: "publisher-kafka-sasl-password", is_switch: false },
+    Foreign { name: "publisher-kafka-sasl-scram-sha-size", is_switch: false },
+    Foreign { name: "publisher-kafka-sasl-session-name", is_switch: false },
+    Foreign { name: "publisher-kafka-sasl-username", is_switch: false },
+    Foreign { name: "publisher-kafka-tls-enabled", is_switch: true },
+    // Hashes are made as logs are.
+    Foreign { name: "worker-async-block-hasher-max-block-size", is_switch: false },
+    Foreign { name: "worker-async-block-hasher-schedule", is_switch: false },
+    // What there is to know of the process is in its log.
+    Foreign { name: "otel-service-name", is_switch: false },
+    Foreign { name: "otel-resource-attributes", is_switch: false },
+    Foreign { name: "otel-traces", is_switch: true },
+    Foreign { name: "otel-traces-batch", is_switch: true },
+    Foreign { name: "otel-traces-exporter", is_switch: false },
+    Foreign { name: "otel-traces-exporter-otlp-endpoint", is_switch: false },
+    Foreign { name: "otel-traces-exporter-otlp-insecure", is_switch: true },
+    Foreign { name: "otel-traces-exporter-otlp-mode", is_switch: false },
+    Foreign { name: "otel-metrics", is_switch: true },
+    Foreign { name: "otel-metrics-exporter", is_switch: false },
+    Foreign { name: "otel-metrics-exporter-otlp-endpoint", is_switch: false },
+    Foreign { name: "otel-metrics-exporter-otlp-insecure", is_switch: true },
+    Foreign { name: "otel-metrics-exporter-otlp-mode", is_switch: false },
+    Foreign { name: "otel-metrics-exporter-push-interval", is_switch: false },
+    Foreign { name: "otel-metrics-keep-in-memory", is_switch: true },
+    Foreign { name: "otel-metrics-runtime", is_switch: true },
     // Keys are asked for again until they are there.
     Foreign { name: "auth-read-key-set-max-retries", is_switch: false },
 ];

@@ -24,14 +24,33 @@ use crate::settings::Settings;
 pub enum Invocation {
     /// Serve until a signal.
     Serve(Box<Config>),
-    /// Check a closed data directory.
-    Verify(PathBuf),
+    /// Check a closed data directory, and whether its history is the one of which this is known.
+    Verify(PathBuf, Option<KeptHead>),
     /// Work with scripts, as these arguments say.
     Script(Vec<OsString>),
     /// Print the release.
     Version,
     /// Print [`help`].
     Help,
+}
+
+/// The head of a journal as it once was: what its hash was after so many entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptHead {
+    /// How many entries there were.
+    pub entries: u64,
+    /// The hash of them all, in hex.
+    pub hash: String,
+}
+
+impl KeptHead {
+    /// Reads `ENTRIES:HASH`.
+    fn parse(text: &str) -> Option<Self> {
+        let (entries, hash) = text.split_once(':')?;
+        let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let entries = entries.parse().ok().filter(|_| is_hash)?;
+        Some(Self { entries, hash: hash.to_ascii_lowercase() })
+    }
 }
 
 /// The configuration of `serve`.
@@ -43,6 +62,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Memory for the store, in bytes.
     pub memory_budget: usize,
+    /// With fewer bytes free on the disk, writes are turned away; `None` goes by the size of the disk.
+    pub free_space_floor: Option<u64>,
     /// Whether an address that others can reach may be listened on without authentication.
     pub allow_unauthenticated: bool,
     /// Whether a proxy in front speaks TLS for this server.
@@ -65,6 +86,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             data: PathBuf::from("./data"),
             memory_budget: 512 * 1_024 * 1_024,
+            free_space_floor: None,
             allow_unauthenticated: false,
             behind_proxy: false,
             auth_enabled: false,
@@ -98,7 +120,9 @@ pub fn help() -> String {
     let mut text = String::from(
         "stack-server: the Payments Stack API from an embedded ledger\n\n\
          Usage: stack-server [serve] [FLAGS]     serve until SIGTERM or SIGINT\n\
-         \x20      stack-server verify DIR         check a data directory that no server has open\n\
+         \x20      stack-server verify DIR [--expect-head ENTRIES:HASH]\n\
+         \x20                                      check a data directory that no server has open, and that its first\n\
+         \x20                                      entries are those that had this hash\n\
          \x20      stack-server script …           work with scripts; see stack-server script --help\n\
          \x20      stack-server --version | --help\n\nFlags of serve, each with its environment variable:\n",
     );
@@ -132,11 +156,18 @@ pub fn parse(
     let refused = |error: lexopt::Error| ConfigError(error.to_string());
     let mut command: Option<String> = None;
     let mut directory = None;
+    let mut kept = None;
     let mut given: Vec<(&Flag, String)> = Vec::new();
     while let Some(argument) = parser.next().map_err(refused)? {
         match argument {
             Arg::Long("help") | Arg::Short('h') => return Ok(Invocation::Help),
             Arg::Long("version") | Arg::Short('V') => return Ok(Invocation::Version),
+            Arg::Long("expect-head") if command.as_deref() == Some("verify") => {
+                let text = parser.value().map_err(refused)?.to_string_lossy().into_owned();
+                kept = Some(KeptHead::parse(&text).ok_or_else(|| {
+                    ConfigError(format!("--expect-head: {text:?} is not ENTRIES:HASH, as the log tells it"))
+                })?);
+            }
             Arg::Long(name) => {
                 if let Some(foreign) = FOREIGN.iter().find(|flag| flag.name == name) {
                     if foreign.is_switch {
@@ -221,7 +252,7 @@ pub fn parse(
             Ok(Invocation::Serve(Box::new(config)))
         }
         Some("verify") => match directory {
-            Some(directory) => Ok(Invocation::Verify(directory)),
+            Some(directory) => Ok(Invocation::Verify(directory, kept)),
             None => Err(ConfigError("verify needs a data directory".to_owned())),
         },
         Some(other) => Err(ConfigError(format!("unknown command {other:?}; see --help"))),
@@ -260,12 +291,13 @@ mod tests {
         assert_eq!(served("", &[]), Config::default());
         let variables = [("STACK_DATA", "/v"), ("MAX_PAGE_SIZE", "7"), ("EXPERIMENTAL_FEATURES", "true")];
         let config = served(
-            "serve --data=/f --memory-budget 2GiB --profile 2.0 --compat 1.10 --commit-policy strict --first-id 1 \
+            "serve --data=/f --memory-budget 2GiB --free-space-floor 1GiB --profile 2.0 --compat 1.10 --commit-policy strict --first-id 1 \
              --http-threads 2 --schema-enforcement-mode strict --experimental-numscript-interpreter",
             &variables,
         );
         assert_eq!(config.data, PathBuf::from("/f"));
         assert_eq!(config.memory_budget, 2 << 30);
+        assert_eq!(config.free_space_floor, Some(1 << 30));
         assert_eq!(config.settings.max_page_size, 7);
         assert!(config.settings.experimental_features);
         assert_eq!(config.settings.profile, Some(Profile::Stack));
@@ -292,6 +324,7 @@ mod tests {
              --worker-pipelines-sync-period=1h --publisher-topic-mapping *:http://a:1/x \
              --publisher-topic-mapping=SAVED_METADATA:m,AUDIT:n --publisher-nats-url nats://a:1,nats://b \
              --publisher-nats-auto-provision=false --publisher-nats-max-reconnect=-1 --outbound public \
+             --publisher-circuit-breaker-enabled --publisher-kafka-broker=k:9092 --otel-traces \
              --exporters-directory /e --publisher-queue-group q",
             &variables,
         );
@@ -315,6 +348,9 @@ mod tests {
         assert!(read("--listen [::1]:1", &[]).is_ok());
         assert!(read("--listen 0.0.0.0:1 --allow-unauthenticated", &[]).is_ok());
         assert!(read("--bind :1", &[]).is_err());
+        assert!(read("--listen :1", &[]).is_err());
+        assert_eq!(served("--listen localhost:1", &[]).listen.port(), 1);
+        assert!(served("--bind localhost:1", &[]).listen.ip().is_loopback());
         let guarded = "--bind :1 --auth-enabled --auth-issuer http://i";
         let refused = read(guarded, &[]).expect_err("tokens in the clear");
         assert!(refused.to_string().contains("--behind-proxy"), "{refused}");
@@ -372,6 +408,9 @@ mod tests {
         // over.
         assert!(served("", &[("DEBUG", "1")]).settings.debug);
         assert_eq!(served("", &[("BIND", "127.0.0.1:9")]).listen.port(), 9);
+        let both = [("BIND", "127.0.0.1:9"), ("STACK_LISTEN", "127.0.0.1:8")];
+        assert_eq!(served("", &both).listen.port(), 8);
+        assert_eq!(served("--bind 127.0.0.1:7", &both).listen.port(), 7);
         assert!(read("--debug=foo", &[]).is_err());
         for name in ["READ_ONLY", "AUTH_ENABLED", "AUTH_CHECK_SCOPES", "PUBLISHER_KAFKA_ENABLED"] {
             assert!(read("", &[(name, "foo")]).is_err(), "{name}");
@@ -396,6 +435,9 @@ mod tests {
             "--memory-budget MiB",
             "--max-page-size 0",
             "--data",
+            "--data=",
+            "--exporters-directory=",
+            "--free-space-floor 5%",
             "--bulk-max-size -1",
             "--auth-enabled",
             "--auth-enabled=maybe",
@@ -415,7 +457,19 @@ mod tests {
         }
         let error = read("", &[("BULK_MAX_SIZE", "x")]).expect_err("no number");
         assert_eq!(error.to_string(), "BULK_MAX_SIZE: \"x\" is no number from 1 to 1000000");
-        assert_eq!(read("verify d", &[]), Ok(Invocation::Verify(PathBuf::from("d"))));
+        assert_eq!(read("verify d", &[]), Ok(Invocation::Verify(PathBuf::from("d"), None)));
+        let hash = "0123456789abcdefABCDEF".repeat(3)[..64].to_owned();
+        let kept = KeptHead { entries: 7, hash: hash.to_ascii_lowercase() };
+        let line = format!("verify d --expect-head 7:{hash}");
+        assert_eq!(read(&line, &[]), Ok(Invocation::Verify(PathBuf::from("d"), Some(kept))));
+        let others = [format!("serve --expect-head 7:{hash}"), format!("verify d --expect-head {hash}")];
+        for line in others
+            .iter()
+            .map(String::as_str)
+            .chain(["verify d --expect-head 7:12", "verify d --expect-head x:"])
+        {
+            assert!(read(line, &[]).is_err(), "{line}");
+        }
         assert_eq!(read("serve --help", &[]), Ok(Invocation::Help));
     }
 

@@ -1,6 +1,7 @@
 //! Values of flags, read from text. What is refused is told in words for a person.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::duration;
@@ -11,8 +12,15 @@ pub(super) fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), Stri
     Ok(())
 }
 
+/// An address and a port; a name such as `localhost` is looked up, and no name at all is every address.
 pub(super) fn address(value: &str) -> Result<SocketAddr, String> {
-    value.parse().map_err(|_| format!("{value:?} is no address"))
+    let no_address = || format!("{value:?} is no address");
+    if let Some(port) = value.strip_prefix(':') {
+        return Ok((Ipv4Addr::UNSPECIFIED, port.parse().map_err(|_| no_address())?).into());
+    }
+    let found: Vec<SocketAddr> = value.to_socket_addrs().map_err(|_| no_address())?.collect();
+    // Where a name has addresses of both kinds, clients try the older one, if only in the end.
+    found.iter().find(|address| address.is_ipv4()).or(found.first()).copied().ok_or_else(no_address)
 }
 
 /// One of some words, and what it stands for.
@@ -30,6 +38,14 @@ pub(super) fn switch(value: &str) -> Result<bool, String> {
         "0" | "f" | "false" => Ok(false),
         _ => Err(format!("{value:?} is neither true nor false")),
     }
+}
+
+/// A file or directory. Nothing would be the directory that the process happens to be in.
+pub(super) fn path(value: &str) -> Result<PathBuf, String> {
+    if value.is_empty() {
+        return Err("there is no path".to_owned());
+    }
+    Ok(PathBuf::from(value))
 }
 
 /// A duration that is not zero.

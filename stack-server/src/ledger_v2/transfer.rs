@@ -67,7 +67,7 @@ pub(crate) async fn import(call: &Call<'_>) -> Result<Reply, ApiError> {
     };
     let imported = import_all(call, &mut incoming).await;
     if imported.is_err() {
-        request::discard(incoming).await;
+        request::discard_import(incoming).await;
     }
     imported.map(|()| crate::response::no_content())
 }

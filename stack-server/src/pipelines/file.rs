@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,7 +47,8 @@ impl Files {
     ///
     /// If it cannot be made.
     pub(super) fn below(folder: PathBuf) -> io::Result<Self> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|error| of_folder(&folder, &error))?;
         Ok(Self { folder, series: Mutex::default() })
     }
 
@@ -68,16 +69,27 @@ impl Files {
         if written.is_err() {
             series.open = None;
         }
-        written
+        written.map_err(|error| of_folder(&self.folder, &error))
     }
+}
+
+/// An operator who reads of it looks for the folder first.
+fn of_folder(folder: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", folder.display()))
 }
 
 impl Series {
     fn append(&mut self, folder: &Path, config: &FileConfig, lines: &[Vec<u8>]) -> io::Result<()> {
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => self.open.insert(Open::last(folder, config)?),
+        let open = match self.open.take() {
+            Some(open) if open.is_as_it_was_left(folder, config) => open,
+            // Somebody has taken the file away, or cut it: what was written into it now might be seen by nobody.
+            Some(open) => {
+                let last = numbers(folder, &config.name)?.last().copied().unwrap_or_default();
+                Open::create(folder, config, last.max(open.number) + 1)?
+            }
+            None => Open::last(folder, config)?,
         };
+        let open = self.open.insert(open);
         let mut gathered = Vec::new();
         for line in lines {
             let bytes = open.bytes + gathered.len() as u64;
@@ -111,6 +123,16 @@ impl Open {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         File::open(folder)?.sync_all()?;
         Ok(Self { file, number, bytes: 0 })
+    }
+
+    /// Whether its name still leads to the file, and the file ends where it was written last.
+    fn is_as_it_was_left(&self, folder: &Path, config: &FileConfig) -> bool {
+        let (Ok(named), Ok(open)) =
+            (std::fs::metadata(path(folder, &config.name, self.number)), self.file.metadata())
+        else {
+            return false;
+        };
+        (named.dev(), named.ino(), named.len()) == (open.dev(), open.ino(), self.bytes)
     }
 
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
@@ -244,14 +266,35 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_taken_away_or_cut_is_followed_by_the_next() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().to_owned();
+        let files = Files::below(folder.clone()).expect("a folder");
+        let all = config(1 << 20, None);
+        files.append(&all, &lines(0..2)).expect("written");
+        std::fs::remove_file(path(&folder, "main", 1)).expect("removed");
+        files.append(&all, &lines(2..4)).expect("written");
+        std::fs::rename(path(&folder, "main", 2), folder.join("taken")).expect("renamed");
+        files.append(&all, &lines(4..6)).expect("written");
+        File::create(path(&folder, "main", 3)).expect("cut");
+        files.append(&all, &lines(6..8)).expect("written");
+        files.append(&all, &lines(8..9)).expect("written");
+        assert_eq!(numbers(&folder, "main").expect("numbers"), [3, 4]);
+        let read = |path: PathBuf| std::fs::read(path).expect("it is there");
+        assert_eq!(read(folder.join("taken")), lines(2..4).concat());
+        assert!(read(path(&folder, "main", 3)).is_empty());
+        assert_eq!(read(path(&folder, "main", 4)), lines(6..9).concat());
+    }
+
+    #[test]
     fn after_a_failure_the_file_is_looked_at_again() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join("f");
         let files = Files::below(folder.clone()).expect("a folder");
         files.append(&config(60, None), &lines(0..2)).expect("written");
         std::fs::remove_dir_all(&folder).expect("removed");
-        // The open file can still be written; the next one cannot be made.
-        assert!(files.append(&config(60, None), &lines(2..20)).is_err());
+        let refused = files.append(&config(60, None), &lines(2..20)).expect_err("there is no folder");
+        assert!(refused.to_string().starts_with(&folder.display().to_string()), "{refused}");
         std::fs::create_dir(&folder).expect("made");
         files.append(&config(60, None), &lines(2..4)).expect("written");
         assert_eq!(text(&folder).concat().into_bytes(), lines(2..4).concat());

@@ -1,14 +1,18 @@
 //! The binary: what it prints, how it starts and how a signal ends it.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_stack-server");
 
 #[test]
 fn it_serves_until_a_signal_and_ends_well() {
     let data = tempfile::tempdir().expect("a directory");
-    for signal in ["TERM", "INT"] {
+    for signal in ["TERM", "INT", "HUP"] {
         let mut server = Command::new(SERVER)
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data.path().join("store"))
@@ -29,6 +33,136 @@ fn it_serves_until_a_signal_and_ends_well() {
         let events: Vec<_> = log.lines().filter_map(|line| line.split(' ').nth(2)).collect();
         assert_eq!(events, ["event=recovery", "event=start", "event=stop"], "{log}");
         assert!(log.contains(&format!("signal=\"SIG{signal}\"")), "{log}");
+    }
+}
+
+/// The server in a shell, after what the shell is told first.
+fn started(first: &str, data: &Path) -> (Child, String) {
+    let mut server = Command::new("sh")
+        .args(["-c", &format!("{first} exec \"$0\" serve --listen 127.0.0.1:0 --data \"$1\""), SERVER])
+        .arg(data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    (server, line.trim().strip_prefix("listening on http://").expect("the address").to_owned())
+}
+
+fn terminate(server: &Child) {
+    let sent = Command::new("kill").arg(server.id().to_string()).status();
+    assert!(sent.expect("a signal is sent").success());
+}
+
+/// The status of the answer to a request on a connection of its own.
+fn request(address: &str, method: &str, path: &str, body: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[test]
+fn a_second_signal_ends_the_wait_for_requests() {
+    let data = tempfile::tempdir().expect("a directory");
+    let (mut server, address) = started("", &data.path().join("store"));
+    let mut stuck = TcpStream::connect(&address).expect("it listens");
+    let head = "POST /v2/main HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n";
+    stuck.write_all(head.as_bytes()).expect("sent");
+    // The server asks for the body, hence it has begun with this request.
+    let mut leave = [0; 12];
+    stuck.read_exact(&mut leave).expect("leave to go on");
+    let mut idle = TcpStream::connect(&address).expect("it listens");
+    write!(idle, "GET /v2/_healthcheck HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
+    assert!(idle.read(&mut [0; 4_096]).expect("an answer") > 0);
+    terminate(&server);
+    // It is stopping, as the end of the idle connection shows.
+    while idle.read(&mut [0; 4_096]).expect("the rest, or the end") > 0 {}
+    let begun = Instant::now();
+    terminate(&server);
+    assert!(server.wait().expect("it ends").success());
+    // Else the stuck request would have had ten seconds.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_limit_for_files_stops_writing_and_kills_nobody() {
+    let data = tempfile::tempdir().expect("a directory");
+    let (mut server, address) = started("ulimit -f 8192;", &data.path().join("store"));
+    assert_eq!(request(&address, "POST", "/v2/main", ""), 204);
+    let note = "x".repeat(20_000);
+    let transaction = format!(
+        r#"{{"postings":[{{"source":"world","destination":"a","amount":1,"asset":"USD"}}],"metadata":{{"note":"{note}"}}}}"#
+    );
+    let statuses = (0..2_000).map(|_| request(&address, "POST", "/v2/main/transactions", &transaction));
+    // The first whose outcome is not known, and those that are not begun any more.
+    let refused = statuses.filter(|status| *status != 200).take(3).collect::<Vec<_>>();
+    assert_eq!(refused, [503, 503, 503]);
+    assert_eq!(request(&address, "GET", "/v2/main/transactions", ""), 200);
+    terminate(&server);
+    assert_eq!(server.wait().expect("it ends").code(), Some(1), "what it could not record is told");
+    let (mut server, address) = started("", &data.path().join("store"));
+    assert_eq!(request(&address, "POST", "/v2/main/transactions", &transaction), 200);
+    terminate(&server);
+    assert!(server.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_head_that_was_kept_tells_if_history_was_rewritten() {
+    let data = tempfile::tempdir().expect("a directory");
+    let store = data.path().join("store");
+    let head_after = |ledger: &str| {
+        let (mut server, address) = started("", &store);
+        assert_eq!(request(&address, "POST", &format!("/v2/{ledger}"), ""), 204);
+        terminate(&server);
+        assert!(server.wait().expect("it ends").success());
+        let summary = Command::new(SERVER).arg("verify").arg(&store).output().expect("it runs").stdout;
+        let summary: serde_json::Value = serde_json::from_slice(&summary).expect("one line of JSON");
+        format!("{}:{}", summary["entries"], summary["head"].as_str().expect("a hash"))
+    };
+    let kept = [head_after("first"), head_after("second")];
+    let verified = |head: &str| {
+        let output = Command::new(SERVER).arg("verify").arg(&store).args(["--expect-head", head]).output();
+        let output = output.expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for head in &kept {
+        assert_eq!(verified(head).0, Some(0), "{head}");
+    }
+    let (first, second) =
+        (kept[0].split_once(':').expect("a hash"), kept[1].split_once(':').expect("a hash"));
+    for (entries, hash) in [(first.0, second.1), (second.0, first.1), ("99", first.1)] {
+        let (status, lines) = verified(&format!("{entries}:{hash}"));
+        assert_eq!(status, Some(1), "{lines}");
+        assert!(lines.contains("HEAD_MISMATCH") && lines.contains("\"violations\":1"), "{lines}");
+    }
+}
+
+#[test]
+fn a_directory_that_others_may_write_into_is_told() {
+    let data = tempfile::tempdir().expect("a directory");
+    let mode = |mode| std::fs::set_permissions(data.path(), std::fs::Permissions::from_mode(mode));
+    for (bits, is_told) in [(0o755, false), (0o775, true), (0o777, true)] {
+        mode(bits).expect("its mode");
+        let mut server = Command::new(SERVER)
+            .args(["--listen", "127.0.0.1:0", "--data"])
+            .arg(data.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        BufReader::new(server.stdout.take().expect("piped")).read_line(&mut String::new()).expect("a line");
+        terminate(&server);
+        let log = server.wait_with_output().expect("it ends").stderr;
+        let log = String::from_utf8_lossy(&log).into_owned();
+        assert_eq!(log.contains("level=warning event=exposed"), is_told, "{bits:o}: {log}");
     }
 }
 

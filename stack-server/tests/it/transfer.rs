@@ -160,6 +160,14 @@ fn a_log_of_many_pieces_is_read_and_one_without_end_is_refused() {
 }
 
 #[test]
+fn who_sends_all_of_a_long_import_before_it_reads_learns_why_it_is_refused() {
+    let server = filled();
+    let logs = export(&server, "main");
+    let long = logs.repeat((48 << 20) / logs.len());
+    server.post("/v2/main/logs/import", &long).refused(400, "IMPORT");
+}
+
+#[test]
 fn what_an_imported_log_told_is_shown_as_it_came() {
     let mut settings = Settings::default();
     settings.experimental_features = true;

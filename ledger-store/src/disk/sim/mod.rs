@@ -18,7 +18,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use self::file::{Change, FileState, Random};
-use super::{Disk, DiskFile, DiskLock, LockOutcome, OpenMode, parent};
+use super::{Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode, parent};
 
 /// What shall go wrong. Operations are counted from 1, over all files.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +33,8 @@ pub struct Faults {
     /// Syncs succeed and do nothing. No store survives that: it shows that a
     /// test would notice a missing sync.
     pub lying_syncs: bool,
+    /// What the disk says of its room.
+    pub room: Option<DiskRoom>,
 }
 
 /// A disk in memory. Clones are the same disk.
@@ -333,6 +335,10 @@ impl Disk for SimDisk {
             come: Some((to.to_owned(), Node::File(file))),
         });
         Ok(())
+    }
+
+    fn room(&self, _dir: &Path) -> io::Result<Option<DiskRoom>> {
+        Ok(self.state.lock().faults.room)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
