@@ -353,7 +353,7 @@ impl Engine {
         // would need a flush of its own. So the turn is awaited first, and then all that came is taken.
         let is_short = self.queue.lock().bytes < PART_BYTES;
         let mut turn = is_short.then(|| self.committer.lock());
-        let mut jobs = self.take_jobs();
+        let jobs = self.take_jobs();
         if jobs.is_empty() {
             return;
         }
@@ -364,7 +364,7 @@ impl Engine {
             }
             return;
         }
-        let (jobs, turned_away) = self.turn_away(jobs);
+        let (mut jobs, mut turned_away) = self.turn_away(jobs);
         let refuse = |jobs: Vec<Job>| jobs.into_iter().for_each(|job| (job.done)(Err(WriteError::NoRoom)));
         if jobs.is_empty() {
             drop((turn, state));
@@ -393,7 +393,9 @@ impl Engine {
             if turn.is_some() || bytes >= BATCH_BYTES {
                 break;
             }
-            jobs = self.take_jobs();
+            let away;
+            (jobs, away) = self.turn_away(self.take_jobs());
+            turned_away.extend(away);
             if jobs.is_empty() {
                 break;
             }
