@@ -3,7 +3,6 @@
 //! A page of a list names thousands of accounts, most of which an earlier page named too; each one's address stands in
 //! another page of the index. What a number means never changes, so that every moment of the store shares one cache.
 
-use std::fmt;
 use std::mem;
 
 use foldhash::fast::RandomState;
@@ -79,12 +78,6 @@ impl Shard {
         if self.young.insert(key, address).is_none() {
             self.bytes += bytes;
         }
-    }
-}
-
-impl fmt::Debug for AddressCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AddressCache").field("young_max", &self.young_max).finish_non_exhaustive()
     }
 }
 

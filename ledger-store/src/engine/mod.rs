@@ -136,6 +136,8 @@ const BATCH_BYTES: usize = 2 << 20;
 /// Of what waits, about so much is taken at a time; with less waiting, nothing is decided ahead of the flush that is
 /// under way. It is as much as stays in a processor's own cache until it is answered.
 const PART_BYTES: usize = 512 << 10;
+/// A flush that takes longer is shared by more than a part.
+const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
 /// For so many commands at once the accounts are looked up ahead, so that their cache misses overlap.
 const WARM_COMMANDS: usize = 16;
 /// So many flushes may be under way before the writer waits for one.
@@ -192,8 +194,6 @@ pub(crate) struct Engine {
     /// `None` without a disk.
     disk_room: Option<Room>,
 }
-/// A flush that takes longer is shared by more than a part.
-const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
 
 impl Engine {
     pub(crate) fn new(

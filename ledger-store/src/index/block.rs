@@ -311,3 +311,78 @@ impl<R: Row> BlockRows<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::TermRow;
+
+    const ROWS: u64 = 3 * SEGMENT_ROWS as u64 + 10;
+
+    /// Every second id of a term.
+    fn row(number: u64) -> TermRow {
+        TermRow { space: 1, term: 7, id: 2 * number, position: number, present: true }
+    }
+
+    fn block() -> Vec<u8> {
+        let (mut out, mut builder, mut previous) = (Vec::new(), BlockBuilder::new(0), None);
+        for number in 0..ROWS {
+            let row = row(number);
+            assert!(builder.push(&row, previous.as_ref(), &mut out), "the block has room");
+            previous = Some(row);
+        }
+        builder.close(None, &mut out);
+        out
+    }
+
+    fn taken(mut rows: BlockRows<TermRow>, direction: Direction) -> Vec<u64> {
+        let mut ids = Vec::new();
+        while let Some(key) = rows.peek(direction).expect("it decodes") {
+            assert_eq!(rows.take(direction).expect("it was peeked at").key(), key);
+            ids.push(key.2);
+        }
+        assert_eq!(rows.take(direction), None);
+        ids
+    }
+
+    #[test]
+    fn rows_between_any_two_keys_are_taken_from_either_end() {
+        let stored = block();
+        let block = Block::<TermRow>::parse(&stored).expect("a block");
+        let key = |id| (1, 7, id, u64::MAX);
+        let near = |segment: u64| [0, 1, 2, 3].map(|more| 2 * segment * SEGMENT_ROWS as u64 + more);
+        let ids: Vec<u64> = (0..=4).flat_map(near).chain([2 * ROWS - 1, 1_000]).collect();
+        for from in &ids {
+            for to in ids.iter().filter(|to| *to >= from) {
+                let mut expected: Vec<u64> =
+                    (0..ROWS).map(|number| 2 * number).filter(|id| id > from && id <= to).collect();
+                for direction in [Direction::Ascending, Direction::Descending] {
+                    let rows = block.rows_in(&key(*from), &key(*to), direction).expect("it decodes");
+                    assert_eq!(taken(rows, direction), expected, "{from} to {to}, {direction:?}");
+                    expected.reverse();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_segment_that_is_taken_from_is_decoded_and_damage_behind_it_is_an_error() {
+        let mut stored = block();
+        let mut whole = Vec::new();
+        row(SEGMENT_ROWS as u64).encode(None, &mut whole);
+        let damaged = Block::<TermRow>::parse(&stored).expect("a block").place(1) + whole.len();
+        // Flags that no row has, in the second row of the second segment.
+        stored[damaged] = u8::MAX;
+        let block = Block::<TermRow>::parse(&stored).expect("a block");
+        let (first, last) = (TermRow::FIRST, row(SEGMENT_ROWS as u64 - 1).key());
+        let rows = block.rows_in(&first, &last, Direction::Ascending).expect("the first segment is whole");
+        assert_eq!(taken(rows, Direction::Ascending).len(), SEGMENT_ROWS);
+        let rows = block.rows_in(&first, &TermRow::LAST, Direction::Ascending);
+        let mut rows = rows.expect("the first segment is whole");
+        for _ in 0..SEGMENT_ROWS {
+            assert!(rows.peek(Direction::Ascending).is_ok_and(|key| key.is_some()));
+            rows.take(Direction::Ascending);
+        }
+        assert!(rows.peek(Direction::Ascending).is_err());
+    }
+}
