@@ -1,11 +1,13 @@
 //! The binary: what it prints, how it starts and how a signal ends it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::kill::{address_of, ask};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_stack-server");
 
@@ -20,9 +22,7 @@ fn it_serves_until_a_signal_and_ends_well() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the server starts");
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("listening on http://").expect("the address").to_owned();
+        let address = address_of(&mut server);
         assert!(std::net::TcpStream::connect(&address).is_ok(), "{address}");
         let killed = Command::new("kill").args([format!("-{signal}"), server.id().to_string()]).status();
         assert!(killed.expect("a signal is sent").success());
@@ -45,9 +45,8 @@ fn started(first: &str, data: &Path) -> (Child, String) {
         .stderr(Stdio::null())
         .spawn()
         .expect("the server starts");
-    let mut line = String::new();
-    BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-    (server, line.trim().strip_prefix("listening on http://").expect("the address").to_owned())
+    let address = address_of(&mut server);
+    (server, address)
 }
 
 fn terminate(server: &Child) {
@@ -57,16 +56,7 @@ fn terminate(server: &Child) {
 
 /// The status of the answer to a request on a connection of its own.
 fn request(address: &str, method: &str, path: &str, body: &str) -> u16 {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    let length = body.len();
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
-    .expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
+    ask(address, method, path, body).expect("an answer").0
 }
 
 #[test]
@@ -158,7 +148,7 @@ fn a_directory_that_others_may_write_into_is_told() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the server starts");
-        BufReader::new(server.stdout.take().expect("piped")).read_line(&mut String::new()).expect("a line");
+        address_of(&mut server);
         terminate(&server);
         let log = server.wait_with_output().expect("it ends").stderr;
         let log = String::from_utf8_lossy(&log).into_owned();

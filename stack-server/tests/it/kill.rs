@@ -41,12 +41,17 @@ pub(crate) fn start_with(data: &Path, flags: &[String]) -> Running {
         .stderr(Stdio::null())
         .spawn()
         .expect("the server starts");
-    let mut line = String::new();
-    let stdout = child.stdout.take().expect("it is piped");
-    BufReader::new(stdout).read_line(&mut line).expect("the server says where it listens");
-    let address = line.trim().rsplit("http://").next().expect("an address").to_owned();
-    assert!(!address.is_empty(), "the server did not come up");
+    let address = address_of(&mut child);
     Running { child, address }
+}
+
+/// Where a server listens that was just started, as it says itself.
+pub(crate) fn address_of(server: &mut Child) -> String {
+    let stdout = server.stdout.take().expect("it is piped");
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).expect("the server says where it listens");
+    let address = line.trim().strip_prefix("listening on ").and_then(|url| url.split_once("://"));
+    address.unwrap_or_else(|| panic!("the server did not come up: {line:?}")).1.to_owned()
 }
 
 /// One request on a connection of its own; `None` if there is no whole answer.

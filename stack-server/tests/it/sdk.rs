@@ -2,9 +2,10 @@
 //!
 //! They are programs in other languages: where one is not installed, its walk is skipped, and says so.
 
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+
+use crate::kill::address_of;
 
 /// The binary on an empty directory, until it is dropped.
 pub(crate) struct Running {
@@ -23,9 +24,7 @@ impl Running {
             .stderr(Stdio::null())
             .spawn()
             .expect("the server starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-        let base = line.trim().strip_prefix("listening on ").expect("the address").to_owned();
+        let base = format!("http://{}", address_of(&mut child));
         Self { child, base, _data: data }
     }
 }

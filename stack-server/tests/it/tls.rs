@@ -16,6 +16,8 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
 };
 
+use crate::kill::address_of;
+
 /// An authority, and a certificate of it for this machine.
 struct Trust {
     authority: String,
@@ -82,10 +84,8 @@ impl Running {
             .stderr(Stdio::null())
             .spawn()
             .expect("the server starts");
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-        let address = line.trim().rsplit('/').next().and_then(|address| address.parse().ok());
-        Self { server, address: address.unwrap_or_else(|| panic!("{line}")), _data: data }
+        let address = address_of(&mut server).parse().expect("an address");
+        Self { server, address, _data: data }
     }
 
     fn send(&self, request: &str) -> String {
