@@ -6,6 +6,7 @@ use std::ops::{Add, AddAssign};
 use dashu_int::{IBig, UBig};
 
 use crate::decimal::write_u64;
+use crate::json_text::Out;
 use crate::limits::AMOUNT_DIGITS_MAX;
 
 /// A quantity of an asset in its smallest unit: an exact integer, zero or more, without an upper limit.
@@ -17,69 +18,125 @@ use crate::limits::AMOUNT_DIGITS_MAX;
 /// let a: Amount = "340282366920938463463374607431768211456".parse().unwrap();
 /// assert_eq!((a + Amount::from(1_u64)).to_string(), "340282366920938463463374607431768211457");
 /// ```
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Amount(UBig);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Amount(Repr);
+
+/// Each value has one form, so that forms compare as values do.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Repr {
+    /// Nearly all: a few instructions do what a number of any size takes a call for.
+    Small(u64),
+    /// More than 64 bits.
+    Large(UBig),
+}
+
+/// Both forms in the room of the large one.
+const _: () = assert!(size_of::<Amount>() == size_of::<UBig>());
 
 impl Amount {
     /// Nothing.
-    pub const ZERO: Self = Self(UBig::ZERO);
+    pub const ZERO: Self = Self(Repr::Small(0));
+
+    /// The form of a number of any size.
+    fn of(number: UBig) -> Self {
+        match u64::try_from(&number) {
+            Ok(small) => Self(Repr::Small(small)),
+            Err(_) => Self(Repr::Large(number)),
+        }
+    }
+
+    /// As a number of any size; up to 128 bits nothing is allocated.
+    fn number(&self) -> UBig {
+        match &self.0 {
+            Repr::Small(small) => UBig::from(*small),
+            Repr::Large(number) => number.clone(),
+        }
+    }
 
     /// Whether this is nothing.
     pub fn is_zero(&self) -> bool {
-        self.0.is_zero()
+        *self == Self::ZERO
     }
 
     /// `self - other`, or `None` where that would be negative.
     pub fn checked_sub(&self, other: &Self) -> Option<Self> {
-        (self.0 >= other.0).then(|| Self(&self.0 - &other.0))
+        match (&self.0, &other.0) {
+            (Repr::Small(a), Repr::Small(b)) => a.checked_sub(*b).map(Self::from),
+            (Repr::Small(_), Repr::Large(_)) => None,
+            (Repr::Large(a), _) => {
+                let b = other.number();
+                (*a >= b).then(|| Self::of(a - b))
+            }
+        }
     }
 
     /// The value as `u64`, or `None` if it is larger.
+    #[inline]
     pub fn to_u64(&self) -> Option<u64> {
-        u64::try_from(&self.0).ok()
+        match &self.0 {
+            Repr::Small(small) => Some(*small),
+            Repr::Large(_) => None,
+        }
     }
 
     /// The value as `u128`, or `None` if it is larger.
     pub fn to_u128(&self) -> Option<u128> {
-        u128::try_from(&self.0).ok()
+        match &self.0 {
+            Repr::Small(small) => Some(u128::from(*small)),
+            Repr::Large(number) => u128::try_from(number).ok(),
+        }
     }
 
     /// The amount of an integer that is not negative; of one that is, its size.
     pub(crate) fn of_integer(integer: &IBig) -> Self {
-        match u128::try_from(integer) {
-            Ok(small) => Self(UBig::from(small)),
-            Err(_) => Self(integer.clone().into_parts().1),
+        match u64::try_from(integer) {
+            Ok(small) => Self::from(small),
+            Err(_) => Self::of(integer.clone().into_parts().1),
         }
     }
 
     /// Appends its decimal digits to `out`; for values of 64 bits without formatting or allocating.
     pub fn write_to(&self, out: &mut Vec<u8>) {
-        match self.to_u64() {
-            Some(small) => write_u64(small, out),
-            None => out.extend_from_slice(self.0.to_string().as_bytes()),
+        self.put_digits(out);
+    }
+
+    /// Appends its decimal digits.
+    pub(crate) fn put_digits(&self, out: &mut impl Out) {
+        match &self.0 {
+            Repr::Small(small) => write_u64(*small, out),
+            Repr::Large(number) => out.put(number.to_string().as_bytes()),
         }
     }
 
     /// Little-endian bytes without trailing zero bytes; zero is empty.
     pub fn to_le_bytes(&self) -> Vec<u8> {
-        self.0.to_le_bytes().into_vec()
+        self.number().to_le_bytes().into_vec()
     }
 
     /// Reads what [`Amount::to_le_bytes`] wrote.
     pub fn from_le_bytes(bytes: &[u8]) -> Self {
-        Self(UBig::from_le_bytes(bytes))
+        Self::of(UBig::from_le_bytes(bytes))
+    }
+}
+
+impl Default for Amount {
+    fn default() -> Self {
+        Self::ZERO
     }
 }
 
 impl From<u64> for Amount {
     fn from(value: u64) -> Self {
-        Self(UBig::from(value))
+        Self(Repr::Small(value))
     }
 }
 
 impl From<u128> for Amount {
     fn from(value: u128) -> Self {
-        Self(UBig::from(value))
+        match u64::try_from(value) {
+            Ok(small) => Self::from(small),
+            Err(_) => Self(Repr::Large(UBig::from(value))),
+        }
     }
 }
 
@@ -101,8 +158,15 @@ impl Add for Amount {
 }
 
 impl AddAssign<&Amount> for Amount {
+    #[inline]
     fn add_assign(&mut self, other: &Amount) {
-        self.0 += &other.0;
+        *self = match (&self.0, &other.0) {
+            (Repr::Small(a), Repr::Small(b)) => match a.checked_add(*b) {
+                Some(sum) => Self::from(sum),
+                None => Self::from(u128::from(*a) + u128::from(*b)),
+            },
+            _ => Self::of(self.number() + other.number()),
+        };
     }
 }
 
@@ -151,15 +215,15 @@ impl std::str::FromStr for Amount {
             let small = digits.bytes().fold(0_u64, |sum, b| sum * 10 + u64::from(b - b'0'));
             return Ok(Self::from(small));
         }
-        UBig::from_str_radix(digits, 10).map(Self).map_err(|_| AmountError::Malformed)
+        UBig::from_str_radix(digits, 10).map(Self::of).map_err(|_| AmountError::Malformed)
     }
 }
 
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.to_u64() {
-            Some(small) => fmt::Display::fmt(&small, f),
-            None => fmt::Display::fmt(&self.0, f),
+        match &self.0 {
+            Repr::Small(small) => fmt::Display::fmt(small, f),
+            Repr::Large(number) => fmt::Display::fmt(number, f),
         }
     }
 }
@@ -180,7 +244,10 @@ impl Balance {
 
     /// `input - output`.
     pub fn of(input: &Amount, output: &Amount) -> Self {
-        Self(IBig::from(input.0.clone()) - IBig::from(output.0.clone()))
+        match (input.to_u64(), output.to_u64()) {
+            (Some(input), Some(output)) => Self(IBig::from(i128::from(input) - i128::from(output))),
+            _ => Self(IBig::from(input.number()) - IBig::from(output.number())),
+        }
     }
 
     /// Appends its decimal digits to `out`, with a minus sign below zero.
@@ -229,14 +296,14 @@ impl Balance {
         if digits.starts_with('-') {
             return Err(AmountError::Malformed);
         }
-        let magnitude = IBig::from(digits.parse::<Amount>()?.0);
+        let magnitude = IBig::from(digits.parse::<Amount>()?.number());
         Ok(Self(if negative { -magnitude } else { magnitude }))
     }
 }
 
 impl From<Amount> for Balance {
     fn from(value: Amount) -> Self {
-        Self(IBig::from(value.0))
+        Self(IBig::from(value.number()))
     }
 }
 
@@ -280,6 +347,28 @@ mod tests {
             negative.write_to(&mut written);
             assert_eq!(written, format!("{text}{negative}").into_bytes());
             assert_eq!(Amount::from_le_bytes(&amount.to_le_bytes()), amount);
+        }
+    }
+
+    #[test]
+    fn a_value_has_one_form_however_it_was_made() {
+        let edges =
+            [0, 1, u128::from(u64::MAX) - 1, u128::from(u64::MAX), 1 << 64, (1 << 64) + 1, u128::MAX / 2];
+        for a in edges {
+            let amount = Amount::from(a);
+            assert_eq!(a.to_string().parse(), Ok(amount.clone()));
+            assert_eq!(amount.to_u128(), Some(a));
+            assert_eq!(amount.to_u64(), u64::try_from(a).ok());
+            assert_eq!(amount.is_zero(), a == 0);
+            for b in edges {
+                let other = Amount::from(b);
+                assert_eq!(amount.cmp(&other), a.cmp(&b));
+                assert_eq!(amount.clone() + &other, Amount::from(a + b), "{a} + {b}");
+                assert_eq!(amount.checked_sub(&other), a.checked_sub(b).map(Amount::from), "{a} - {b}");
+                assert_eq!(amount.checked_sub(&other).is_none(), Balance::of(&amount, &other).is_negative());
+                let balance = if a >= b { (a - b).to_string() } else { format!("-{}", b - a) };
+                assert_eq!(Balance::of(&amount, &other).to_string(), balance);
+            }
         }
     }
 

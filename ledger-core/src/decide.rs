@@ -158,11 +158,14 @@ fn decide_create(
         return Err(Rejection::NoPostings);
     }
     check_reference(facts, reference.as_ref())?;
+    // Collecting costs something even where there is nothing.
+    let account_metadata =
+        if account_metadata.is_empty() { Vec::new() } else { account_metadata.into_iter().collect() };
     Ok(Decision::Transaction(NewTransaction {
         postings,
         slots,
         metadata,
-        account_metadata: account_metadata.into_iter().collect(),
+        account_metadata,
         timestamp: timestamp.unwrap_or(now),
         reference,
         reverts: None,

@@ -1,19 +1,10 @@
 //! Decimal digits, without the formatting machinery: numbers are on the path of every hashed log.
 
+use crate::json_text::Out;
+
 /// Appends the digits of a number.
-pub(crate) fn write_u64(mut value: u64, out: &mut Vec<u8>) {
-    // The largest has twenty digits.
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
+pub(crate) fn write_u64(value: u64, out: &mut impl Out) {
+    out.put(itoa::Buffer::new().format(value).as_bytes());
 }
 
 #[cfg(test)]

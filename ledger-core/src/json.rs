@@ -4,8 +4,8 @@ use std::fmt;
 
 use compact_str::CompactString;
 
+use crate::json_text::write_json_text;
 use crate::limits::JSON_DEPTH_MAX;
-use crate::memento::write_json_text;
 
 /// A JSON value. Numbers keep their text, members their order; of several members with one name the last counts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use sha2::{Digest, Sha256};
 use crate::command::Target;
 use crate::decide::Decision;
 use crate::decimal::write_u64;
+use crate::json_text::write_json_text;
 use crate::log::{LogEntry, LogPayload};
-use crate::memento::{write_json_text, write_metadata_with};
+use crate::memento::put_metadata_with;
 use crate::metadata::{Metadata, MetadataValue};
 use crate::names::Reference;
 use crate::timestamp::Timestamp;
@@ -168,7 +169,7 @@ fn write_target(target: &Target, out: &mut Vec<u8>) {
 }
 
 fn write_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
-    write_metadata_with(metadata, out, |value, out| match value {
+    put_metadata_with(metadata, out, |value, out| match value {
         MetadataValue::Text(text) => write_json_text(text, out),
         MetadataValue::Json(json) => out.extend_from_slice(json.as_bytes()),
     });

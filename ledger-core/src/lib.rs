@@ -18,6 +18,7 @@ mod field;
 mod filter;
 mod json;
 mod json_path;
+mod json_text;
 mod ledger;
 mod legacy;
 mod legacy_hash;
@@ -55,12 +56,13 @@ pub use expression::{AddressExpression, ExpressionError};
 pub use field::{Field, Property, Resource};
 pub use filter::{Filter, FilterNode, FilterSubject};
 pub use json::{Json, JsonError};
+pub use json_text::write_json_text;
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
 pub use legacy::{LegacyRules, PastDates, Rules, reverting_reference};
 pub use legacy_hash::{LegacyHashChain, LegacyLog};
 pub use log::{Idempotency, LogEntry, LogId, LogPayload};
 pub use mapping::{Contract, Mapping, Operand, Rule};
-pub use memento::{Memento, write_json_text};
+pub use memento::Memento;
 pub use metadata::{Metadata, MetadataValue};
 pub use names::{
     AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference,
@@ -68,7 +70,7 @@ pub use names::{
 };
 pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, needs};
 pub use rejection::Rejection;
-pub use timestamp::{Timestamp, TimestampError};
+pub use timestamp::{Timestamp, TimestampError, TimestampText};
 pub use transaction::{Posting, Postings, Transaction, TransactionId};
 pub use volumes::{HoldingVolumes, Volumes};
 pub use wire_hash::{HashChain, WireHash, wire_hash};

@@ -10,7 +10,7 @@ use compact_str::CompactString;
 use crate::amount::Balance;
 use crate::condition::Comparison;
 use crate::expression::AddressExpression;
-use crate::memento::write_json_text;
+use crate::json_text::write_json_text;
 use crate::metadata::{Metadata, MetadataValue};
 use crate::names::AccountAddress;
 

@@ -1,14 +1,13 @@
 //! The canonical JSON text of a log entry: what its wire hash is computed of.
 
-use std::ops::Range;
-
 use crate::command::Target;
 use crate::decide::Decision;
 use crate::decimal::write_u64;
+use crate::json_text::{Out, Room, put_json_text, put_plain};
 use crate::log::{LogEntry, LogPayload};
 use crate::metadata::{Metadata, MetadataValue};
 use crate::names::{AccountAddress, IdempotencyKey, Reference};
-use crate::timestamp::Timestamp;
+use crate::timestamp::{Timestamp, TimestampText};
 use crate::transaction::{Posting, Transaction, TransactionId};
 
 /// What of a log entry is hashed, borrowed from an entry or from what was just decided.
@@ -108,236 +107,195 @@ impl<'a> Memento<'a> {
 
     /// Appends the text, without a line feed.
     pub fn write_to(&self, out: &mut Vec<u8>) {
-        let mut dated = None;
+        self.put(out, TimestampText::default().of(self.date));
+    }
+
+    /// Puts the text to the begin of `room` and returns its length, or `None` if there is not enough room for it.
+    /// Costs less than [`Memento::write_to`]. `dates` is anybody's, and best what the entry before was put with.
+    pub fn put_into(&self, room: &mut [u8], dates: &mut TimestampText) -> Option<usize> {
+        let len = room.len();
+        let mut room = Room::new(room);
+        self.put(&mut room, dates.of(self.date));
+        room.left().map(|left| len - left)
+    }
+
+    fn put(&self, out: &mut impl Out, date: &[u8]) {
         match self.event {
             Event::New { transaction, account_metadata } => {
-                out.extend_from_slice(b"{\"type\":\"NEW_TRANSACTION\",\"data\":{\"transaction\":");
-                dated = Some(transaction.write_to(out));
-                out.extend_from_slice(b",\"accountMetadata\":{");
+                out.put(b"{\"type\":\"NEW_TRANSACTION\",\"data\":{\"transaction\":");
+                transaction.put(out, (self.date, date));
+                out.put(b",\"accountMetadata\":{");
                 for (at, (account, metadata)) in account_metadata.iter().enumerate() {
                     if at > 0 {
-                        out.push(b',');
+                        out.put(b",");
                     }
-                    write_plain(account.as_str(), out);
-                    out.push(b':');
-                    write_metadata(metadata, out);
+                    put_plain(account.as_str(), out);
+                    out.put(b":");
+                    put_metadata(metadata, out);
                 }
-                out.extend_from_slice(b"}}");
+                out.put(b"}}");
             }
             Event::Reverted { reverted, transaction } => {
-                out.extend_from_slice(
-                    b"{\"type\":\"REVERTED_TRANSACTION\",\"data\":{\"revertedTransactionID\":",
-                );
+                out.put(b"{\"type\":\"REVERTED_TRANSACTION\",\"data\":{\"revertedTransactionID\":");
                 write_u64(reverted.get(), out);
-                out.extend_from_slice(b",\"transaction\":");
-                dated = Some(transaction.write_to(out));
-                out.push(b'}');
+                out.put(b",\"transaction\":");
+                transaction.put(out, (self.date, date));
+                out.put(b"}");
             }
             Event::Set { target, metadata } => {
-                out.extend_from_slice(b"{\"type\":\"SET_METADATA\",\"data\":{");
-                write_target(target, out);
-                out.extend_from_slice(b",\"metadata\":");
-                write_metadata(metadata, out);
-                out.push(b'}');
+                out.put(b"{\"type\":\"SET_METADATA\",\"data\":{");
+                put_target(target, out);
+                out.put(b",\"metadata\":");
+                put_metadata(metadata, out);
+                out.put(b"}");
             }
             Event::Deleted { target, key } => {
-                out.extend_from_slice(b"{\"type\":\"DELETE_METADATA\",\"data\":{");
-                write_target(target, out);
-                out.extend_from_slice(b",\"key\":");
-                write_json_text(key, out);
-                out.push(b'}');
+                out.put(b"{\"type\":\"DELETE_METADATA\",\"data\":{");
+                put_target(target, out);
+                out.put(b",\"key\":");
+                put_json_text(key, out);
+                out.put(b"}");
             }
             Event::Schema { schema } => {
-                out.extend_from_slice(b"{\"type\":\"INSERTED_SCHEMA\",\"data\":{\"schema\":");
-                out.extend_from_slice(schema.as_bytes());
-                out.push(b'}');
+                out.put(b"{\"type\":\"INSERTED_SCHEMA\",\"data\":{\"schema\":");
+                out.put(schema.as_bytes());
+                out.put(b"}");
             }
         }
-        out.extend_from_slice(b",\"date\":\"");
-        match dated {
-            // Most transactions are dated as they are recorded, and a copy costs less than the calendar.
-            Some((date, text)) if date == self.date => out.extend_from_within(text),
-            _ => self.date.write_to(out),
-        }
-        out.extend_from_slice(b"\",\"idempotencyKey\":\"");
+        out.put(b",\"date\":\"");
+        out.put(date);
+        out.put(b"\",\"idempotencyKey\":\"");
         if let Some(key) = self.idempotency {
-            out.extend_from_slice(key.as_str().as_bytes());
+            out.put(key.as_str().as_bytes());
         }
-        out.extend_from_slice(b"\",\"id\":0,\"hash\":null");
+        out.put(b"\",\"id\":0,\"hash\":null");
         if let Some(version) = self.schema_version {
-            out.extend_from_slice(b",\"schemaVersion\":");
-            write_json_text(version, out);
+            out.put(b",\"schemaVersion\":");
+            put_json_text(version, out);
         }
-        out.push(b'}');
+        out.put(b"}");
     }
 }
 
 impl Recorded<'_> {
-    /// Appends the text; returns its date, and where in `out` that stands.
-    fn write_to(&self, out: &mut Vec<u8>) -> (Timestamp, Range<usize>) {
-        out.extend_from_slice(b"{\"postings\":[");
+    /// Appends the text. Most are dated as they are recorded: so that date comes with its text.
+    fn put(&self, out: &mut impl Out, (recorded, text): (Timestamp, &[u8])) {
+        out.put(b"{\"postings\":[");
         for (at, posting) in self.postings.iter().enumerate() {
-            out.extend_from_slice(if at == 0 { b"{\"source\":".as_slice() } else { b",{\"source\":" });
-            write_plain(posting.source.as_str(), out);
-            out.extend_from_slice(b",\"destination\":");
-            write_plain(posting.destination.as_str(), out);
-            out.extend_from_slice(b",\"amount\":");
-            posting.amount.write_to(out);
-            out.extend_from_slice(b",\"asset\":");
-            write_plain(posting.asset.as_str(), out);
-            out.push(b'}');
+            out.put(if at == 0 { b"{\"source\":".as_slice() } else { b",{\"source\":" });
+            put_plain(posting.source.as_str(), out);
+            out.put(b",\"destination\":");
+            put_plain(posting.destination.as_str(), out);
+            out.put(b",\"amount\":");
+            posting.amount.put_digits(out);
+            out.put(b",\"asset\":");
+            put_plain(posting.asset.as_str(), out);
+            out.put(b"}");
         }
-        out.extend_from_slice(b"],\"metadata\":");
-        write_metadata(self.metadata, out);
-        out.extend_from_slice(b",\"timestamp\":\"");
-        let start = out.len();
-        self.timestamp.write_to(out);
-        let dated = (self.timestamp, start..out.len());
-        out.push(b'"');
+        out.put(b"],\"metadata\":");
+        put_metadata(self.metadata, out);
+        out.put(b",\"timestamp\":\"");
+        if self.timestamp == recorded {
+            out.put(text);
+        } else {
+            self.timestamp.put(out);
+        }
+        out.put(b"\"");
         if let Some(reference) = self.reference {
-            out.extend_from_slice(b",\"reference\":");
-            write_json_text(reference.as_str(), out);
+            out.put(b",\"reference\":");
+            put_json_text(reference.as_str(), out);
         }
-        out.extend_from_slice(b",\"id\":");
+        out.put(b",\"id\":");
         write_u64(self.id.get(), out);
         // What is logged is the transaction as it was born: not reverted.
-        out.extend_from_slice(b",\"reverted\":false}");
-        dated
+        out.put(b",\"reverted\":false}");
     }
 }
 
-fn write_target(target: &Target, out: &mut Vec<u8>) {
+fn put_target(target: &Target, out: &mut impl Out) {
     match target {
         Target::Account(address) => {
-            out.extend_from_slice(b"\"targetType\":\"ACCOUNT\",\"targetId\":");
-            write_plain(address.as_str(), out);
+            out.put(b"\"targetType\":\"ACCOUNT\",\"targetId\":");
+            put_plain(address.as_str(), out);
         }
         Target::Transaction(id) => {
-            out.extend_from_slice(b"\"targetType\":\"TRANSACTION\",\"targetId\":");
+            out.put(b"\"targetType\":\"TRANSACTION\",\"targetId\":");
             write_u64(id.get(), out);
         }
     }
 }
 
-fn write_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
-    write_metadata_with(metadata, out, |value, out| write_json_text(value.as_shown(), out));
+fn put_metadata(metadata: &Metadata, out: &mut impl Out) {
+    put_metadata_with(metadata, out, |value, out| put_json_text(value.as_shown(), out));
 }
 
-/// Appends metadata as a JSON object, its keys ascending, each value as `write_value` has it.
-pub(crate) fn write_metadata_with(
+/// Appends metadata as a JSON object, its keys ascending, each value as `put_value` has it.
+pub(crate) fn put_metadata_with<O: Out>(
     metadata: &Metadata,
-    out: &mut Vec<u8>,
-    write_value: impl Fn(&MetadataValue, &mut Vec<u8>),
+    out: &mut O,
+    put_value: impl Fn(&MetadataValue, &mut O),
 ) {
-    out.push(b'{');
+    out.put(b"{");
     for (at, (key, value)) in metadata.iter().enumerate() {
         if at > 0 {
-            out.push(b',');
+            out.put(b",");
         }
-        write_json_text(key, out);
-        out.push(b':');
-        write_value(value, out);
+        put_json_text(key, out);
+        out.put(b":");
+        put_value(value, out);
     }
-    out.push(b'}');
-}
-
-/// Appends a text whose grammar leaves nothing to escape, between quotes.
-fn write_plain(text: &str, out: &mut Vec<u8>) {
-    out.push(b'"');
-    out.extend_from_slice(text.as_bytes());
-    out.push(b'"');
-}
-
-pub(crate) const HEX: &[u8; 16] = b"0123456789abcdef";
-
-/// A byte that stands for itself.
-const PLAIN: u8 = 0;
-/// A byte that is written as `\u00xx`.
-const CODED: u8 = 1;
-/// The first byte of U+2028 and U+2029, and of many others.
-const SEPARATOR: u8 = 2;
-
-/// For each byte how it is written; what is none of the three above follows a backslash.
-const ESCAPES: [u8; 256] = {
-    let mut table = [PLAIN; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        table[byte] = CODED;
-        byte += 1;
-    }
-    table[b'<' as usize] = CODED;
-    table[b'>' as usize] = CODED;
-    table[b'&' as usize] = CODED;
-    table[b'"' as usize] = b'"';
-    table[b'\\' as usize] = b'\\';
-    table[b'\n' as usize] = b'n';
-    table[b'\r' as usize] = b'r';
-    table[b'\t' as usize] = b't';
-    table[0x08] = b'b';
-    table[0x0c] = b'f';
-    table[0xe2] = SEPARATOR;
-    table
-};
-
-/// Appends a text as a JSON string: `<`, `>`, `&`, U+2028, U+2029 and control characters as `\u` with
-/// lower-case hex where JSON has no shorter form, all else as raw UTF-8.
-///
-/// This is how the wire writes text, not only what is hashed.
-pub fn write_json_text(text: &str, out: &mut Vec<u8>) {
-    let bytes = text.as_bytes();
-    out.reserve(bytes.len() + 2);
-    out.push(b'"');
-    // What lies between `copied` and `at` stands for itself and is copied in one go.
-    let mut copied = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        let escape = ESCAPES[usize::from(byte)];
-        if escape == PLAIN {
-            continue;
-        }
-        if escape == SEPARATOR {
-            if let [_, 0x80, last @ (0xa8 | 0xa9), ..] = bytes[at..] {
-                out.extend_from_slice(&bytes[copied..at]);
-                out.extend_from_slice(if last == 0xa8 { b"\\u2028" } else { b"\\u2029" });
-                copied = at + 3;
-            }
-            continue;
-        }
-        out.extend_from_slice(&bytes[copied..at]);
-        copied = at + 1;
-        if escape == CODED {
-            let hex = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-            out.extend_from_slice(b"\\u00");
-            out.extend_from_slice(&hex);
-        } else {
-            out.extend_from_slice(&[b'\\', escape]);
-        }
-    }
-    out.extend_from_slice(&bytes[copied..]);
-    out.push(b'"');
+    out.put(b"}");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::NewTransaction;
+    use crate::names::{Asset, SchemaVersion};
 
     #[test]
-    fn text_is_escaped_as_on_the_wire() {
-        for (text, written) in [
-            ("", r#""""#),
-            ("plain ä 🧾", "\"plain ä 🧾\""),
-            ("<>&", r#""\u003c\u003e\u0026""#),
-            ("\"\\/", r#""\"\\/""#),
-            ("\n\r\t", r#""\n\r\t""#),
-            ("\u{8}\u{c}", r#""\b\f""#),
-            ("\u{0}\u{b}\u{1f}\u{7f}", "\"\\u0000\\u000b\\u001f\u{7f}\""),
-            ("\u{2028}\u{2029}", r#""\u2028\u2029""#),
-            // They begin with the same bytes as the separators.
-            ("\u{2027}\u{202a}€", "\"\u{2027}\u{202a}€\""),
-            ("a\u{2028}", r#""a\u2028""#),
+    fn a_text_is_the_same_in_room_for_it_and_there_is_none_in_less() {
+        let odd = "\u{1}".repeat(1_000);
+        let metadata = || Metadata::from_iter([(odd.as_str(), odd.as_str()), ("", "")]);
+        let address = || AccountAddress::parse(&"a".repeat(1_000)).expect("an address");
+        let amount = || "9".repeat(1_000).parse().expect("an amount");
+        let asset = || Asset::parse("A").expect("an asset");
+        let posting = Posting { source: address(), destination: address(), amount: amount(), asset: asset() };
+        let transaction = |postings: usize, reverts| NewTransaction {
+            postings: vec![posting.clone(); postings].into(),
+            slots: crate::needs::SlotList::new(),
+            metadata: metadata(),
+            account_metadata: vec![(address(), metadata()), (address(), metadata())],
+            timestamp: Timestamp::from_micros(i64::MIN),
+            reference: Some(Reference::parse(&odd).expect("a reference")),
+            reverts,
+            template: None,
+        };
+        let key = IdempotencyKey::parse(&"k".repeat(200)).expect("a key");
+        let version = SchemaVersion::parse("v").expect("a version");
+        let id = TransactionId::new(u64::MAX);
+        for decision in [
+            Decision::Transaction(transaction(0, None)),
+            Decision::Transaction(transaction(30, None)),
+            Decision::Transaction(transaction(30, Some(id))),
+            Decision::SetMetadata { target: Target::Account(address()), metadata: metadata() },
+            Decision::SetMetadata { target: Target::Transaction(id), metadata: metadata() },
+            Decision::DeleteMetadata { target: Target::Account(address()), key: odd.as_str().into() },
+            Decision::DeleteMetadata { target: Target::Transaction(id), key: odd.as_str().into() },
+            Decision::InsertSchema { version, schema: "{}".repeat(5_000).into() },
         ] {
-            let mut out = Vec::new();
-            write_json_text(text, &mut out);
-            assert_eq!(String::from_utf8(out).unwrap(), written, "{text:?}");
+            let memento = Memento::of_decision(&decision, id, Timestamp::MAX, Some(&key), Some(&odd));
+            let mut written = Vec::new();
+            memento.write_to(&mut written);
+            let dates = &mut TimestampText::default();
+            for room in [0, 1, 100, written.len() / 2, written.len() - 1] {
+                assert_eq!(memento.put_into(&mut vec![0; room], dates), None, "{room} of {}", written.len());
+            }
+            for more in [0, 1, 1_000] {
+                let mut room = vec![0; written.len() + more];
+                assert_eq!(memento.put_into(&mut room, dates), Some(written.len()));
+                assert_eq!(room[..written.len()], written);
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::json_text::Out;
+
 /// A point in time: microseconds since 1970-01-01T00:00:00Z, of any sign.
 ///
 /// Order is the order of time. The text form is RFC 3339 in UTC with at most six fractional digits, trailing
@@ -72,8 +74,13 @@ impl Timestamp {
     /// Outside [`Timestamp::MIN`]..=[`Timestamp::MAX`] the year has a sign or more digits, and
     /// [`Timestamp::parse`] refuses the text.
     pub fn write_to(self, out: &mut Vec<u8>) {
+        self.put(out);
+    }
+
+    /// Does what [`Timestamp::write_to`] does.
+    pub(crate) fn put(self, out: &mut impl Out) {
         let (text, start, end) = self.text();
-        out.extend_from_slice(&text[start..end]);
+        out.put(&text[start..end]);
     }
 
     /// The text at `[start..end]` of a buffer.
@@ -121,9 +128,51 @@ impl Timestamp {
 const YEAR_END: usize = 7;
 const TEXT_BYTES_MAX: usize = 30;
 
+/// The digits of the numbers below 100.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut value = 0;
+    while value < 100 {
+        pairs[value] = [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8];
+        value += 1;
+    }
+    pairs
+};
+
 fn two_digits(text: &mut [u8; TEXT_BYTES_MAX], at: usize, value: u32) {
-    text[at] = b'0' + (value / 10) as u8;
-    text[at + 1] = b'0' + (value % 10) as u8;
+    text[at..at + 2].copy_from_slice(&PAIRS[value as usize]);
+}
+
+/// The text of one timestamp after the other: most are the one before, and are not printed anew.
+#[derive(Clone, Debug)]
+pub struct TimestampText {
+    of: Timestamp,
+    text: [u8; TEXT_BYTES_MAX],
+    start: usize,
+    end: usize,
+}
+
+impl TimestampText {
+    /// The text form of `timestamp`, as [`Timestamp::write_to`] has it.
+    pub fn of(&mut self, timestamp: Timestamp) -> &[u8] {
+        if self.of != timestamp {
+            *self = Self::from(timestamp);
+        }
+        &self.text[self.start..self.end]
+    }
+}
+
+impl From<Timestamp> for TimestampText {
+    fn from(of: Timestamp) -> Self {
+        let (text, start, end) = of.text();
+        Self { of, text, start, end }
+    }
+}
+
+impl Default for TimestampText {
+    fn default() -> Self {
+        Self::from(Timestamp::default())
+    }
 }
 
 impl fmt::Display for Timestamp {

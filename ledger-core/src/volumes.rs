@@ -20,8 +20,7 @@ impl Volumes {
 
     /// Whether `amount` can be sent without the balance going below zero.
     pub fn covers(&self, amount: &Amount) -> bool {
-        let spent = self.output.clone() + amount;
-        self.input >= spent
+        self.input >= self.output.clone() + amount
     }
 }
 

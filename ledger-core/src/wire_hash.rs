@@ -10,8 +10,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use crate::json_text::HEX;
 use crate::log::LogEntry;
-use crate::memento::{HEX, Memento};
+use crate::memento::Memento;
 
 /// The hash of one log entry and of all before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

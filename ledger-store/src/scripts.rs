@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::submission::{Request, Submission};
+use crate::writer::KeyPrints;
 
 /// What compiling a script gave.
 pub(crate) type Compiled = Arc<Result<Program, ScriptError>>;
@@ -26,6 +27,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) program: Option<&'a Compiled>,
     /// Whether it is one of several that share an idempotency key.
     pub(crate) several: bool,
+    /// The fingerprints of its keys.
+    pub(crate) prints: KeyPrints,
 }
 
 /// Kept scripts, in two generations: what is used moves to the young one, and when that has taken half of the

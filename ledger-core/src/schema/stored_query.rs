@@ -8,7 +8,7 @@ use super::chart::short;
 use super::{SchemaError, begin_described, text, write_named};
 use crate::field::Resource;
 use crate::json::Json;
-use crate::memento::write_json_text;
+use crate::json_text::write_json_text;
 use crate::timestamp::Timestamp;
 
 /// A list of a resource under a name.

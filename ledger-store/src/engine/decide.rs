@@ -1,8 +1,10 @@
 //! Work decided: what each kind of it does to the state and the batch.
 
+use smallvec::SmallVec;
+
 use super::pending::{Pending, PendingOutcome, answer_from_within};
 use super::written::WrittenHere;
-use super::{Engine, LedgerEdit, Mark, WARM_COMMANDS, Work};
+use super::{Engine, LedgerEdit, Mark, Work};
 use crate::documents::keys::document_key;
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::entry::DocumentRecord;
@@ -11,7 +13,7 @@ use crate::import::Imported;
 use crate::query::LedgerInfo;
 use crate::scripts::{Prepared, Programs};
 use crate::submission::{Atomicity, Mode, Submission};
-use crate::writer::{Batch, Decided, State};
+use crate::writer::{Batch, Decided, State, WARM_COMMANDS};
 
 /// So many ledgers are looked at by one command that marks a bucket: a batch stays small, whatever the bucket holds.
 const LEDGERS_MARKED: usize = 10_000;
@@ -161,15 +163,13 @@ impl Engine {
         let mut refused = false;
         let mut failed = None;
         let mut requests = requests.into_iter();
-        let mut until_warm = 0;
-        while let Some(request) = {
-            if until_warm == 0 {
+        let mut near = SmallVec::new().into_iter();
+        while let Some((request, prints)) = {
+            if near.as_slice().is_empty() {
                 let ahead = requests.as_slice();
-                state.warm(ledger, &ahead[..ahead.len().min(WARM_COMMANDS)]);
-                until_warm = WARM_COMMANDS;
+                near = state.warm(ledger, &ahead[..ahead.len().min(WARM_COMMANDS)]).into_iter();
             }
-            until_warm -= 1;
-            requests.next()
+            requests.next().zip(near.next())
         } {
             if refused && atomicity != Atomicity::Independent {
                 outcomes.push(PendingOutcome::Cancelled);
@@ -184,7 +184,7 @@ impl Engine {
                 continue;
             }
             let program = programs.get(outcomes.len()).and_then(Option::as_ref);
-            let prepared = Prepared { request, program, several };
+            let prepared = Prepared { request, program, several, prints };
             let outcome = match state.execute(ledger, prepared, now, detail, batch, written) {
                 Ok(Decided::Done(receipt)) => PendingOutcome::Done { ledger, receipt },
                 Ok(Decided::Replay(position)) => {

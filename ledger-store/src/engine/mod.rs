@@ -138,8 +138,6 @@ const BATCH_BYTES: usize = 2 << 20;
 const PART_BYTES: usize = 512 << 10;
 /// A flush that takes longer is shared by more than a part.
 const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
-/// For so many commands at once the accounts are looked up ahead, so that their cache misses overlap.
-const WARM_COMMANDS: usize = 16;
 /// So many flushes may be under way before the writer waits for one.
 const FLUSHES_UNDER_WAY: u64 = 2;
 /// The hashing thread may be so many entries behind before the writer waits for it, where it reads them from the

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use ledger_core::{LegacyLog, Memento, TimestampText};
 use parking_lot::{Condvar, Mutex};
 
 use super::ChainId;
@@ -10,6 +11,9 @@ use crate::journal::Position;
 
 /// So many buffers are kept for the batches to come, each of at most the budget divided by as many.
 const SPARE_MAX: usize = 3;
+
+/// Room for texts grows by no less.
+const ROOM_MIN: usize = 4 << 10;
 
 /// The text of an entry in [`HashTexts`].
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +27,9 @@ struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct HashTexts {
     places: Vec<Place>,
+    /// Longer than the texts, so that the next is put where there is room already.
     bytes: Vec<u8>,
+    dates: TimestampText,
 }
 
 /// A place to return to, see [`HashTexts::mark`].
@@ -32,13 +38,26 @@ pub(crate) struct TextMark(usize);
 
 impl HashTexts {
     fn with_room(places: usize, bytes: usize) -> Self {
-        Self { places: Vec::with_capacity(places), bytes: Vec::with_capacity(bytes) }
+        Self { places: Vec::with_capacity(places), bytes: vec![0; bytes], dates: TimestampText::default() }
     }
 
-    /// Adds what a chain hashes of an entry.
-    pub(crate) fn push(&mut self, chain: ChainId, log: u64, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.bytes);
-        self.places.push(Place { chain, log, end: self.bytes.len() });
+    /// Adds what the wire's chain hashes of an entry.
+    pub(crate) fn push(&mut self, ledger: u32, log: u64, memento: &Memento<'_>) {
+        let start = self.len();
+        let len = loop {
+            if let Some(len) = memento.put_into(&mut self.bytes[start..], &mut self.dates) {
+                break len;
+            }
+            self.bytes.resize(2 * self.bytes.len() + ROOM_MIN, 0);
+        };
+        self.places.push(Place { chain: ChainId::wire(ledger), log, end: start + len });
+    }
+
+    /// Adds what the chain of the first generation hashes of an entry.
+    pub(crate) fn push_legacy(&mut self, ledger: u32, log: u64, entry: &LegacyLog<'_>) {
+        self.bytes.truncate(self.len());
+        entry.write_to("", &mut self.bytes);
+        self.places.push(Place { chain: ChainId::legacy(ledger), log, end: self.bytes.len() });
     }
 
     /// Remembers this state, to return to with [`HashTexts::reset`].
@@ -49,7 +68,6 @@ impl HashTexts {
     /// Drops what was added since the mark.
     pub(crate) fn reset(&mut self, TextMark(count): TextMark) {
         self.places.truncate(count);
-        self.bytes.truncate(self.places.last().map_or(0, |place| place.end));
     }
 
     /// Chain, log and text of each entry, in order.
@@ -62,13 +80,17 @@ impl HashTexts {
         })
     }
 
+    /// Bytes of all texts.
+    fn len(&self) -> usize {
+        self.places.last().map_or(0, |place| place.end)
+    }
+
     fn size(&self) -> usize {
-        self.bytes.len() + self.places.len() * size_of::<Place>()
+        self.len() + self.places.len() * size_of::<Place>()
     }
 
     fn clear(&mut self) {
         self.places.clear();
-        self.bytes.clear();
     }
 }
 
@@ -130,7 +152,7 @@ impl Feed {
         if waiting.open {
             waiting.bytes += texts.size();
             let with_some_more = |count: usize| count + count / 16;
-            waiting.last = (with_some_more(texts.places.len()), with_some_more(texts.bytes.len()));
+            waiting.last = (with_some_more(texts.places.len()), with_some_more(texts.len()));
             waiting.batches.push_back(FedBatch { next, texts });
             let crowded = self.is_crowded(&waiting);
             drop(waiting);
@@ -218,7 +240,7 @@ mod tests {
         let decision = Decision::SetMetadata { target, metadata: Metadata::EMPTY };
         let (id, date) = (TransactionId::new(0), Timestamp::from_micros(0));
         let memento = Memento::of_decision(&decision, id, date, None, None);
-        texts.push(ChainId::wire(1), log, |out| memento.write_to(out));
+        texts.push(1, log, &memento);
     }
 
     fn at(position: u64) -> Position {

@@ -10,8 +10,8 @@ const PART_ROWS: usize = 4;
 
 /// Sorts rows by their keys.
 ///
-/// Rows are put into parts by the leading bits of [`Row::spread`], each part is then sorted by comparison. However
-/// uneven they are, this costs no more than comparison alone and one pass.
+/// Rows are put into parts by the leading bits of [`Row::spread`], and each part is sorted in the same way, by the bits
+/// that are left, or by comparison where it is small. However uneven they are, there are few passes.
 pub(crate) fn sort_rows<R: Row>(rows: &mut [R]) {
     let parts = if rows.len() < ROWS_MIN { None } else { Parts::of(rows) };
     let Some(parts) = parts else {
@@ -23,7 +23,8 @@ pub(crate) fn sort_rows<R: Row>(rows: &mut [R]) {
     for end in ends {
         let part = &mut rows[start..end as usize];
         if part.len() > 1 && !part.is_sorted_by_key(Row::key) {
-            part.sort_unstable_by_key(Row::key);
+            // Where few values are very frequent, what stands about them is spread over a part of its own.
+            sort_rows(part);
         }
         start = end as usize;
     }

@@ -199,15 +199,14 @@ impl AccountTable {
         Some((found.slot, self.slot(found.slot)?))
     }
 
-    /// The account with this address, if it is here.
-    pub(crate) fn find(&mut self, hash: u64, ledger: u32, address: &str) -> Option<Place> {
+    /// The account with this address and its number, if it is here.
+    pub(crate) fn find(&mut self, hash: u64, ledger: u32, address: &str) -> Option<(Place, u32)> {
         let (slot, account) = self.search(hash, ledger, address)?;
-        if !account.used
-            && let Some(account) = self.slot_mut(slot)
-        {
+        let (used, number) = (account.used, account.account);
+        if !used && let Some(account) = self.slot_mut(slot) {
             account.used = true;
         }
-        Some(Place(slot))
+        Some((Place(slot), number))
     }
 
     /// Looks accounts up and drops what it finds, so that the memory they lie in is near when they are needed:
@@ -416,7 +415,7 @@ mod tests {
     fn find(table: &mut AccountTable, account: u32) -> Option<Place> {
         let address = format!("users:{account}");
         let hash = table.hash(1, &address);
-        table.find(hash, 1, &address)
+        table.find(hash, 1, &address).map(|(place, _)| place)
     }
 
     #[test]

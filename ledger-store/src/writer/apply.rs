@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::accounts::{DocumentState, NewState, Place};
 use super::holding::{Displaced, HoldingState, Totals};
 use super::recent::RecentKey;
-use super::state::{Located, State};
+use super::state::{KeyPrints, Located, State};
 use crate::codec::Corrupt;
 use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
 use crate::entry::{
@@ -37,8 +37,8 @@ pub(crate) struct Hints {
     pub(crate) located: SmallVec<[Located; 4]>,
     /// The metadata with which the transaction was recorded that it changes or reverts.
     pub(crate) original: Option<Metadata>,
-    /// The fingerprint of its reference.
-    pub(crate) reference: Option<u64>,
+    /// The fingerprints of its keys.
+    pub(crate) prints: KeyPrints,
     /// What the chart of a schema gives to the accounts that it is the first to use, ascending by address.
     pub(crate) defaults: Vec<(AccountAddress, Metadata)>,
 }
@@ -134,9 +134,8 @@ impl State {
         let date = counters.last_date;
         rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
         if let Some((text, request)) = Recognition::of(log) {
-            let key = RecentKey { value: position, request: Some(Box::new(request)) };
-            let probe = self.probe_key(ledger, KeyKind::Idempotency, text);
-            self.put_key(probe, text, key, rows);
+            let known = hints.prints.idempotency;
+            self.put_key(ledger, KeyKind::Idempotency, known, (text, position, Some(request)), rows);
         }
         let mut touched = SmallVec::<[Touched; 4]>::new();
         match &log.event {
@@ -223,11 +222,8 @@ impl State {
             rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
         }
         if let Some(reference) = transaction.reference {
-            let key = RecentKey { value: id, request: None };
-            let space = key_space(ledger, KeyKind::Reference);
-            let fingerprint = hints.reference.unwrap_or_else(|| self.fingerprints.of(space, reference));
-            debug_assert_eq!(fingerprint, self.fingerprints.of(space, reference), "of this reference");
-            self.put_key((space, fingerprint), reference, key, rows);
+            let known = hints.prints.reference;
+            self.put_key(ledger, KeyKind::Reference, known, (reference, id, None), rows);
         }
         for (at, holding) in transaction.holdings.iter().enumerate() {
             let place = self.touch(log, &holding.account, hints.located.get(at), timestamp, touched, rows)?;
@@ -304,10 +300,16 @@ impl State {
         }
         if !transaction.metadata.is_empty() {
             let space = subject_space(ledger, Subject::Transaction);
-            for (key, value) in &transaction.metadata {
-                let term = self.with_key(ledger, key, |state, key| {
-                    state.fingerprints.term(space, key, text_of(*value))
-                })?;
+            for (at, (key, value)) in transaction.metadata.iter().enumerate() {
+                let known = match key {
+                    NameRef::Known(id) => self.ledgers[ledger as usize - 1].last_print(at, *id),
+                    NameRef::New(..) | NameRef::Inline(_) => None,
+                };
+                let key = match known {
+                    Some(key) => key,
+                    None => self.with_key(ledger, key, |state, key| state.fingerprints.key(space, key))?,
+                };
+                let term = self.fingerprints.term_of(key, text_of(*value));
                 rows.terms.push(TermRow { space, term, id, position, present: true });
             }
         }
@@ -345,7 +347,28 @@ impl State {
     }
 
     /// The place of an account that the entry names; one that is new is put.
+    #[inline]
     fn touch(
+        &mut self,
+        log: &LogRecord<'_>,
+        account: &AddressRef<'_>,
+        hint: Option<&Located>,
+        used_at: Timestamp,
+        touched: &mut SmallVec<[Touched; 4]>,
+        rows: &mut PieceBuilder,
+    ) -> Result<Place, ReadError> {
+        // Nearly always: it is where it was found, and was used before.
+        if account.new.is_none()
+            && let Some(place) = hint.and_then(Located::place)
+            && used_at >= self.accounts.get(place).first_usage
+        {
+            return Ok(place);
+        }
+        self.touch_first(log, account, hint, used_at, touched, rows)
+    }
+
+    #[cold]
+    fn touch_first(
         &mut self,
         log: &LogRecord<'_>,
         account: &AddressRef<'_>,
@@ -357,7 +380,7 @@ impl State {
         let ledger = log.ledger;
         let recorded = recorded_at(log);
         let Some(address) = account.new else {
-            let place = match hint.and_then(|hint| hint.place) {
+            let place = match hint.and_then(Located::place) {
                 Some(place) => place,
                 // Made by this very entry, or found by number in a replay.
                 None => match self.made_here(ledger, account.account, touched) {
@@ -538,20 +561,26 @@ impl State {
         }
     }
 
+    /// Puts a key with its value and, for an idempotency key, its request; `known` is its fingerprint, if it was
+    /// computed before.
     fn put_key(
         &mut self,
-        (space, fingerprint): (u64, u64),
-        text: &str,
-        key: RecentKey,
+        ledger: u32,
+        kind: KeyKind,
+        known: Option<u64>,
+        (text, value, request): (&str, u64, Option<Recognition>),
         rows: &mut PieceBuilder,
     ) {
-        rows.keys.push(KeyRow { space, fingerprint, value: key.value });
+        let space = key_space(ledger, kind);
+        let fingerprint = known.unwrap_or_else(|| self.fingerprints.of(space, text));
+        debug_assert_eq!(fingerprint, self.fingerprints.of(space, text), "of this key");
+        rows.keys.push(KeyRow { space, fingerprint, value });
         self.known.add((space, fingerprint));
-        let place: (u64, CompactString) = (space, text.into());
+        let key = RecentKey::new(ledger, fingerprint, text, value, request);
         if let Some(undo) = &mut self.undo {
-            undo.keys.push((place.clone(), None));
+            undo.keys.push(key.clone());
         }
-        self.keys.insert(place, key);
+        self.keys.put(key);
     }
 
     // Names: an entry that is the first to use one gives it its number.

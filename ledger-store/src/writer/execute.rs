@@ -1,6 +1,7 @@
 //! One command: what it needs is found, it is decided, and its entry is applied.
 
 use compact_str::CompactString;
+use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX};
 use ledger_core::schema::{check, resolve};
 use ledger_core::script::settle;
 use ledger_core::{
@@ -9,24 +10,20 @@ use ledger_core::{
     Reference, Rejection, Rules, SchemaVersion, SlotList, Target, Timestamp, Transaction, TransactionId,
     Volumes, check_before_script, decide, needs, reverting_reference,
 };
-use smallvec::SmallVec;
 
 use super::accounts::{DocumentState, Place};
 use super::apply::Hints;
 use super::batch::Batch;
 use super::numbers::holding_names;
 use super::script::ScriptReads;
-use super::state::State;
+use super::state::{Located, State};
 use crate::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Recognition, Record};
 use crate::error::ReadError;
-use crate::fingerprint::KeyKind;
+use crate::fingerprint::{KeyKind, key_space};
 use crate::hashes::ChainId;
 use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 use crate::scripts::{Compiled, Prepared};
 use crate::submission::{Detail, Receipt, Request};
-
-/// The numbers of the assets of a command's holdings; `None` for one that is new to the ledger.
-type AssetNumbers = SmallVec<[Option<u32>; 4]>;
 
 /// What became of a command before its batch is on disk.
 #[derive(Debug)]
@@ -83,11 +80,11 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Decided, ReadError> {
-        let Prepared { request, program, several } = prepared;
+        let Prepared { request, program, several, prints } = prepared;
         let Request { mut command, idempotency, schema_version } = request;
         if let Some(idempotency) = &idempotency
             && let Some((position, first)) =
-                self.used_key(ledger, idempotency.key.as_str(), batch, written)?
+                self.used_key(ledger, idempotency.key.as_str(), prints.idempotency, batch, written)?
         {
             if first.admits(&idempotency.hash, &command, several) {
                 return Ok(Decided::Replay(position));
@@ -123,10 +120,10 @@ impl State {
             }
         }
         let mut facts = Facts::default();
-        let mut hints = Hints::default();
+        let mut hints = Hints { prints, ..Hints::default() };
         self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
-        let (slots, assets) = self.find_holdings(ledger, &command, &mut facts, &mut hints, batch, written)?;
-        if self.has_too_many_assets(ledger, &assets) {
+        let slots = self.find_holdings(ledger, &command, &mut facts, &mut hints, batch, written)?;
+        if self.has_too_many_assets(ledger, &hints.located) {
             return Ok(Decided::Refused(Rejection::TooManyAssets));
         }
         hints.defaults = self.defaults(ledger, schema, &command)?;
@@ -164,7 +161,7 @@ impl State {
             }),
             schema_version,
             imported: false,
-            event: self.event(ledger, base.transaction, &decision, &facts, &hints, &assets),
+            event: self.event(ledger, base.transaction, &decision, &facts, &hints),
         };
         let record = Record { position: self.next, body: Body::Log(log) };
         self.apply(&record, &hints, &mut batch.rows)?;
@@ -175,11 +172,11 @@ impl State {
         if ChainId::wire(ledger).is_kept(features) {
             let key = idempotency.as_ref().map(|have| &have.key);
             let memento = Memento::of_decision(&decision, id, date, key, schema_version);
-            batch.texts.push(ChainId::wire(ledger), base.log, |out| memento.write_to(out));
+            batch.texts.push(ledger, base.log, &memento);
         }
         if ChainId::legacy(ledger).is_kept(features) {
             let log = LegacyLog::of_decision(&decision, base.log, id, date);
-            batch.texts.push(ChainId::legacy(ledger), base.log, |out| log.write_to("", out));
+            batch.texts.push_legacy(ledger, base.log, &log);
         }
         let transaction = match &decision {
             Decision::Transaction(_) => Some(TransactionId::new(base.transaction)),
@@ -213,9 +210,9 @@ impl State {
         self.ledger(ledger).head.counters.last_date.max(now)
     }
 
-    /// Whether the new ones among these assets are more than the ledger has numbers for.
-    pub(super) fn has_too_many_assets(&mut self, ledger: u32, assets: &[Option<u32>]) -> bool {
-        let new = assets.iter().filter(|asset| asset.is_none()).count();
+    /// Whether the new ones among the assets of these holdings are more than the ledger has numbers for.
+    pub(super) fn has_too_many_assets(&mut self, ledger: u32, holdings: &[Located]) -> bool {
+        let new = holdings.iter().filter(|holding| holding.asset.is_none()).count();
         new > 0 && self.ledger(ledger).head.assets.len() + new > crate::names::NAMES_MAX
     }
 
@@ -290,19 +287,24 @@ impl State {
         settled
     }
 
-    /// The entry that a key was used for, and the hash that it was used with.
+    /// The entry that a key was used for, and the hash that it was used with. `known` is its fingerprint, if it was
+    /// computed before.
     pub(super) fn used_key(
         &self,
         ledger: u32,
         key: &str,
+        known: Option<u64>,
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Option<(Position, Recognition)>, ReadError> {
-        let probe = self.probe_key(ledger, KeyKind::Idempotency, key);
+        let probe = match known {
+            Some(fingerprint) => (key_space(ledger, KeyKind::Idempotency), fingerprint),
+            None => self.probe_key(ledger, KeyKind::Idempotency, key),
+        };
         if self.known.prove_absent(probe) {
             return Ok(None);
         }
-        if let Some(recent) = self.keys.find(probe.0, key) {
+        if let Some(recent) = self.keys.find(ledger, KeyKind::Idempotency, probe.1, key) {
             return Ok(Position::new(recent.value).zip(recent.request.as_deref().cloned()));
         }
         for position in self.stored_keys(probe)? {
@@ -324,12 +326,14 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<bool, ReadError> {
-        let probe = self.probe_key(ledger, KeyKind::Reference, reference);
-        hints.reference = Some(probe.1);
+        let space = key_space(ledger, KeyKind::Reference);
+        let fingerprint =
+            *hints.prints.reference.get_or_insert_with(|| self.fingerprints.of(space, reference));
+        let probe = (space, fingerprint);
         if self.known.prove_absent(probe) {
             return Ok(false);
         }
-        if self.keys.find(probe.0, reference).is_some() {
+        if self.keys.find(ledger, KeyKind::Reference, fingerprint, reference).is_some() {
             return Ok(true);
         }
         for id in self.stored_keys(probe)? {
@@ -384,32 +388,29 @@ impl State {
         hints: &mut Hints,
         batch: &mut Batch,
         written: &impl Written,
-    ) -> Result<(SlotList, AssetNumbers), ReadError> {
+    ) -> Result<SlotList, ReadError> {
         let needs = needs(command, facts.transaction.as_ref());
-        let mut assets = SmallVec::with_capacity(needs.holdings.len());
-        let mut volumes = SmallVec::with_capacity(needs.holdings.len());
         for holding in &needs.holdings {
-            let located = self.locate(ledger, holding.account.as_str())?;
-            let asset = self.ledger(ledger).asset(holding.asset.as_str());
-            let have = match (located.place, asset) {
+            let mut located = self.locate(ledger, holding.account.as_str())?;
+            located.asset = self.ledger(ledger).asset(holding.asset.as_str());
+            let have = match (located.place(), located.asset) {
                 (Some(place), Some(asset)) => self.accounts.get(place).holding(asset),
                 _ => None,
             };
-            volumes.push(have.map_or_else(Volumes::default, |have| have.totals.to_volumes()));
+            located.holding = have.map(|have| have.holding);
+            facts.volumes.push(have.map_or_else(Volumes::default, |have| have.totals.to_volumes()));
             hints.located.push(located);
-            assets.push(asset);
         }
         let Needs { slots, metadata, last_date, .. } = needs;
-        facts.volumes = volumes;
         for slot in metadata {
-            if let Some(place) = hints.located[slot as usize].place {
+            if let Some(place) = hints.located[slot as usize].place() {
                 facts.metadata.push((slot, self.account_metadata(place)?));
             }
         }
         if last_date {
             facts.last_date = self.last_date(ledger, batch, written)?;
         }
-        Ok((slots, assets))
+        Ok(slots)
     }
 
     fn account_metadata(&mut self, place: Place) -> Result<Metadata, ReadError> {
@@ -436,6 +437,8 @@ impl State {
 
 /// What an entry may take: a chunk, less its head and the entry's own.
 const ENTRY_BYTES_MAX: usize = MAX_CHUNK_PAYLOAD_BYTES - 64 * 1_024;
+/// More than every number of a posting or a holding takes, but for amounts.
+const NUMBERS: usize = 64;
 
 /// Whether a command's entry might not fit a chunk, by a bound from above.
 pub(super) fn is_too_large(
@@ -443,8 +446,9 @@ pub(super) fn is_too_large(
     facts: &Facts,
     defaults: &[(AccountAddress, Metadata)],
 ) -> bool {
-    /// More than every number of a posting or a holding takes, but for amounts.
-    const NUMBERS: usize = 64;
+    if is_surely_small(command, facts) && defaults.is_empty() {
+        return false;
+    }
     let held =
         facts.volumes.iter().map(|held| amount_bytes(&held.input) + amount_bytes(&held.output) + NUMBERS);
     let posted = |posting: &Posting| {
@@ -476,6 +480,24 @@ pub(super) fn is_too_large(
     };
     bytes + held.sum::<usize>() + defaults.sum::<usize>() > ENTRY_BYTES_MAX
 }
+
+/// Whether a command is like nearly all, which need no look at how long each name is.
+fn is_surely_small(command: &Command, facts: &Facts) -> bool {
+    let Command::CreateTransaction(create) = command else { return false };
+    let Movement::Postings(postings) = &create.movement else { return false };
+    let is_short = |volumes: &Volumes| volumes.input.to_u64().is_some() && volumes.output.to_u64().is_some();
+    postings.len() <= 8
+        && create.account_metadata.is_empty()
+        && create.metadata.len() <= 64
+        && create.metadata.text_bytes() <= METADATA_BYTES_MAX
+        && postings.iter().all(|posting| posting.amount.to_u64().is_some())
+        && facts.volumes.iter().all(is_short)
+}
+
+/// What is surely small is small: with names as long as they may be.
+const _: () = assert!(
+    8 * (3 * ADDRESS_BYTES_MAX + 16 * NUMBERS) + METADATA_BYTES_MAX + 64 * NUMBERS <= ENTRY_BYTES_MAX
+);
 
 fn amount_bytes(amount: &Amount) -> usize {
     // 19 digits take 10 bytes; larger ones are rare enough to be measured.

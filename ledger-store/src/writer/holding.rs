@@ -47,6 +47,7 @@ impl Totals {
 }
 
 impl From<&Volumes> for Totals {
+    #[inline]
     fn from(volumes: &Volumes) -> Self {
         match (volumes.input.to_u64(), volumes.output.to_u64()) {
             (Some(input), Some(output)) => Self::Small { input, output },

@@ -41,7 +41,7 @@ impl State {
             return Ok(Err(ImportRefusal::LogExists));
         }
         if let Some(idempotency) = &entry.idempotency
-            && self.used_key(ledger, idempotency.key.as_str(), batch, written)?.is_some()
+            && self.used_key(ledger, idempotency.key.as_str(), None, batch, written)?.is_some()
         {
             return Ok(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
         }
@@ -110,15 +110,15 @@ impl State {
         let event;
         if let Some(command) = command {
             self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
-            let (slots, assets) =
-                self.find_holdings(ledger, &command, &mut facts, &mut hints, batch, written)?;
+            let slots = self.find_holdings(ledger, &command, &mut facts, &mut hints, batch, written)?;
+            let too_many_assets = self.has_too_many_assets(ledger, &hints.located);
             self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
             let defaults_of = self.imported_defaults(ledger, entry, &command)?;
             match defaults_of {
                 Ok(defaults) => hints.defaults = defaults,
                 Err(refusal) => return Ok(Err(refusal)),
             }
-            if is_too_large(&command, &facts, &hints.defaults) || self.has_too_many_assets(ledger, &assets) {
+            if is_too_large(&command, &facts, &hints.defaults) || too_many_assets {
                 return Ok(inconsistent("it has more than a log may have"));
             }
             decision = match decide(command, slots, &mut facts, entry.date) {
@@ -133,7 +133,7 @@ impl State {
                 },
                 Err(rejection) => return Ok(inconsistent(rejection.to_string())),
             };
-            let mut entered = self.event(ledger, id.get(), &decision, &facts, &hints, &assets);
+            let mut entered = self.event(ledger, id.get(), &decision, &facts, &hints);
             if let (
                 Event::Transaction(record),
                 LogPayload::NewTransaction { transaction, .. }
@@ -182,12 +182,10 @@ impl State {
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
         if ChainId::wire(ledger).is_kept(features) {
-            let memento = Memento::from(entry);
-            batch.texts.push(ChainId::wire(ledger), entry.id.get(), |out| memento.write_to(out));
+            batch.texts.push(ledger, entry.id.get(), &Memento::from(entry));
         }
         if ChainId::legacy(ledger).is_kept(features) {
-            let log = LegacyLog::from(entry);
-            batch.texts.push(ChainId::legacy(ledger), entry.id.get(), |out| log.write_to("", out));
+            batch.texts.push_legacy(ledger, entry.id.get(), &LegacyLog::from(entry));
         }
         Ok(Ok(()))
     }

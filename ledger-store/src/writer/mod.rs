@@ -17,4 +17,4 @@ mod state;
 pub(crate) use apply::{Hints, holding_key, value_of};
 pub(crate) use batch::Batch;
 pub(crate) use execute::{Decided, RecordedTransaction, Written};
-pub(crate) use state::State;
+pub(crate) use state::{KeyPrints, State, WARM_COMMANDS};

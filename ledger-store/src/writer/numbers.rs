@@ -22,17 +22,16 @@ impl State {
         decision: &'a Decision,
         facts: &Facts,
         hints: &'a Hints,
-        assets: &[Option<u32>],
     ) -> Event<'a> {
         let mut numbers = Numbers::new(self, ledger);
         match decision {
             Decision::Transaction(transaction) => {
-                let mut record = numbers.transaction(self, id, transaction, facts, hints, assets);
+                let mut record = numbers.transaction(self, id, transaction, facts, hints);
                 record.defaults = hints.defaults.len();
                 Event::Transaction(record)
             }
             Decision::SetMetadata { target, metadata } => Event::SetMetadata {
-                target: numbers.target(self, target, hints),
+                target: numbers.target(target, hints),
                 defaults: match hints.defaults.as_slice() {
                     [(_, defaults)] => numbers.metadata(self, defaults),
                     _ => MetadataRecord::default(),
@@ -43,13 +42,13 @@ impl State {
             Decision::DeleteMetadata { target, key } => {
                 let target = match target {
                     Target::Account(address)
-                        if hints.located.first().is_none_or(|found| found.place.is_none()) =>
+                        if hints.located.first().is_none_or(|found| found.account.is_none()) =>
                     {
                         TargetRecord::Unknown(address.as_str())
                     }
-                    target => numbers.target(self, target, hints),
+                    target => numbers.target(target, hints),
                 };
-                Event::DeleteMetadata { target, key: numbers.key(self, key) }
+                Event::DeleteMetadata { target, key: numbers.key(self, 0, key) }
             }
         }
     }
@@ -82,9 +81,9 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    fn account(&mut self, state: &State, address: &'a str, located: Option<&Located>) -> AddressRef<'a> {
-        if let Some(place) = located.and_then(|located| located.place) {
-            return AddressRef { account: state.accounts.get(place).account, new: None };
+    fn account(&mut self, address: &'a str, located: Option<&Located>) -> AddressRef<'a> {
+        if let Some((_, account)) = located.and_then(|located| located.account) {
+            return AddressRef { account, new: None };
         }
         if let Some((_, account)) = self.accounts.iter().find(|(have, _)| *have == address) {
             return AddressRef { account: *account, new: None };
@@ -108,8 +107,10 @@ impl<'a> Numbers<'a> {
         NameRef::New(id, asset)
     }
 
-    fn key(&mut self, state: &mut State, key: &'a str) -> NameRef<'a> {
-        if let Some(id) = state.ledger(self.ledger).head.keys.id(key) {
+    /// The key at this place among others.
+    fn key(&mut self, state: &mut State, at: usize, key: &'a str) -> NameRef<'a> {
+        let ledger = &mut state.ledgers[self.ledger as usize - 1];
+        if let Some(id) = ledger.key(at, key, &state.fingerprints) {
             return NameRef::Known(id);
         }
         if let Some((_, id)) = self.keys.iter().find(|(have, _)| *have == key) {
@@ -127,20 +128,21 @@ impl<'a> Numbers<'a> {
     fn metadata(&mut self, state: &mut State, metadata: &'a Metadata) -> MetadataRecord<'a> {
         metadata
             .iter()
-            .map(|(key, value)| {
+            .enumerate()
+            .map(|(at, (key, value))| {
                 let value = match value {
                     MetadataValue::Text(text) => ValueRef::Text(text),
                     MetadataValue::Json(text) => ValueRef::Json(text),
                 };
-                (self.key(state, key), value)
+                (self.key(state, at, key), value)
             })
             .collect()
     }
 
-    fn target(&mut self, state: &State, target: &'a Target, hints: &Hints) -> TargetRecord<'a> {
+    fn target(&mut self, target: &'a Target, hints: &Hints) -> TargetRecord<'a> {
         match target {
             Target::Account(address) => {
-                TargetRecord::Account(self.account(state, address.as_str(), hints.located.first()))
+                TargetRecord::Account(self.account(address.as_str(), hints.located.first()))
             }
             Target::Transaction(id) => TargetRecord::Transaction(id.get()),
         }
@@ -153,30 +155,37 @@ impl<'a> Numbers<'a> {
         transaction: &'a NewTransaction,
         facts: &Facts,
         hints: &'a Hints,
-        assets: &[Option<u32>],
     ) -> TransactionRecord<'a> {
-        let names = holding_names(transaction, facts.volumes.len());
-        let mut holdings = SmallVec::with_capacity(names.len());
-        for (at, (address, asset)) in names.into_iter().enumerate() {
-            let located = &hints.located[at];
-            let account = self.account(state, address.as_str(), Some(located));
-            let known = match (located.place, assets[at]) {
-                (Some(place), Some(asset)) => {
-                    state.accounts.get(place).holding(asset).map(|have| have.holding)
+        let mut holdings = SmallVec::with_capacity(facts.volumes.len());
+        // Names are told only where something is new.
+        let mut names = None;
+        for (at, (located, after)) in hints.located.iter().zip(&facts.volumes).enumerate() {
+            let record = if let Located { account: Some((_, account)), asset: Some(asset), holding, .. } =
+                located
+                && let Some(holding) = *holding
+            {
+                let account = AddressRef { account: *account, new: None };
+                HoldingRecord {
+                    holding,
+                    is_new: false,
+                    account,
+                    asset: NameRef::Known(*asset),
+                    after: after.clone(),
                 }
-                _ => None,
-            };
-            let holding = known.unwrap_or_else(|| {
+            } else {
+                let names = names.get_or_insert_with(|| holding_names(transaction, facts.volumes.len()));
+                let (address, asset) = names[at];
+                let holding = self.next_holding;
                 self.next_holding += 1;
-                self.next_holding - 1
-            });
-            holdings.push(HoldingRecord {
-                holding,
-                is_new: known.is_none(),
-                account,
-                asset: self.asset(assets[at], asset.as_str()),
-                after: facts.volumes[at].clone(),
-            });
+                HoldingRecord {
+                    holding,
+                    is_new: true,
+                    account: self.account(address.as_str(), Some(located)),
+                    asset: self.asset(located.asset, asset.as_str()),
+                    after: after.clone(),
+                }
+            };
+            holdings.push(record);
         }
         let moves = transaction
             .postings
@@ -192,13 +201,11 @@ impl<'a> Numbers<'a> {
         let mut account_metadata =
             Vec::with_capacity(hints.defaults.len() + transaction.account_metadata.len());
         for (address, metadata) in &hints.defaults {
-            account_metadata
-                .push((self.account(state, address.as_str(), None), self.metadata(state, metadata)));
+            account_metadata.push((self.account(address.as_str(), None), self.metadata(state, metadata)));
         }
         for (at, (address, metadata)) in transaction.account_metadata.iter().enumerate() {
             let located = hints.located.get(facts.volumes.len() + at);
-            account_metadata
-                .push((self.account(state, address.as_str(), located), self.metadata(state, metadata)));
+            account_metadata.push((self.account(address.as_str(), located), self.metadata(state, metadata)));
         }
         TransactionRecord {
             id,

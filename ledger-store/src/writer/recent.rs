@@ -9,50 +9,90 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use crate::entry::Recognition;
+use crate::fingerprint::KeyKind;
 
-/// A map whose entries are dropped when the flush that holds them is done.
+/// Tables whose entries are dropped when the flush that holds them is done.
 ///
-/// There is one generation for the rows that gather now, and one for each flush that is under way.
-pub(crate) struct Recent<K, V> {
-    generations: VecDeque<(u64, HashTable<(K, V)>)>,
+/// There is one for the rows that gather now, and one for each flush that is under way.
+struct Generations<T> {
+    tables: VecDeque<(u64, HashTable<T>)>,
     /// An empty table whose memory is used again: what is given back comes back page by page, zeroed.
-    spare: Option<HashTable<(K, V)>>,
+    spare: Option<HashTable<T>>,
+}
+
+impl<T> Generations<T> {
+    /// Empty; what is put first belongs to `flush`.
+    fn new(flush: u64) -> Self {
+        Self { tables: VecDeque::from([(flush, HashTable::new())]), spare: None }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tables.iter().all(|(_, table)| table.is_empty())
+    }
+
+    /// What was put last under a hash, of what `is` says yes to.
+    fn find(&self, hash: u64, is: impl Fn(&T) -> bool) -> Option<&T> {
+        self.tables.iter().rev().find_map(|(_, table)| table.find(hash, &is))
+    }
+
+    /// The table that gathers now.
+    fn newest(&self) -> &HashTable<T> {
+        &self.tables.back().expect("there is always a generation").1
+    }
+
+    fn newest_mut(&mut self) -> &mut HashTable<T> {
+        &mut self.tables.back_mut().expect("there is always a generation").1
+    }
+
+    /// From now on what is put belongs to `flush`.
+    fn begin(&mut self, flush: u64) {
+        // The next is as large as the last, most likely; to grow there would move everything again and again.
+        let room = self.newest().len();
+        let table = match self.spare.take() {
+            // One that once was large is not kept for ever.
+            Some(spare) if spare.capacity() / 4 <= room => spare,
+            _ => HashTable::with_capacity(room),
+        };
+        self.tables.push_back((flush, table));
+    }
+
+    /// Drops what flushes up to `flushed` hold.
+    fn release(&mut self, flushed: u64) {
+        while self.tables.len() > 1 && self.tables.front().is_some_and(|(flush, _)| *flush <= flushed) {
+            if let Some((_, mut table)) = self.tables.pop_front() {
+                table.clear();
+                self.spare = Some(table);
+            }
+        }
+    }
+}
+
+/// A map of what was written since the index was last flushed.
+pub(crate) struct Recent<K, V> {
+    generations: Generations<(K, V)>,
     hasher: RandomState,
 }
 
 impl<K: Eq + Hash, V> Recent<K, V> {
     /// Empty; what is put first belongs to `flush`.
     pub(crate) fn new(flush: u64) -> Self {
-        Self {
-            generations: VecDeque::from([(flush, HashTable::new())]),
-            spare: None,
-            hasher: RandomState::default(),
-        }
+        Self { generations: Generations::new(flush), hasher: RandomState::default() }
     }
 
-    /// What was put last under a key, given as anything with its hash and `is`, which compares with it.
-    pub(crate) fn get(&self, key: &impl Hash, is: impl Fn(&K) -> bool) -> Option<&V> {
-        if self.generations.iter().all(|(_, table)| table.is_empty()) {
+    /// What was put last under a key.
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        if self.generations.is_empty() {
             return None;
         }
-        let hash = self.hasher.hash_one(key);
-        self.generations
-            .iter()
-            .rev()
-            .find_map(|(_, table)| table.find(hash, |(have, _)| is(have)).map(|(_, value)| value))
-    }
-
-    /// Looks at where [`Recent::insert`] will put a key, and drops it: so it is near then.
-    pub(crate) fn warm(&self, key: &impl Hash) -> bool {
-        let (_, table) = self.generations.back().expect("there is always a generation");
-        table.find(self.hasher.hash_one(key), |_| true).is_some()
+        let found = self.generations.find(self.hasher.hash_one(key), |(have, _)| have == key);
+        found.map(|(_, value)| value)
     }
 
     /// Puts a value; what stood under the key in this generation is returned.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
-        let hash = self.hasher.hash_one(&key);
         let hasher = &self.hasher;
-        let (_, table) = self.generations.back_mut().expect("there is always a generation");
+        let hash = hasher.hash_one(&key);
+        let table = self.generations.newest_mut();
         match table.entry(hash, |(have, _)| *have == key, |(key, _)| hasher.hash_one(key)) {
             Entry::Occupied(mut have) => Some(std::mem::replace(&mut have.get_mut().1, value)),
             Entry::Vacant(place) => {
@@ -65,8 +105,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
     /// Takes back what [`Recent::insert`] put.
     pub(crate) fn undo(&mut self, key: &K, previous: Option<V>) {
         let hash = self.hasher.hash_one(key);
-        let (_, table) = self.generations.back_mut().expect("there is always a generation");
-        if let Ok(mut entry) = table.find_entry(hash, |(have, _)| have == key) {
+        if let Ok(mut entry) = self.generations.newest_mut().find_entry(hash, |(have, _)| have == key) {
             match previous {
                 Some(value) => entry.get_mut().1 = value,
                 None => {
@@ -78,55 +117,130 @@ impl<K: Eq + Hash, V> Recent<K, V> {
 
     /// From now on what is put belongs to `flush`.
     pub(crate) fn begin(&mut self, flush: u64) {
-        // The next is as large as the last, most likely; to grow there would move everything again and again.
-        let room = self.generations.back().map_or(0, |(_, table)| table.len());
-        let table = match self.spare.take() {
-            // One that once was large is not kept for ever.
-            Some(spare) if spare.capacity() / 4 <= room => spare,
-            _ => HashTable::with_capacity(room),
-        };
-        self.generations.push_back((flush, table));
+        self.generations.begin(flush);
     }
 
     /// Drops what flushes up to `flushed` hold.
     pub(crate) fn release(&mut self, flushed: u64) {
-        while self.generations.len() > 1
-            && self.generations.front().is_some_and(|(flush, _)| *flush <= flushed)
-        {
-            if let Some((_, mut table)) = self.generations.pop_front() {
-                table.clear();
-                self.spare = Some(table);
-            }
-        }
+        self.generations.release(flushed);
     }
 }
 
 /// A reference or an idempotency key that was used recently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecentKey {
+    ledger: u32,
+    /// Half of its fingerprint: by that it is placed, and a table that grows looks at nothing else.
+    hash: u32,
+    text: CompactString,
     /// The transaction, or the position of the entry.
     pub(crate) value: u64,
-    /// By what the request that brought an idempotency key is recognized. References have none, and are many: so it is
-    /// boxed.
+    /// By what the request that brought an idempotency key is recognized; references have none. They are many: so it
+    /// is boxed.
     pub(crate) request: Option<Box<Recognition>>,
 }
 
-/// By space (a ledger and a kind of key) and text: exact, no fingerprint.
-pub(crate) type RecentKeys = Recent<(u64, CompactString), RecentKey>;
+/// Two hundred thousand of them wait for a flush.
+const _: () = assert!(size_of::<RecentKey>() <= 48);
+
+impl RecentKey {
+    /// A key with its fingerprint.
+    pub(crate) fn new(
+        ledger: u32,
+        fingerprint: u64,
+        text: &str,
+        value: u64,
+        request: Option<Recognition>,
+    ) -> Self {
+        let request = request.map(Box::new);
+        Self { ledger, hash: half(fingerprint), text: text.into(), value, request }
+    }
+
+    fn kind(&self) -> KeyKind {
+        if self.request.is_some() { KeyKind::Idempotency } else { KeyKind::Reference }
+    }
+
+    /// Whether this is another mention of the same key.
+    fn is_alike(&self, other: &Self) -> bool {
+        (self.ledger, self.kind()) == (other.ledger, other.kind()) && self.text == other.text
+    }
+}
+
+fn half(fingerprint: u64) -> u32 {
+    (fingerprint >> 32) as u32
+}
+
+/// A hash of a half, good in all bits that a table looks at.
+fn place(half: u32) -> u64 {
+    u64::from(half).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// By ledger, kind and text: exact, whatever their fingerprints.
+pub(crate) struct RecentKeys(Generations<RecentKey>);
 
 impl RecentKeys {
-    /// What was put last under a text in a space.
-    pub(crate) fn find(&self, space: u64, text: &str) -> Option<&RecentKey> {
-        self.get(&(space, text), |(have_space, have_text)| *have_space == space && have_text == text)
+    /// Empty; what is put first belongs to `flush`.
+    pub(crate) fn new(flush: u64) -> Self {
+        Self(Generations::new(flush))
+    }
+
+    /// What was put last under a key.
+    pub(crate) fn find(
+        &self,
+        ledger: u32,
+        kind: KeyKind,
+        fingerprint: u64,
+        text: &str,
+    ) -> Option<&RecentKey> {
+        let half = half(fingerprint);
+        self.0.find(place(half), |have| {
+            have.hash == half && have.ledger == ledger && have.kind() == kind && have.text == text
+        })
+    }
+
+    /// Looks at where [`RecentKeys::put`] will put a key, and drops it: so it is near then.
+    pub(crate) fn warm(&self, fingerprint: u64) -> bool {
+        self.0.newest().find(place(half(fingerprint)), |_| true).is_some()
+    }
+
+    /// Puts a key, or what it stands for now.
+    pub(crate) fn put(&mut self, key: RecentKey) {
+        let table = self.0.newest_mut();
+        match table.entry(place(key.hash), |have| have.is_alike(&key), |have| place(have.hash)) {
+            Entry::Occupied(mut have) => *have.get_mut() = key,
+            Entry::Vacant(place) => {
+                place.insert(key);
+            }
+        }
+    }
+
+    /// Takes back a key that [`RecentKeys::put`] put, and that was not there before.
+    pub(crate) fn undo(&mut self, key: &RecentKey) {
+        if let Ok(entry) = self.0.newest_mut().find_entry(place(key.hash), |have| have.is_alike(key)) {
+            entry.remove();
+        }
+    }
+
+    /// From now on what is put belongs to `flush`.
+    pub(crate) fn begin(&mut self, flush: u64) {
+        self.0.begin(flush);
+    }
+
+    /// Drops what flushes up to `flushed` hold.
+    pub(crate) fn release(&mut self, flushed: u64) {
+        self.0.release(flushed);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ledger_core::Timestamp;
+
     use super::*;
+    use crate::entry::{Event, IdempotencyRecord, LogRecord};
 
     fn get(recent: &Recent<u64, u64>, key: u64) -> Option<u64> {
-        recent.get(&key, |have| *have == key).copied()
+        recent.get(&key).copied()
     }
 
     #[test]
@@ -147,14 +261,37 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_by_text_without_one_of_their_own() {
+    fn keys_are_found_by_ledger_kind_and_text_whatever_their_fingerprints() {
         let mut keys = RecentKeys::new(1);
-        let key = |value| RecentKey { value, request: None };
-        keys.insert((1, "a".into()), key(10));
+        let record = IdempotencyRecord { key: "a", hash: "hash" };
+        let log = LogRecord {
+            ledger: 1,
+            log: 1,
+            date: Timestamp::from_micros(0),
+            idempotency: Some(record),
+            schema_version: None,
+            imported: false,
+            event: Event::InsertedSchema { schema: "" },
+        };
+        let (_, request) = Recognition::of(&log).expect("it has a key");
+        let find = |keys: &RecentKeys, ledger, kind, text: &str| {
+            keys.find(ledger, kind, 9, text).map(|found| found.value)
+        };
+        keys.put(RecentKey::new(1, 9, "a", 10, None));
         keys.begin(2);
-        keys.insert((2, "a".into()), key(20));
-        assert_eq!(keys.find(1, "a"), Some(&key(10)));
-        assert_eq!(keys.find(2, "a"), Some(&key(20)));
-        assert_eq!(keys.find(1, "b"), None);
+        keys.put(RecentKey::new(2, 9, "a", 20, None));
+        let later = RecentKey::new(1, 9, "a", 30, Some(request));
+        keys.put(later.clone());
+        assert_eq!(find(&keys, 1, KeyKind::Reference, "a"), Some(10));
+        assert_eq!(find(&keys, 2, KeyKind::Reference, "a"), Some(20));
+        assert_eq!(find(&keys, 1, KeyKind::Idempotency, "a"), Some(30));
+        assert_eq!(find(&keys, 2, KeyKind::Idempotency, "a"), None);
+        assert_eq!(find(&keys, 1, KeyKind::Reference, "b"), None);
+        assert!(keys.find(1, KeyKind::Reference, 9 << 32, "a").is_none(), "its fingerprint is another");
+        keys.undo(&later);
+        assert_eq!(find(&keys, 1, KeyKind::Idempotency, "a"), None);
+        keys.release(1);
+        assert_eq!(find(&keys, 1, KeyKind::Reference, "a"), None);
+        assert_eq!(find(&keys, 2, KeyKind::Reference, "a"), Some(20));
     }
 }

@@ -33,7 +33,7 @@ impl State {
         section.removed += 1;
         self.directory.remove(&info.name);
         *head = removed_head(Arc::new(info), head.section);
-        self.ledgers[number as usize - 1].forget_asset();
+        self.ledgers[number as usize - 1].forget_names();
         self.schemas.clear();
     }
 

@@ -114,7 +114,7 @@ impl State {
         };
         let mut new = Vec::new();
         let mut look = |account: &AccountAddress| -> Result<(), ReadError> {
-            if self.locate(ledger, account.as_str())?.place.is_none() {
+            if self.locate(ledger, account.as_str())?.place().is_none() {
                 new.push(account.clone());
             }
             Ok(())

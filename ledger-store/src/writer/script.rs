@@ -26,7 +26,7 @@ impl Reads for ScriptReads<'_> {
             folded.and_then(|folded| self.state.ledger(self.ledger).asset(folded.as_str()))
         };
         let Some(number) = number else { return Ok(Balance::ZERO) };
-        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place else {
+        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place() else {
             return Ok(Balance::ZERO);
         };
         let held = self.state.accounts.get(place).holding(number);
@@ -38,7 +38,7 @@ impl Reads for ScriptReads<'_> {
         account: &AccountAddress,
         base: &str,
     ) -> Result<Vec<(CompactString, Balance)>, ReadError> {
-        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place else {
+        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place() else {
             return Ok(Vec::new());
         };
         let held: Vec<(u32, Balance)> = {
@@ -57,7 +57,7 @@ impl Reads for ScriptReads<'_> {
     }
 
     fn metadata(&mut self, account: &AccountAddress, key: &str) -> Result<Option<MetadataValue>, ReadError> {
-        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place else { return Ok(None) };
+        let Some(place) = self.state.locate(self.ledger, account.as_str())?.place() else { return Ok(None) };
         self.state.load_document(place)?;
         match &self.state.accounts.get(place).document {
             DocumentState::Loaded(document) => Ok(document.metadata.get(key).cloned()),

@@ -16,13 +16,13 @@ use smallvec::SmallVec;
 
 use super::accounts::{AccountTable, DocumentState, NewState, Place};
 use super::holding::{Displaced, HoldingState, Totals};
-use super::recent::{Recent, RecentKeys};
+use super::recent::{Recent, RecentKey, RecentKeys};
 use super::schema::SchemaCache;
 use crate::codec::Corrupt;
 use crate::documents::TransactionDocument;
 use crate::documents::overlay::{Before, Merged, Overlay};
 use crate::error::ReadError;
-use crate::fingerprint::{Fingerprints, KeyKind, key_space};
+use crate::fingerprint::{Fingerprints, KeyKind, KeyPrint, Subject, key_space, subject_space};
 use crate::index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
 use crate::journal::Position;
 use crate::lookup::{self, missing};
@@ -38,11 +38,25 @@ pub(crate) struct LedgerState {
     pub(crate) head: LedgerHead,
     /// The asset that was used last, with its number: most ledgers have few.
     last_asset: Option<(CompactString, u32)>,
+    /// The metadata keys that were used last, each by its place among those of its transaction: most of these are
+    /// alike.
+    last_keys: SmallVec<[LastKey; LAST_KEYS]>,
+}
+
+/// So many of the metadata keys that were used last are remembered.
+const LAST_KEYS: usize = 4;
+
+/// A metadata key that was used last.
+struct LastKey {
+    text: CompactString,
+    id: u32,
+    /// Of what fingerprints of a transaction's metadata are made.
+    print: KeyPrint,
 }
 
 impl LedgerState {
     pub(crate) fn new(head: LedgerHead) -> Self {
-        Self { head, last_asset: None }
+        Self { head, last_asset: None, last_keys: SmallVec::new() }
     }
 
     pub(crate) fn counters(&mut self) -> &mut Counters {
@@ -61,9 +75,33 @@ impl LedgerState {
         Some(id)
     }
 
-    /// Forgets the asset that was used last, since its number may be taken back.
-    pub(crate) fn forget_asset(&mut self) {
+    /// The number of a metadata key that stands at this place among others, if it has one.
+    pub(crate) fn key(&mut self, at: usize, key: &str, fingerprints: &Fingerprints) -> Option<u32> {
+        if let Some(last) = self.last_keys.get(at)
+            && last.text == key
+        {
+            return Some(last.id);
+        }
+        let id = self.head.keys.id(key)?;
+        let print = fingerprints.key(subject_space(self.head.info.id, Subject::Transaction), key);
+        let now = LastKey { text: key.into(), id, print };
+        if let Some(last) = self.last_keys.get_mut(at) {
+            *last = now;
+        } else if at == self.last_keys.len() && at < LAST_KEYS {
+            self.last_keys.push(now);
+        }
+        Some(id)
+    }
+
+    /// The fingerprint of a metadata key of a transaction, if it was used last at this place.
+    pub(crate) fn last_print(&self, at: usize, id: u32) -> Option<KeyPrint> {
+        self.last_keys.get(at).filter(|last| last.id == id).map(|last| last.print)
+    }
+
+    /// Forgets the names that were used last, since their numbers may be taken back.
+    pub(crate) fn forget_names(&mut self) {
         self.last_asset = None;
+        self.last_keys.clear();
     }
 }
 
@@ -74,10 +112,20 @@ pub(crate) struct Undo {
     pub(crate) counters: Counters,
     /// Accounts as they were; `None` for one that was new.
     pub(crate) accounts: HashMap<Place, Option<super::accounts::AccountState>, RandomState>,
-    pub(crate) keys: Vec<((u64, CompactString), Option<super::recent::RecentKey>)>,
+    pub(crate) keys: Vec<RecentKey>,
     pub(crate) documents: Vec<((u32, u64), Option<TransactionDocument>)>,
     /// Keyed documents, as their flush had them before.
     pub(crate) keyed: Vec<(Box<[u8]>, Before)>,
+}
+
+/// For so many commands at once the accounts are looked up ahead, so that their cache misses overlap.
+pub(crate) const WARM_COMMANDS: usize = 16;
+
+/// The fingerprints of the keys of a command, where they were computed before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyPrints {
+    pub(crate) idempotency: Option<u64>,
+    pub(crate) reference: Option<u64>,
 }
 
 /// Everything a decision can ask.
@@ -140,11 +188,28 @@ impl StoredState {
     }
 }
 
-/// Where an account is, or that it does not exist.
+/// What a command names, as far as it exists: an account, and for a holding its asset in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Located {
+    /// By which the account is found.
     pub(crate) hash: u64,
-    pub(crate) place: Option<Place>,
+    /// Where it is, and its number.
+    pub(crate) account: Option<(Place, u32)>,
+    /// The number of the asset.
+    pub(crate) asset: Option<u32>,
+    /// The number of the holding.
+    pub(crate) holding: Option<u32>,
+}
+
+impl Located {
+    fn account(hash: u64, account: Option<(Place, u32)>) -> Self {
+        Self { hash, account, asset: None, holding: None }
+    }
+
+    /// Where the account is.
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.account.map(|(place, _)| place)
+    }
 }
 
 impl State {
@@ -165,7 +230,7 @@ impl State {
             sections: BTreeMap::new(),
             holes: BTreeSet::new(),
             accounts: AccountTable::new(shares.accounts),
-            keys: Recent::new(flush),
+            keys: RecentKeys::new(flush),
             known,
             documents: Recent::new(flush),
             keyed: Overlay::new(flush),
@@ -344,19 +409,33 @@ impl State {
         Ok(())
     }
 
-    /// Brings near what some commands are about to need. Cheap where it is near already, and without effect.
-    pub(crate) fn warm(&self, ledger: u32, requests: &[crate::submission::Request]) {
+    /// Brings near what some commands are about to need, cheap where it is near already; returns the fingerprints of
+    /// the keys of each.
+    pub(crate) fn warm(
+        &self,
+        ledger: u32,
+        requests: &[crate::submission::Request],
+    ) -> SmallVec<[KeyPrints; WARM_COMMANDS]> {
+        let mut prints = SmallVec::new();
         let mut addresses = SmallVec::<[&str; 64]>::new();
         let mut probes = SmallVec::<[(u64, u64); 32]>::new();
         let mut seen = 0;
         for request in requests {
-            if let Some(idempotency) = &request.idempotency {
-                self.probe(ledger, KeyKind::Idempotency, idempotency.key.as_str(), &mut probes);
-            }
-            let ledger_core::Command::CreateTransaction(create) = &request.command else { continue };
-            if let Some(reference) = &create.reference {
-                self.probe(ledger, KeyKind::Reference, reference.as_str(), &mut probes);
-            }
+            let mut probe = |kind, text: &str| {
+                let probe = self.probe_key(ledger, kind, text);
+                probes.push(probe);
+                seen ^= u64::from(self.keys.warm(probe.1));
+                probe.1
+            };
+            let idempotency = request.idempotency.as_ref();
+            let idempotency = idempotency.map(|have| probe(KeyKind::Idempotency, have.key.as_str()));
+            let ledger_core::Command::CreateTransaction(create) = &request.command else {
+                prints.push(KeyPrints { idempotency, reference: None });
+                continue;
+            };
+            let reference = create.reference.as_ref();
+            let reference = reference.map(|reference| probe(KeyKind::Reference, reference.as_str()));
+            prints.push(KeyPrints { idempotency, reference });
             if let ledger_core::Movement::Postings(postings) = &create.movement {
                 for posting in postings {
                     addresses.push(posting.source.as_str());
@@ -370,31 +449,25 @@ impl State {
         });
         seen ^= self.known.warm(&probes);
         std::hint::black_box(seen);
-    }
-
-    /// Looks at where a key will be put, and adds what it is looked up by to `probes`.
-    fn probe(&self, ledger: u32, kind: KeyKind, text: &str, probes: &mut SmallVec<[(u64, u64); 32]>) {
-        let space = key_space(ledger, kind);
-        probes.push((space, self.fingerprints.of(space, text)));
-        std::hint::black_box(self.keys.warm(&(space, text)));
+        prints
     }
 
     /// Finds an account, in memory or in the index.
     pub(crate) fn locate(&mut self, ledger: u32, address: &str) -> Result<Located, ReadError> {
         let hash = self.accounts.hash(ledger, address);
-        if let Some(place) = self.accounts.find(hash, ledger, address) {
-            return Ok(Located { hash, place: Some(place) });
+        if let Some(account) = self.accounts.find(hash, ledger, address) {
+            return Ok(Located::account(hash, Some(account)));
         }
         let index = &self.index;
         if self.known.prove_absent(self.probe_key(ledger, KeyKind::Address, address)) {
-            return Ok(Located { hash, place: None });
+            return Ok(Located::account(hash, None));
         }
         let found = lookup::find_account(&index.snapshot, &index.keys, &self.fingerprints, ledger, address)?;
-        let place = match found {
-            Some((account, stored)) => Some(self.load(hash, ledger, account, stored)?),
+        let account = match found {
+            Some((account, stored)) => Some((self.load(hash, ledger, account, stored)?, account)),
             None => None,
         };
-        Ok(Located { hash, place })
+        Ok(Located::account(hash, account))
     }
 
     /// Finds an account that exists, by number. Only while entries are replayed.
@@ -502,15 +575,14 @@ impl State {
         ledger: u32,
         transaction: u64,
     ) -> Result<Option<TransactionDocument>, ReadError> {
-        if let Some(document) =
-            self.documents.get(&(ledger, transaction), |have| *have == (ledger, transaction))
-        {
+        if let Some(document) = self.documents.get(&(ledger, transaction)) {
             return Ok(Some(document.clone()));
         }
         lookup::transaction_document(&self.index.versions, ledger, transaction, u64::MAX)
     }
 
     /// Remembers an account as it is before it changes, where changes may be taken back.
+    #[inline]
     pub(crate) fn note_change(&mut self, place: Place) {
         if let Some(undo) = &mut self.undo {
             let accounts = &self.accounts;
@@ -553,8 +625,8 @@ impl State {
                 None => self.accounts.remove(place),
             }
         }
-        for (key, previous) in undo.keys.into_iter().rev() {
-            self.keys.undo(&key, previous);
+        for key in undo.keys.into_iter().rev() {
+            self.keys.undo(&key);
         }
         for (key, previous) in undo.documents.into_iter().rev() {
             self.documents.undo(&key, previous);
@@ -569,7 +641,7 @@ impl State {
         ledger.head.counters = undo.counters;
         ledger.head.assets.truncate(undo.counters.assets as usize);
         ledger.head.keys.truncate(undo.counters.keys as usize);
-        ledger.forget_asset();
+        ledger.forget_names();
         self.next = undo.next;
     }
 }
