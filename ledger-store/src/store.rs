@@ -64,9 +64,6 @@ pub struct Status {
     pub stopped: Option<String>,
 }
 
-/// Two, so that one batch is decided while another is flushed.
-const WRITERS: usize = 2;
-
 impl Store {
     /// Opens the store in a directory, or makes one of a directory that is absent or empty.
     ///
@@ -216,9 +213,8 @@ impl Store {
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&engine));
             threads.push(thread.expect("the system has a thread to give"));
         };
-        for _ in 0..WRITERS {
-            spawn("ledger-writer", Engine::write_loop);
-        }
+        spawn("ledger-writer", Engine::write_loop);
+        spawn("ledger-committer", Engine::commit_loop);
         spawn("ledger-flusher", Engine::flush_loop);
         spawn("ledger-merger", Engine::merge_loop);
         spawn("ledger-hasher", Engine::hash_loop);
@@ -537,16 +533,17 @@ impl Inner {
             return;
         }
         self.engine.close_queue();
-        let background = threads.split_off(WRITERS);
-        for writer in threads.drain(..) {
-            // A writer that panicked has answered nobody; the callers' slots stay empty, as its panic tells.
-            let _ = writer.join();
-        }
+        let mut threads = threads.drain(..);
+        // In the order in which they were started: the writer, then who commits what it decides. One that panicked has
+        // answered nobody; the callers' slots stay empty, as its panic tells.
+        let _ = threads.next().map(JoinHandle::join);
+        self.engine.close_handover();
+        let _ = threads.next().map(JoinHandle::join);
         if self.engine.stopped().is_none() {
             self.engine.flush_what_gathered();
         }
         self.engine.stop_background();
-        for thread in background {
+        for thread in threads {
             let _ = thread.join();
         }
     }

@@ -3,9 +3,11 @@
 //! A write goes through two stages. Under the *decider* lock commands are taken from the queue and decided,
 //! each on the state that the one before left. Under the *committer* lock their entries are made durable and
 //! then published. Whoever decides takes the committer before it lets go of the decider, so batches reach
-//! the journal in the order in which they were decided, and while one is flushed the next is decided.
+//! the journal in the order in which they were decided, and while one is flushed the next is decided. Where much
+//! waits each stage has a thread of its own; where little does, who submits goes through both.
 
 mod background;
+mod commit;
 mod decide;
 mod hashing;
 mod pending;
@@ -20,7 +22,7 @@ use compact_str::CompactString;
 use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
-use self::pending::Resolver;
+use self::commit::{DecidedBatch, Handover, refuse};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
@@ -128,7 +130,7 @@ struct Queue {
     jobs: VecDeque<Job>,
     bytes: usize,
     closed: bool,
-    idle_writers: usize,
+    is_writer_idle: bool,
 }
 
 /// A batch takes no more commands when it holds this many bytes of them.
@@ -172,7 +174,8 @@ pub(crate) struct Engine {
     flush_interval: Duration,
     view: RwLock<Arc<View>>,
     decider: Mutex<State>,
-    committer: Mutex<()>,
+    committer: Arc<Mutex<()>>,
+    handover: Handover,
     queue: Mutex<Queue>,
     queued: Condvar,
     room: Condvar,
@@ -215,7 +218,8 @@ impl Engine {
             flush_interval: options.flush_interval,
             view: RwLock::new(Arc::new(view)),
             decider: Mutex::new(state),
-            committer: Mutex::new(()),
+            committer: Arc::default(),
+            handover: Handover::default(),
             queue: Mutex::default(),
             queued: Condvar::new(),
             room: Condvar::new(),
@@ -273,13 +277,13 @@ impl Engine {
     pub(crate) fn submit_here(&self, work: Work, bytes: usize, done: Done) {
         self.push(Job { work, bytes, done }, true);
         match self.decider.try_lock() {
-            Some(state) => self.lead(state),
+            Some(state) => self.lead(state, false),
             None => self.wake_writer(),
         }
     }
 
     fn wake_writer(&self) {
-        if self.queue.lock().idle_writers > 0 {
+        if self.queue.lock().is_writer_idle {
             self.queued.notify_one();
         }
     }
@@ -305,7 +309,7 @@ impl Engine {
         queue.jobs.push_back(job);
     }
 
-    /// What a writer thread does until the queue is closed and empty.
+    /// What the writer does until the queue is closed and empty.
     pub(crate) fn write_loop(&self) {
         loop {
             {
@@ -314,12 +318,12 @@ impl Engine {
                     if queue.closed {
                         return;
                     }
-                    queue.idle_writers += 1;
+                    queue.is_writer_idle = true;
                     self.queued.wait(&mut queue);
-                    queue.idle_writers -= 1;
+                    queue.is_writer_idle = false;
                 }
             }
-            self.lead(self.decider.lock());
+            self.lead(self.decider.lock(), true);
         }
     }
 
@@ -344,12 +348,13 @@ impl Engine {
 
     // The writer.
 
-    /// Takes what waits, decides it, makes it durable, publishes it, answers.
-    fn lead(&self, mut state: MutexGuard<'_, State>) {
+    /// Takes what waits, decides it, makes it durable, publishes it, answers. The writer leaves what comes after the
+    /// deciding to the committer, where much waits.
+    fn lead(&self, mut state: MutexGuard<'_, State>, is_writer: bool) {
         // A short queue gains nothing from being decided while another batch is flushed: what comes until then
         // would need a flush of its own. So the turn is awaited first, and then all that came is taken.
         let is_short = self.queue.lock().bytes < PART_BYTES;
-        let mut turn = is_short.then(|| self.committer.lock());
+        let mut turn = is_short.then(|| self.committer.lock_arc());
         let jobs = self.take_jobs();
         if jobs.is_empty() {
             return;
@@ -362,7 +367,6 @@ impl Engine {
             return;
         }
         let (mut jobs, mut turned_away) = self.turn_away(jobs);
-        let refuse = |jobs: Vec<Job>| jobs.into_iter().for_each(|job| (job.done)(Err(WriteError::NoRoom)));
         if jobs.is_empty() {
             drop((turn, state));
             return refuse(turned_away);
@@ -386,7 +390,7 @@ impl Engine {
                 answers.push((job.done, answer));
             }
             // While a slow disk flushes the batch before, this one may as well take what came meanwhile.
-            turn = turn.or_else(|| self.committer.try_lock_for(FLUSH_PATIENCE));
+            turn = turn.or_else(|| self.committer.try_lock_arc_for(FLUSH_PATIENCE));
             if turn.is_some() || bytes >= BATCH_BYTES {
                 break;
             }
@@ -401,32 +405,16 @@ impl Engine {
         (state.last_rows, state.last_commands) = (batch.rows.mark(), commands);
         let heads: Vec<(u32, LedgerHead)> =
             batch.ledgers.iter().map(|ledger| (*ledger, state.ledger(*ledger).head.clone())).collect();
-        let turn = turn.unwrap_or_else(|| self.committer.lock());
+        let turn = turn.unwrap_or_else(|| self.committer.lock_arc());
         drop(state);
-        let committed = self.commit(batch, heads);
-        drop(turn);
-        match committed {
-            Ok(()) => {
-                let mut resolver = Resolver::new(self, self.view());
-                for (done, answer) in answers {
-                    done(answer.and_then(|answer| {
-                        // What was to be recorded is; only what is to be told of it cannot be read.
-                        resolver.resolve(answer).map_err(|error| match error {
-                            WriteError::Read(error) => {
-                                WriteError::OutcomeUnknown { reason: error.to_string() }
-                            }
-                            other => other,
-                        })
-                    }));
-                }
-            }
-            Err(error) => {
-                for (done, _) in answers {
-                    done(Err(error.clone()));
-                }
-            }
+        let decided = DecidedBatch { turn, batch, heads, answers, turned_away };
+        // Who decides one long batch after the other stays at it: what the state is made of lies in the cache of the
+        // processor that decides.
+        if is_writer && !is_short {
+            self.hand_over(decided);
+        } else {
+            self.finish(decided);
         }
-        refuse(turned_away);
     }
 
     /// What can be done, and what there is no room for.
@@ -468,46 +456,6 @@ impl Engine {
         let flush = state.begin_flush();
         self.flushes.lock().requests.push_back(FlushRequest { flush, through, heads });
         self.flush_wanted.notify_all();
-    }
-
-    /// Makes a batch durable and then visible.
-    fn commit(&self, batch: Batch, heads: Vec<(u32, LedgerHead)>) -> Result<(), WriteError> {
-        // The batch before this one may have failed after this one was decided upon it.
-        if let Some(reason) = self.stopped() {
-            return Err(WriteError::Stopped { reason });
-        }
-        let Batch { first, flush, chunks, rows, texts, .. } = batch;
-        if chunks.is_empty() {
-            self.hashes.feed.give_back(texts);
-            return Ok(());
-        }
-        let chunks = chunks.finish();
-        let piece = rows.seal();
-        let head = match self.journal.append(first, &chunks) {
-            Ok(head) => head,
-            Err(error) => {
-                let reason = error.to_string();
-                self.stop_writing(&reason);
-                return Err(WriteError::OutcomeUnknown { reason });
-            }
-        };
-        self.commits.fetch_add(1, Ordering::Relaxed);
-        self.hashes.feed.put(head.next, texts);
-        let mut slot = self.view.write();
-        let mut view = View::clone(&slot);
-        view.next = head.next;
-        view.push(flush, piece);
-        for (ledger, head) in heads {
-            view.heads.set(ledger, head);
-        }
-        let crowded = view.pieces.len() > background::MERGE_FAN_IN;
-        *slot = Arc::new(view);
-        drop(slot);
-        self.watchers.wake();
-        if crowded {
-            self.flush_wanted.notify_all();
-        }
-        Ok(())
     }
 
     /// The sections of the journal all of whose ledgers are removed.

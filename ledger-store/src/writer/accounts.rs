@@ -210,27 +210,30 @@ impl AccountTable {
     }
 
     /// Looks accounts up and drops what it finds, so that the memory they lie in is near when they are needed:
-    /// step by step for all of them, so that they wait for it together. `absent` gets the addresses of accounts
-    /// that are not here, as far as that can be told without comparing them.
+    /// step by step for all of them, and with few instructions in each step, so that they wait for it together.
+    /// `absent` gets the addresses of accounts that are not here, as far as that can be told without comparing them.
     pub(crate) fn warm<'a>(
         &self,
         ledger: u32,
         addresses: &[&'a str],
         mut absent: impl FnMut(&'a str),
     ) -> u64 {
+        let hashes: SmallVec<[u64; 64]> =
+            addresses.iter().map(|address| self.hash(ledger, address)).collect();
         let mut slots = SmallVec::<[u32; 64]>::new();
-        for address in addresses {
-            let hash = self.hash(ledger, address);
+        for (hash, address) in hashes.into_iter().zip(addresses) {
             let wanted = Entry::new(hash, 0).hash;
             match self.index.find(spread(hash), |entry| entry.hash == wanted) {
                 Some(entry) => slots.push(entry.slot),
                 None => absent(address),
             }
         }
-        let ledgers = slots.iter().filter_map(|slot| Some(u64::from(self.slot(*slot)?.ledger)));
-        let seen: u64 = ledgers.sum();
-        let holdings = slots.iter().filter_map(|slot| self.slot(*slot)?.holdings.first());
-        holdings.fold(seen, |seen, holding| seen ^ u64::from(holding.ordinal))
+        // An account lies in three lines of the cache, and something of each is looked at.
+        let accounts = slots.iter().filter_map(|slot| self.slot(*slot));
+        accounts.fold(0, |seen, account| {
+            let totals = account.holdings.first().map_or(0, |holding| holding.totals.glance());
+            seen ^ u64::from(account.ledger) ^ totals ^ account.address.len() as u64
+        })
     }
 
     /// The account at a place.

@@ -40,6 +40,14 @@ impl Totals {
         }
     }
 
+    /// Some of it, for who wants it to be near.
+    pub(crate) fn glance(&self) -> u64 {
+        match self {
+            Self::Small { input, .. } => *input,
+            Self::Large(_) => 0,
+        }
+    }
+
     /// Input minus output.
     pub(crate) fn balance(&self) -> Balance {
         self.to_volumes().balance()

@@ -418,13 +418,11 @@ impl State {
     ) -> SmallVec<[KeyPrints; WARM_COMMANDS]> {
         let mut prints = SmallVec::new();
         let mut addresses = SmallVec::<[&str; 64]>::new();
-        let mut probes = SmallVec::<[(u64, u64); 32]>::new();
-        let mut seen = 0;
+        let mut probes = SmallVec::<[(u64, u64); 64]>::new();
         for request in requests {
             let mut probe = |kind, text: &str| {
                 let probe = self.probe_key(ledger, kind, text);
                 probes.push(probe);
-                seen ^= u64::from(self.keys.warm(probe.1));
                 probe.1
             };
             let idempotency = request.idempotency.as_ref();
@@ -443,6 +441,8 @@ impl State {
                 }
             }
         }
+        let seen = probes.iter().fold(false, |seen, (_, fingerprint)| seen ^ self.keys.warm(*fingerprint));
+        let mut seen = u64::from(seen);
         let space = key_space(ledger, KeyKind::Address);
         seen ^= self.accounts.warm(ledger, &addresses, |address| {
             probes.push((space, self.fingerprints.of(space, address)));
