@@ -280,7 +280,7 @@ impl State {
                 ));
             }
             state.ordinal += 1;
-            state.totals = Totals::from(&holding.after);
+            state.totals.set(&holding.after);
             rows.history.push(HistoryRow {
                 holding: holding_key(ledger, holding.holding),
                 transaction: id,

@@ -40,6 +40,18 @@ impl Totals {
         }
     }
 
+    /// Becomes these volumes; small ones are written in place.
+    #[inline]
+    pub(crate) fn set(&mut self, volumes: &Volumes) {
+        match (self, volumes.input.to_u64(), volumes.output.to_u64()) {
+            (Self::Small { input, output }, Some(now_input), Some(now_output)) => {
+                *input = now_input;
+                *output = now_output;
+            }
+            (totals, ..) => *totals = Self::from(volumes),
+        }
+    }
+
     /// Some of it, for who wants it to be near.
     pub(crate) fn glance(&self) -> u64 {
         match self {
