@@ -29,7 +29,7 @@ use redb::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::codec::Corrupt;
+use crate::codec::{Corrupt, Output};
 
 use super::filter::FilterCache;
 use super::rows::TABLES;
@@ -287,7 +287,7 @@ impl IndexFile {
             }
             Ok(txn)
         })?;
-        Ok(IndexWrite { txn, file: self.clone(), broken: Cell::new(false) })
+        Ok(IndexWrite { txn, file: self.clone(), broken: Cell::new(false), buffer: Cell::default() })
     }
 
     /// What is committed now, durable or not, for reading. Costs some microseconds.
@@ -378,9 +378,21 @@ pub(crate) struct IndexWrite {
     pub(super) file: IndexFile,
     /// An operation failed: what the transaction holds is not known any more.
     broken: Cell<bool>,
+    /// In which one run is built after the other.
+    buffer: Cell<Output>,
 }
 
 impl IndexWrite {
+    /// An empty buffer, of the size that the last one had when it was kept.
+    pub(super) fn take_buffer(&self) -> Output {
+        self.buffer.take()
+    }
+
+    /// Keeps a buffer, which is empty again, for the next run.
+    pub(super) fn keep_buffer(&self, buffer: Output) {
+        self.buffer.set(buffer);
+    }
+
     /// Makes all changes visible at once; see [`Commit`] for what is on disk then.
     ///
     /// # Errors
