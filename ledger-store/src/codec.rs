@@ -148,17 +148,16 @@ impl<'a> Reader<'a> {
 
     fn long_varint(&mut self) -> Result<u64, Corrupt> {
         // Up to eight bytes are taken at once, without a loop whose end could not be predicted.
-        if let Some((word, _)) = self.rest.split_first_chunk::<8>() {
+        if let Some(word) = self.rest.first_chunk::<8>() {
             let word = u64::from_le_bytes(*word);
-            let last = !word & MORE;
-            if last != 0 {
-                let groups = word & (last ^ (last - 1));
-                let length = last.trailing_zeros() as usize / 8 + 1;
-                if groups >> (8 * (length - 1)) == 0 {
-                    return Err(Corrupt { what: "varint longer than needed" });
-                }
+            let ends = !word & MORE;
+            // All bits up to the first that says that no byte follows; none if all say that one does.
+            let taken = word & (ends ^ ends.wrapping_sub(1));
+            let length = ends.trailing_zeros() as usize / 8 + 1;
+            // The last of several groups is not zero.
+            if ends != 0 && taken >> (8 * (length - 1)) != 0 {
                 self.rest = &self.rest[length..];
-                return Ok(gather(groups & !MORE));
+                return Ok(gather(taken & !MORE));
             }
         }
         let mut value = 0_u64;

@@ -22,9 +22,11 @@ use super::row::{KEY_BYTES_MAX, KeyBytes, Row, varint_u32};
 use super::rows::TABLES;
 use super::stream::WholeBlock;
 
-/// Encoded blocks are handed to the storage engine when there are this many bytes of them. The engine copies them
-/// into a buffer that grows: one of more bytes would be memory that is new from the system each time.
-const PORTION_BYTES: usize = 256 << 10;
+/// So many blocks are handed to the storage engine at once. It copies them into a buffer that grows: a greater one
+/// would be memory that is new from the system each time.
+const PORTION_BLOCKS: usize = 32;
+/// Encoded blocks are written when there are this many bytes of them, but for those of a merge.
+const PORTION_BYTES: usize = PORTION_BLOCKS * 8192;
 
 /// A run as its table's list describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -270,19 +272,20 @@ impl<R: Row, H: Borrow<R>> RunBuilder<R, H> {
 
     /// Writes the closed blocks and filter pages, and forgets them.
     pub(super) fn write_pending(&mut self, write: &IndexWrite) -> Result<(), IndexError> {
-        if let Some((first, _)) = self.closed.first() {
+        if !self.closed.is_empty() {
             let mut blocks = write.raw_table(TABLES[usize::from(R::TABLE)])?;
-            write.attempt("writing blocks", || {
-                // Through a cursor the engine appends whole leaves, instead of one search per block.
-                let mut cursor =
-                    blocks.upper_bound_mut(Bound::Excluded(first.as_slice())).map_err(storage)?;
-                for (key, range) in &self.closed {
-                    cursor
-                        .insert_before(key.as_slice(), &self.buffer.as_slice()[range.clone()])
-                        .map_err(storage)?;
-                }
-                cursor.close().map_err(storage)
-            })?;
+            for portion in self.closed.chunks(PORTION_BLOCKS) {
+                write.attempt("writing blocks", || {
+                    // Through a cursor the engine appends whole leaves, instead of one search per block.
+                    let first = portion[0].0.as_slice();
+                    let mut cursor = blocks.upper_bound_mut(Bound::Excluded(first)).map_err(storage)?;
+                    for (key, range) in portion {
+                        let block = &self.buffer.as_slice()[range.clone()];
+                        cursor.insert_before(key.as_slice(), block).map_err(storage)?;
+                    }
+                    cursor.close().map_err(storage)
+                })?;
+            }
             self.closed.clear();
             self.buffer.remove_first(self.block.start());
             self.block.move_to_front();
