@@ -285,18 +285,19 @@ fn write_accounts(
         }
         table.put(&key, &page.encode())?;
     }
-    drop(table);
-    let mut table = write.table(tables::ADDRESSES)?;
-    let mut key = Vec::new();
     let mut accounts: Vec<&NewAccount> = pieces.iter().flat_map(|piece| piece.accounts.iter()).collect();
     accounts.sort_unstable_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
-    for account in accounts {
-        key.clear();
-        key.extend_from_slice(&account.ledger.to_be_bytes());
-        key.extend_from_slice(account.address.as_bytes());
-        table.put(&key, &account.account.to_be_bytes())?;
-    }
-    Ok(())
+    let addresses: Vec<_> = accounts.into_iter().map(address_entry).collect();
+    let addresses = addresses.iter().map(|(key, account)| (key.as_slice(), account.as_slice()));
+    write.table(tables::ADDRESSES)?.put_ascending(addresses)
+}
+
+/// What stands in the table of addresses for an account.
+fn address_entry(account: &NewAccount) -> (Vec<u8>, [u8; 4]) {
+    (
+        [account.ledger.to_be_bytes().as_slice(), account.address.as_bytes()].concat(),
+        account.account.to_be_bytes(),
+    )
 }
 
 fn write_first_usages(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), IndexError> {
