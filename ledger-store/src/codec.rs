@@ -35,10 +35,30 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// The highest bit of each byte: in a varint, whether another byte follows.
+const MORE: u64 = 0x8080_8080_8080_8080;
+
+/// Puts each seven of 56 bits into a byte, the lowest first.
+#[inline]
+fn spread(bits: u64) -> u64 {
+    let halves = (bits & 0x0fff_ffff) | (bits & 0x00ff_ffff_f000_0000) << 4;
+    let quarters = (halves & 0x0000_3fff_0000_3fff) | (halves & 0x0fff_c000_0fff_c000) << 2;
+    (quarters & 0x007f_007f_007f_007f) | (quarters & 0x3f80_3f80_3f80_3f80) << 1
+}
+
+/// Undoes [`spread`].
+#[inline]
+fn gather(groups: u64) -> u64 {
+    let quarters = (groups & 0x007f_007f_007f_007f) | (groups & 0x7f00_7f00_7f00_7f00) >> 1;
+    let halves = (quarters & 0x0000_3fff_0000_3fff) | (quarters & 0x3fff_0000_3fff_0000) >> 2;
+    (halves & 0x0fff_ffff) | (halves & 0x0fff_ffff_0000_0000) >> 4
+}
+
 /// The number of bytes that [`put_varint`] appends for `value`.
-pub(crate) fn varint_len(value: u64) -> usize {
-    // 64 - leading zeros bits in groups of seven; zero still takes one byte.
-    ((64 - (value | 1).leading_zeros()) as usize).div_ceil(7)
+pub(crate) const fn varint_len(value: u64) -> usize {
+    // The bits in groups of seven, rounded up; zero still takes one byte. Up to 64 that is the same as this.
+    let bits = 64 - (value | 1).leading_zeros();
+    (bits as usize * 9 + 64) / 64
 }
 
 /// Appends the length of `bytes` as a varint and then the bytes.
@@ -110,13 +130,35 @@ impl<'a> Reader<'a> {
     /// Refuses what [`put_varint`] never writes: more than 64 bits, and a
     /// last group of zeros. So each number has one encoding, and equal
     /// values have equal bytes.
+    #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64, Corrupt> {
         // Most stored numbers are small.
-        if let Some((&first, rest)) = self.rest.split_first()
-            && first < 0x80
-        {
-            self.rest = rest;
-            return Ok(u64::from(first));
+        match *self.rest {
+            [first, ref rest @ ..] if first < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(first))
+            }
+            [first, second @ 1..0x80, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(first & 0x7f) | u64::from(second) << 7)
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Corrupt> {
+        // Up to eight bytes are taken at once, without a loop whose end could not be predicted.
+        if let Some(word) = self.rest.first_chunk::<8>() {
+            let word = u64::from_le_bytes(*word);
+            let ends = !word & MORE;
+            // All bits up to the first that says that no byte follows; none if all say that one does.
+            let taken = word & (ends ^ ends.wrapping_sub(1));
+            let length = ends.trailing_zeros() as usize / 8 + 1;
+            // The last of several groups is not zero.
+            if ends != 0 && taken >> (8 * (length - 1)) != 0 {
+                self.rest = &self.rest[length..];
+                return Ok(gather(taken & !MORE));
+            }
         }
         let mut value = 0_u64;
         for (i, &byte) in self.rest.iter().take(MAX_VARINT_BYTES).enumerate() {
@@ -159,6 +201,127 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Bytes that can be appended to an [`Output`] after it made room, but for those that make room themselves.
+const ROOM: usize = 128;
+
+/// A buffer to which many short values are appended: room is made for several at once, and none is appended bit by
+/// bit.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    /// The buffer; what is behind `length` means nothing.
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Output {
+    /// How many bytes were appended.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The bytes that were appended.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// Makes room for what one row appends.
+    #[inline]
+    pub(crate) fn make_room(&mut self) {
+        if self.bytes.len() - self.length < ROOM {
+            self.grow(ROOM);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        self.bytes.resize((self.length + more).max(self.bytes.len() * 2), 0);
+    }
+
+    /// Takes back what was appended after the first `length` bytes.
+    #[inline]
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// Removes the first `length` bytes.
+    pub(crate) fn remove_first(&mut self, length: usize) {
+        self.bytes.copy_within(length..self.length, 0);
+        self.length -= length;
+    }
+
+    /// Appends a byte, for which there is room.
+    #[inline]
+    pub(crate) fn put_byte(&mut self, byte: u8) {
+        self.bytes[self.length] = byte;
+        self.length += 1;
+    }
+
+    /// Replaces a byte that was appended.
+    #[inline]
+    pub(crate) fn set_byte(&mut self, at: usize, byte: u8) {
+        self.bytes[at] = byte;
+    }
+
+    /// Appends bytes, and makes room for more.
+    pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
+        if self.bytes.len() - self.length < bytes.len() + ROOM {
+            self.grow(bytes.len() + ROOM);
+        }
+        self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+    }
+
+    /// Appends a varint, for which there is room, as [`put_varint`] does.
+    #[inline]
+    pub(crate) fn put_varint(&mut self, value: u64) {
+        if value < 1 << 7 {
+            self.put_byte(value as u8);
+        } else if value < 1 << 14 {
+            self.put_word((value & 0x7f) | 0x80 | (value >> 7) << 8, 2);
+        } else {
+            self.put_long_varint(value);
+        }
+    }
+
+    /// Appends a varint without a loop, whose end could not be predicted.
+    #[inline(never)]
+    fn put_long_varint(&mut self, value: u64) {
+        if value >= 1 << 56 {
+            return self.put_longest_varint(value);
+        }
+        let (length, more) = VARINTS[(value | 1).leading_zeros() as usize];
+        self.put_word(spread(value) | more, length);
+    }
+
+    #[cold]
+    fn put_longest_varint(&mut self, value: u64) {
+        self.put_word(spread(value & ((1 << 56) - 1)) | MORE, 8);
+        self.put_word(value >> 56 | value >> 63 << 8, varint_len(value) - 8);
+    }
+
+    /// Appends the first bytes of a word, the lowest first.
+    #[inline]
+    fn put_word(&mut self, word: u64, length: usize) {
+        let room = self.bytes.get_mut(self.length..).and_then(<[u8]>::first_chunk_mut::<8>);
+        *room.expect("room was made") = word.to_le_bytes();
+        self.length += length;
+    }
+}
+
+/// By the number of leading zeros of a value of less than 2^56: the length of its varint, and which of its bytes say
+/// that another follows.
+const VARINTS: [(usize, u64); 64] = {
+    let mut varints = [(0, 0); 64];
+    let mut zeros = 8;
+    while zeros < 64 {
+        let length = varint_len(u64::MAX >> zeros);
+        varints[zeros] = (length, MORE & ((1 << (8 * (length - 1))) - 1));
+        zeros += 1;
+    }
+    varints
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +333,10 @@ mod tests {
             let mut out = Vec::new();
             put_varint(&mut out, value);
             assert_eq!(out.len(), varint_len(value), "{value}");
+            let mut output = Output::default();
+            output.make_room();
+            output.put_varint(value);
+            assert_eq!(output.as_slice(), out, "{value}");
             let mut reader = Reader::new(&out);
             assert_eq!(reader.varint(), Ok(value));
             assert!(reader.is_empty());

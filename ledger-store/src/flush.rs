@@ -9,8 +9,8 @@ use crate::codec::{Corrupt, Reader, put_varint};
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::index::{
-    Commit, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, PieceRows, PlainTable, Row,
-    VersionRow, merged, write_run,
+    Commit, DisplacedRow, EffectiveRow, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, KeyRow,
+    LogRow, PlainTable, TermRow, TransactionRow, VersionRow, linked, merged, write_run,
 };
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
@@ -130,13 +130,13 @@ pub(crate) fn write(
         pieces.iter().flat_map(|piece| piece.holdings.iter().copied()).collect();
     new_holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
     write_history(&write, pieces, &new_holdings)?;
-    write_run(&write, rows(pieces, |piece| &piece.displaced))?;
-    write_run(&write, rows(pieces, |piece| &piece.keys))?;
-    write_run(&write, rows(pieces, |piece| &piece.terms))?;
-    write_run(&write, rows(pieces, |piece| &piece.logs))?;
-    write_run(&write, rows(pieces, |piece| &piece.transactions))?;
-    write_run(&write, rows(pieces, |piece| &piece.versions))?;
-    write_run(&write, rows(pieces, |piece| &piece.effective))?;
+    write_run::<DisplacedRow, _>(&write, linked(merged(pieces.iter().map(|piece| &piece.displaced))))?;
+    write_run::<KeyRow, _>(&write, merged(pieces.iter().map(|piece| &piece.keys)))?;
+    write_run::<TermRow, _>(&write, merged(pieces.iter().map(|piece| &piece.terms)))?;
+    write_run::<LogRow, _>(&write, merged(pieces.iter().map(|piece| &piece.logs)))?;
+    write_run::<TransactionRow, _>(&write, merged(pieces.iter().map(|piece| &piece.transactions)))?;
+    write_run::<VersionRow, _>(&write, merged(pieces.iter().map(|piece| &piece.versions)))?;
+    write_run::<EffectiveRow, _>(&write, merged(pieces.iter().map(|piece| &piece.effective)))?;
     write_accounts(&write, pieces, &new_holdings)?;
     write_first_usages(&write, pieces)?;
     write_heads(&write, heads)?;
@@ -151,10 +151,6 @@ pub(crate) fn write(
     write.commit()
 }
 
-fn rows<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &PieceRows<R>) -> impl Iterator<Item = R> {
-    merged(pieces.iter().map(|piece| table(piece)).filter(|rows| !rows.is_empty()).cloned().collect())
-}
-
 fn page_error(table: &'static str) -> impl Fn(Corrupt) -> IndexError {
     move |corrupt| IndexError::corrupt(table, corrupt)
 }
@@ -163,19 +159,23 @@ fn page_error(table: &'static str) -> impl Fn(Corrupt) -> IndexError {
 fn write_history(write: &IndexWrite, pieces: &[Arc<Piece>], new: &[NewHolding]) -> Result<(), IndexError> {
     let mut holdings = Holdings { table: write.table(tables::HOLDINGS)?, open: None, new };
     let mut failed = None;
-    let mut rows = rows(pieces, |piece| &piece.history).peekable();
-    let history = std::iter::from_fn(|| {
-        let row = rows.next().filter(|_| failed.is_none())?;
-        if rows.peek().is_none_or(|next| next.holding != row.holding) {
-            failed = holdings.put(&row).err();
+    let mut last: Option<&HistoryRow> = None;
+    let rows = merged(pieces.iter().map(|piece| &piece.history));
+    let history = rows.take_while(|row: &&HistoryRow| {
+        if let Some(last) = last.filter(|last| last.holding != row.holding) {
+            failed = holdings.put(last).err();
         }
-        Some(row)
+        last = Some(row);
+        failed.is_none()
     });
-    write_run(write, history)?;
-    match failed {
-        Some(error) => Err(error),
-        None => holdings.close(),
+    write_run::<HistoryRow, _>(write, history)?;
+    if let Some(error) = failed {
+        return Err(error);
     }
+    if let Some(last) = last {
+        holdings.put(last)?;
+    }
+    holdings.close()
 }
 
 /// The pages of holdings, put in the order of their numbers.
@@ -285,18 +285,19 @@ fn write_accounts(
         }
         table.put(&key, &page.encode())?;
     }
-    drop(table);
-    let mut table = write.table(tables::ADDRESSES)?;
-    let mut key = Vec::new();
     let mut accounts: Vec<&NewAccount> = pieces.iter().flat_map(|piece| piece.accounts.iter()).collect();
     accounts.sort_unstable_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
-    for account in accounts {
-        key.clear();
-        key.extend_from_slice(&account.ledger.to_be_bytes());
-        key.extend_from_slice(account.address.as_bytes());
-        table.put(&key, &account.account.to_be_bytes())?;
-    }
-    Ok(())
+    let addresses: Vec<_> = accounts.into_iter().map(address_entry).collect();
+    let addresses = addresses.iter().map(|(key, account)| (key.as_slice(), account.as_slice()));
+    write.table(tables::ADDRESSES)?.put_ascending(addresses)
+}
+
+/// What stands in the table of addresses for an account.
+fn address_entry(account: &NewAccount) -> (Vec<u8>, [u8; 4]) {
+    (
+        [account.ledger.to_be_bytes().as_slice(), account.address.as_bytes()].concat(),
+        account.account.to_be_bytes(),
+    )
 }
 
 fn write_first_usages(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), IndexError> {

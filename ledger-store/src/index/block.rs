@@ -17,7 +17,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use crate::codec::{Corrupt, Reader};
+use crate::codec::{Corrupt, Output, Reader};
 
 use super::cursor::Direction;
 use super::file::CHECKSUM_BYTES;
@@ -26,7 +26,7 @@ use super::row::{KeyBytes, Row};
 /// The greatest length of a stored block of more than one row.
 ///
 /// The storage engine rounds a page up to a power of two and needs some of it for itself.
-const STORED_BYTES_MAX: usize = 8 * 1024 - 64;
+pub(super) const STORED_BYTES_MAX: usize = 8 * 1024 - 64;
 
 /// How many rows lie between two whole ones.
 const SEGMENT_ROWS: usize = 64;
@@ -38,14 +38,17 @@ const EMPTY_SEGMENT: Corrupt = Corrupt { what: "a part of a block has no rows" }
 pub(crate) struct BlockBuilder {
     /// Where it starts in the buffer.
     start: usize,
-    rows: usize,
+    /// Where its rows may end in the buffer, once it has one.
+    end_max: usize,
+    /// How many more rows follow until the next whole one.
+    until_restart: usize,
     restarts: Vec<u16>,
 }
 
 impl BlockBuilder {
     /// An empty block that starts at `start`.
     pub(crate) fn new(start: usize) -> Self {
-        Self { start, rows: 0, restarts: Vec::new() }
+        Self { start, end_max: start, until_restart: 0, restarts: Vec::new() }
     }
 
     /// Where the block starts in the buffer.
@@ -55,6 +58,7 @@ impl BlockBuilder {
 
     /// Notes that what stood before the block is gone from the buffer.
     pub(crate) fn move_to_front(&mut self) {
+        self.end_max -= self.start;
         self.start = 0;
     }
 
@@ -62,36 +66,60 @@ impl BlockBuilder {
     ///
     /// `previous` is the row appended before, if there was one.
     #[inline]
-    pub(crate) fn push<R: Row>(&mut self, row: &R, previous: Option<&R>, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn push<R: Row>(&mut self, row: &R, previous: Option<&R>, out: &mut Output) -> bool {
         let mark = out.len();
-        let is_restart = self.rows.is_multiple_of(SEGMENT_ROWS);
-        row.encode(if is_restart { None } else { previous }, out);
-        let restarts = self.restarts.len() + usize::from(is_restart);
-        let trailer = R::KEY_BYTES + 2 * restarts + 2 + CHECKSUM_BYTES;
-        // A row that is greater than a block gets one of its own.
-        if self.rows > 0 && out.len() - self.start + trailer > STORED_BYTES_MAX {
+        out.make_room();
+        if self.until_restart == 0 {
+            row.encode(None, out);
+            return self.restart::<R>(mark, out);
+        }
+        row.encode(previous, out);
+        if out.len() > self.end_max {
             out.truncate(mark);
             return false;
         }
-        if is_restart && self.rows > 0 {
-            self.restarts.push((mark - self.start) as u16);
-        }
-        self.rows += 1;
+        self.until_restart -= 1;
         true
     }
 
+    /// Keeps the whole row that was appended at `mark`, if there is room for it.
+    fn restart<R: Row>(&mut self, mark: usize, out: &mut Output) -> bool {
+        if mark == self.start {
+            // A row that is greater than a block gets one of its own.
+            self.end_max = self.start + STORED_BYTES_MAX - (R::KEY_BYTES + 2 + CHECKSUM_BYTES);
+        } else {
+            if out.len() + size_of::<u16>() > self.end_max {
+                out.truncate(mark);
+                return false;
+            }
+            self.end_max -= size_of::<u16>();
+            self.restarts.push((mark - self.start) as u16);
+        }
+        self.until_restart = SEGMENT_ROWS - 1;
+        true
+    }
+
+    /// Makes the rows of a stored block those of this one, which is empty and is full then.
+    pub(crate) fn adopt(&mut self, rows: &[u8], restarts: &[u16], out: &mut Output) {
+        debug_assert!(out.len() == self.start, "the block is empty");
+        out.put_bytes(rows);
+        self.restarts.extend_from_slice(restarts);
+        self.end_max = self.start;
+        self.until_restart = 0;
+    }
+
     /// Completes the block, but for its checksum, and starts an empty one behind that.
-    pub(crate) fn close(&mut self, next: Option<&KeyBytes>, out: &mut Vec<u8>) {
+    pub(crate) fn close(&mut self, next: Option<&KeyBytes>, out: &mut Output) {
         if let Some(next) = next {
-            out.extend_from_slice(next.as_slice());
+            out.put_bytes(next.as_slice());
         }
         for restart in &self.restarts {
-            out.extend_from_slice(&restart.to_le_bytes());
+            out.put_bytes(&restart.to_le_bytes());
         }
-        out.push(self.restarts.len() as u8);
-        out.push(u8::from(next.is_some()));
+        out.put_bytes(&[self.restarts.len() as u8, u8::from(next.is_some())]);
         self.start = out.len() + CHECKSUM_BYTES;
-        self.rows = 0;
+        self.end_max = self.start;
+        self.until_restart = 0;
         self.restarts.clear();
     }
 }
@@ -130,6 +158,14 @@ impl<'a, R: Row> Block<'a, R> {
     /// The first key of the run's next block; none if this is the last.
     pub(crate) fn next_key(&self) -> Option<KeyBytes> {
         self.next
+    }
+
+    /// Puts its rows, and where the whole ones begin but for the first, in the place of what the buffers hold.
+    pub(crate) fn copy_to(&self, rows: &mut Vec<u8>, restarts: &mut Vec<u16>) {
+        rows.clear();
+        rows.extend_from_slice(self.rows);
+        restarts.clear();
+        restarts.extend(self.restarts.iter().map(|place| u16::from_le_bytes(*place)));
     }
 
     /// Where a segment begins; behind the last one, where the rows end.
@@ -325,14 +361,14 @@ mod tests {
     }
 
     fn block() -> Vec<u8> {
-        let (mut out, mut builder, mut previous) = (Vec::new(), BlockBuilder::new(0), None);
+        let (mut out, mut builder, mut previous) = (Output::default(), BlockBuilder::new(0), None);
         for number in 0..ROWS {
             let row = row(number);
             assert!(builder.push(&row, previous.as_ref(), &mut out), "the block has room");
             previous = Some(row);
         }
         builder.close(None, &mut out);
-        out
+        out.as_slice().to_vec()
     }
 
     fn taken(mut rows: BlockRows<TermRow>, direction: Direction) -> Vec<u64> {
@@ -368,7 +404,8 @@ mod tests {
     #[test]
     fn only_the_segment_that_is_taken_from_is_decoded_and_damage_behind_it_is_an_error() {
         let mut stored = block();
-        let mut whole = Vec::new();
+        let mut whole = Output::default();
+        whole.make_room();
         row(SEGMENT_ROWS as u64).encode(None, &mut whole);
         let damaged = Block::<TermRow>::parse(&stored).expect("a block").place(1) + whole.len();
         // Flags that no row has, in the second row of the second segment.

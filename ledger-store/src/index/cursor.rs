@@ -13,6 +13,7 @@ use super::filter::may_contain;
 use super::row::{KeyBytes, PieceRows, Row, link_all};
 use super::rows::TABLES;
 use super::runs::{BlockKey, RunMeta};
+use super::tournament::{Scale, Tournament};
 
 /// Which way a cursor goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,50 +84,87 @@ impl<K: Ord + Copy> Heap<K> {
 }
 
 /// The rows of several pieces in the order of their keys; what is superseded among them is still there.
-pub(crate) fn merged<R: Row>(pieces: Vec<PieceRows<R>>) -> impl Iterator<Item = R> {
-    let mut heap = Heap::new(Direction::Ascending);
-    for (source, piece) in pieces.iter().enumerate() {
-        if let Some(row) = piece.first() {
-            heap.push(row.key(), source);
+pub(crate) struct Merged<'a, R: Row> {
+    /// What is left of each piece.
+    rests: Vec<&'a [R]>,
+    order: Order,
+}
+
+/// How the next row is found.
+enum Order {
+    /// Each piece as a whole comes before the next; this is the number of the one that is read.
+    InSequence(usize),
+    Mixed(Tournament, Scale),
+}
+
+/// Merges the rows of pieces without copying them.
+pub(crate) fn merged<'a, R: Row>(pieces: impl IntoIterator<Item = &'a PieceRows<R>>) -> Merged<'a, R> {
+    let pieces = pieces.into_iter().map(|piece| piece.as_slice());
+    let rests: Vec<&[R]> = pieces.filter(|rows| !rows.is_empty()).collect();
+    let in_sequence = |pair: &[&[R]]| pair[0][pair[0].len() - 1].key() < pair[1][0].key();
+    let order = if rests.windows(2).all(in_sequence) {
+        Order::InSequence(0)
+    } else {
+        let ends = rests.iter().flat_map(|rest| [&rest[0], &rest[rest.len() - 1]]);
+        let scale = Scale::of(ends.map(|row| R::rank(&row.key())));
+        let first = rests.iter().map(|rest| next_rank(rest, scale));
+        Order::Mixed(Tournament::new(first, |one, other| is_before(&rests, one, other)), scale)
+    };
+    Merged { rests, order }
+}
+
+#[inline]
+fn next_rank<R: Row>(rest: &[R], scale: Scale) -> Option<u64> {
+    rest.first().map(|row| scale.rank(R::rank(&row.key())))
+}
+
+/// Whether the next row of one source comes before that of another; none is after all.
+#[cold]
+fn is_before<R: Row>(rests: &[&[R]], one: usize, other: usize) -> bool {
+    let next = |source: usize| rests.get(source).and_then(|rest| rest.first()).map(Row::key);
+    match (next(one), next(other)) {
+        (Some(one), Some(other)) => one < other,
+        (one, _) => one.is_some(),
+    }
+}
+
+impl<'a, R: Row> Iterator for Merged<'a, R> {
+    type Item = &'a R;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a R> {
+        match &mut self.order {
+            Order::InSequence(source) => loop {
+                let rest = self.rests.get_mut(*source)?;
+                if let Some((row, after)) = rest.split_first() {
+                    *rest = after;
+                    return Some(row);
+                }
+                *source += 1;
+            },
+            Order::Mixed(tournament, scale) => {
+                let rest = self.rests.get_mut(tournament.winner())?;
+                let (row, after) = rest.split_first()?;
+                *rest = after;
+                let rests = &self.rests;
+                tournament.replace(next_rank(after, *scale), |one, other| is_before(rests, one, other));
+                Some(row)
+            }
         }
     }
-    let mut next = vec![0_usize; pieces.len()];
-    std::iter::from_fn(move || {
-        let source = heap.first()?;
-        let (piece, place) = (&pieces[source], &mut next[source]);
-        let row = piece[*place].clone();
-        *place += 1;
-        heap.replace_first(piece.get(*place).map(Row::key));
-        Some(row)
-    })
 }
 
 /// Merges pieces, oldest first, into one; what is superseded within them goes.
 pub(crate) fn merge_pieces<R: Row>(pieces: &[PieceRows<R>]) -> PieceRows<R> {
-    let mut heap = Heap::new(Direction::Ascending);
-    let mut rests: Vec<&[R]> = pieces.iter().map(|piece| piece.as_slice()).collect();
-    for (source, rest) in rests.iter().enumerate() {
-        if let Some(row) = rest.first() {
-            heap.push(row.key(), source);
-        }
-    }
-    let count = rests.iter().map(|rest| rest.len()).sum();
-    let mut next = || {
-        let source = heap.first()?;
-        let (row, rest) = rests[source].split_first()?;
-        rests[source] = rest;
-        heap.replace_first(rest.first().map(Row::key));
-        Some(row)
-    };
-    let mut merged: Vec<R> = Vec::with_capacity(count);
-    while let Some(row) = next() {
-        match merged.last_mut() {
+    let mut rows: Vec<R> = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
+    for row in merged(pieces) {
+        match rows.last_mut() {
             Some(last) if R::SUPERSEDES && row.supersedes(last) => last.clone_from(row),
-            _ => merged.push(row.clone()),
+            _ => rows.push(row.clone()),
         }
     }
-    link_all(&mut merged);
-    Arc::new(merged)
+    link_all(&mut rows);
+    Arc::new(rows)
 }
 
 /// A source that was not looked at yet.
@@ -198,16 +236,16 @@ enum Link {
     Announces(KeyBytes),
 }
 
-fn damaged<R: Row>(what: &'static str) -> IndexError {
+pub(super) fn damaged<R: Row>(what: &'static str) -> IndexError {
     IndexError::damaged(TABLES[usize::from(R::TABLE)], what)
 }
 
-fn corrupt<R: Row>(corrupt: Corrupt) -> IndexError {
+pub(super) fn corrupt<R: Row>(corrupt: Corrupt) -> IndexError {
     IndexError::corrupt(TABLES[usize::from(R::TABLE)], corrupt)
 }
 
 /// Loads the block behind a stored entry: its first key, the next block's first key, its rows.
-fn load<R: Row, T>(
+pub(super) fn load<R: Row, T>(
     stored_key: &[u8],
     stored: &[u8],
     use_block: impl FnOnce(Block<'_, R>) -> Result<T, Corrupt>,

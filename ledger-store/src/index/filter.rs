@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::codec::Corrupt;
 
-use super::file::{FILTERS, IndexError, IndexSnapshot, read};
+use super::file::{CHECKSUM_BYTES, FILTERS, IndexError, IndexSnapshot, read};
 use super::runs::RunMeta;
 
 /// Words in a line.
@@ -40,30 +40,37 @@ pub(super) type Line = [u64; LINE_WORDS];
 /// A key of a filter; pages are cut in its order.
 pub(crate) type ProbeKey = (u64, u64);
 
-/// Distributes every bit of the input over all bits of the output.
-fn mix(mut value: u64) -> u64 {
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
+/// What filters know of a key. Every bit of it depends on all bits of the key.
+fn hash(key: ProbeKey) -> u64 {
+    let product = u128::from(key.0 ^ 0x9e37_79b9_7f4a_7c15) * u128::from(key.1 ^ 0xbf58_476d_1ce4_e5b9);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// The line number among `lines`; and, six bits for each word, which bit.
+fn spot(hash: u64, lines: usize) -> (usize, u64) {
+    let line = ((hash >> 32) * lines as u64) >> 32;
+    (line as usize, hash.wrapping_mul(0x94d0_49bb_1331_11eb) >> 16)
 }
 
 /// The line number among `lines`, and the bit of each word.
 pub(super) fn place(key: ProbeKey, lines: usize) -> (usize, Line) {
-    let hash = mix(mix(key.0.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ key.1);
-    let line = ((hash >> 32) * lines as u64) >> 32;
-    let mut bits = mix(hash ^ 0x2545_f491_4f6c_dd1d);
+    let (line, mut bits) = spot(hash(key), lines);
     let mut mask = [0; LINE_WORDS];
     for word in &mut mask {
         *word = 1 << (bits & 63);
         bits >>= 6;
     }
-    (line as usize, mask)
+    (line, mask)
 }
 
 /// Builds the filter of a run from its keys in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct FilterBuilder {
-    keys: Vec<ProbeKey>,
+    /// The last key.
+    last: Option<ProbeKey>,
+    /// What the page that grows knows of its keys.
+    hashes: Vec<u64>,
+    /// The first key of each page, with that of the one that grows.
     fences: Vec<ProbeKey>,
     pages: Vec<(u32, Vec<u8>)>,
     pending_bytes: usize,
@@ -71,14 +78,19 @@ pub(crate) struct FilterBuilder {
 
 impl FilterBuilder {
     /// Adds a key; one that repeats the last costs nothing.
+    #[inline]
     pub(crate) fn add(&mut self, key: ProbeKey) {
-        if self.keys.last() == Some(&key) {
+        if self.last == Some(key) {
             return;
         }
-        if self.keys.len() == PAGE_KEYS {
+        if self.hashes.len() == PAGE_KEYS {
             self.close_page();
         }
-        self.keys.push(key);
+        if self.hashes.is_empty() {
+            self.fences.push(key);
+        }
+        self.last = Some(key);
+        self.hashes.push(hash(key));
     }
 
     /// Completes the filter; returns its number of pages.
@@ -106,21 +118,24 @@ impl FilterBuilder {
     }
 
     fn close_page(&mut self) {
-        let Some(first) = self.keys.first() else {
+        if self.hashes.is_empty() {
             return;
-        };
-        let mut lines: Vec<Line> = vec![[0; LINE_WORDS]; self.keys.len().div_ceil(LINE_KEYS)];
-        for key in &self.keys {
-            let (line, mask) = place(*key, lines.len());
-            for (word, bit) in lines[line].iter_mut().zip(mask) {
-                *word |= bit;
+        }
+        let mut lines: Vec<Line> = vec![[0; LINE_WORDS]; self.hashes.len().div_ceil(LINE_KEYS)];
+        for hash in &self.hashes {
+            let (line, mut bits) = spot(*hash, lines.len());
+            for word in &mut lines[line] {
+                *word |= 1 << (bits & 63);
+                bits >>= 6;
             }
         }
-        let page: Vec<u8> = lines.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+        let mut page = Vec::with_capacity(lines.len() * LINE_BYTES + CHECKSUM_BYTES);
+        for word in lines.iter().flatten() {
+            page.extend_from_slice(&word.to_le_bytes());
+        }
         self.pending_bytes += page.len();
-        self.pages.push((self.fences.len() as u32, page));
-        self.fences.push(*first);
-        self.keys.clear();
+        self.pages.push((self.fences.len() as u32 - 1, page));
+        self.hashes.clear();
     }
 }
 

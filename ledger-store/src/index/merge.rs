@@ -11,14 +11,17 @@ use std::ops::Bound;
 
 use parking_lot::MutexGuard;
 
-use super::cursor::{Cursor, Direction, Unopened};
+use crate::codec::Output;
+
 use super::file::{Commit, FILTERS, IndexError, IndexFile, IndexSnapshot, RawTableMut, storage};
 use super::purge::{Gone, holds};
-use super::row::Row;
+use super::row::{KeyBytes, Row};
 use super::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
 };
 use super::runs::{RunBuilder, RunMeta};
+use super::stream::{RunStream, WholeBlock};
+use super::tournament::{Scale, Tournament};
 
 /// How many runs of a tier become one of the next.
 const FAN_IN: usize = 8;
@@ -77,7 +80,7 @@ pub(crate) struct Merge<'a, R: Row> {
     tier: u8,
     /// Ledgers whose rows are left out.
     gone: Gone,
-    rows: Cursor<R>,
+    rows: MergedRuns<R>,
     builder: RunBuilder<R>,
     run: u64,
     limits: MergeLimits,
@@ -102,7 +105,7 @@ impl<'a, R: Row> Merge<'a, R> {
             return Ok(None);
         };
         let tier = runs[selected.clone()].iter().map(|run| run.tier).max().unwrap_or(0).saturating_add(1);
-        Ok(Some(Self::of(file, limits, (snapshot.clone(), selected, tier), Gone::new(), only_one)))
+        Self::of(file, limits, (snapshot.clone(), selected, tier), Gone::new(), only_one).map(Some)
     }
 
     /// Starts to write a run again without the rows of some ledgers; none if no run has any. Waits for a merge that
@@ -121,7 +124,7 @@ impl<'a, R: Row> Merge<'a, R> {
         for (place, run) in snapshot.runs(R::TABLE).iter().enumerate() {
             if holds::<R>(&snapshot, run, gone)? {
                 let input = (snapshot.clone(), place..place + 1, run.tier);
-                return Ok(Some(Self::of(file, limits, input, gone.clone(), only_one)));
+                return Self::of(file, limits, input, gone.clone(), only_one).map(Some);
             }
         }
         Ok(None)
@@ -133,24 +136,28 @@ impl<'a, R: Row> Merge<'a, R> {
         (snapshot, selected, tier): (IndexSnapshot, std::ops::Range<usize>, u8),
         gone: Gone,
         only_one: MutexGuard<'a, ()>,
-    ) -> Self {
+    ) -> Result<Self, IndexError> {
         let drop_removals = selected.start == 0;
         let inputs = snapshot.runs(R::TABLE)[selected].to_vec();
-        let sources = inputs.iter().cloned().map(Unopened::Run).collect();
-        let rows = Cursor::new(snapshot, sources, R::FIRST, R::LAST, Direction::Ascending);
+        let rows = MergedRuns::open(&snapshot, &inputs)?;
         let run = file.allocate_run();
-        Self {
+        Ok(Self {
             file,
             inputs,
             tier,
             gone,
             rows,
-            builder: RunBuilder::new(run, drop_removals),
+            builder: RunBuilder::new(run, drop_removals, Output::default()),
             run,
             limits,
             is_done: false,
             _only_one: only_one,
-        }
+        })
+    }
+
+    /// Whether all rows are kept, each as it is: they may then go over by the block.
+    fn keeps_rows(&self) -> bool {
+        !R::LINKED && !R::SUPERSEDES && self.gone.is_empty()
     }
 
     /// Reads and writes one slice, in one transaction; whether the merge is done.
@@ -160,22 +167,28 @@ impl<'a, R: Row> Merge<'a, R> {
     /// [`IndexError::Damaged`] if an input is not as it was written; else as
     /// the storage engine fails. The merge is to be dropped then.
     pub(crate) fn step(&mut self) -> Result<bool, IndexError> {
+        let takes_blocks = self.keeps_rows() && R::probe_key(&R::FIRST).is_none();
         while !self.is_done {
-            match self.rows.next_row()? {
-                None => {
-                    self.finish()?;
-                    self.is_done = true;
+            if takes_blocks && let Some(block) = self.rows.whole_block() {
+                self.builder.adopt(&block);
+                self.rows.skip_block()?;
+            } else if let Some(mut row) = self.rows.take()? {
+                if !self.gone.is_empty() && self.gone.contains(&R::ledger_of(&row.key())) {
+                    continue;
                 }
-                Some(row) if !self.gone.is_empty() && self.gone.contains(&R::ledger_of(&row.key())) => {}
-                Some(row) => {
-                    self.builder.push(row);
-                    if self.builder.pending_bytes() >= self.limits.slice_bytes {
-                        let write = self.file.begin_write(Commit::Visible)?;
-                        self.builder.write_pending(&write)?;
-                        write.commit()?;
-                        return Ok(false);
-                    }
+                if R::LINKED {
+                    row.link(self.builder.previous());
                 }
+                self.builder.push(row);
+            } else {
+                self.finish()?;
+                self.is_done = true;
+            }
+            if self.builder.pending_bytes() >= self.limits.slice_bytes {
+                let write = self.file.begin_write(Commit::Visible)?;
+                self.builder.write_pending(&write)?;
+                write.commit()?;
+                return Ok(false);
             }
         }
         Ok(true)
@@ -183,7 +196,12 @@ impl<'a, R: Row> Merge<'a, R> {
 
     /// Writes the rest and puts the new run in the place of the inputs.
     fn finish(&mut self) -> Result<(), IndexError> {
-        let merged = self.builder.finish(self.tier);
+        let mut merged = self.builder.finish(self.tier);
+        if let Some(run) = &mut merged
+            && self.keeps_rows()
+        {
+            run.rows = self.inputs.iter().map(|run| run.rows).sum();
+        }
         let write = self.file.begin_write(Commit::Visible)?;
         self.builder.write_pending(&write)?;
         let mut runs = write.runs(R::TABLE)?;
@@ -200,6 +218,79 @@ impl<'a, R: Row> Merge<'a, R> {
             self.file.discard_run(R::TABLE, run.id);
         }
         Ok(())
+    }
+}
+
+/// The rows of several runs in the order of their keys; what is superseded among them is still there.
+struct MergedRuns<R: Row> {
+    runs: Vec<RunStream<R>>,
+    scale: Scale,
+    tournament: Tournament,
+}
+
+impl<R: Row> MergedRuns<R> {
+    fn open(snapshot: &IndexSnapshot, runs: &[RunMeta]) -> Result<Self, IndexError> {
+        let ends = runs.iter().flat_map(|run| [&run.first, &run.last]);
+        let scale = Scale::of(ends.map(|key| R::rank(&R::read_key(key.as_slice()))));
+        let runs = runs.iter().map(|run| RunStream::open(snapshot, run)).collect::<Result<Vec<_>, _>>()?;
+        let first = runs.iter().map(|run| Self::next_rank(run, scale));
+        let tournament = Tournament::new(first, |one, other| is_before(&runs, one, other));
+        Ok(Self { runs, scale, tournament })
+    }
+
+    #[inline]
+    fn next_rank(run: &RunStream<R>, scale: Scale) -> Option<u64> {
+        run.peek().map(|row| scale.rank(R::rank(&row.key())))
+    }
+
+    /// Takes the next row; none at the end.
+    #[inline]
+    fn take(&mut self) -> Result<Option<R>, IndexError> {
+        let Some(run) = self.runs.get_mut(self.tournament.winner()) else {
+            return Ok(None);
+        };
+        let row = run.take()?;
+        self.replay();
+        Ok(row)
+    }
+
+    /// The block with the next row, if none of its rows was taken and no other row comes before its last.
+    fn whole_block(&self) -> Option<WholeBlock<'_>> {
+        let winner = self.tournament.winner();
+        let run = self.runs.get(winner)?;
+        if !run.is_at_block() {
+            return None;
+        }
+        let others = self.runs.iter().enumerate().filter(|(number, _)| *number != winner);
+        let next = others.filter_map(|(_, other)| other.peek().map(Row::key)).min();
+        run.whole_before(next.map(|key| KeyBytes::of::<R>(&key)).as_ref())
+    }
+
+    /// Leaves that block out.
+    fn skip_block(&mut self) -> Result<(), IndexError> {
+        if let Some(run) = self.runs.get_mut(self.tournament.winner()) {
+            run.skip_block()?;
+            self.replay();
+        }
+        Ok(())
+    }
+
+    /// Notes that the winner goes on with another row.
+    #[inline]
+    fn replay(&mut self) {
+        let runs = &self.runs;
+        let rank = Self::next_rank(&runs[self.tournament.winner()], self.scale);
+        self.tournament.replace(rank, |one, other| is_before(runs, one, other));
+    }
+}
+
+/// Whether the next row of one run comes before that of another; none is after all.
+#[cold]
+fn is_before<R: Row>(runs: &[RunStream<R>], one: usize, other: usize) -> bool {
+    let next = |run: usize| runs.get(run).and_then(RunStream::peek).map(Row::key);
+    match (next(one), next(other)) {
+        (Some(one), Some(other)) => one < other,
+        (one, _) => one.is_some(),
     }
 }
 

@@ -10,9 +10,9 @@
 //! - [`block`]: rows to bytes and back.
 //! - [`filter`]: proof that a run lacks a key, within a memory budget; [`resident`]: the same, held whole.
 //! - [`runs`]: the list of runs of a table, and how a run is written.
-//! - [`merge`]: how adjacent runs become one, beside the readers and writers.
+//! - [`merge`]: how adjacent runs become one, beside the readers and writers; [`stream`]: how it reads a run.
 //! - [`purge`]: dropping what is of ledgers that were removed for good.
-//! - [`cursor`] and [`table`]: how pieces and runs are read as one table.
+//! - [`cursor`] and [`table`]: how pieces and runs are read as one table; [`tournament`]: which of them is next.
 
 pub(crate) mod block;
 pub(crate) mod cursor;
@@ -25,9 +25,11 @@ pub(crate) mod row;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod sort;
+pub(crate) mod stream;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tournament;
 
 pub(crate) use cursor::{Direction as Way, merge_pieces, merged};
 pub(crate) use file::{
@@ -36,7 +38,7 @@ pub(crate) use file::{
 pub(crate) use merge::maintain;
 pub(crate) use purge::{Gone, Stretch, purge_plain, purge_runs};
 pub(crate) use resident::KnownKeys;
-pub(crate) use row::{PieceRows, Row, piece_bytes, seal_piece};
+pub(crate) use row::{PieceRows, Row, linked, piece_bytes, seal_piece};
 pub(crate) use rows::{
     DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow,
     VersionRow,

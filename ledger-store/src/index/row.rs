@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::codec::{Corrupt, Reader, put_varint};
+use crate::codec::{Corrupt, Output, Reader};
 
 /// The greatest length in bytes of a key of any table.
 pub(crate) const KEY_BYTES_MAX: usize = 32;
@@ -38,12 +38,18 @@ pub(crate) trait Row: Clone + Debug + Send + Sync + 'static {
     /// No key of a ledger is less.
     fn first_of(ledger: u32) -> Self::Key;
 
+    /// A number that ascends with the key, so that most keys are compared at one stroke. Different keys may have one.
+    fn rank(key: &Self::Key) -> u128;
+
     /// Writes `key` to `out`, which is [`KEY_BYTES`](Self::KEY_BYTES) long,
     /// such that bytes compare as keys do.
     fn put_key(key: &Self::Key, out: &mut [u8]);
 
-    /// Appends the row, as a difference to the row before it in the block.
-    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>);
+    /// Reads what [`put_key`](Self::put_key) wrote; of other bytes, some key.
+    fn read_key(bytes: &[u8]) -> Self::Key;
+
+    /// Appends the row, as a difference to the row before it in the block, to an output that made room.
+    fn encode(&self, previous: Option<&Self>, out: &mut Output);
 
     /// Reads a row that was encoded with the same `previous`.
     ///
@@ -54,8 +60,8 @@ pub(crate) trait Row: Clone + Debug + Send + Sync + 'static {
 
     /// Computes what depends on the rows before it in the same source.
     ///
-    /// Called in order when a piece is sealed or merged and when a run is
-    /// written, if the table is [`LINKED`](Self::LINKED).
+    /// Called in order when a piece is sealed or merged and before rows of several sources are written
+    /// as one run, if the table is [`LINKED`](Self::LINKED).
     fn link(&mut self, _previous: Option<&Self>) {}
 
     /// What rows of the table are spread over: a group, and a word that ascends with the key within the group.
@@ -141,16 +147,52 @@ pub(crate) fn put_key_parts(out: &mut [u8], parts: &[u64]) {
     }
 }
 
+/// Reads integers written by [`put_key_parts`]; those that are not there are 0.
+pub(crate) fn key_parts<const N: usize>(bytes: &[u8]) -> [u64; N] {
+    let mut parts = [0; N];
+    for (part, bytes) in parts.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *part = u64::from_be_bytes(*bytes);
+    }
+    parts
+}
+
+/// Reads a ledger and the integers behind it, as [`key_parts`] does.
+pub(crate) fn ledger_key_parts<const N: usize>(bytes: &[u8]) -> (u32, [u64; N]) {
+    match bytes.split_first_chunk::<4>() {
+        Some((ledger, rest)) => (u32::from_be_bytes(*ledger), key_parts(rest)),
+        None => (0, [0; N]),
+    }
+}
+
+/// One number of two, of which the first weighs more.
+#[inline]
+pub(crate) fn joined(high: u64, low: u64) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// The same where the second is small: the number is then shorter, and above 2^32 the second is as if it were that.
+#[inline]
+pub(crate) fn joined_short(high: u64, low: u64) -> u128 {
+    u128::from(high) << 32 | u128::from(low.min(u32::MAX.into()))
+}
+
 /// A signed integer as an unsigned one of the same order.
+#[inline]
 pub(crate) fn ordered(value: i64) -> u64 {
     value.cast_unsigned() ^ (1 << 63)
 }
 
+/// Undoes [`ordered`].
+#[inline]
+pub(crate) fn unordered(value: u64) -> i64 {
+    (value ^ (1 << 63)).cast_signed()
+}
+
 /// Appends the difference of two integers, which wraps and may be negative; small ones are short.
 #[inline]
-pub(crate) fn put_difference(out: &mut Vec<u8>, value: u64, previous: u64) {
+pub(crate) fn put_difference(out: &mut Output, value: u64, previous: u64) {
     let difference = value.wrapping_sub(previous).cast_signed();
-    put_varint(out, ((difference << 1) ^ (difference >> 63)).cast_unsigned());
+    out.put_varint(((difference << 1) ^ (difference >> 63)).cast_unsigned());
 }
 
 /// Reads an integer written by [`put_difference`] with the same `previous`.
@@ -204,6 +246,17 @@ pub(crate) fn link_all<R: Row>(rows: &mut [R]) {
             row.link(before.last());
         }
     }
+}
+
+/// Copies of rows that come in order, with [`Row::link`] called on each.
+pub(crate) fn linked<'a, R: Row>(rows: impl Iterator<Item = &'a R>) -> impl Iterator<Item = R> {
+    let mut previous: Option<R> = None;
+    rows.map(move |row| {
+        let mut row = row.clone();
+        row.link(previous.as_ref());
+        previous = Some(row.clone());
+        row
+    })
 }
 
 /// Bytes that a piece occupies in memory.

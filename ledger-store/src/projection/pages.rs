@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use compact_str::CompactString;
 use ledger_core::{Timestamp, Volumes};
 
-use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
+use crate::codec::{Corrupt, Output, Reader, put_prefixed, put_varint};
 use crate::entry::{put_amount, read_amount};
 use crate::index::{DisplacedSums, Quantity};
 use crate::lookup::BEFORE_ALL;
@@ -163,6 +163,7 @@ impl HoldingPage {
     /// The page to store.
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut out = self.bytes;
+        let mut sums = Output::default();
         for (place, extra) in self.extras {
             out.push(place);
             out.push(
@@ -173,9 +174,12 @@ impl HoldingPage {
                 put_amount(&mut out, &volumes.output);
             }
             if let Some(displaced) = extra.displaced {
-                put_varint(&mut out, u64::from(displaced.count));
-                displaced.input.put(&mut out);
-                displaced.output.put(&mut out);
+                sums.truncate(0);
+                sums.make_room();
+                sums.put_varint(u64::from(displaced.count));
+                displaced.input.put(&mut sums);
+                displaced.output.put(&mut sums);
+                out.extend_from_slice(sums.as_slice());
             }
         }
         out

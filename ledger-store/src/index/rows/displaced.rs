@@ -10,8 +10,10 @@
 //! [input, output, count of the source]
 //! ```
 
-use crate::codec::{Corrupt, Reader, put_varint};
-use crate::index::row::{Row, difference, ordered, put_difference, put_key_parts, varint_u32};
+use crate::codec::{Corrupt, Output, Reader};
+use crate::index::row::{
+    Row, difference, joined, key_parts, ordered, put_difference, put_key_parts, unordered, varint_u32,
+};
 
 use super::Quantity;
 
@@ -92,23 +94,33 @@ impl Row for DisplacedRow {
         (u64::from(ledger) << 32, i64::MIN, 0)
     }
 
+    #[inline]
+    fn rank(key: &Self::Key) -> u128 {
+        joined(key.0, ordered(key.1))
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, ordered(key.1), key.2]);
     }
 
-    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+    fn read_key(bytes: &[u8]) -> Self::Key {
+        let [holding, timestamp, transaction] = key_parts(bytes);
+        (holding, unordered(timestamp), transaction)
+    }
+
+    fn encode(&self, previous: Option<&Self>, out: &mut Output) {
         let place = out.len();
-        out.push(0);
+        out.put_byte(0);
         let mut flags = 0;
         let timestamp = self.timestamp.cast_unsigned();
         let before = previous.map_or(0, |before| before.timestamp.cast_unsigned());
         match previous {
             Some(previous) if previous.holding == self.holding && previous.timestamp <= self.timestamp => {
                 flags |= SAME_HOLDING;
-                put_varint(out, timestamp.wrapping_sub(before));
+                out.put_varint(timestamp.wrapping_sub(before));
             }
             _ => {
-                put_varint(out, self.holding.wrapping_sub(previous.map_or(0, |before| before.holding)));
+                out.put_varint(self.holding.wrapping_sub(previous.map_or(0, |before| before.holding)));
                 put_difference(out, timestamp, before);
             }
         }
@@ -128,9 +140,9 @@ impl Row for DisplacedRow {
             flags |= SUMS_HERE;
             self.run_input.put(out);
             self.run_output.put(out);
-            put_varint(out, u64::from(self.run_count));
+            out.put_varint(u64::from(self.run_count));
         }
-        out[place] = flags;
+        out.set_byte(place, flags);
     }
 
     fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {

@@ -6,8 +6,8 @@
 //! transaction  varint  zigzag difference to the row before
 //! ```
 
-use crate::codec::{Corrupt, Reader};
-use crate::index::row::{Row, difference, ordered, put_difference};
+use crate::codec::{Corrupt, Output, Reader};
+use crate::index::row::{Row, difference, joined, ledger_key_parts, ordered, put_difference, unordered};
 
 use super::{put_step, read_step};
 
@@ -48,13 +48,23 @@ impl Row for EffectiveRow {
         (ledger, i64::MIN, 0)
     }
 
+    #[inline]
+    fn rank(key: &Self::Key) -> u128 {
+        joined(key.0.into(), ordered(key.1))
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         out[..4].copy_from_slice(&key.0.to_be_bytes());
         out[4..12].copy_from_slice(&ordered(key.1).to_be_bytes());
         out[12..].copy_from_slice(&key.2.to_be_bytes());
     }
 
-    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+    fn read_key(bytes: &[u8]) -> Self::Key {
+        let (ledger, [timestamp, transaction]) = ledger_key_parts(bytes);
+        (ledger, unordered(timestamp), transaction)
+    }
+
+    fn encode(&self, previous: Option<&Self>, out: &mut Output) {
         put_step(out, self.step(), previous.map(Self::step));
         put_difference(out, self.transaction, previous.map_or(0, |before| before.transaction));
     }
@@ -62,7 +72,7 @@ impl Row for EffectiveRow {
     fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
         let (ledger, timestamp) = read_step(reader, previous.map(Self::step))?;
         let transaction = difference(reader, previous.map_or(0, |before| before.transaction))?;
-        Ok(Self { ledger, timestamp: (timestamp ^ (1 << 63)).cast_signed(), transaction })
+        Ok(Self { ledger, timestamp: unordered(timestamp), transaction })
     }
 }
 

@@ -9,8 +9,8 @@
 //! displaced    0 none   1 as before   2 as before plus this move   3 input, output, count stand here
 //! ```
 
-use crate::codec::{Corrupt, Reader, put_varint};
-use crate::index::row::{Row, increase, put_key_parts, varint_u32};
+use crate::codec::{Corrupt, Output, Reader};
+use crate::index::row::{Row, increase, joined_short, key_parts, put_key_parts, varint_u32};
 
 use super::Quantity;
 
@@ -83,7 +83,7 @@ impl HistoryRow {
     /// Appends the row in the usual case, of a holding's next row with sums
     /// of up to 64 bits and nothing displaced; false, and without effect, in any other.
     #[inline]
-    fn encode_plain(&self, before: &Self, out: &mut Vec<u8>) -> bool {
+    fn encode_plain(&self, before: &Self, out: &mut Output) -> bool {
         let sums = (self.input.as_u64(), before.input.as_u64(), self.output.as_u64(), before.output.as_u64());
         let (Some(input), Some(input_before), Some(output), Some(output_before)) = sums else {
             return false;
@@ -99,19 +99,47 @@ impl HistoryRow {
         }
         let (input, output) = (input - input_before, output - output_before);
         let moves = (u8::from(input != 0) * INPUT) | (u8::from(output != 0) * OUTPUT);
-        out.push(FOLLOWS | self.side_flags() | moves | SUMS_NONE << SUMS_SHIFT);
-        put_varint(out, self.transaction - before.transaction);
+        out.put_byte(FOLLOWS | self.side_flags() | moves | SUMS_NONE << SUMS_SHIFT);
+        out.put_varint(self.transaction - before.transaction);
         // Nearly always one of the two is zero; which one is not to be predicted.
         if input == 0 || output == 0 {
             let moved = input | output;
             if moved != 0 {
-                Quantity::from(moved).put(out);
+                Quantity::put_u64(out, moved);
             }
         } else {
-            Quantity::from(input).put(out);
-            Quantity::from(output).put(out);
+            Quantity::put_u64(out, input);
+            Quantity::put_u64(out, output);
         }
         true
+    }
+
+    /// Reads the row behind its flags in the usual case, as [`encode_plain`](Self::encode_plain) wrote it with one
+    /// move; none, and without effect, in any other.
+    #[inline]
+    fn decode_plain(before: &Self, flags: u8, reader: &mut Reader<'_>) -> Option<Self> {
+        let (moves, sums) = (flags & (INPUT | OUTPUT), flags >> SUMS_SHIFT & 3);
+        if flags & FOLLOWS == 0 || sums != SUMS_NONE || (moves != INPUT && moves != OUTPUT) {
+            return None;
+        }
+        let (input, output) = (before.input.as_u64()?, before.output.as_u64()?);
+        let mut ahead = reader.clone();
+        let transaction = increase(&mut ahead, before.transaction).ok()?;
+        let moved = ahead.varint().ok().filter(|head| head & 1 == 0)? >> 1;
+        let (moved_input, moved_output) = if moves == INPUT { (moved, 0) } else { (0, moved) };
+        let row = Self {
+            holding: before.holding,
+            transaction,
+            input: input.checked_add(moved_input)?.into(),
+            output: output.checked_add(moved_output)?.into(),
+            displaced: None,
+            ordinal: before.ordinal.checked_add(1)?,
+            is_displaced: flags & DISPLACED != 0,
+            is_source: flags & SOURCE != 0,
+            is_destination: flags & DESTINATION != 0,
+        };
+        *reader = ahead;
+        Some(row)
     }
 
     /// The move since `before`, if this row can be written as a difference to it.
@@ -151,24 +179,34 @@ impl Row for HistoryRow {
         (u64::from(ledger) << 32, 0)
     }
 
+    #[inline]
+    fn rank(key: &Self::Key) -> u128 {
+        joined_short(key.0, key.1)
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, key.1]);
     }
 
+    fn read_key(bytes: &[u8]) -> Self::Key {
+        let [holding, transaction] = key_parts(bytes);
+        (holding, transaction)
+    }
+
     #[inline]
-    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+    fn encode(&self, previous: Option<&Self>, out: &mut Output) {
         if let Some(before) = previous
             && self.encode_plain(before, out)
         {
             return;
         }
         let place = out.len();
-        out.push(0);
+        out.put_byte(0);
         let mut flags = self.side_flags();
         let difference = previous.and_then(|before| self.moved_since(before).map(|moved| (before, moved)));
         let sums = if let Some((before, (input, output))) = difference {
             flags |= FOLLOWS;
-            put_varint(out, self.transaction - before.transaction);
+            out.put_varint(self.transaction - before.transaction);
             if !input.is_zero() {
                 flags |= INPUT;
                 input.put(out);
@@ -188,9 +226,9 @@ impl Row for HistoryRow {
                 (Some(_), _) => SUMS_HERE,
             }
         } else {
-            put_varint(out, self.holding.wrapping_sub(previous.map_or(0, |before| before.holding)));
-            put_varint(out, self.transaction);
-            put_varint(out, u64::from(self.ordinal));
+            out.put_varint(self.holding.wrapping_sub(previous.map_or(0, |before| before.holding)));
+            out.put_varint(self.transaction);
+            out.put_varint(u64::from(self.ordinal));
             if !self.input.is_zero() {
                 flags |= INPUT;
                 self.input.put(out);
@@ -206,14 +244,19 @@ impl Row for HistoryRow {
         {
             displaced.input.put(out);
             displaced.output.put(out);
-            put_varint(out, u64::from(displaced.count));
+            out.put_varint(u64::from(displaced.count));
         }
-        out[place] = flags | sums << SUMS_SHIFT;
+        out.set_byte(place, flags | sums << SUMS_SHIFT);
     }
 
     #[inline]
     fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
         let flags = reader.u8()?;
+        if let Some(before) = previous
+            && let Some(row) = Self::decode_plain(before, flags, reader)
+        {
+            return Ok(row);
+        }
         let before = match previous {
             Some(before) if flags & FOLLOWS != 0 => Some(before),
             None if flags & FOLLOWS != 0 => {

@@ -6,8 +6,8 @@
 //! value        varint  difference to the row before if the fingerprint is the same too, else whole
 //! ```
 
-use crate::codec::{Corrupt, Reader, put_varint};
-use crate::index::row::{Row, increase, put_key_parts};
+use crate::codec::{Corrupt, Output, Reader};
+use crate::index::row::{Row, increase, joined, key_parts, put_key_parts};
 
 /// Something of a ledger that is found by the fingerprint of its text.
 ///
@@ -47,17 +47,27 @@ impl Row for KeyRow {
         (u64::from(ledger) << 8, 0, 0)
     }
 
+    #[inline]
+    fn rank(key: &Self::Key) -> u128 {
+        joined(key.0, key.1)
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, key.1, key.2]);
     }
 
-    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+    fn read_key(bytes: &[u8]) -> Self::Key {
+        let [space, fingerprint, value] = key_parts(bytes);
+        (space, fingerprint, value)
+    }
+
+    fn encode(&self, previous: Option<&Self>, out: &mut Output) {
         let before = previous.map_or((0, 0, 0), Row::key);
-        put_varint(out, self.space.wrapping_sub(before.0));
+        out.put_varint(self.space.wrapping_sub(before.0));
         let fingerprint_before = if self.space == before.0 { before.1 } else { 0 };
-        put_varint(out, self.fingerprint.wrapping_sub(fingerprint_before));
+        out.put_varint(self.fingerprint.wrapping_sub(fingerprint_before));
         let same = self.space == before.0 && self.fingerprint == before.1;
-        put_varint(out, self.value.wrapping_sub(if same { before.2 } else { 0 }));
+        out.put_varint(self.value.wrapping_sub(if same { before.2 } else { 0 }));
     }
 
     fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {

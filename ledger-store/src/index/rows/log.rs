@@ -7,8 +7,8 @@
 //! date         varint  zigzag difference to the row before
 //! ```
 
-use crate::codec::{Corrupt, Reader};
-use crate::index::row::{Row, difference, put_difference};
+use crate::codec::{Corrupt, Output, Reader};
+use crate::index::row::{Row, difference, joined_short, ledger_key_parts, put_difference};
 
 use super::{put_step, read_step};
 
@@ -45,12 +45,22 @@ impl Row for LogRow {
         (ledger, 0)
     }
 
+    #[inline]
+    fn rank(key: &Self::Key) -> u128 {
+        joined_short(key.0.into(), key.1)
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         out[..4].copy_from_slice(&key.0.to_be_bytes());
         out[4..].copy_from_slice(&key.1.to_be_bytes());
     }
 
-    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+    fn read_key(bytes: &[u8]) -> Self::Key {
+        let (ledger, [log]) = ledger_key_parts(bytes);
+        (ledger, log)
+    }
+
+    fn encode(&self, previous: Option<&Self>, out: &mut Output) {
         put_step(out, self.key(), previous.map(Row::key));
         put_difference(out, self.position, previous.map_or(0, |before| before.position));
         put_difference(

@@ -1,6 +1,6 @@
 //! The kinds of rows, one file each, with the layout of their bytes.
 
-use crate::codec::{Corrupt, Reader, put_varint};
+use crate::codec::{Corrupt, Output, Reader};
 use crate::index::row::varint_u32;
 
 pub(crate) mod displaced;
@@ -40,15 +40,15 @@ pub(crate) const TABLES: [&str; 8] = [
 /// In the same ledger it is twice the increase; else, and if the increase
 /// takes 64 bits, it is a one, followed by both numbers.
 #[inline]
-fn put_step(out: &mut Vec<u8>, value: (u32, u64), previous: Option<(u32, u64)>) {
+fn put_step(out: &mut Output, value: (u32, u64), previous: Option<(u32, u64)>) {
     match previous {
         Some(before) if before.0 == value.0 && value.1.wrapping_sub(before.1) < 1 << 63 => {
-            put_varint(out, value.1.wrapping_sub(before.1) << 1);
+            out.put_varint(value.1.wrapping_sub(before.1) << 1);
         }
         _ => {
-            put_varint(out, 1);
-            put_varint(out, u64::from(value.0));
-            put_varint(out, value.1);
+            out.put_varint(1);
+            out.put_varint(u64::from(value.0));
+            out.put_varint(value.1);
         }
     }
 }
@@ -108,12 +108,14 @@ pub(crate) mod tests {
     /// Writes and reads the rows, checks keys and their bytes; returns the length in bytes.
     #[track_caller]
     pub(crate) fn check_coding<R: Row + PartialEq + Debug>(rows: &[R]) -> usize {
-        let mut bytes = Vec::new();
+        let mut out = Output::default();
         let mut previous = None;
         for row in rows {
-            row.encode(previous, &mut bytes);
+            out.make_room();
+            row.encode(previous, &mut out);
             previous = Some(row);
         }
+        let bytes = out.as_slice().to_vec();
         let mut reader = Reader::new(&bytes);
         let mut decoded: Vec<R> = Vec::new();
         while !reader.is_empty() {
@@ -123,6 +125,9 @@ pub(crate) mod tests {
         for pair in rows.windows(2) {
             assert!(KeyBytes::of::<R>(&pair[0].key()) < KeyBytes::of::<R>(&pair[1].key()));
             assert!(R::probe_key(&pair[0].key()) <= R::probe_key(&pair[1].key()));
+        }
+        for row in rows {
+            assert_eq!(R::read_key(KeyBytes::of::<R>(&row.key()).as_slice()), row.key());
         }
         // No damage makes decoding panic.
         let mut damaged = bytes.clone();

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use dashu_int::UBig;
 use ledger_core::Amount;
 
-use crate::codec::{Corrupt, Reader, put_varint};
+use crate::codec::{Corrupt, Output, Reader};
 
 /// An exact, unsigned, unbounded number; up to 64 bits it allocates nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -86,19 +86,25 @@ impl Quantity {
         }
     }
 
+    /// Appends a number of up to 64 bits as [`put`](Self::put) does.
+    #[inline]
+    pub(super) fn put_u64(out: &mut Output, small: u64) {
+        if small < 1 << 63 { out.put_varint(small << 1) } else { Self::from(small).put(out) }
+    }
+
     /// Appends the number.
     ///
     /// Below 2^63 it is a varint of twice the number (below 64: one byte);
     /// else a varint of twice the length plus one, and that many bytes,
     /// least significant first.
     #[inline]
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, out: &mut Output) {
         match self.as_u64() {
-            Some(small) if small < 1 << 63 => put_varint(out, small << 1),
+            Some(small) if small < 1 << 63 => out.put_varint(small << 1),
             _ => {
                 let bytes = self.to_ubig().to_le_bytes();
-                put_varint(out, (bytes.len() as u64) << 1 | 1);
-                out.extend_from_slice(&bytes);
+                out.put_varint((bytes.len() as u64) << 1 | 1);
+                out.put_bytes(&bytes);
             }
         }
     }
@@ -197,9 +203,11 @@ mod tests {
     #[test]
     fn a_number_is_read_as_written() {
         for quantity in samples() {
-            let mut bytes = Vec::new();
-            quantity.put(&mut bytes);
-            let mut reader = Reader::new(&bytes);
+            let mut out = Output::default();
+            out.make_room();
+            quantity.put(&mut out);
+            let bytes = out.as_slice();
+            let mut reader = Reader::new(bytes);
             assert_eq!(Quantity::read(&mut reader), Ok(quantity.clone()));
             assert!(reader.is_empty());
             for length in 0..bytes.len() {

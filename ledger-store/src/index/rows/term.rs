@@ -1,15 +1,15 @@
 //! Terms of metadata, as they are now.
 //!
 //! ```text
-//! flags        u8      1 same space and term as the row before   2 present
+//! flags        u8      1 same space as the row before   2 present   4 same space and term
 //! [space       varint  difference to the row before, if not the same
-//!  term        varint  whole]
+//!  term        varint  increase if the space is the same, else whole]
 //! id           varint  increase if the term is the same, else whole
-//! position     varint  zigzag difference to the row before
+//! position     varint  zigzag difference of (position - id) to that of the row before
 //! ```
 
-use crate::codec::{Corrupt, Reader, put_varint};
-use crate::index::row::{Row, difference, increase, put_difference, put_key_parts};
+use crate::codec::{Corrupt, Output, Reader};
+use crate::index::row::{Row, difference, increase, joined, key_parts, put_difference, put_key_parts};
 
 /// That something has a term (a key and value of its metadata), or has it no longer.
 ///
@@ -28,8 +28,16 @@ pub(crate) struct TermRow {
     pub(crate) present: bool,
 }
 
-const SAME_TERM: u8 = 1;
+const SAME_SPACE: u8 = 1;
 const PRESENT: u8 = 2;
+const SAME_TERM: u8 = 4;
+
+impl TermRow {
+    /// The position is mostly as far behind the id as in the row before, whatever term that is of.
+    fn ahead(&self) -> u64 {
+        self.position.wrapping_sub(self.id)
+    }
+}
 
 impl Row for TermRow {
     type Key = (u64, u64, u64, u64);
@@ -57,40 +65,62 @@ impl Row for TermRow {
         (u64::from(ledger) << 8, 0, 0, 0)
     }
 
+    #[inline]
+    fn rank(key: &Self::Key) -> u128 {
+        joined(key.0, key.1)
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, key.1, key.2, key.3]);
     }
 
-    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+    fn read_key(bytes: &[u8]) -> Self::Key {
+        let [space, term, id, position] = key_parts(bytes);
+        (space, term, id, position)
+    }
+
+    fn encode(&self, previous: Option<&Self>, out: &mut Output) {
         let present = u8::from(self.present) * PRESENT;
         match previous {
-            Some(before) if (before.space, before.term) == (self.space, self.term) => {
-                out.push(present | SAME_TERM);
-                put_varint(out, self.id.wrapping_sub(before.id));
+            Some(before) if before.space == self.space && before.term == self.term => {
+                out.put_byte(present | SAME_TERM);
+                out.put_varint(self.id.wrapping_sub(before.id));
+            }
+            Some(before) if before.space == self.space => {
+                out.put_byte(present | SAME_SPACE);
+                out.put_varint(self.term.wrapping_sub(before.term));
+                out.put_varint(self.id);
             }
             _ => {
-                out.push(present);
-                put_varint(out, self.space.wrapping_sub(previous.map_or(0, |before| before.space)));
-                put_varint(out, self.term);
-                put_varint(out, self.id);
+                out.put_byte(present);
+                out.put_varint(self.space.wrapping_sub(previous.map_or(0, |before| before.space)));
+                out.put_varint(self.term);
+                out.put_varint(self.id);
             }
         }
-        put_difference(out, self.position, previous.map_or(0, |before| before.position));
+        put_difference(out, self.ahead(), previous.map_or(0, Self::ahead));
     }
 
     fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
+        const FOLLOWS: Corrupt = Corrupt { what: "the first term row of a block follows another" };
         let flags = reader.u8()?;
-        if flags & !(SAME_TERM | PRESENT) != 0 {
-            return Err(Corrupt { what: "a term row has unknown flags" });
-        }
-        let (space, term, id) = if flags & SAME_TERM == 0 {
-            let space = increase(reader, previous.map_or(0, |before| before.space))?;
-            (space, reader.varint()?, reader.varint()?)
-        } else {
-            let before = previous.ok_or(Corrupt { what: "the first term row of a block follows another" })?;
-            (before.space, before.term, increase(reader, before.id)?)
+        let (space, term, id) = match flags & !PRESENT {
+            0 => (
+                increase(reader, previous.map_or(0, |before| before.space))?,
+                reader.varint()?,
+                reader.varint()?,
+            ),
+            SAME_SPACE => {
+                let before = previous.ok_or(FOLLOWS)?;
+                (before.space, increase(reader, before.term)?, reader.varint()?)
+            }
+            SAME_TERM => {
+                let before = previous.ok_or(FOLLOWS)?;
+                (before.space, before.term, increase(reader, before.id)?)
+            }
+            _ => return Err(Corrupt { what: "a term row has unknown flags" }),
         };
-        let position = difference(reader, previous.map_or(0, |before| before.position))?;
+        let position = difference(reader, previous.map_or(0, Self::ahead))?.wrapping_add(id);
         Ok(Self { space, term, id, position, present: flags & PRESENT != 0 })
     }
 

@@ -8,8 +8,8 @@
 //! length       varint, then the bytes
 //! ```
 
-use crate::codec::{Corrupt, Reader, put_varint};
-use crate::index::row::{Row, difference, increase, put_difference, put_key_parts};
+use crate::codec::{Corrupt, Output, Reader};
+use crate::index::row::{Row, difference, increase, joined, key_parts, put_difference, put_key_parts};
 
 /// What a document was from a position of the journal on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,27 +47,37 @@ impl Row for VersionRow {
         (u64::from(ledger) << 8, 0, 0)
     }
 
+    #[inline]
+    fn rank(key: &Self::Key) -> u128 {
+        joined(key.0, key.1)
+    }
+
     fn put_key(key: &Self::Key, out: &mut [u8]) {
         put_key_parts(out, &[key.0, key.1, key.2]);
     }
 
-    fn encode(&self, previous: Option<&Self>, out: &mut Vec<u8>) {
+    fn read_key(bytes: &[u8]) -> Self::Key {
+        let [space, id, position] = key_parts(bytes);
+        (space, id, position)
+    }
+
+    fn encode(&self, previous: Option<&Self>, out: &mut Output) {
         let before = previous.map_or((0, 0, 0), Row::key);
         if previous.is_some() && self.space == before.0 && self.id == before.1 {
-            out.push(SAME_SPACE | SAME_ID);
-            put_varint(out, self.position.wrapping_sub(before.2));
+            out.put_byte(SAME_SPACE | SAME_ID);
+            out.put_varint(self.position.wrapping_sub(before.2));
         } else if previous.is_some() && self.space == before.0 {
-            out.push(SAME_SPACE);
-            put_varint(out, self.id.wrapping_sub(before.1));
+            out.put_byte(SAME_SPACE);
+            out.put_varint(self.id.wrapping_sub(before.1));
             put_difference(out, self.position, before.2);
         } else {
-            out.push(0);
-            put_varint(out, self.space.wrapping_sub(before.0));
-            put_varint(out, self.id);
+            out.put_byte(0);
+            out.put_varint(self.space.wrapping_sub(before.0));
+            out.put_varint(self.id);
             put_difference(out, self.position, before.2);
         }
-        put_varint(out, self.bytes.len() as u64);
-        out.extend_from_slice(&self.bytes);
+        out.put_varint(self.bytes.len() as u64);
+        out.put_bytes(&self.bytes);
     }
 
     fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {

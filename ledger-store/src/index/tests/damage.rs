@@ -25,7 +25,7 @@ fn rows<R: Sample>(count: usize) -> Vec<R> {
 fn every_flipped_bit_of_a_block_or_its_key_is_noticed() {
     let file = Disk::default().create();
     let write = file.begin_write(Commit::Visible).unwrap();
-    write_run(&write, rows::<HistoryRow>(3000)).unwrap();
+    write_run::<HistoryRow, _>(&write, rows::<HistoryRow>(3000)).unwrap();
     write.commit().unwrap();
     let name = TABLES[usize::from(HistoryRow::TABLE)];
     let snapshot = file.snapshot().unwrap();
@@ -136,8 +136,8 @@ fn a_flipped_bit_anywhere_in_the_file_never_changes_what_runs_answer() {
     let disk = Disk::default();
     let file = disk.create();
     let write = file.begin_write(Commit::Durable).unwrap();
-    write_run(&write, rows::<HistoryRow>(20_000)).unwrap();
-    write_run(&write, rows::<KeyRow>(9_000)).unwrap();
+    write_run::<HistoryRow, _>(&write, rows::<HistoryRow>(20_000)).unwrap();
+    write_run::<KeyRow, _>(&write, rows::<KeyRow>(9_000)).unwrap();
     write.table("watermark").unwrap().put(b"position", b"1").unwrap();
     for page in 0..100_u8 {
         write.table("pages").unwrap().put(&[page], &[page; 500]).unwrap();

@@ -74,7 +74,7 @@ impl<R: Sample> Bench<R> {
         let commit = if self.dice.below(3) == 0 { Commit::Durable } else { Commit::Visible };
         let write = self.file().begin_write(commit).unwrap();
         let rows = merge_pieces(&frozen);
-        let run = write_run(&write, rows.iter().cloned()).unwrap();
+        let run = write_run::<R, _>(&write, rows.iter()).unwrap();
         assert!(run.is_some() || rows.iter().all(Row::is_removal));
         write.commit().unwrap();
     }
@@ -216,7 +216,7 @@ fn with_runs<R: Sample>(runs: usize, rows: u64) -> Bench<R> {
     for _ in 0..runs {
         bench.add_piece(rows);
         let write = bench.file().begin_write(Commit::Durable).unwrap();
-        write_run(&write, bench.pieces.remove(0).iter().cloned()).unwrap().unwrap();
+        write_run::<R, _>(&write, bench.pieces.remove(0).iter()).unwrap().unwrap();
         write.commit().unwrap();
     }
     bench
@@ -350,7 +350,7 @@ fn a_run_that_is_flushed_during_a_merge_stays() {
             bench.add_piece(100);
             bench.dice = Dice::new(flushed);
             let write = file.begin_write(Commit::Visible).unwrap();
-            write_run(&write, bench.pieces.remove(0).iter().cloned()).unwrap();
+            write_run::<HistoryRow, _>(&write, bench.pieces.remove(0).iter()).unwrap();
             write.commit().unwrap();
             flushed += 1;
         }

@@ -1,8 +1,10 @@
 //! Plain tables, commits and reopening.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use crate::index::file::{Commit, IndexError};
+use crate::index::rows::tests::Dice;
 
 use super::disk::Disk;
 
@@ -32,6 +34,32 @@ fn values_are_read_as_written_in_order_and_from_both_ends() {
     let range = after.range(PAGES, Bound::Excluded(&[1]), Bound::Unbounded).unwrap().unwrap();
     let keys: Vec<_> = range.rev().map(|entry| entry.unwrap().0).collect();
     assert_eq!(keys, [[9], [3]]);
+}
+
+#[test]
+fn ascending_keys_are_put_wherever_others_stand() {
+    let mut dice = Dice::new(1);
+    let file = Disk::default().create();
+    let mut model = BTreeMap::new();
+    for round in 0..40_u8 {
+        // Dense ranges and far ones, new keys, keys that are there, and values of another length in their place.
+        let step = [1, 3, 1000][usize::from(round) % 3];
+        let mut number = dice.below(20_000);
+        let entries: BTreeMap<Vec<u8>, Vec<u8>> = (0..dice.below(600))
+            .map(|_| {
+                number += 1 + dice.below(step);
+                (number.to_be_bytes()[4..].to_vec(), vec![round; dice.below(60) as usize])
+            })
+            .collect();
+        let write = file.begin_write(Commit::Visible).unwrap();
+        let ascending = entries.iter().map(|(key, value)| (key.as_slice(), value.as_slice()));
+        write.table(PAGES).unwrap().put_ascending(ascending).unwrap();
+        write.commit().unwrap();
+        model.extend(entries);
+        let snapshot = file.snapshot().unwrap();
+        let range = snapshot.range(PAGES, Bound::Unbounded, Bound::Unbounded).unwrap().unwrap();
+        assert!(range.map(|entry| entry.unwrap()).eq(model.clone()), "round {round}");
+    }
 }
 
 #[test]
