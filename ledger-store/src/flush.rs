@@ -21,7 +21,7 @@ use crate::removal::Tombstone;
 use crate::view::{Counters, LedgerHead};
 
 /// The format of the index. Another one is not read: the index is built again from the journal.
-const INDEX_FORMAT: u32 = 7;
+const INDEX_FORMAT: u32 = 8;
 const ABOUT_KEY: &[u8] = b"projection";
 
 /// Whose index this is, and how far it goes.
