@@ -128,9 +128,9 @@ impl Engine {
         if let Some(reason) = self.stopped() {
             return Err(WriteError::Stopped { reason });
         }
-        let Batch { first, flush, chunks, rows, texts, .. } = batch;
+        let Batch { first, flush, chunks, rows, unhashed, submitted, .. } = batch;
         if chunks.is_empty() {
-            self.hashes.feed.give_back(texts);
+            self.hashes.feed.give_back(unhashed);
             return Ok(());
         }
         let chunks = chunks.finish();
@@ -144,7 +144,7 @@ impl Engine {
             }
         };
         self.commits.fetch_add(1, Ordering::Relaxed);
-        self.hashes.feed.put(head.next, texts);
+        self.hashes.feed.put(head.next, unhashed, submitted);
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
         view.next = head.next;

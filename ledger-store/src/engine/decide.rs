@@ -164,13 +164,12 @@ impl Engine {
         let mut failed = None;
         let mut requests = requests.into_iter();
         let mut near = SmallVec::new().into_iter();
-        while let Some((request, prints)) = {
+        loop {
             if near.as_slice().is_empty() {
                 let ahead = requests.as_slice();
                 near = state.warm(ledger, &ahead[..ahead.len().min(WARM_COMMANDS)]).into_iter();
             }
-            requests.next().zip(near.next())
-        } {
+            let (Some(request), Some(prints)) = (requests.next(), near.next()) else { break };
             if refused && atomicity != Atomicity::Independent {
                 outcomes.push(PendingOutcome::Cancelled);
                 continue;

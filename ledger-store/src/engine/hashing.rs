@@ -9,7 +9,7 @@ use ledger_core::HashLogs;
 use super::Engine;
 use crate::entry::{Body, read_chunk};
 use crate::error::ReadError;
-use crate::hashes::Chains;
+use crate::hashes::{Chains, FedBatch, Scratch};
 use crate::journal::Position;
 use crate::read::LedgerReader;
 
@@ -104,6 +104,7 @@ impl Engine {
     /// the thread is to end, it first hashes what waits.
     fn hash_feed(&self, chains: &mut Chains) -> Result<(), ReadError> {
         let feed = &self.hashes.feed;
+        let mut scratch = Scratch::default();
         loop {
             let stopping = self.is_stopping();
             if !stopping {
@@ -111,18 +112,19 @@ impl Engine {
             }
             let view = self.view();
             while let Some(batch) = feed.take(view.next) {
-                for (chain, log, text) in batch.texts.iter() {
+                let FedBatch { next, mut unhashed, .. } = batch;
+                unhashed.drain(&mut scratch, |chain, log, text| {
                     // Of what was removed meanwhile readers see nothing to begin a chain from, and nobody asks for it.
                     if view.heads.get(chain.ledger()).is_some_and(|head| head.is_removed) {
-                        continue;
+                        return Ok(());
                     }
                     chains.append_text(&self.hashes, (chain, log, text), || {
                         let reader = LedgerReader::new(self.journal.clone(), view.clone(), chain.ledger());
                         self.hashes.chain_before(&reader, chain, log, || Ok(()))
-                    })?;
-                }
-                self.hashes.advance(batch.next);
-                feed.give_back(batch.texts);
+                    })
+                })?;
+                self.hashes.advance(next);
+                feed.give_back(unhashed);
             }
             if stopping {
                 return Ok(());

@@ -375,7 +375,7 @@ impl Engine {
         let now = self.clock.now();
         let mut commands = jobs.iter().map(|job| job.work.commands()).sum();
         let rows = PieceBuilder::with_room(commands, state.last_rows, state.last_commands);
-        let mut batch = Batch::new(state.next, state.flush, rows, self.hashes.feed.buffer());
+        let mut batch = Batch::new(state.next, state.flush, rows, self.hashes.feed.room());
         let mut answers = Vec::with_capacity(jobs.len());
         let mut bytes = 0;
         loop {
@@ -402,6 +402,7 @@ impl Engine {
             }
             commands += jobs.iter().map(|job| job.work.commands()).sum::<usize>();
         }
+        batch.submitted = bytes;
         (state.last_rows, state.last_commands) = (batch.rows.mark(), commands);
         let heads: Vec<(u32, LedgerHead)> =
             batch.ledgers.iter().map(|ledger| (*ledger, state.ledger(*ledger).head.clone())).collect();

@@ -1,115 +1,188 @@
-//! What the writer hands to the hashing thread: the texts of entries, so that it need not read them back.
+//! What the writer hands to the hashing thread: entries or their texts, so that it need not read them back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ledger_core::{LegacyLog, Memento, TimestampText};
+use ledger_core::{
+    Decision, Idempotency, LegacyLog, Memento, SchemaVersion, Timestamp, TimestampText, TransactionId,
+};
 use parking_lot::{Condvar, Mutex};
 
 use super::ChainId;
 use crate::journal::Position;
 
-/// So many buffers are kept for the batches to come, each of at most the budget divided by as many.
+/// The room of so many batches is kept for those to come, each of at most the budget divided by as many.
 const SPARE_MAX: usize = 3;
 
 /// Room for texts grows by no less.
 const ROOM_MIN: usize = 4 << 10;
 
-/// The text of an entry in [`HashTexts`].
+/// What is known of the text of an entry in [`Unhashed`].
+#[derive(Clone, Copy, Debug)]
+enum Text {
+    /// It ends here.
+    Until(usize),
+    /// It is that of the next of the decisions.
+    OfDecision,
+}
+
+/// An entry in [`Unhashed`].
 #[derive(Clone, Copy, Debug)]
 struct Place {
     chain: ChainId,
     log: u64,
-    end: usize,
+    text: Text,
 }
 
-/// What is to be hashed of a batch: the texts of its entries, in order.
+/// What was decided and recorded, with what else the text that is hashed of it says.
+#[derive(Debug)]
+pub(crate) struct DecidedEntry {
+    pub(crate) decision: Decision,
+    /// The id of the transaction, if it is one.
+    pub(crate) id: TransactionId,
+    pub(crate) date: Timestamp,
+    pub(crate) idempotency: Option<Box<Idempotency>>,
+    pub(crate) schema_version: Option<Box<SchemaVersion>>,
+}
+
+impl DecidedEntry {
+    fn memento(&self) -> Memento<'_> {
+        let key = self.idempotency.as_ref().map(|have| &have.key);
+        let schema_version = self.schema_version.as_deref().map(SchemaVersion::as_str);
+        Memento::of_decision(&self.decision, self.id, self.date, key, schema_version)
+    }
+}
+
+/// What is to be hashed of a batch, in order of its entries.
+///
+/// Decisions that nobody needs any more are handed over as they are, and the thread that hashes makes their texts:
+/// the writer has enough to do. Texts of the others are written before they go to who asked for them.
 #[derive(Debug, Default)]
-pub(crate) struct HashTexts {
+pub(crate) struct Unhashed {
     places: Vec<Place>,
     /// Longer than the texts, so that the next is put where there is room already.
     bytes: Vec<u8>,
+    /// Where the last text ends.
+    end: usize,
+    decided: Vec<DecidedEntry>,
     dates: TimestampText,
 }
 
-/// A place to return to, see [`HashTexts::mark`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TextMark(usize);
+/// A place to return to, see [`Unhashed::mark`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UnhashedMark {
+    places: usize,
+    end: usize,
+    decided: usize,
+}
 
-impl HashTexts {
-    fn with_room(places: usize, bytes: usize) -> Self {
-        Self { places: Vec::with_capacity(places), bytes: vec![0; bytes], dates: TimestampText::default() }
-    }
-
+impl Unhashed {
     /// Adds what the wire's chain hashes of an entry.
     pub(crate) fn push(&mut self, ledger: u32, log: u64, memento: &Memento<'_>) {
-        let start = self.len();
-        let len = loop {
-            if let Some(len) = memento.put_into(&mut self.bytes[start..], &mut self.dates) {
-                break len;
-            }
-            self.bytes.resize(2 * self.bytes.len() + ROOM_MIN, 0);
-        };
-        self.places.push(Place { chain: ChainId::wire(ledger), log, end: start + len });
+        self.end = put_text(memento, &mut self.bytes, self.end, &mut self.dates);
+        self.places.push(Place { chain: ChainId::wire(ledger), log, text: Text::Until(self.end) });
+    }
+
+    /// The same of an entry that is needed for nothing else.
+    pub(crate) fn push_decided(&mut self, ledger: u32, log: u64, entry: DecidedEntry) {
+        self.places.push(Place { chain: ChainId::wire(ledger), log, text: Text::OfDecision });
+        self.decided.push(entry);
     }
 
     /// Adds what the chain of the first generation hashes of an entry.
     pub(crate) fn push_legacy(&mut self, ledger: u32, log: u64, entry: &LegacyLog<'_>) {
-        self.bytes.truncate(self.len());
+        self.bytes.truncate(self.end);
         entry.write_to("", &mut self.bytes);
-        self.places.push(Place { chain: ChainId::legacy(ledger), log, end: self.bytes.len() });
+        self.end = self.bytes.len();
+        self.places.push(Place { chain: ChainId::legacy(ledger), log, text: Text::Until(self.end) });
     }
 
-    /// Remembers this state, to return to with [`HashTexts::reset`].
-    pub(crate) fn mark(&self) -> TextMark {
-        TextMark(self.places.len())
+    /// Remembers this state, to return to with [`Unhashed::reset`].
+    pub(crate) fn mark(&self) -> UnhashedMark {
+        UnhashedMark { places: self.places.len(), end: self.end, decided: self.decided.len() }
     }
 
     /// Drops what was added since the mark.
-    pub(crate) fn reset(&mut self, TextMark(count): TextMark) {
-        self.places.truncate(count);
+    pub(crate) fn reset(&mut self, mark: UnhashedMark) {
+        self.places.truncate(mark.places);
+        self.end = mark.end;
+        self.decided.truncate(mark.decided);
     }
 
-    /// Chain, log and text of each entry, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ChainId, u64, &[u8])> {
+    /// Takes all out: `each` is called with chain, log and text of each entry, in order. An error ends it.
+    pub(crate) fn drain<E>(
+        &mut self,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(ChainId, u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut decided = self.decided.drain(..);
         let mut start = 0;
-        self.places.iter().map(move |place| {
-            let text = &self.bytes[start..place.end];
-            start = place.end;
-            (place.chain, place.log, text)
-        })
+        for Place { chain, log, text } in self.places.drain(..) {
+            let text = match text {
+                Text::Until(end) => &self.bytes[std::mem::replace(&mut start, end)..end],
+                Text::OfDecision => {
+                    let entry = decided.next().expect("each such place has a decision");
+                    let len = put_text(&entry.memento(), &mut scratch.bytes, 0, &mut scratch.dates);
+                    &scratch.bytes[..len]
+                }
+            };
+            each(chain, log, text)?;
+        }
+        self.end = 0;
+        Ok(())
     }
 
-    /// Bytes of all texts.
-    fn len(&self) -> usize {
-        self.places.last().map_or(0, |place| place.end)
+    /// Bytes of texts, and of what says where they are.
+    fn text_bytes(&self) -> usize {
+        self.end + self.places.len() * size_of::<Place>()
     }
 
-    fn size(&self) -> usize {
-        self.len() + self.places.len() * size_of::<Place>()
+    /// Bytes of the room that it has.
+    fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.decided.capacity() * size_of::<DecidedEntry>()
     }
 
     fn clear(&mut self) {
         self.places.clear();
+        self.end = 0;
+        self.decided.clear();
     }
 }
 
-/// The texts of a batch that is on disk.
+/// Where the texts of decisions are made, one after the other.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    bytes: Vec<u8>,
+    dates: TimestampText,
+}
+
+/// Puts the text of an entry at a place in `bytes`, which grow as they must, and returns where it ends.
+fn put_text(memento: &Memento<'_>, bytes: &mut Vec<u8>, start: usize, dates: &mut TimestampText) -> usize {
+    loop {
+        if let Some(len) = memento.put_into(&mut bytes[start..], dates) {
+            return start + len;
+        }
+        bytes.resize(2 * bytes.len() + ROOM_MIN, 0);
+    }
+}
+
+/// What is to be hashed of a batch that is on disk.
 pub(crate) struct FedBatch {
     /// The position after its last entry.
     pub(crate) next: Position,
-    pub(crate) texts: HashTexts,
+    pub(crate) unhashed: Unhashed,
+    bytes: usize,
 }
 
 #[derive(Default)]
 struct Waiting {
     batches: VecDeque<FedBatch>,
     bytes: usize,
-    /// Whether texts are taken. Before, the hashing thread reads entries from the journal.
+    /// Whether batches are taken. Before, the hashing thread reads entries from the journal.
     open: bool,
-    spare: Vec<HashTexts>,
-    /// What the last batch took: the next will be alike, and a text that grows is copied again and again.
-    last: (usize, usize),
+    spare: Vec<Unhashed>,
+    /// What the last batch took: the next will be alike, and what grows is copied again and again.
+    last: UnhashedMark,
 }
 
 /// Batches on their way to the hashing thread, within a budget of bytes.
@@ -139,21 +212,33 @@ impl Feed {
         self.waiting.lock().open = true;
     }
 
-    /// A buffer for the next batch.
-    pub(crate) fn buffer(&self) -> HashTexts {
+    /// Room for the next batch.
+    pub(crate) fn room(&self) -> Unhashed {
         let mut waiting = self.waiting.lock();
-        let (places, bytes) = waiting.last;
-        waiting.spare.pop().unwrap_or_else(|| HashTexts::with_room(places, bytes.min(self.spare_bytes_max())))
+        let UnhashedMark { places, end, decided } = waiting.last;
+        waiting.spare.pop().unwrap_or_else(|| Unhashed {
+            places: Vec::with_capacity(places),
+            bytes: vec![0; end.min(self.spare_bytes_max())],
+            decided: Vec::with_capacity(decided),
+            ..Unhashed::default()
+        })
     }
 
-    /// Hands over a batch that is on disk, in order of the batches.
-    pub(crate) fn put(&self, next: Position, texts: HashTexts) {
+    /// Hands over a batch that is on disk, in order of the batches. `submitted` is what its commands took in memory,
+    /// decisions take about as much.
+    pub(crate) fn put(&self, next: Position, unhashed: Unhashed, submitted: usize) {
         let mut waiting = self.waiting.lock();
         if waiting.open {
-            waiting.bytes += texts.size();
+            let bytes = unhashed.text_bytes() + if unhashed.decided.is_empty() { 0 } else { submitted };
+            waiting.bytes += bytes;
             let with_some_more = |count: usize| count + count / 16;
-            waiting.last = (with_some_more(texts.places.len()), with_some_more(texts.len()));
-            waiting.batches.push_back(FedBatch { next, texts });
+            let UnhashedMark { places, end, decided } = unhashed.mark();
+            waiting.last = UnhashedMark {
+                places: with_some_more(places),
+                end: with_some_more(end),
+                decided: with_some_more(decided),
+            };
+            waiting.batches.push_back(FedBatch { next, unhashed, bytes });
             let crowded = self.is_crowded(&waiting);
             drop(waiting);
             self.fed.notify_one();
@@ -162,7 +247,7 @@ impl Feed {
             }
         } else {
             drop(waiting);
-            self.give_back(texts);
+            self.give_back(unhashed);
         }
     }
 
@@ -170,18 +255,18 @@ impl Feed {
     pub(crate) fn take(&self, until: Position) -> Option<FedBatch> {
         let mut waiting = self.waiting.lock();
         let batch = waiting.batches.pop_front_if(|batch| batch.next <= until)?;
-        waiting.bytes -= batch.texts.size();
+        waiting.bytes -= batch.bytes;
         drop(waiting);
         self.taken.notify_all();
         Some(batch)
     }
 
-    /// Keeps the buffer of a batch for another, unless it grew too large.
-    pub(crate) fn give_back(&self, mut texts: HashTexts) {
-        texts.clear();
+    /// Keeps the room of a batch for another, unless it grew too large.
+    pub(crate) fn give_back(&self, mut unhashed: Unhashed) {
+        unhashed.clear();
         let mut waiting = self.waiting.lock();
-        if waiting.spare.len() < SPARE_MAX && texts.bytes.capacity() <= self.spare_bytes_max() {
-            waiting.spare.push(texts);
+        if waiting.spare.len() < SPARE_MAX && unhashed.capacity() <= self.spare_bytes_max() {
+            waiting.spare.push(unhashed);
         }
     }
 
@@ -223,24 +308,44 @@ impl Feed {
 
 #[cfg(test)]
 mod tests {
-    use ledger_core::{Decision, Memento, Metadata, Target, Timestamp, TransactionId};
+    use ledger_core::{Metadata, Target};
 
     use super::*;
 
-    fn texts(logs: std::ops::Range<u64>) -> HashTexts {
-        let mut texts = HashTexts::default();
+    fn unhashed(logs: std::ops::Range<u64>) -> Unhashed {
+        let mut unhashed = Unhashed::default();
         for log in logs {
-            push(&mut texts, log);
+            push(&mut unhashed, log);
         }
-        texts
+        unhashed
     }
 
-    fn push(texts: &mut HashTexts, log: u64) {
+    /// Every third as a text.
+    fn push(unhashed: &mut Unhashed, log: u64) {
         let target = Target::Transaction(TransactionId::new(log));
         let decision = Decision::SetMetadata { target, metadata: Metadata::EMPTY };
-        let (id, date) = (TransactionId::new(0), Timestamp::from_micros(0));
-        let memento = Memento::of_decision(&decision, id, date, None, None);
-        texts.push(1, log, &memento);
+        let entry = DecidedEntry {
+            decision,
+            id: TransactionId::new(0),
+            date: Timestamp::from_micros(0),
+            idempotency: None,
+            schema_version: None,
+        };
+        if log.is_multiple_of(3) {
+            unhashed.push(1, log, &entry.memento());
+        } else {
+            unhashed.push_decided(1, log, entry);
+        }
+    }
+
+    fn all(mut unhashed: Unhashed) -> Vec<(ChainId, u64, Vec<u8>)> {
+        let mut all = Vec::new();
+        let each = |chain, log, text: &[u8]| {
+            all.push((chain, log, text.to_vec()));
+            Ok::<(), ()>(())
+        };
+        unhashed.drain(&mut Scratch::default(), each).expect("no error");
+        all
     }
 
     fn at(position: u64) -> Position {
@@ -248,45 +353,72 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_leaves_the_texts_before_it() {
-        let mut taken_back = texts(0..3);
+    fn what_is_taken_back_leaves_what_was_before_it() {
+        let mut taken_back = unhashed(0..3);
         let mark = taken_back.mark();
-        push(&mut taken_back, 9);
-        push(&mut taken_back, 10);
+        for log in 9..12 {
+            push(&mut taken_back, log);
+        }
         taken_back.reset(mark);
-        push(&mut taken_back, 3);
-        let straight = texts(0..4);
-        assert_eq!(taken_back.iter().collect::<Vec<_>>(), straight.iter().collect::<Vec<_>>());
-        assert_eq!(straight.iter().map(|(_, log, _)| log).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        for log in 3..6 {
+            push(&mut taken_back, log);
+        }
+        let straight = all(unhashed(0..6));
+        assert_eq!(all(taken_back), straight);
+        let said: Vec<_> = straight.iter().map(|(_, log, text)| (*log, id_in(text))).collect();
+        assert_eq!(said, (0..6).map(|log| (log, log)).collect::<Vec<_>>());
+    }
+
+    /// The id of the transaction that a text names.
+    fn id_in(text: &[u8]) -> u64 {
+        let text = std::str::from_utf8(text).expect("JSON");
+        let (_, after) = text.split_once("\"targetId\":").expect("a target");
+        after.split_once(',').expect("more after it").0.parse().expect("an id")
+    }
+
+    #[test]
+    fn room_that_was_drained_is_as_new() {
+        let mut used = unhashed(0..6);
+        used.drain(&mut Scratch::default(), |_, log, _| if log < 4 { Ok(()) } else { Err(()) })
+            .expect_err("at 4");
+        used.clear();
+        for log in 6..9 {
+            push(&mut used, log);
+        }
+        assert_eq!(all(used), all(unhashed(6..9)));
     }
 
     #[test]
     fn batches_come_out_in_order_once_they_are_published() {
         let feed = Feed::new(1 << 20);
-        feed.put(at(3), texts(0..2));
+        feed.put(at(3), unhashed(0..2), 0);
         assert!(feed.take(at(3)).is_none(), "what was fed before the feed was open is read from the journal");
         feed.open();
-        feed.put(at(5), texts(2..4));
-        feed.put(at(6), texts(4..5));
+        feed.put(at(5), unhashed(2..4), 0);
+        feed.put(at(6), unhashed(4..5), 0);
         assert!(feed.take(at(4)).is_none());
         assert_eq!(feed.take(at(5)).map(|batch| batch.next), Some(at(5)));
         assert!(feed.take(at(5)).is_none());
-        assert_eq!(feed.take(at(9)).map(|batch| batch.texts.iter().count()), Some(1));
+        assert_eq!(feed.take(at(9)).map(|batch| all(batch.unhashed).len()), Some(1));
     }
 
     #[test]
     fn who_feeds_too_much_waits_until_it_is_taken() {
         let feed = Feed::new(64);
         feed.open();
-        feed.put(at(5), texts(0..4));
+        feed.put(at(5), unhashed(0..4), 64);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| feed.wait_for_room(|| false));
             let batch = feed.take(at(5)).expect("a batch");
-            feed.give_back(batch.texts);
+            feed.give_back(batch.unhashed);
             waiting.join().expect("it does not wait any longer");
         });
-        assert!(feed.buffer().bytes.capacity() <= 64, "a buffer beyond the budget is not kept");
-        feed.put(at(6), texts(4..8));
+        assert!(
+            feed.room().capacity() <= 64 + 5 * size_of::<DecidedEntry>(),
+            "{}",
+            "room beyond the budget is not kept"
+        );
+        feed.put(at(6), unhashed(4..8), 64);
         feed.wait_for_room(|| true);
     }
 }

@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 pub(crate) use self::chains::Chains;
 use self::feed::Feed;
-pub(crate) use self::feed::{HashTexts, TextMark};
+pub(crate) use self::feed::{DecidedEntry, FedBatch, Scratch, Unhashed, UnhashedMark};
 use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::index::Way;
@@ -131,8 +131,8 @@ pub(crate) fn checkpoint_key(chain: u32, log: u64) -> [u8; 12] {
 }
 
 impl Hashes {
-    /// Nothing is hashed yet of what follows `next`; what is before it is found by its checkpoints. Texts that
-    /// wait to be hashed take `feed_bytes`.
+    /// Nothing is hashed yet of what follows `next`; what is before it is found by its checkpoints. What
+    /// waits to be hashed takes `feed_bytes`.
     pub(crate) fn new(next: Position, feed_bytes: usize) -> Self {
         Self {
             pending: Mutex::default(),

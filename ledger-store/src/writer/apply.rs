@@ -221,10 +221,6 @@ impl State {
         if displaced {
             rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
         }
-        if let Some(reference) = transaction.reference {
-            let known = hints.prints.reference;
-            self.put_key(ledger, KeyKind::Reference, known, (reference, id, None), rows);
-        }
         for (at, holding) in transaction.holdings.iter().enumerate() {
             let place = self.touch(log, &holding.account, hints.located.get(at), timestamp, touched, rows)?;
             let asset = self.take_asset(ledger, &holding.asset)?;
@@ -332,6 +328,11 @@ impl State {
         }
         for (place, metadata) in given {
             self.merge_account_metadata(place, recorded_at(log), &metadata, touched, (position, rows))?;
+        }
+        // Behind what is near: this is written to where nobody was for long, and copies right after it would wait.
+        if let Some(reference) = transaction.reference {
+            let known = hints.prints.reference;
+            self.put_key(ledger, KeyKind::Reference, known, (reference, id, None), rows);
         }
         if let Some(reverted) = transaction.reverts {
             let mut before = None;

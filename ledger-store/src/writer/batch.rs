@@ -2,7 +2,7 @@
 
 use crate::codec::Corrupt;
 use crate::entry::{ChunkBuilder, Mark, Record};
-use crate::hashes::{HashTexts, TextMark};
+use crate::hashes::{Unhashed, UnhashedMark};
 use crate::journal::Position;
 use crate::projection::{PieceBuilder, PieceMark};
 
@@ -15,34 +15,44 @@ pub(crate) struct Batch {
     pub(crate) chunks: ChunkBuilder,
     pub(crate) rows: PieceBuilder,
     /// What of it is to be hashed.
-    pub(crate) texts: HashTexts,
+    pub(crate) unhashed: Unhashed,
     /// Ledgers that it changed.
     pub(crate) ledgers: Vec<u32>,
+    /// What its commands took in memory.
+    pub(crate) submitted: usize,
 }
 
 /// A place to return to.
 pub(crate) struct BatchMark {
     chunks: Mark,
     rows: PieceMark,
-    texts: TextMark,
+    unhashed: UnhashedMark,
 }
 
 impl Batch {
-    /// Nothing yet; `texts` is an empty buffer, and `rows` one with room.
-    pub(crate) fn new(first: Position, flush: u64, rows: PieceBuilder, texts: HashTexts) -> Self {
-        Self { first, flush, chunks: ChunkBuilder::default(), rows, texts, ledgers: Vec::new() }
+    /// Nothing yet; `rows` and `unhashed` are empty and have room.
+    pub(crate) fn new(first: Position, flush: u64, rows: PieceBuilder, unhashed: Unhashed) -> Self {
+        Self {
+            first,
+            flush,
+            chunks: ChunkBuilder::default(),
+            rows,
+            unhashed,
+            ledgers: Vec::new(),
+            submitted: 0,
+        }
     }
 
     /// Remembers this state, to return to with [`Batch::reset`].
     pub(crate) fn mark(&self) -> BatchMark {
-        BatchMark { chunks: self.chunks.mark(), rows: self.rows.mark(), texts: self.texts.mark() }
+        BatchMark { chunks: self.chunks.mark(), rows: self.rows.mark(), unhashed: self.unhashed.mark() }
     }
 
     /// Drops what was added since the mark.
     pub(crate) fn reset(&mut self, mark: BatchMark) {
         self.chunks.reset(mark.chunks);
         self.rows.reset(mark.rows);
-        self.texts.reset(mark.texts);
+        self.unhashed.reset(mark.unhashed);
     }
 
     /// Notes that a ledger was changed.

@@ -20,7 +20,7 @@ use super::state::{Located, State};
 use crate::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Recognition, Record};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
-use crate::hashes::ChainId;
+use crate::hashes::{ChainId, DecidedEntry};
 use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 use crate::scripts::{Compiled, Prepared};
 use crate::submission::{Detail, Receipt, Request};
@@ -74,19 +74,21 @@ impl State {
     pub(crate) fn execute(
         &mut self,
         ledger: u32,
-        prepared: Prepared<'_>,
+        mut prepared: Prepared<'_>,
         now: Timestamp,
         detail: Detail,
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Decided, ReadError> {
-        let Prepared { request, program, several, prints } = prepared;
-        let Request { mut command, idempotency, schema_version } = request;
-        if let Some(idempotency) = &idempotency
+        let Prepared { program, several, prints, .. } = prepared;
+        // Its parts are used where they lie.
+        let command = &mut prepared.request.command;
+        let (idempotency, schema_version) = (&prepared.request.idempotency, &prepared.request.schema_version);
+        if let Some(idempotency) = idempotency
             && let Some((position, first)) =
                 self.used_key(ledger, idempotency.key.as_str(), prints.idempotency, batch, written)?
         {
-            if first.admits(&idempotency.hash, &command, several) {
+            if first.admits(&idempotency.hash, command, several) {
                 return Ok(Decided::Replay(position));
             }
             return Ok(Decided::Refused(Rejection::IdempotencyMismatch {
@@ -95,7 +97,7 @@ impl State {
                 stored: first.hash,
             }));
         }
-        let schema = match &schema_version {
+        let schema = match schema_version {
             None => None,
             Some(version) => match self.named_schema(ledger, version)? {
                 Ok(schema) => Some(schema),
@@ -105,11 +107,11 @@ impl State {
         let schema = schema.as_ref().and_then(|schema| schema.as_ref().as_ref().ok());
         let has_schemas = self.ledger(ledger).counters().schemas > 0;
         let named = schema_version.as_deref().zip(schema);
-        let mut violation = match resolve(&mut command, named, has_schemas, self.enforcement) {
+        let mut violation = match resolve(command, named, has_schemas, self.enforcement) {
             Ok(violation) => violation,
             Err(rejection) => return Ok(Decided::Refused(rejection)),
         };
-        if let Command::CreateTransaction(create) = &mut command
+        if let Command::CreateTransaction(create) = command
             && let Movement::Script(script) = &create.movement
         {
             // The script of a template is known only now; it is compiled once.
@@ -121,16 +123,16 @@ impl State {
         }
         let mut facts = Facts::default();
         let mut hints = Hints { prints, ..Hints::default() };
-        self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
-        let slots = self.find_holdings(ledger, &command, &mut facts, &mut hints, batch, written)?;
+        self.find_target(ledger, command, &mut facts, &mut hints, batch, written)?;
+        let slots = self.find_holdings(ledger, command, &mut facts, &mut hints, batch, written)?;
         if self.has_too_many_assets(ledger, &hints.located) {
             return Ok(Decided::Refused(Rejection::TooManyAssets));
         }
-        hints.defaults = self.defaults(ledger, schema, &command)?;
-        if is_too_large(&command, &facts, &hints.defaults) {
+        hints.defaults = self.defaults(ledger, schema, command)?;
+        if is_too_large(command, &facts, &hints.defaults) {
             return Ok(Decided::Refused(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }));
         }
-        self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
+        self.find_rest(ledger, command, &mut facts, &mut hints, batch, written)?;
         let date = self.date(ledger, now);
         let state = self.ledger(ledger);
         let base = LedgerBase {
@@ -140,7 +142,7 @@ impl State {
             date: date.as_micros(),
         };
         let section = SectionId(state.head.section);
-        let decision = match decide(command, slots, &mut facts, date) {
+        let decision = match decide(prepared.request.command, slots, &mut facts, date) {
             Ok(decision) => decision,
             Err(rejection) => return Ok(Decided::Refused(rejection)),
         };
@@ -151,49 +153,61 @@ impl State {
             }
         }
         let schema_version = schema_version.as_deref().map(SchemaVersion::as_str);
-        let log = LogRecord {
-            ledger,
-            log: base.log,
-            date,
-            idempotency: idempotency.as_ref().map(|idempotency| IdempotencyRecord {
-                key: idempotency.key.as_str(),
-                hash: &idempotency.hash,
+        let record = Record {
+            position: self.next,
+            body: Body::Log(LogRecord {
+                ledger,
+                log: base.log,
+                date,
+                idempotency: idempotency.as_ref().map(|idempotency| IdempotencyRecord {
+                    key: idempotency.key.as_str(),
+                    hash: &idempotency.hash,
+                }),
+                schema_version,
+                imported: false,
+                event: self.event(ledger, base.transaction, &decision, &facts, &hints),
             }),
-            schema_version,
-            imported: false,
-            event: self.event(ledger, base.transaction, &decision, &facts, &hints),
         };
-        let record = Record { position: self.next, body: Body::Log(log) };
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
         drop(record);
         let features = self.ledger(ledger).head.info.features;
         let id = TransactionId::new(base.transaction);
-        if ChainId::wire(ledger).is_kept(features) {
-            let key = idempotency.as_ref().map(|have| &have.key);
-            let memento = Memento::of_decision(&decision, id, date, key, schema_version);
-            batch.texts.push(ledger, base.log, &memento);
-        }
         if ChainId::legacy(ledger).is_kept(features) {
             let log = LegacyLog::of_decision(&decision, base.log, id, date);
-            batch.texts.push_legacy(ledger, base.log, &log);
+            batch.unhashed.push_legacy(ledger, base.log, &log);
         }
         let transaction = match &decision {
-            Decision::Transaction(_) => Some(TransactionId::new(base.transaction)),
+            Decision::Transaction(_) => Some(id),
             Decision::SetMetadata { .. }
             | Decision::DeleteMetadata { .. }
             | Decision::InsertSchema { .. } => None,
         };
+        let is_hashed = ChainId::wire(ledger).is_kept(features);
         let entry = match detail {
-            Detail::Ids => None,
-            Detail::Entry => Some(Box::new(LogEntry {
-                id: LogId::new(base.log),
-                date,
-                idempotency: idempotency.map(|idempotency| *idempotency),
-                schema_version: schema_version.map(Into::into),
-                defaults: std::mem::take(&mut hints.defaults),
-                payload: payload(decision, base.transaction, date, facts.volumes.into_iter().collect()),
-            })),
+            Detail::Ids => {
+                if is_hashed {
+                    let Request { idempotency, schema_version, .. } = prepared.request;
+                    let entry = DecidedEntry { decision, id, date, idempotency, schema_version };
+                    batch.unhashed.push_decided(ledger, base.log, entry);
+                }
+                None
+            }
+            Detail::Entry => {
+                if is_hashed {
+                    let key = idempotency.as_ref().map(|have| &have.key);
+                    let memento = Memento::of_decision(&decision, id, date, key, schema_version);
+                    batch.unhashed.push(ledger, base.log, &memento);
+                }
+                Some(Box::new(LogEntry {
+                    id: LogId::new(base.log),
+                    date,
+                    idempotency: prepared.request.idempotency.map(|idempotency| *idempotency),
+                    schema_version: schema_version.map(Into::into),
+                    defaults: std::mem::take(&mut hints.defaults),
+                    payload: payload(decision, base.transaction, date, facts.volumes.into_iter().collect()),
+                }))
+            }
         };
         Ok(Decided::Done(Receipt {
             log: LogId::new(base.log),

@@ -182,10 +182,10 @@ impl State {
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
         if ChainId::wire(ledger).is_kept(features) {
-            batch.texts.push(ledger, entry.id.get(), &Memento::from(entry));
+            batch.unhashed.push(ledger, entry.id.get(), &Memento::from(entry));
         }
         if ChainId::legacy(ledger).is_kept(features) {
-            batch.texts.push_legacy(ledger, entry.id.get(), &LegacyLog::from(entry));
+            batch.unhashed.push_legacy(ledger, entry.id.get(), &LegacyLog::from(entry));
         }
         Ok(Ok(()))
     }

@@ -26,9 +26,7 @@ impl State {
         let mut numbers = Numbers::new(self, ledger);
         match decision {
             Decision::Transaction(transaction) => {
-                let mut record = numbers.transaction(self, id, transaction, facts, hints);
-                record.defaults = hints.defaults.len();
-                Event::Transaction(record)
+                Event::Transaction(numbers.transaction(self, id, transaction, facts, hints))
             }
             Decision::SetMetadata { target, metadata } => Event::SetMetadata {
                 target: numbers.target(target, hints),
@@ -217,7 +215,7 @@ impl<'a> Numbers<'a> {
             moves,
             metadata,
             account_metadata,
-            defaults: 0,
+            defaults: hints.defaults.len(),
             inserted_at: None,
             original_updated_at: None,
             volumes_untold: false,

@@ -441,8 +441,16 @@ impl State {
                 }
             }
         }
-        let seen = probes.iter().fold(false, |seen, (_, fingerprint)| seen ^ self.keys.warm(*fingerprint));
-        let mut seen = u64::from(seen);
+        // Metadata lies where the thread that asked put it.
+        let mut seen = requests.iter().fold(0, |seen, request| match &request.command {
+            ledger_core::Command::CreateTransaction(create) => {
+                seen ^ create.metadata.iter().next().map_or(0, |(key, _)| key.len() as u64)
+            }
+            _ => seen,
+        });
+        for (_, fingerprint) in &probes {
+            seen ^= u64::from(self.keys.warm(*fingerprint));
+        }
         let space = key_space(ledger, KeyKind::Address);
         seen ^= self.accounts.warm(ledger, &addresses, |address| {
             probes.push((space, self.fingerprints.of(space, address)));
