@@ -15,13 +15,13 @@ use crate::index::{
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
 use crate::projection::{
-    AccountPage, HoldingPage, NewAccount, NewHolding, PAGE_PLACES, Piece, StoredAccount, UsagePage, page_key,
+    ACCOUNT_PLACES, AccountPage, HoldingPage, NewAccount, NewHolding, Piece, StoredAccount, UsagePage,
 };
 use crate::removal::Tombstone;
 use crate::view::{Counters, LedgerHead};
 
 /// The format of the index. Another one is not read: the index is built again from the journal.
-const INDEX_FORMAT: u32 = 8;
+const INDEX_FORMAT: u32 = 9;
 const ABOUT_KEY: &[u8] = b"projection";
 
 /// Whose index this is, and how far it goes.
@@ -197,7 +197,7 @@ impl Holdings<'_> {
         }
         let made = self.new.first().filter(|new| (new.ledger, new.holding) == (ledger, holding));
         let made = made.map(|new| (new.account, new.asset));
-        let page = self.page(page_key(ledger, holding))?;
+        let page = self.page(HoldingPage::key(ledger, holding))?;
         let stored = page.identity(holding).map_err(page_error(tables::HOLDINGS))?;
         let identity = made
             .or(stored)
@@ -251,7 +251,7 @@ fn write_accounts(
 ) -> Result<(), IndexError> {
     let mut changes: BTreeMap<(u32, u32), Vec<(u32, AccountChange<'_>)>> = BTreeMap::new();
     let mut push = |ledger: u32, account: u32, change| {
-        changes.entry((ledger, account / PAGE_PLACES)).or_default().push((account, change));
+        changes.entry((ledger, account / ACCOUNT_PLACES)).or_default().push((account, change));
     };
     for piece in pieces {
         for at in piece.accounts_by_number.iter() {
@@ -264,7 +264,7 @@ fn write_accounts(
     }
     let mut table = write.table(tables::ACCOUNTS)?;
     for ((ledger, page_number), changes) in changes {
-        let key = page_key(ledger, page_number * PAGE_PLACES);
+        let key = AccountPage::key(ledger, page_number * ACCOUNT_PLACES);
         let mut page = match table.get(&key)? {
             Some(stored) => AccountPage::decode(&stored).map_err(page_error(tables::ACCOUNTS))?,
             None => AccountPage::default(),

@@ -8,7 +8,7 @@ use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, Subject, key_space, subject_space};
 use crate::index::{IndexError, IndexSnapshot, KeyRow, TableView, VersionRow};
 use crate::journal::JournalError;
-use crate::projection::{AccountPage, HoldingPage, StoredAccount, StoredHolding, UsagePage, page_key};
+use crate::projection::{AccountPage, HoldingPage, StoredAccount, StoredHolding, UsagePage};
 
 /// Names of the plain tables of the index.
 pub(crate) mod tables {
@@ -64,8 +64,9 @@ pub(crate) fn stored_account(
     ledger: u32,
     account: u32,
 ) -> Result<Option<StoredAccount>, ReadError> {
-    let found = index
-        .read(tables::ACCOUNTS, &page_key(ledger, account), |page| Ok(AccountPage::find(page, account)))?;
+    let found = index.read(tables::ACCOUNTS, &AccountPage::key(ledger, account), |page| {
+        Ok(AccountPage::find(page, account))
+    })?;
     Ok(found.transpose()?.flatten())
 }
 
@@ -86,8 +87,9 @@ pub(crate) fn stored_holding(
     ledger: u32,
     holding: u32,
 ) -> Result<Option<StoredHolding>, ReadError> {
-    let found = index
-        .read(tables::HOLDINGS, &page_key(ledger, holding), |page| Ok(HoldingPage::find(page, holding)))?;
+    let found = index.read(tables::HOLDINGS, &HoldingPage::key(ledger, holding), |page| {
+        Ok(HoldingPage::find(page, holding))
+    })?;
     Ok(found.transpose()?.flatten())
 }
 

@@ -4,6 +4,6 @@ mod pages;
 mod piece;
 
 pub(crate) use pages::{
-    AccountPage, HoldingPage, PAGE_PLACES, StoredAccount, StoredHolding, UsagePage, page_key,
+    ACCOUNT_PLACES, AccountPage, HOLDING_PLACES, HoldingPage, StoredAccount, StoredHolding, UsagePage,
 };
 pub(crate) use piece::{NewAccount, NewHolding, Piece, PieceBuilder, PieceMark, StoredDocument};

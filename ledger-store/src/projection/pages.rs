@@ -1,7 +1,7 @@
 //! Pages of accounts or holdings by their dense numbers.
 //!
 //! ```text
-//! holdings page := 64 * { account:u32 asset:u32 ordinal:u32 input:u64 output:u64 } extras
+//! holdings page := 144 * { account:u32 asset:u32 ordinal:u32 input:u64 output:u64 } extras
 //!                  little-endian; ordinal 0 is an empty place
 //! extras        := { place:u8 flags:u8 [input:amount output:amount] [displaced count, input, output] }
 //!                  flags: 1 the volumes stand here, since one exceeds 64 bits; 2 displaced sums stand here
@@ -24,19 +24,22 @@ use crate::entry::{put_amount, read_amount};
 use crate::index::{DisplacedSums, Quantity};
 use crate::lookup::BEFORE_ALL;
 
-/// How many numbers share a page.
-pub(crate) const PAGE_PLACES: u32 = 64;
+/// So many accounts share a page.
+pub(crate) const ACCOUNT_PLACES: u32 = 64;
+
+/// So many holdings share a page, which then takes nearly the whole of one of the file: two in one would be two to find
+/// and to put in a flush that changes both.
+pub(crate) const HOLDING_PLACES: u32 = 144;
 
 const HOLDING_BYTES: usize = 28;
-const HOLDINGS_BYTES: usize = HOLDING_BYTES * PAGE_PLACES as usize;
+const HOLDINGS_BYTES: usize = HOLDING_BYTES * HOLDING_PLACES as usize;
 const LARGE: u8 = 1;
 const DISPLACED: u8 = 2;
 
-/// The key of the page that holds a number.
-pub(crate) fn page_key(ledger: u32, number: u32) -> [u8; 8] {
+fn page_key(ledger: u32, page: u32) -> [u8; 8] {
     let mut key = [0; 8];
     key[..4].copy_from_slice(&ledger.to_be_bytes());
-    key[4..].copy_from_slice(&(number / PAGE_PLACES).to_be_bytes());
+    key[4..].copy_from_slice(&page.to_be_bytes());
     key
 }
 
@@ -77,6 +80,11 @@ struct Extra {
 }
 
 impl HoldingPage {
+    /// The key of the page that has a holding.
+    pub(crate) fn key(ledger: u32, holding: u32) -> [u8; 8] {
+        page_key(ledger, holding / HOLDING_PLACES)
+    }
+
     /// A page without holdings.
     pub(crate) fn empty() -> Self {
         Self { bytes: vec![0; HOLDINGS_BYTES], extras: BTreeMap::new() }
@@ -99,13 +107,16 @@ impl HoldingPage {
     pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredHolding>, Corrupt> {
         let (fixed, rest) =
             stored.split_at_checked(HOLDINGS_BYTES).ok_or(Corrupt { what: "page of holdings" })?;
-        let place = number % PAGE_PLACES;
+        let place = number % HOLDING_PLACES;
         let Some(mut holding) = read_fixed(fixed, place as usize)? else { return Ok(None) };
         let mut reader = Reader::new(rest);
         while !reader.is_empty() {
             let (at, extra) = read_extra(&mut reader)?;
-            if u32::from(at) == place {
-                extra.put_into(&mut holding);
+            if u32::from(at) >= place {
+                if u32::from(at) == place {
+                    extra.put_into(&mut holding);
+                }
+                break;
             }
         }
         Ok(Some(holding))
@@ -114,8 +125,8 @@ impl HoldingPage {
     /// Every holding of a stored page with its place.
     pub(crate) fn all(stored: &[u8]) -> Result<Vec<(u32, StoredHolding)>, Corrupt> {
         let mut page = Self::decode(stored)?;
-        let mut all = Vec::with_capacity(PAGE_PLACES as usize);
-        for place in 0..PAGE_PLACES {
+        let mut all = Vec::with_capacity(HOLDING_PLACES as usize);
+        for place in 0..HOLDING_PLACES {
             if let Some(mut holding) = read_fixed(&page.bytes, place as usize)? {
                 if let Some(extra) = page.extras.remove(&(place as u8)) {
                     extra.put_into(&mut holding);
@@ -128,7 +139,7 @@ impl HoldingPage {
 
     /// The account and asset of a holding that is here.
     pub(crate) fn identity(&self, number: u32) -> Result<Option<(u32, u32)>, Corrupt> {
-        let at = (number % PAGE_PLACES) as usize * HOLDING_BYTES;
+        let at = (number % HOLDING_PLACES) as usize * HOLDING_BYTES;
         let mut reader = LittleEndian(&self.bytes[at..at + HOLDING_BYTES]);
         let (account, asset, ordinal) = (reader.u32()?, reader.u32()?, reader.u32()?);
         Ok((ordinal > 0).then_some((account, asset)))
@@ -143,7 +154,7 @@ impl HoldingPage {
         (input, output): (&Quantity, &Quantity),
         displaced: Option<&DisplacedSums>,
     ) {
-        let place = (number % PAGE_PLACES) as u8;
+        let place = (number % HOLDING_PLACES) as u8;
         let (small_input, small_output, large) = match (input.as_u64(), output.as_u64()) {
             (Some(input), Some(output)) => (input, output, None),
             _ => (0, 0, Some(Volumes { input: input.to_amount(), output: output.to_amount() })),
@@ -249,6 +260,11 @@ impl LittleEndian<'_> {
 pub(crate) struct AccountPage(BTreeMap<u8, StoredAccount>);
 
 impl AccountPage {
+    /// The key of the page that has an account.
+    pub(crate) fn key(ledger: u32, account: u32) -> [u8; 8] {
+        page_key(ledger, account / ACCOUNT_PLACES)
+    }
+
     /// A stored page.
     pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(stored);
@@ -264,7 +280,7 @@ impl AccountPage {
     pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredAccount>, Corrupt> {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
-            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % PAGE_PLACES {
+            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % ACCOUNT_PLACES {
                 return read_account(&mut reader).map(|(_, account)| Some(account));
             }
             skip_account(&mut reader)?;
@@ -276,7 +292,7 @@ impl AccountPage {
     pub(crate) fn find_address(stored: &[u8], number: u32) -> Result<Option<CompactString>, Corrupt> {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
-            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % PAGE_PLACES {
+            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % ACCOUNT_PLACES {
                 reader.u8()?;
                 return read_address(&mut reader).map(Some);
             }
@@ -289,7 +305,7 @@ impl AccountPage {
     pub(crate) fn find_holding(stored: &[u8], number: u32, asset: u32) -> Result<Option<u32>, Corrupt> {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
-            if u32::from(*reader.rest().first().unwrap_or(&0)) != number % PAGE_PLACES {
+            if u32::from(*reader.rest().first().unwrap_or(&0)) != number % ACCOUNT_PLACES {
                 skip_account(&mut reader)?;
                 continue;
             }
@@ -308,17 +324,17 @@ impl AccountPage {
 
     /// The account with a number.
     pub(crate) fn get(&self, number: u32) -> Option<&StoredAccount> {
-        self.0.get(&((number % PAGE_PLACES) as u8))
+        self.0.get(&((number % ACCOUNT_PLACES) as u8))
     }
 
     /// The account with a number, made with `new` if it is not here.
     pub(crate) fn entry(&mut self, number: u32, new: impl FnOnce() -> StoredAccount) -> &mut StoredAccount {
-        self.0.entry((number % PAGE_PLACES) as u8).or_insert_with(new)
+        self.0.entry((number % ACCOUNT_PLACES) as u8).or_insert_with(new)
     }
 
     /// The account with a number, if it is here.
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut StoredAccount> {
-        self.0.get_mut(&((number % PAGE_PLACES) as u8))
+        self.0.get_mut(&((number % ACCOUNT_PLACES) as u8))
     }
 
     /// Every account with its place.
@@ -351,10 +367,7 @@ pub(crate) struct UsagePage(Vec<u8>);
 impl UsagePage {
     /// The key of the page that holds an account's.
     pub(crate) fn key(ledger: u32, account: u32) -> [u8; 8] {
-        let mut key = [0; 8];
-        key[..4].copy_from_slice(&ledger.to_be_bytes());
-        key[4..].copy_from_slice(&(account / USAGE_PLACES).to_be_bytes());
-        key
+        page_key(ledger, account / USAGE_PLACES)
     }
 
     /// A page without any.
@@ -441,17 +454,20 @@ mod tests {
     fn a_holding_reads_back_at_any_size() {
         let mut page = HoldingPage::empty();
         let sums = DisplacedSums { input: quantity("5"), output: quantity(&"8".repeat(40)), count: 3 };
-        page.put(64, (1, 2), 1, (&quantity("100"), &quantity("0")), None);
-        page.put(65, (3, 4), 2, (&quantity(&"9".repeat(50)), &quantity("1")), Some(&sums));
-        page.put(127, (5, 6), 3, (&quantity("18446744073709551615"), &quantity("7")), Some(&sums));
+        let first = HOLDING_PLACES;
+        page.put(first, (1, 2), 1, (&quantity("100"), &quantity("0")), None);
+        page.put(first + 1, (3, 4), 2, (&quantity(&"9".repeat(50)), &quantity("1")), Some(&sums));
+        page.put(2 * first - 1, (5, 6), 3, (&quantity("18446744073709551615"), &quantity("7")), Some(&sums));
         let stored = page.encode();
         let again = HoldingPage::decode(&stored).expect("what was written").encode();
         assert_eq!(stored, again);
-        let large = HoldingPage::find(&stored, 65).expect("what was written").expect("it was put");
+        let large = HoldingPage::find(&stored, first + 1).expect("what was written").expect("it was put");
         assert_eq!((large.account, large.asset, large.ordinal), (3, 4, 2));
         assert_eq!(large.volumes.input.to_string(), "9".repeat(50));
         assert_eq!(large.displaced.as_deref(), Some(&sums));
-        assert_eq!(HoldingPage::find(&stored, 66), Ok(None));
+        let last = HoldingPage::find(&stored, 2 * first - 1).expect("what was written").expect("it was put");
+        assert_eq!((last.account, last.displaced.as_deref()), (5, Some(&sums)));
+        assert_eq!(HoldingPage::find(&stored, first + 2), Ok(None));
         assert_eq!(HoldingPage::all(&stored).expect("what was written").len(), 3);
     }
 

@@ -8,7 +8,7 @@ use ledger_core::Volumes;
 use crate::error::ReadError;
 use crate::index::IndexSnapshot;
 use crate::lookup::{self, tables};
-use crate::projection::{AccountPage, HoldingPage, PAGE_PLACES, StoredHolding, page_key};
+use crate::projection::{ACCOUNT_PLACES, AccountPage, HOLDING_PLACES, HoldingPage, StoredHolding};
 
 /// The page that was asked for last.
 struct OpenPage<T> {
@@ -27,16 +27,15 @@ pub(crate) struct OpenPages {
     holdings: RefCell<Option<OpenPage<Holdings>>>,
 }
 
-/// Finds a thing by its number: `alone` if it is the first of its page that is asked for, else in the page as `decode`
+/// Finds a thing on a page: `alone` if it is the first of its page that is asked for, else in the page as `decode`
 /// has it, if it is there at all.
 fn find<T, R>(
     kept: &RefCell<Option<OpenPage<T>>>,
-    number: u32,
+    page: u32,
     alone: impl FnOnce() -> Result<Option<R>, ReadError>,
     decode: impl FnOnce() -> Result<Option<T>, ReadError>,
     of_page: impl FnOnce(&T) -> Option<R>,
 ) -> Result<Option<R>, ReadError> {
-    let page = number / PAGE_PLACES;
     let mut kept = kept.borrow_mut();
     let Some(open) = kept.as_mut().filter(|open| open.page == page) else {
         *kept = Some(OpenPage { page, content: None });
@@ -58,10 +57,10 @@ impl OpenPages {
     ) -> Result<Option<Vec<(u32, u32)>>, ReadError> {
         find(
             &self.accounts,
-            account,
+            account / ACCOUNT_PLACES,
             || Ok(lookup::stored_account(index, ledger, account)?.map(|stored| stored.holdings)),
             || {
-                let key = page_key(ledger, account);
+                let key = AccountPage::key(ledger, account);
                 let page = index.read(tables::ACCOUNTS, &key, |page| Ok(AccountPage::decode(page)))?;
                 Ok(page.transpose()?)
             },
@@ -79,15 +78,15 @@ impl OpenPages {
         let told = |stored: &StoredHolding| (stored.volumes.clone(), stored.ordinal);
         find(
             &self.holdings,
-            holding,
+            holding / HOLDING_PLACES,
             || Ok(lookup::stored_holding(index, ledger, holding)?.as_ref().map(told)),
             || {
-                let key = page_key(ledger, holding);
+                let key = HoldingPage::key(ledger, holding);
                 let page = index.read(tables::HOLDINGS, &key, |page| Ok(HoldingPage::all(page)))?;
                 Ok(page.transpose()?)
             },
             |page| {
-                let place = page.binary_search_by_key(&(holding % PAGE_PLACES), |(place, _)| *place);
+                let place = page.binary_search_by_key(&(holding % HOLDING_PLACES), |(place, _)| *place);
                 place.ok().map(|at| told(&page[at].1))
             },
         )

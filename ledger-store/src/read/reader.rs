@@ -21,7 +21,7 @@ use crate::entry::{
 use crate::error::ReadError;
 use crate::journal::{Chunk, Journal, Position};
 use crate::lookup::{missing, tables};
-use crate::projection::{AccountPage, page_key};
+use crate::projection::AccountPage;
 use crate::view::{LedgerHead, View};
 use crate::writer::{RecordedTransaction, value_of};
 
@@ -107,7 +107,7 @@ impl LedgerReader {
         let text = if let Some(made) = made {
             Some(made.address.clone())
         } else {
-            let key = page_key(self.ledger, account);
+            let key = AccountPage::key(self.ledger, account);
             let found = self
                 .view
                 .index
@@ -391,7 +391,7 @@ impl LedgerReader {
             }
         }
         let find = |page: &[u8]| Ok(AccountPage::find_holding(page, account, asset));
-        let found = self.view.index.read(tables::ACCOUNTS, &page_key(self.ledger, account), find)?;
+        let found = self.view.index.read(tables::ACCOUNTS, &AccountPage::key(self.ledger, account), find)?;
         Ok(found.transpose()?.flatten())
     }
 
