@@ -94,7 +94,7 @@ pub(crate) struct Shares {
     pub(crate) journal_cache: usize,
     /// Commands that wait.
     pub(crate) queue: usize,
-    /// Texts of entries that wait to be hashed.
+    /// Entries that wait to be hashed, or their texts.
     pub(crate) hash_texts: usize,
     /// Addresses that readers looked up.
     pub(crate) addresses: usize,
