@@ -21,7 +21,7 @@ use crate::removal::Tombstone;
 use crate::view::{Counters, LedgerHead};
 
 /// The format of the index. Another one is not read: the index is built again from the journal.
-const INDEX_FORMAT: u32 = 9;
+const INDEX_FORMAT: u32 = 10;
 const ABOUT_KEY: &[u8] = b"projection";
 
 /// Whose index this is, and how far it goes.
@@ -198,9 +198,8 @@ impl Holdings<'_> {
         let made = self.new.first().filter(|new| (new.ledger, new.holding) == (ledger, holding));
         let made = made.map(|new| (new.account, new.asset));
         let page = self.page(HoldingPage::key(ledger, holding))?;
-        let stored = page.identity(holding).map_err(page_error(tables::HOLDINGS))?;
         let identity = made
-            .or(stored)
+            .or(page.identity(holding))
             .ok_or_else(|| IndexError::corrupt(tables::HOLDINGS, Corrupt { what: "a holding is missing" }))?;
         page.put(holding, identity, row.ordinal, (&row.input, &row.output), row.displaced.as_deref());
         Ok(())

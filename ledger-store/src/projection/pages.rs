@@ -1,8 +1,10 @@
 //! Pages of accounts or holdings by their dense numbers.
 //!
 //! ```text
-//! holdings page := 144 * { account:u32 asset:u32 ordinal:u32 input:u64 output:u64 } extras
-//!                  little-endian; ordinal 0 is an empty place
+//! holdings page := count:u16 account:u32 { width:u8 } columns extras
+//!                  little-endian; the first places of 256, up to the last with a holding; five widths in bytes
+//! columns       := account, asset, ordinal, input, output of each place, each as wide as its column
+//!                  accounts less the least of the page; ordinal 0 is an empty place
 //! extras        := { place:u8 flags:u8 [input:amount output:amount] [displaced count, input, output] }
 //!                  flags: 1 the volumes stand here, since one exceeds 64 bits; 2 displaced sums stand here
 //! accounts page := { place:u8 address:text holdings:varint { asset:varint holding:varint } }
@@ -27,12 +29,10 @@ use crate::lookup::BEFORE_ALL;
 /// So many accounts share a page.
 pub(crate) const ACCOUNT_PLACES: u32 = 64;
 
-/// So many holdings share a page, which then takes nearly the whole of one of the file: two in one would be two to find
-/// and to put in a flush that changes both.
-pub(crate) const HOLDING_PLACES: u32 = 144;
+/// So many holdings share a page. It mostly fits a page of the file, since its numbers are as narrow as they can be: a
+/// flush may change holdings anywhere, and then writes nearly all pages again.
+pub(crate) const HOLDING_PLACES: u32 = 256;
 
-const HOLDING_BYTES: usize = 28;
-const HOLDINGS_BYTES: usize = HOLDING_BYTES * HOLDING_PLACES as usize;
 const LARGE: u8 = 1;
 const DISPLACED: u8 = 2;
 
@@ -69,7 +69,7 @@ pub(crate) struct StoredAccount {
 
 /// Reads and changes a page of holdings.
 pub(crate) struct HoldingPage {
-    bytes: Vec<u8>,
+    places: Vec<Place>,
     extras: BTreeMap<u8, Extra>,
 }
 
@@ -87,15 +87,17 @@ impl HoldingPage {
 
     /// A page without holdings.
     pub(crate) fn empty() -> Self {
-        Self { bytes: vec![0; HOLDINGS_BYTES], extras: BTreeMap::new() }
+        Self { places: vec![Place::default(); HOLDING_PLACES as usize], extras: BTreeMap::new() }
     }
 
     /// A stored page.
     pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
-        let (fixed, rest) =
-            stored.split_at_checked(HOLDINGS_BYTES).ok_or(Corrupt { what: "page of holdings" })?;
-        let mut page = Self { bytes: fixed.to_vec(), extras: BTreeMap::new() };
-        let mut reader = Reader::new(rest);
+        let packed = Packed::new(stored)?;
+        let mut page = Self::empty();
+        for (at, place) in page.places[..packed.count].iter_mut().enumerate() {
+            *place = packed.place(at)?;
+        }
+        let mut reader = Reader::new(packed.extras);
         while !reader.is_empty() {
             let (place, extra) = read_extra(&mut reader)?;
             page.extras.insert(place, extra);
@@ -105,11 +107,13 @@ impl HoldingPage {
 
     /// One holding of a stored page.
     pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredHolding>, Corrupt> {
-        let (fixed, rest) =
-            stored.split_at_checked(HOLDINGS_BYTES).ok_or(Corrupt { what: "page of holdings" })?;
+        let packed = Packed::new(stored)?;
         let place = number % HOLDING_PLACES;
-        let Some(mut holding) = read_fixed(fixed, place as usize)? else { return Ok(None) };
-        let mut reader = Reader::new(rest);
+        if place as usize >= packed.count {
+            return Ok(None);
+        }
+        let Some(mut holding) = packed.place(place as usize)?.holding() else { return Ok(None) };
+        let mut reader = Reader::new(packed.extras);
         while !reader.is_empty() {
             let (at, extra) = read_extra(&mut reader)?;
             if u32::from(at) >= place {
@@ -125,24 +129,22 @@ impl HoldingPage {
     /// Every holding of a stored page with its place.
     pub(crate) fn all(stored: &[u8]) -> Result<Vec<(u32, StoredHolding)>, Corrupt> {
         let mut page = Self::decode(stored)?;
-        let mut all = Vec::with_capacity(HOLDING_PLACES as usize);
-        for place in 0..HOLDING_PLACES {
-            if let Some(mut holding) = read_fixed(&page.bytes, place as usize)? {
-                if let Some(extra) = page.extras.remove(&(place as u8)) {
+        let mut all = Vec::with_capacity(page.places.len());
+        for (number, place) in (0..).zip(&page.places) {
+            if let Some(mut holding) = place.holding() {
+                if let Some(extra) = page.extras.remove(&(number as u8)) {
                     extra.put_into(&mut holding);
                 }
-                all.push((place, holding));
+                all.push((number, holding));
             }
         }
         Ok(all)
     }
 
     /// The account and asset of a holding that is here.
-    pub(crate) fn identity(&self, number: u32) -> Result<Option<(u32, u32)>, Corrupt> {
-        let at = (number % HOLDING_PLACES) as usize * HOLDING_BYTES;
-        let mut reader = LittleEndian(&self.bytes[at..at + HOLDING_BYTES]);
-        let (account, asset, ordinal) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        Ok((ordinal > 0).then_some((account, asset)))
+    pub(crate) fn identity(&self, number: u32) -> Option<(u32, u32)> {
+        let place = &self.places[(number % HOLDING_PLACES) as usize];
+        (place.ordinal > 0).then_some((place.account, place.asset))
     }
 
     /// Puts a holding as it stands now.
@@ -159,13 +161,8 @@ impl HoldingPage {
             (Some(input), Some(output)) => (input, output, None),
             _ => (0, 0, Some(Volumes { input: input.to_amount(), output: output.to_amount() })),
         };
-        let at = usize::from(place) * HOLDING_BYTES;
-        let bytes = &mut self.bytes[at..at + HOLDING_BYTES];
-        bytes[..4].copy_from_slice(&account.to_le_bytes());
-        bytes[4..8].copy_from_slice(&asset.to_le_bytes());
-        bytes[8..12].copy_from_slice(&ordinal.to_le_bytes());
-        bytes[12..20].copy_from_slice(&small_input.to_le_bytes());
-        bytes[20..28].copy_from_slice(&small_output.to_le_bytes());
+        self.places[usize::from(place)] =
+            Place { account, asset, ordinal, input: small_input, output: small_output };
         if large.is_some() || displaced.is_some() {
             self.extras.insert(place, Extra { large, displaced: displaced.cloned() });
         }
@@ -173,7 +170,7 @@ impl HoldingPage {
 
     /// The page to store.
     pub(crate) fn encode(self) -> Vec<u8> {
-        let mut out = self.bytes;
+        let mut out = pack(&self.places);
         let mut sums = Output::default();
         for (place, extra) in self.extras {
             out.push(place);
@@ -223,35 +220,124 @@ fn read_extra(reader: &mut Reader<'_>) -> Result<(u8, Extra), Corrupt> {
     Ok((place, Extra { large, displaced }))
 }
 
-fn read_fixed(fixed: &[u8], place: usize) -> Result<Option<StoredHolding>, Corrupt> {
-    let at = place * HOLDING_BYTES;
-    let mut reader =
-        LittleEndian(fixed.get(at..at + HOLDING_BYTES).ok_or(Corrupt { what: "page of holdings" })?);
-    let holding = StoredHolding {
-        account: reader.u32()?,
-        asset: reader.u32()?,
-        ordinal: reader.u32()?,
-        volumes: Volumes { input: reader.u64()?.into(), output: reader.u64()?.into() },
-        displaced: None,
-    };
-    Ok((holding.ordinal > 0).then_some(holding))
+/// What has a fixed width of a holding; nothing where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Place {
+    account: u32,
+    asset: u32,
+    ordinal: u32,
+    input: u64,
+    output: u64,
 }
 
-struct LittleEndian<'a>(&'a [u8]);
+const COLUMNS: usize = 5;
+/// No number of a column is wider.
+const WIDTHS_MAX: [u8; COLUMNS] = [4, 4, 4, 8, 8];
+const HEAD_BYTES: usize = 2 + 4 + COLUMNS;
 
-impl LittleEndian<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Corrupt> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(Corrupt { what: "page of holdings" })?;
-        self.0 = rest;
-        Ok(*taken)
+impl Place {
+    /// What stands in each column, in a page whose least account is `least`.
+    fn numbers(&self, least: u32) -> [u64; COLUMNS] {
+        if self.ordinal == 0 {
+            return [0; COLUMNS];
+        }
+        let small = [self.account - least, self.asset, self.ordinal].map(u64::from);
+        [small[0], small[1], small[2], self.input, self.output]
     }
 
-    fn u32(&mut self) -> Result<u32, Corrupt> {
-        self.array().map(u32::from_le_bytes)
+    fn holding(&self) -> Option<StoredHolding> {
+        let Self { account, asset, ordinal, input, output } = *self;
+        let volumes = Volumes { input: input.into(), output: output.into() };
+        (ordinal > 0).then_some(StoredHolding { account, asset, ordinal, volumes, displaced: None })
+    }
+}
+
+/// The head and the columns of a page.
+fn pack(places: &[Place]) -> Vec<u8> {
+    let count = places.iter().rposition(|place| place.ordinal > 0).map_or(0, |last| last + 1);
+    let places = &places[..count];
+    let present = places.iter().filter(|place| place.ordinal > 0);
+    let least = present.map(|place| place.account).min().unwrap_or(0);
+    let mut bits = [0; COLUMNS];
+    for place in places {
+        for (bits, number) in bits.iter_mut().zip(place.numbers(least)) {
+            *bits |= number;
+        }
+    }
+    let widths = bits.map(|bits| (u64::BITS - bits.leading_zeros()).div_ceil(8) as u8);
+    let columns: usize = widths.iter().map(|width| count * usize::from(*width)).sum();
+    let mut out = Vec::with_capacity(HEAD_BYTES + columns + size_of::<u64>());
+    out.extend_from_slice(&(count as u16).to_le_bytes());
+    out.extend_from_slice(&least.to_le_bytes());
+    out.extend_from_slice(&widths);
+    let mut at = out.len();
+    // Each number is put with all its bytes: the next one goes over those that are beyond the width.
+    out.resize(HEAD_BYTES + columns + size_of::<u64>(), 0);
+    for (column, width) in widths.into_iter().enumerate() {
+        for place in places {
+            out[at..at + size_of::<u64>()].copy_from_slice(&place.numbers(least)[column].to_le_bytes());
+            at += usize::from(width);
+        }
+    }
+    out.truncate(at);
+    out
+}
+
+/// A stored page of holdings.
+struct Packed<'a> {
+    count: usize,
+    least: u32,
+    widths: [u8; COLUMNS],
+    columns: &'a [u8],
+    extras: &'a [u8],
+}
+
+impl<'a> Packed<'a> {
+    fn new(stored: &'a [u8]) -> Result<Self, Corrupt> {
+        let corrupt = Corrupt { what: "page of holdings" };
+        let (head, rest) = stored.split_at_checked(HEAD_BYTES).ok_or(corrupt)?;
+        let (count, head) = head.split_first_chunk::<2>().ok_or(corrupt)?;
+        let (least, widths) = head.split_first_chunk::<4>().ok_or(corrupt)?;
+        let widths: [u8; COLUMNS] = widths.try_into().map_err(|_| corrupt)?;
+        let count = usize::from(u16::from_le_bytes(*count));
+        if count > HOLDING_PLACES as usize || widths.iter().zip(WIDTHS_MAX).any(|(width, max)| *width > max) {
+            return Err(corrupt);
+        }
+        let bytes = widths.iter().map(|width| count * usize::from(*width)).sum();
+        let (columns, extras) = rest.split_at_checked(bytes).ok_or(corrupt)?;
+        Ok(Self { count, least: u32::from_le_bytes(*least), widths, columns, extras })
     }
 
-    fn u64(&mut self) -> Result<u64, Corrupt> {
-        self.array().map(u64::from_le_bytes)
+    /// What is at a place below the count.
+    fn place(&self, place: usize) -> Result<Place, Corrupt> {
+        let mut numbers = [0; COLUMNS];
+        let mut column = 0;
+        for (number, width) in numbers.iter_mut().zip(self.widths) {
+            let width = usize::from(width);
+            *number = number_at(self.columns, column + place * width, width);
+            column += self.count * width;
+        }
+        let [account, asset, ordinal, input, output] = numbers;
+        if ordinal == 0 {
+            return Ok(Place::default());
+        }
+        let account = self.least.checked_add(account as u32).ok_or(Corrupt { what: "page of holdings" })?;
+        // No wider than four bytes, as their columns are.
+        let (asset, ordinal) = (asset as u32, ordinal as u32);
+        Ok(Place { account, asset, ordinal, input, output })
+    }
+}
+
+/// The number of so many bytes at a place of the columns.
+fn number_at(columns: &[u8], at: usize, width: usize) -> u64 {
+    let mut bytes = [0; size_of::<u64>()];
+    if let Some(eight) = columns.get(at..at + size_of::<u64>()) {
+        bytes.copy_from_slice(eight);
+        let unused = 8 * (size_of::<u64>() - width) as u32;
+        u64::from_le_bytes(bytes) & u64::MAX.checked_shr(unused).unwrap_or(0)
+    } else {
+        bytes[..width].copy_from_slice(&columns[at..at + width]);
+        u64::from_le_bytes(bytes)
     }
 }
 
@@ -468,7 +554,37 @@ mod tests {
         let last = HoldingPage::find(&stored, 2 * first - 1).expect("what was written").expect("it was put");
         assert_eq!((last.account, last.displaced.as_deref()), (5, Some(&sums)));
         assert_eq!(HoldingPage::find(&stored, first + 2), Ok(None));
+        for cut in 0..stored.len() {
+            let found = HoldingPage::find(&stored[..cut], first);
+            assert!(found.is_err() || cut >= stored.len() - 100, "{cut} of {}", stored.len());
+        }
         assert_eq!(HoldingPage::all(&stored).expect("what was written").len(), 3);
+    }
+
+    #[test]
+    fn numbers_of_any_width_read_back_from_any_places() {
+        let numbers = |shift: u32| [0, 1, 0xff, 0x100, u64::MAX].map(|number: u64| number >> shift);
+        for places in [vec![0], vec![255], vec![3, 4, 200], (0..256).collect::<Vec<u32>>()] {
+            for shift in 0..64 {
+                let mut page = HoldingPage::empty();
+                for (at, place) in places.iter().enumerate() {
+                    let [a, b, c] = [0, 1, 2].map(|more| numbers(shift)[(at + more) % 5]);
+                    let small = |number: u64| number as u32;
+                    let volumes = (&Quantity::from(b), &Quantity::from(c));
+                    page.put(512 + place, (small(a), small(c)), small(b).max(1), volumes, None);
+                }
+                let stored = page.encode();
+                let all = HoldingPage::all(&stored).expect("what was written");
+                assert_eq!(all.iter().map(|(place, _)| *place).collect::<Vec<_>>(), places);
+                for (at, (place, holding)) in all.into_iter().enumerate() {
+                    let [a, b, c] = [0, 1, 2].map(|more| numbers(shift)[(at + more) % 5]);
+                    assert_eq!((holding.account, holding.asset), (a as u32, c as u32));
+                    assert_eq!(holding.ordinal, (b as u32).max(1));
+                    assert_eq!(holding.volumes, Volumes { input: b.into(), output: c.into() });
+                    assert_eq!(HoldingPage::find(&stored, place), Ok(Some(holding)));
+                }
+            }
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::journal::{
 use crate::lookup::tables;
 use crate::options::{Options, Shares};
 use crate::projection::Piece;
+use crate::projection::{HoldingPage, StoredHolding};
 use crate::query::LedgerInfo;
 use crate::recovery;
 use crate::view::LedgerHead;
@@ -359,10 +360,14 @@ fn wrong_volumes_are_found() {
         edit(&mut piece.history, 0, |row| row.input = crate::index::Quantity::from(1_u64));
     });
     planted_in_table(ViolationCode::VolumeMismatch, tables::HOLDINGS, &[0, 0, 0, 1, 0, 0, 0, 0], |page| {
-        page.map(|mut page| {
-            page[12] ^= 1;
-            page[28 + 12] ^= 1;
-            page
+        page.map(|page| {
+            holdings_edited(&page, |place, holding| {
+                if place < 2 {
+                    let input = holding.volumes.input.to_u64().unwrap();
+                    holding.volumes.input = (input ^ 1).into();
+                }
+                true
+            })
         })
     });
     planted_in_rows(ViolationCode::EffectiveVolumeMismatch, |piece| {
@@ -455,34 +460,26 @@ fn what_the_index_lacks_or_has_beyond_is_found() {
         Some(vec![0, 0, 0, 9])
     });
     planted_in_table(ViolationCode::IndexMissing, tables::HOLDINGS, &[0, 0, 0, 1, 0, 0, 0, 0], |page| {
-        page.map(|mut page| {
-            // The second of three holdings.
-            page[28..56].fill(0);
-            page
-        })
-        // Its sums of displaced transactions go along.
-        .map(|page| without_extra(page, 1))
+        // The second of three holdings.
+        page.map(|page| holdings_edited(&page, |place, _| place != 1))
     });
 }
 
-/// A page of holdings without what stands behind it for one place.
-#[expect(clippy::needless_pass_by_value, reason = "one of several that change a page")]
-fn without_extra(page: Vec<u8>, place: u8) -> Vec<u8> {
-    use crate::projection::HoldingPage;
-    let mut kept = HoldingPage::empty();
-    for (at, holding) in HoldingPage::all(&page).unwrap() {
-        if at != u32::from(place) {
-            let sums = (&(&holding.volumes.input).into(), &(&holding.volumes.output).into());
-            kept.put(
-                at,
+/// A page of holdings as `edit` leaves them, without those that it says no to.
+fn holdings_edited(page: &[u8], mut edit: impl FnMut(u32, &mut StoredHolding) -> bool) -> Vec<u8> {
+    let mut edited = HoldingPage::empty();
+    for (place, mut holding) in HoldingPage::all(page).unwrap() {
+        if edit(place, &mut holding) {
+            edited.put(
+                place,
                 (holding.account, holding.asset),
                 holding.ordinal,
-                sums,
+                (&(&holding.volumes.input).into(), &(&holding.volumes.output).into()),
                 holding.displaced.as_deref(),
             );
         }
     }
-    kept.encode()
+    edited.encode()
 }
 
 #[test]
