@@ -1,5 +1,8 @@
 //! The rules of the ledger.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use compact_str::CompactString;
 
 use crate::command::{
@@ -9,38 +12,41 @@ use crate::legacy::{Rules, reverting_reference};
 use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
 use crate::metadata::Metadata;
 use crate::names::{AccountAddress, Reference, SchemaVersion};
-use crate::needs::{Facts, KnownTransaction, SlotList};
+use crate::needs::{Facts, KnownTransaction, Slots};
 use crate::rejection::Rejection;
 use crate::timestamp::Timestamp;
-use crate::transaction::{Posting, Postings, TransactionId};
+use crate::transaction::{Posting, TransactionId};
 use crate::volumes::Volumes;
 
 /// The metadata key by which a reverting transaction names the original, as decimal text.
 pub const REVERTS_KEY: &str = "com.formance.spec/state/reverts";
 
 /// What a command does, decided and not yet recorded. The volumes after it stand in [`Facts::volumes`].
+///
+/// What the command says itself is borrowed from it: commands are large, and nothing of them needs to be moved to be
+/// decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum Decision<'a> {
     /// A transaction, new or reverting.
-    Transaction(NewTransaction),
+    Transaction(NewTransaction<'a>),
     /// Metadata keys are set.
     SetMetadata {
         /// On what.
-        target: Target,
+        target: &'a Target,
         /// The keys.
-        metadata: Metadata,
+        metadata: &'a Metadata,
     },
     /// A metadata key is removed.
     DeleteMetadata {
         /// From what.
-        target: Target,
+        target: &'a Target,
         /// The key.
-        key: CompactString,
+        key: &'a str,
     },
     /// A schema version is added.
     InsertSchema {
         /// What it is called.
-        version: SchemaVersion,
+        version: &'a SchemaVersion,
         /// It as compact JSON text.
         schema: CompactString,
     },
@@ -48,23 +54,56 @@ pub enum Decision {
 
 /// A transaction that has been decided: it has no id yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewTransaction {
+pub struct NewTransaction<'a> {
     /// Its movements, at least one.
-    pub postings: Postings,
+    pub postings: Cow<'a, [Posting]>,
     /// For each posting, which of [`Facts::volumes`] are its source's and its destination's.
-    pub slots: SlotList,
+    pub slots: &'a [Slots],
     /// Its metadata.
-    pub metadata: Metadata,
-    /// Metadata set on accounts in the same step, ascending by address.
-    pub account_metadata: Vec<(AccountAddress, Metadata)>,
+    pub metadata: Cow<'a, Metadata>,
+    /// Metadata set on accounts in the same step.
+    pub account_metadata: &'a BTreeMap<AccountAddress, Metadata>,
     /// The effective date.
     pub timestamp: Timestamp,
     /// Its reference.
-    pub reference: Option<Reference>,
+    pub reference: Option<Cow<'a, Reference>>,
     /// The transaction that it reverts.
     pub reverts: Option<TransactionId>,
     /// The schema template that it was made from.
-    pub template: Option<Box<str>>,
+    pub template: Option<&'a str>,
+}
+
+/// A revert sets none.
+static NO_ACCOUNT_METADATA: BTreeMap<AccountAddress, Metadata> = BTreeMap::new();
+
+impl<'a> NewTransaction<'a> {
+    /// What recording a command at `now` makes of it, where nothing speaks against that. `slots` may be empty where
+    /// nobody asks for them.
+    ///
+    /// # Panics
+    ///
+    /// If its script is not [settled](crate::script::settle).
+    pub fn of_create(create: &'a CreateTransaction, slots: &'a [Slots], now: Timestamp) -> Self {
+        Self {
+            postings: Cow::Borrowed(settled(create)),
+            slots,
+            metadata: Cow::Borrowed(&create.metadata),
+            account_metadata: &create.account_metadata,
+            timestamp: create.timestamp.unwrap_or(now),
+            reference: create.reference.as_ref().map(Cow::Borrowed),
+            reverts: None,
+            template: create.template.as_deref(),
+        }
+    }
+}
+
+fn settled(create: &CreateTransaction) -> &[Posting] {
+    match &create.movement {
+        Movement::Postings(postings) => postings,
+        Movement::Script(_) | Movement::Template { .. } => {
+            panic!("a script is settled before it is decided")
+        }
+    }
 }
 
 /// Says what `command` does to the ledger that `facts` describe.
@@ -81,132 +120,105 @@ pub struct NewTransaction {
 ///
 /// If `facts` lack what [`crate::needs`] asked for, or a script is not [settled](crate::script::settle). That is a
 /// defect of the caller, never of the request.
-pub fn decide(
-    command: Command,
-    slots: SlotList,
+pub fn decide<'a>(
+    command: &'a Command,
+    slots: &'a [Slots],
     facts: &mut Facts,
     now: Timestamp,
-) -> Result<Decision, Rejection> {
+) -> Result<Decision<'a>, Rejection> {
     match command {
         Command::CreateTransaction(create) => decide_create(create, slots, facts, now),
         Command::RevertTransaction(revert) => decide_revert(revert, slots, facts, now),
         Command::SetMetadata { target, metadata } => {
-            check_metadata_size(&metadata)?;
+            check_metadata_size(metadata)?;
             if let Target::Transaction(id) = target {
-                known(facts.transaction.as_ref(), id)?;
+                known(facts.transaction.as_ref(), *id)?;
             }
             Ok(Decision::SetMetadata { target, metadata })
         }
         Command::DeleteMetadata { target, key } => {
             if let Target::Transaction(id) = target
-                && known(facts.transaction.as_ref(), id)?.metadata.get(&key).is_none()
+                && known(facts.transaction.as_ref(), *id)?.metadata.get(key).is_none()
             {
-                return Err(Rejection::MetadataKeyNotFound { key });
+                return Err(Rejection::MetadataKeyNotFound { key: key.clone() });
             }
             Ok(Decision::DeleteMetadata { target, key })
         }
         Command::InsertSchema(InsertSchema { version, schema }) => {
             if facts.schema_exists {
-                return Err(Rejection::SchemaExists { version });
+                return Err(Rejection::SchemaExists { version: version.clone() });
             }
-            let text = schema.text(&version, now);
+            let text = schema.text(version, now);
             Ok(Decision::InsertSchema { version, schema: text })
         }
     }
 }
 
-fn decide_create(
-    create: CreateTransaction,
-    slots: SlotList,
+fn decide_create<'a>(
+    create: &'a CreateTransaction,
+    slots: &'a [Slots],
     facts: &mut Facts,
     now: Timestamp,
-) -> Result<Decision, Rejection> {
-    let CreateTransaction {
-        movement,
-        metadata,
-        account_metadata,
-        timestamp,
-        reference,
-        overdraft,
-        rules,
-        template,
-    } = create;
-    if let Movement::Postings(postings) = &movement
+) -> Result<Decision<'a>, Rejection> {
+    if let Movement::Postings(postings) = &create.movement
         && postings.len() > POSTINGS_MAX
     {
         return Err(Rejection::TooManyPostings { postings: postings.len() });
     }
-    check_metadata_size(&metadata)?;
-    for metadata in account_metadata.values() {
+    check_metadata_size(&create.metadata)?;
+    for metadata in create.account_metadata.values() {
         check_metadata_size(metadata)?;
     }
-    let postings = match movement {
-        Movement::Postings(postings) => postings,
-        Movement::Script(_) | Movement::Template { .. } => {
-            panic!("a script is settled before it is decided")
-        }
-    };
-    match &rules {
-        Rules::Current => move_in_order(&postings, &slots, &mut facts.volumes, overdraft)?,
+    let postings = settled(create);
+    match &create.rules {
+        Rules::Current => move_in_order(postings, slots, &mut facts.volumes, create.overdraft)?,
         Rules::Legacy(rules) => {
-            rules.check_date(facts.last_date, timestamp.unwrap_or(now))?;
-            check_reference(facts, reference.as_ref())?;
-            rules.move_at_once(&postings, &slots, facts, overdraft)?;
+            rules.check_date(facts.last_date, create.timestamp.unwrap_or(now))?;
+            check_reference(facts, create.reference.as_ref())?;
+            rules.move_at_once(postings, slots, facts, create.overdraft)?;
         }
     }
     if postings.is_empty() {
         return Err(Rejection::NoPostings);
     }
-    check_reference(facts, reference.as_ref())?;
-    // Collecting costs something even where there is nothing.
-    let account_metadata =
-        if account_metadata.is_empty() { Vec::new() } else { account_metadata.into_iter().collect() };
-    Ok(Decision::Transaction(NewTransaction {
-        postings,
-        slots,
-        metadata,
-        account_metadata,
-        timestamp: timestamp.unwrap_or(now),
-        reference,
-        reverts: None,
-        template,
-    }))
+    check_reference(facts, create.reference.as_ref())?;
+    Ok(Decision::Transaction(NewTransaction::of_create(create, slots, now)))
 }
 
-fn decide_revert(
-    revert: RevertTransaction,
-    slots: SlotList,
+fn decide_revert<'a>(
+    revert: &'a RevertTransaction,
+    slots: &'a [Slots],
     facts: &mut Facts,
     now: Timestamp,
-) -> Result<Decision, Rejection> {
+) -> Result<Decision<'a>, Rejection> {
     check_metadata_size(&revert.metadata)?;
     let original = known(facts.transaction.as_ref(), revert.id)?;
     if original.reverted {
         return Err(Rejection::AlreadyReverted { id: revert.id });
     }
-    let postings: Postings = original.postings.iter().rev().map(reversed).collect();
+    let postings: Vec<Posting> = original.postings.iter().rev().map(reversed).collect();
     let timestamp = match revert.dated {
         RevertDate::Now => now,
         RevertDate::OfOriginal => original.timestamp,
     };
     let reference = reverting_reference(&revert.rules, original);
     match &revert.rules {
-        Rules::Current => move_at_once(&postings, &slots, &mut facts.volumes, revert.overdraft)?,
+        Rules::Current => move_at_once(&postings, slots, &mut facts.volumes, revert.overdraft)?,
         Rules::Legacy(rules) => {
             rules.check_date(facts.last_date, timestamp)?;
             check_reference(facts, reference.as_ref())?;
-            rules.move_at_once(&postings, &slots, facts, revert.overdraft)?;
+            rules.move_at_once(&postings, slots, facts, revert.overdraft)?;
         }
     }
-    let mut metadata = revert.metadata;
+    let mut metadata = revert.metadata.clone();
     metadata.insert_text(REVERTS_KEY, &revert.id.get().to_string());
     Ok(Decision::Transaction(NewTransaction {
-        postings,
+        postings: Cow::Owned(postings),
         slots,
-        metadata,
-        account_metadata: Vec::new(),
+        metadata: Cow::Owned(metadata),
+        account_metadata: &NO_ACCOUNT_METADATA,
         timestamp,
-        reference,
+        reference: reference.map(Cow::Owned),
         reverts: Some(revert.id),
         template: None,
     }))
@@ -263,7 +275,7 @@ fn check_metadata_size(metadata: &Metadata) -> Result<(), Rejection> {
 /// Executes postings one after the other: each must be covered by what the ones before it left.
 fn move_in_order(
     postings: &[Posting],
-    slots: &SlotList,
+    slots: &[Slots],
     volumes: &mut [Volumes],
     overdraft: Overdraft,
 ) -> Result<(), Rejection> {
@@ -286,7 +298,7 @@ fn move_in_order(
 /// Executes postings as one step: only the balances at its end count, and only of accounts that end lower.
 fn move_at_once(
     postings: &[Posting],
-    slots: &SlotList,
+    slots: &[Slots],
     volumes: &mut [Volumes],
     overdraft: Overdraft,
 ) -> Result<(), Rejection> {

@@ -10,7 +10,7 @@ use crate::decide::insufficient;
 use crate::mapping::Mapping;
 use crate::metadata::Metadata;
 use crate::names::Reference;
-use crate::needs::{Facts, KnownTransaction, SlotList};
+use crate::needs::{Facts, KnownTransaction, Slots};
 use crate::rejection::Rejection;
 use crate::timestamp::Timestamp;
 use crate::transaction::Posting;
@@ -60,7 +60,7 @@ impl LegacyRules {
     pub(crate) fn move_at_once(
         &self,
         postings: &[Posting],
-        slots: &SlotList,
+        slots: &[Slots],
         facts: &mut Facts,
         overdraft: Overdraft,
     ) -> Result<(), Rejection> {

@@ -70,12 +70,17 @@ impl<'a> From<&'a LogEntry> for LegacyLog<'a> {
 impl<'a> LegacyLog<'a> {
     /// Of what was decided and is recorded as log `id` at `date`; `transaction` is the id of the transaction, if
     /// it is one.
-    pub fn of_decision(decision: &'a Decision, id: u64, transaction: TransactionId, date: Timestamp) -> Self {
+    pub fn of_decision(
+        decision: &'a Decision<'_>,
+        id: u64,
+        transaction: TransactionId,
+        date: Timestamp,
+    ) -> Self {
         let event = match decision {
             Decision::Transaction(new) => Event::Transaction {
                 id: transaction,
                 postings: &new.postings,
-                reference: new.reference.as_ref(),
+                reference: new.reference.as_deref(),
                 metadata: &new.metadata,
                 timestamp: new.timestamp,
             },

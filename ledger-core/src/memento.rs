@@ -1,5 +1,7 @@
 //! The canonical JSON text of a log entry: what its wire hash is computed of.
 
+use std::collections::BTreeMap;
+
 use crate::command::Target;
 use crate::decide::Decision;
 use crate::decimal::write_u64;
@@ -24,11 +26,28 @@ pub struct Memento<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Event<'a> {
-    New { transaction: Recorded<'a>, account_metadata: &'a [(AccountAddress, Metadata)] },
+    New { transaction: Recorded<'a>, account_metadata: OfAccounts<'a> },
     Reverted { reverted: TransactionId, transaction: Recorded<'a> },
     Set { target: &'a Target, metadata: &'a Metadata },
     Deleted { target: &'a Target, key: &'a str },
     Schema { schema: &'a str },
+}
+
+/// Metadata of accounts, ascending by address: as an entry or as a command has it.
+#[derive(Clone, Copy, Debug)]
+enum OfAccounts<'a> {
+    Entry(&'a [(AccountAddress, Metadata)]),
+    Command(&'a BTreeMap<AccountAddress, Metadata>),
+}
+
+impl<'a> OfAccounts<'a> {
+    fn iter(self) -> impl Iterator<Item = (&'a AccountAddress, &'a Metadata)> {
+        let (entry, command) = match self {
+            Self::Entry(pairs) => (pairs, None),
+            Self::Command(map) => ([].as_slice(), Some(map)),
+        };
+        entry.iter().map(|(account, metadata)| (account, metadata)).chain(command.into_iter().flatten())
+    }
 }
 
 /// A transaction as it was born.
@@ -57,6 +76,7 @@ impl<'a> From<&'a LogEntry> for Memento<'a> {
     fn from(entry: &'a LogEntry) -> Self {
         let event = match &entry.payload {
             LogPayload::NewTransaction { transaction, account_metadata, effective_volumes: _ } => {
+                let account_metadata = OfAccounts::Entry(account_metadata);
                 Event::New { transaction: Recorded::of(transaction), account_metadata }
             }
             LogPayload::RevertedTransaction { reverted, transaction, effective_volumes: _ } => {
@@ -78,7 +98,7 @@ impl<'a> From<&'a LogEntry> for Memento<'a> {
 impl<'a> Memento<'a> {
     /// Of what was decided and is recorded at `date`; `id` is that of the transaction, if it is one.
     pub fn of_decision(
-        decision: &'a Decision,
+        decision: &'a Decision<'_>,
         id: TransactionId,
         date: Timestamp,
         idempotency: Option<&'a IdempotencyKey>,
@@ -91,11 +111,12 @@ impl<'a> Memento<'a> {
                     postings: &new.postings,
                     metadata: &new.metadata,
                     timestamp: new.timestamp,
-                    reference: new.reference.as_ref(),
+                    reference: new.reference.as_deref(),
                 };
+                let account_metadata = OfAccounts::Command(new.account_metadata);
                 match new.reverts {
                     Some(reverted) => Event::Reverted { reverted, transaction },
-                    None => Event::New { transaction, account_metadata: &new.account_metadata },
+                    None => Event::New { transaction, account_metadata },
                 }
             }
             Decision::SetMetadata { target, metadata } => Event::Set { target, metadata },
@@ -249,6 +270,8 @@ pub(crate) fn put_metadata_with<O: Out>(
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
     use crate::decide::NewTransaction;
     use crate::names::{Asset, SchemaVersion};
@@ -258,16 +281,18 @@ mod tests {
         let odd = "\u{1}".repeat(1_000);
         let metadata = || Metadata::from_iter([(odd.as_str(), odd.as_str()), ("", "")]);
         let address = || AccountAddress::parse(&"a".repeat(1_000)).expect("an address");
+        let (target, metadata_set) = (Target::Account(address()), metadata());
+        let account_metadata = [(address(), metadata()), (AccountAddress::world(), metadata())].into();
         let amount = || "9".repeat(1_000).parse().expect("an amount");
         let asset = || Asset::parse("A").expect("an asset");
         let posting = Posting { source: address(), destination: address(), amount: amount(), asset: asset() };
         let transaction = |postings: usize, reverts| NewTransaction {
             postings: vec![posting.clone(); postings].into(),
-            slots: crate::needs::SlotList::new(),
-            metadata: metadata(),
-            account_metadata: vec![(address(), metadata()), (address(), metadata())],
+            slots: &[],
+            metadata: Cow::Owned(metadata()),
+            account_metadata: &account_metadata,
             timestamp: Timestamp::from_micros(i64::MIN),
-            reference: Some(Reference::parse(&odd).expect("a reference")),
+            reference: Some(Cow::Owned(Reference::parse(&odd).expect("a reference"))),
             reverts,
             template: None,
         };
@@ -278,11 +303,11 @@ mod tests {
             Decision::Transaction(transaction(0, None)),
             Decision::Transaction(transaction(30, None)),
             Decision::Transaction(transaction(30, Some(id))),
-            Decision::SetMetadata { target: Target::Account(address()), metadata: metadata() },
-            Decision::SetMetadata { target: Target::Transaction(id), metadata: metadata() },
-            Decision::DeleteMetadata { target: Target::Account(address()), key: odd.as_str().into() },
-            Decision::DeleteMetadata { target: Target::Transaction(id), key: odd.as_str().into() },
-            Decision::InsertSchema { version, schema: "{}".repeat(5_000).into() },
+            Decision::SetMetadata { target: &target, metadata: &metadata_set },
+            Decision::SetMetadata { target: &Target::Transaction(id), metadata: &metadata_set },
+            Decision::DeleteMetadata { target: &target, key: &odd },
+            Decision::DeleteMetadata { target: &Target::Transaction(id), key: &odd },
+            Decision::InsertSchema { version: &version, schema: "{}".repeat(5_000).into() },
         ] {
             let memento = Memento::of_decision(&decision, id, Timestamp::MAX, Some(&key), Some(&odd));
             let mut written = Vec::new();

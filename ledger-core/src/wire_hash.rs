@@ -123,6 +123,9 @@ impl HashChain {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+    use std::collections::BTreeMap;
+
     use compact_str::CompactString;
 
     use super::*;
@@ -131,7 +134,6 @@ mod tests {
     use crate::log::{Idempotency, LogId, LogPayload};
     use crate::metadata::{Metadata, MetadataValue};
     use crate::names::{AccountAddress, Asset, IdempotencyKey, Reference};
-    use crate::needs::SlotList;
     use crate::timestamp::Timestamp;
     use crate::transaction::{Posting, Transaction, TransactionId};
 
@@ -251,12 +253,18 @@ mod tests {
     #[test]
     fn what_was_decided_has_the_text_of_its_entry() {
         for entry in chain() {
-            let (id, decision) = match entry.payload.clone() {
-                LogPayload::NewTransaction { transaction, account_metadata, .. } => {
-                    (transaction.id, decided(*transaction, account_metadata, None))
+            let of_accounts: BTreeMap<_, _> = match &entry.payload {
+                LogPayload::NewTransaction { account_metadata, .. } => {
+                    account_metadata.iter().cloned().collect()
+                }
+                _ => BTreeMap::new(),
+            };
+            let (id, decision) = match &entry.payload {
+                LogPayload::NewTransaction { transaction, .. } => {
+                    (transaction.id, decided(transaction, &of_accounts, None))
                 }
                 LogPayload::RevertedTransaction { reverted, transaction, .. } => {
-                    (transaction.id, decided(*transaction, Vec::new(), Some(reverted)))
+                    (transaction.id, decided(transaction, &of_accounts, Some(*reverted)))
                 }
                 LogPayload::SetMetadata { target, metadata } => {
                     (TransactionId::new(0), Decision::SetMetadata { target, metadata })
@@ -273,18 +281,18 @@ mod tests {
         }
     }
 
-    fn decided(
-        transaction: Transaction,
-        account_metadata: Vec<(AccountAddress, Metadata)>,
+    fn decided<'a>(
+        transaction: &'a Transaction,
+        account_metadata: &'a BTreeMap<AccountAddress, Metadata>,
         reverts: Option<TransactionId>,
-    ) -> Decision {
+    ) -> Decision<'a> {
         Decision::Transaction(NewTransaction {
-            postings: transaction.postings,
-            slots: SlotList::new(),
-            metadata: transaction.metadata,
+            postings: Cow::Borrowed(&transaction.postings),
+            slots: &[],
+            metadata: Cow::Borrowed(&transaction.metadata),
             account_metadata,
             timestamp: transaction.timestamp,
-            reference: transaction.reference,
+            reference: transaction.reference.as_ref().map(Cow::Borrowed),
             reverts,
             template: None,
         })

@@ -23,7 +23,10 @@ pub(crate) type Programs = SmallVec<[Option<Compiled>; 1]>;
 
 /// A request with its compiled script, if it has one.
 pub(crate) struct Prepared<'a> {
-    pub(crate) request: Request,
+    /// It, where it lies: it is large, and is changed there.
+    pub(crate) request: &'a mut Request,
+    /// Its place in its submission.
+    pub(crate) at: usize,
     pub(crate) program: Option<&'a Compiled>,
     /// Whether it is one of several that share an idempotency key.
     pub(crate) several: bool,

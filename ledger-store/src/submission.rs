@@ -103,6 +103,18 @@ pub struct Receipt {
     pub violation: Option<Box<Rejection>>,
 }
 
+impl Receipt {
+    /// Of nothing, to be filled where it lies.
+    pub(crate) const EMPTY: Self = Self {
+        log: LogId::new(0),
+        transaction: None,
+        date: Timestamp::from_micros(0),
+        replayed: false,
+        entry: None,
+        violation: None,
+    };
+}
+
 impl Submission {
     /// About how many bytes it holds, for the bound of the queue.
     pub(crate) fn bytes(&self) -> usize {

@@ -72,7 +72,7 @@ pub fn resolve(
 ///
 /// As [`resolve`].
 pub fn check(
-    decision: &Decision,
+    decision: &Decision<'_>,
     version: &SchemaVersion,
     schema: &Schema,
     enforcement: Enforcement,
@@ -82,7 +82,7 @@ pub fn check(
     let outside = match decision {
         Decision::Transaction(new) if new.reverts.is_none() => {
             let moved = new.postings.iter().flat_map(|posting| [&posting.source, &posting.destination]);
-            moved.chain(new.account_metadata.iter().map(|(account, _)| account)).find(outside)
+            moved.chain(new.account_metadata.keys()).find(outside)
         }
         Decision::SetMetadata { target: Target::Account(account), .. }
         | Decision::DeleteMetadata { target: Target::Account(account), .. } => Some(account).filter(outside),
@@ -222,8 +222,8 @@ mod tests {
         for (account, known) in [("a", true), ("b:1", true), ("world", true), ("b", false), ("c", false)] {
             let target = Target::Account(address(account));
             for decision in [
-                Decision::SetMetadata { target: target.clone(), metadata: Metadata::EMPTY },
-                Decision::DeleteMetadata { target, key: "k".into() },
+                Decision::SetMetadata { target: &target, metadata: &Metadata::EMPTY },
+                Decision::DeleteMetadata { target: &target, key: "k" },
             ] {
                 let strict = check(&decision, &version, &schema, Enforcement::Strict);
                 assert_eq!(strict.is_ok(), known, "{account}");

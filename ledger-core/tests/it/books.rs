@@ -1,5 +1,6 @@
 //! A ledger in memory, as a caller of the core keeps one: `needs`, look up, `decide`, log, `apply`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ledger_core::{
@@ -38,10 +39,14 @@ impl Books {
             transaction: original.clone(),
             ..Facts::default()
         };
-        let decision = decide(command.clone(), wanted.slots.clone(), &mut facts, date)?;
+        let decision = decide(command, &wanted.slots, &mut facts, date)?;
         let payload = match decision {
-            Decision::SetMetadata { target, metadata } => LogPayload::SetMetadata { target, metadata },
-            Decision::DeleteMetadata { target, key } => LogPayload::DeleteMetadata { target, key },
+            Decision::SetMetadata { target, metadata } => {
+                LogPayload::SetMetadata { target: target.clone(), metadata: metadata.clone() }
+            }
+            Decision::DeleteMetadata { target, key } => {
+                LogPayload::DeleteMetadata { target: target.clone(), key: key.into() }
+            }
             Decision::InsertSchema { schema, .. } => LogPayload::InsertedSchema { schema },
             Decision::Transaction(new) => {
                 let mut post_commit_volumes: Vec<_> = wanted
@@ -57,10 +62,10 @@ impl Books {
                 post_commit_volumes.sort_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
                 let transaction = Box::new(Transaction {
                     id: TransactionId::new(1 + self.transactions.len() as u64),
-                    postings: new.postings,
-                    metadata: new.metadata,
+                    postings: new.postings.into_owned().into(),
+                    metadata: new.metadata.into_owned(),
                     timestamp: new.timestamp,
-                    reference: new.reference,
+                    reference: new.reference.map(Cow::into_owned),
                     template: None,
                     inserted_at: date,
                     updated_at: date,
@@ -74,7 +79,7 @@ impl Books {
                     }
                     None => LogPayload::NewTransaction {
                         transaction,
-                        account_metadata: new.account_metadata,
+                        account_metadata: new.account_metadata.clone().into_iter().collect(),
                         effective_volumes,
                     },
                 }

@@ -27,12 +27,12 @@ fn create(postings: &[(&str, &str, u64)], rules: Rules) -> CreateTransaction {
     CreateTransaction { rules, ..CreateTransaction::of(postings) }
 }
 
-/// Decides on balances by account, all in one asset.
+/// Decides on balances by account, all in one asset; gives the transaction that it reverts and its reference.
 fn decided(
     command: &Command,
     balances: &[(&str, u64, u64)],
     mut facts: Facts,
-) -> Result<Decision, Rejection> {
+) -> Result<(Option<TransactionId>, Option<String>), Rejection> {
     let original = facts.transaction.clone();
     let wanted = needs(command, original.as_ref());
     let volumes = |address: &AccountAddress| {
@@ -43,7 +43,9 @@ fn decided(
         })
     };
     facts.volumes = wanted.holdings.iter().map(|holding| volumes(holding.account)).collect();
-    decide(command.clone(), wanted.slots.clone(), &mut facts, Timestamp::from_micros(100))
+    let decision = decide(command, &wanted.slots, &mut facts, Timestamp::from_micros(100))?;
+    let Decision::Transaction(new) = decision else { panic!("{decision:?}") };
+    Ok((new.reverts, new.reference.map(|reference| reference.as_str().to_owned())))
 }
 
 #[track_caller]
@@ -133,9 +135,7 @@ fn a_revert_is_named_after_the_original() {
     ] {
         let facts = Facts { transaction: Some(original(reference)), ..Facts::default() };
         let decision = decided(&revert(rules), &[("a", 5, 0)], facts);
-        let Ok(Decision::Transaction(new)) = decision else { panic!("{decision:?}") };
-        assert_eq!(new.reference.as_ref().map(Reference::as_str), expected);
-        assert_eq!(new.reverts, Some(TransactionId::new(3)));
+        assert_eq!(decision, Ok((Some(TransactionId::new(3)), expected.map(Into::into))));
     }
     let facts = Facts { transaction: Some(original(Some("x"))), ..Facts::default() };
     let poor = decided(&revert(legacy()), &[("a", 5, 1)], facts);

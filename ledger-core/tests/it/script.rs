@@ -624,7 +624,7 @@ proptest! {
         let slots = needed.slots.clone();
         drop(needed);
         let mut facts = Facts { volumes, ..Facts::default() };
-        let direct = decide(command, slots, &mut facts, Timestamp::from_micros(0));
+        let direct = decide(&command, &slots, &mut facts, Timestamp::from_micros(0));
         let program = Program::compile(&script, Profile::Default).expect("a script");
         let (variables, mut scratch) = (Variables::new(), Scratch::default());
         let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::pending::{Pending, PendingOutcome, answer_from_within};
+use super::pending::{Pending, answer_from_within};
 use super::written::WrittenHere;
 use super::{Engine, LedgerEdit, Mark, Work};
 use crate::documents::keys::document_key;
@@ -12,8 +12,8 @@ use crate::error::WriteError;
 use crate::import::Imported;
 use crate::query::LedgerInfo;
 use crate::scripts::{Prepared, Programs};
-use crate::submission::{Atomicity, Mode, Submission};
-use crate::writer::{Batch, Decided, State, WARM_COMMANDS};
+use crate::submission::{Atomicity, Mode, Receipt, Submission};
+use crate::writer::{Batch, Decided, Setting, State, WARM_COMMANDS};
 
 /// So many ledgers are looked at by one command that marks a bucket: a batch stays small, whatever the bucket holds.
 const LEDGERS_MARKED: usize = 10_000;
@@ -32,7 +32,6 @@ impl Engine {
             Work::Apply(submission, programs) => {
                 let written = WrittenHere { engine: self, is_my_turn };
                 Self::decide_submission(state, submission, &programs, now, batch, &written)
-                    .map(Pending::Outcomes)
             }
             Work::CreateLedger(name, options) => {
                 if state.ledger_number(&name).is_some() {
@@ -149,9 +148,10 @@ impl Engine {
         now: ledger_core::Timestamp,
         batch: &mut Batch,
         written: &WrittenHere<'_>,
-    ) -> Result<Vec<PendingOutcome>, WriteError> {
-        let Submission { ledger, requests, atomicity, mode, detail } = submission;
+    ) -> Result<Pending, WriteError> {
+        let Submission { ledger, mut requests, atomicity, mode, detail } = submission;
         let ledger = state.live_ledger(&ledger).ok_or(WriteError::LedgerNotFound)?;
+        let setting = Setting { ledger, now, detail };
         let first = state.next;
         let whole = matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne);
         let mark = (mode == Mode::DryRun || whole).then(|| {
@@ -159,46 +159,42 @@ impl Engine {
             batch.mark()
         });
         let several = atomicity == Atomicity::AsOne && requests.len() > 1;
-        let mut outcomes = Vec::with_capacity(requests.len());
+        let mut outcomes: Vec<Decided> = Vec::with_capacity(requests.len());
         let mut refused = false;
         let mut failed = None;
-        let mut requests = requests.into_iter();
         let mut near = SmallVec::new().into_iter();
-        loop {
+        for at in 0..requests.len() {
             if near.as_slice().is_empty() {
-                let ahead = requests.as_slice();
+                let ahead = &requests[at..];
                 near = state.warm(ledger, &ahead[..ahead.len().min(WARM_COMMANDS)]).into_iter();
+                outcomes.resize_with(at + near.len(), || Decided::Done(Receipt::EMPTY));
             }
-            let (Some(request), Some(prints)) = (requests.next(), near.next()) else { break };
+            let prints = near.next().expect("there are some for each that comes");
             if refused && atomicity != Atomicity::Independent {
-                outcomes.push(PendingOutcome::Cancelled);
+                outcomes[at] = Decided::Cancelled;
                 continue;
             }
             if atomicity == Atomicity::AsOne
-                && let Some(PendingOutcome::Replay { position, .. }) = outcomes.first()
+                && let Some(Decided::Replay { position, .. }) = outcomes.first()
             {
                 // They were recorded one after the other.
-                let (position, later) = (*position, outcomes.len() as u64);
-                outcomes.push(PendingOutcome::Replay { ledger, position, later, detail });
+                outcomes[at] = Decided::Replay { position: *position, later: at as u64 };
                 continue;
             }
-            let program = programs.get(outcomes.len()).and_then(Option::as_ref);
-            let prepared = Prepared { request, program, several, prints };
-            let outcome = match state.execute(ledger, prepared, now, detail, batch, written) {
-                Ok(Decided::Done(receipt)) => PendingOutcome::Done { ledger, receipt },
-                Ok(Decided::Replay(position)) => {
-                    PendingOutcome::Replay { ledger, position, later: 0, detail }
-                }
-                Ok(Decided::Refused(rejection)) => {
-                    refused = true;
-                    PendingOutcome::Refused(rejection)
+            let program = programs.get(at).and_then(Option::as_ref);
+            let prepared = Prepared { request: &mut requests[at], at, program, several, prints };
+            let Decided::Done(receipt) = &mut outcomes[at] else { unreachable!("it was put so") };
+            match state.execute(setting, prepared, batch, written, receipt) {
+                Ok(None) => {}
+                Ok(Some(other)) => {
+                    refused |= matches!(other, Decided::Refused(_));
+                    outcomes[at] = other;
                 }
                 Err(error) => {
                     failed = Some(error);
                     break;
                 }
-            };
-            outcomes.push(outcome);
+            }
         }
         if mode == Mode::DryRun {
             answer_from_within(&mut outcomes, first);
@@ -220,12 +216,13 @@ impl Engine {
         }
         if undone && mode == Mode::Commit {
             for outcome in &mut outcomes {
-                if !matches!(outcome, PendingOutcome::Refused(_)) {
-                    *outcome = PendingOutcome::Cancelled;
+                if !matches!(outcome, Decided::Refused(_)) {
+                    *outcome = Decided::Cancelled;
                 }
             }
         }
-        Ok(outcomes)
+        let spent = batch.unhashed.keep(requests);
+        Ok(Pending::Outcomes { ledger, detail, outcomes, spent })
     }
 }
 

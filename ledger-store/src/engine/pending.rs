@@ -9,53 +9,44 @@ use crate::import::Imported;
 use crate::journal::Position;
 use crate::query::LedgerInfo;
 use crate::read::{Later, Session};
-use crate::submission::{Detail, Outcome, Receipt};
+use crate::submission::{Detail, Outcome, Receipt, Request};
 use crate::view::View;
+use crate::writer::Decided;
 
 /// Answers repetitions of what the same dry run did, of which no entry will be left to read: those from
 /// position `first` on, which its accepted commands have one after the other.
-pub(super) fn answer_from_within(outcomes: &mut [PendingOutcome], first: Position) {
+pub(super) fn answer_from_within(outcomes: &mut [Decided], first: Position) {
     let mut done: Vec<Receipt> = Vec::new();
     for outcome in outcomes {
         match outcome {
-            PendingOutcome::Done { receipt, .. } => done.push(receipt.clone()),
-            PendingOutcome::Replay { ledger, position, .. } => {
+            Decided::Done(receipt) => done.push(receipt.clone()),
+            Decided::Replay { position, .. } => {
                 let within = position.get().checked_sub(first.get());
                 if let Some(receipt) = within.and_then(|at| done.get(at as usize)) {
                     // The entry is told again, not what was wrong with it.
                     let receipt = Receipt { replayed: true, violation: None, ..receipt.clone() };
-                    *outcome = PendingOutcome::Done { ledger: *ledger, receipt };
+                    *outcome = Decided::Done(receipt);
                 }
             }
-            PendingOutcome::Refused(_) | PendingOutcome::Cancelled => {}
+            Decided::Refused(_) | Decided::Cancelled => {}
         }
     }
 }
 
 /// An answer that waits for its flush.
 pub(super) enum Pending {
-    Outcomes(Vec<PendingOutcome>),
+    Outcomes {
+        ledger: u32,
+        detail: Detail,
+        outcomes: Vec<Decided>,
+        /// What nobody needs any more, to be dropped beside the writer.
+        spent: Vec<Request>,
+    },
     Ledger(LedgerInfo),
     Documents(Vec<DocumentVersion>),
     Imported(Imported),
     Marked(Option<u32>),
     Removed(Vec<LedgerInfo>),
-}
-
-pub(super) enum PendingOutcome {
-    Done {
-        ledger: u32,
-        receipt: Receipt,
-    },
-    /// It was done before: the log entry that is `later` entries after the one at `position`.
-    Replay {
-        ledger: u32,
-        position: Position,
-        later: u64,
-        detail: Detail,
-    },
-    Refused(ledger_core::Rejection),
-    Cancelled,
 }
 
 /// Turns what a batch decided into answers, once it is published.
@@ -79,26 +70,26 @@ impl<'a> Resolver<'a> {
             Pending::Imported(imported) => Ok(Answer::Imported(imported)),
             Pending::Marked(next) => Ok(Answer::Marked(next)),
             Pending::Removed(removed) => Ok(Answer::Removed(removed)),
-            Pending::Outcomes(outcomes) => outcomes
-                .into_iter()
-                .map(|outcome| self.outcome(outcome))
-                .collect::<Result<_, _>>()
-                .map(Answer::Outcomes),
+            Pending::Outcomes { ledger, detail, outcomes, spent } => {
+                drop(spent);
+                let answers = outcomes.into_iter().map(|outcome| self.outcome(ledger, detail, outcome));
+                answers.collect::<Result<_, _>>().map(Answer::Outcomes)
+            }
         }
     }
 
-    fn outcome(&mut self, pending: PendingOutcome) -> Result<Outcome, WriteError> {
-        Ok(match pending {
-            PendingOutcome::Done { ledger, mut receipt } => {
+    fn outcome(&mut self, ledger: u32, detail: Detail, decided: Decided) -> Result<Outcome, WriteError> {
+        Ok(match decided {
+            Decided::Done(mut receipt) => {
                 // Computed here, behind the commit: the writer has the totals by insertion only.
                 if let Some(entry) = &mut receipt.entry {
                     self.session(ledger)?.add_effective_volumes(&mut entry.payload, Later::InMemory)?;
                 }
                 Outcome::Done(receipt)
             }
-            PendingOutcome::Refused(rejection) => Outcome::Refused(rejection),
-            PendingOutcome::Cancelled => Outcome::Cancelled,
-            PendingOutcome::Replay { ledger, position, later, detail } => {
+            Decided::Refused(rejection) => Outcome::Refused(rejection),
+            Decided::Cancelled => Outcome::Cancelled,
+            Decided::Replay { position, later } => {
                 let session = self.session(ledger)?;
                 let mut entry = session.reader.entry(position)?;
                 if later > 0 {

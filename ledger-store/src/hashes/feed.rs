@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ledger_core::{
-    Decision, Idempotency, LegacyLog, Memento, SchemaVersion, Timestamp, TimestampText, TransactionId,
+    Command, Decision, LegacyLog, Memento, NewTransaction, SchemaVersion, Timestamp, TimestampText,
+    TransactionId,
 };
 use parking_lot::{Condvar, Mutex};
 
 use super::ChainId;
 use crate::journal::Position;
+use crate::submission::Request;
 
 /// The room of so many batches is kept for those to come, each of at most the budget divided by as many.
 const SPARE_MAX: usize = 3;
@@ -22,8 +24,8 @@ const ROOM_MIN: usize = 4 << 10;
 enum Text {
     /// It ends here.
     Until(usize),
-    /// It is that of the next of the decisions.
-    OfDecision,
+    /// It is that of the transaction that a request of a submission made.
+    OfCreate { submission: u32, at: u32, id: TransactionId, date: Timestamp },
 }
 
 /// An entry in [`Unhashed`].
@@ -34,29 +36,10 @@ struct Place {
     text: Text,
 }
 
-/// What was decided and recorded, with what else the text that is hashed of it says.
-#[derive(Debug)]
-pub(crate) struct DecidedEntry {
-    pub(crate) decision: Decision,
-    /// The id of the transaction, if it is one.
-    pub(crate) id: TransactionId,
-    pub(crate) date: Timestamp,
-    pub(crate) idempotency: Option<Box<Idempotency>>,
-    pub(crate) schema_version: Option<Box<SchemaVersion>>,
-}
-
-impl DecidedEntry {
-    fn memento(&self) -> Memento<'_> {
-        let key = self.idempotency.as_ref().map(|have| &have.key);
-        let schema_version = self.schema_version.as_deref().map(SchemaVersion::as_str);
-        Memento::of_decision(&self.decision, self.id, self.date, key, schema_version)
-    }
-}
-
 /// What is to be hashed of a batch, in order of its entries.
 ///
-/// Decisions that nobody needs any more are handed over as they are, and the thread that hashes makes their texts:
-/// the writer has enough to do. Texts of the others are written before they go to who asked for them.
+/// Requests for transactions that nobody needs any more are handed over as they are, and the thread that hashes makes
+/// the texts: the writer has enough to do. Texts of the others are written before they go to who asked for them.
 #[derive(Debug, Default)]
 pub(crate) struct Unhashed {
     places: Vec<Place>,
@@ -64,7 +47,10 @@ pub(crate) struct Unhashed {
     bytes: Vec<u8>,
     /// Where the last text ends.
     end: usize,
-    decided: Vec<DecidedEntry>,
+    /// By submission.
+    requests: Vec<Vec<Request>>,
+    /// Whether entries were added whose requests are yet to come.
+    awaits: bool,
     dates: TimestampText,
 }
 
@@ -73,7 +59,6 @@ pub(crate) struct Unhashed {
 pub(crate) struct UnhashedMark {
     places: usize,
     end: usize,
-    decided: usize,
 }
 
 impl Unhashed {
@@ -83,10 +68,29 @@ impl Unhashed {
         self.places.push(Place { chain: ChainId::wire(ledger), log, text: Text::Until(self.end) });
     }
 
-    /// The same of an entry that is needed for nothing else.
-    pub(crate) fn push_decided(&mut self, ledger: u32, log: u64, entry: DecidedEntry) {
-        self.places.push(Place { chain: ChainId::wire(ledger), log, text: Text::OfDecision });
-        self.decided.push(entry);
+    /// The same of a transaction that request `at` of a submission made. [`Unhashed::keep`] must follow with the requests,
+    /// or [`Unhashed::reset`] to a mark before the submission.
+    pub(crate) fn push_create(
+        &mut self,
+        ledger: u32,
+        log: u64,
+        at: usize,
+        id: TransactionId,
+        date: Timestamp,
+    ) {
+        let text = Text::OfCreate { submission: self.requests.len() as u32, at: at as u32, id, date };
+        self.places.push(Place { chain: ChainId::wire(ledger), log, text });
+        self.awaits = true;
+    }
+
+    /// Takes the requests of a submission whose entries were added, or gives them back where they are not needed.
+    #[must_use]
+    pub(crate) fn keep(&mut self, requests: Vec<Request>) -> Vec<Request> {
+        if !std::mem::take(&mut self.awaits) {
+            return requests;
+        }
+        self.requests.push(requests);
+        Vec::new()
     }
 
     /// Adds what the chain of the first generation hashes of an entry.
@@ -99,14 +103,14 @@ impl Unhashed {
 
     /// Remembers this state, to return to with [`Unhashed::reset`].
     pub(crate) fn mark(&self) -> UnhashedMark {
-        UnhashedMark { places: self.places.len(), end: self.end, decided: self.decided.len() }
+        UnhashedMark { places: self.places.len(), end: self.end }
     }
 
-    /// Drops what was added since the mark.
+    /// Drops what was added since the mark, of one submission that has not been kept.
     pub(crate) fn reset(&mut self, mark: UnhashedMark) {
         self.places.truncate(mark.places);
         self.end = mark.end;
-        self.decided.truncate(mark.decided);
+        self.awaits = false;
     }
 
     /// Takes all out: `each` is called with chain, log and text of each entry, in order. An error ends it.
@@ -115,20 +119,18 @@ impl Unhashed {
         scratch: &mut Scratch,
         mut each: impl FnMut(ChainId, u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut decided = self.decided.drain(..);
         let mut start = 0;
         for Place { chain, log, text } in self.places.drain(..) {
             let text = match text {
                 Text::Until(end) => &self.bytes[std::mem::replace(&mut start, end)..end],
-                Text::OfDecision => {
-                    let entry = decided.next().expect("each such place has a decision");
-                    let len = put_text(&entry.memento(), &mut scratch.bytes, 0, &mut scratch.dates);
-                    &scratch.bytes[..len]
+                Text::OfCreate { submission, at, id, date } => {
+                    let request = &self.requests[submission as usize][at as usize];
+                    scratch.put(request, id, date)
                 }
             };
             each(chain, log, text)?;
         }
-        self.end = 0;
+        self.clear();
         Ok(())
     }
 
@@ -139,21 +141,37 @@ impl Unhashed {
 
     /// Bytes of the room that it has.
     fn capacity(&self) -> usize {
-        self.bytes.capacity() + self.decided.capacity() * size_of::<DecidedEntry>()
+        self.bytes.capacity() + self.requests.capacity() * size_of::<Vec<Request>>()
     }
 
     fn clear(&mut self) {
         self.places.clear();
         self.end = 0;
-        self.decided.clear();
+        self.requests.clear();
+        self.awaits = false;
     }
 }
 
-/// Where the texts of decisions are made, one after the other.
+/// Where the texts of requests are made, one after the other.
 #[derive(Default)]
 pub(crate) struct Scratch {
     bytes: Vec<u8>,
     dates: TimestampText,
+}
+
+impl Scratch {
+    /// Puts the text of a transaction that was recorded as `request` asked.
+    fn put(&mut self, request: &Request, id: TransactionId, date: Timestamp) -> &[u8] {
+        let Command::CreateTransaction(create) = &request.command else {
+            unreachable!("of requests of other kinds the text is put")
+        };
+        let decision = Decision::Transaction(NewTransaction::of_create(create, &[], date));
+        let key = request.idempotency.as_ref().map(|have| &have.key);
+        let version = request.schema_version.as_deref().map(SchemaVersion::as_str);
+        let memento = Memento::of_decision(&decision, id, date, key, version);
+        let len = put_text(&memento, &mut self.bytes, 0, &mut self.dates);
+        &self.bytes[..len]
+    }
 }
 
 /// Puts the text of an entry at a place in `bytes`, which grow as they must, and returns where it ends.
@@ -215,29 +233,23 @@ impl Feed {
     /// Room for the next batch.
     pub(crate) fn room(&self) -> Unhashed {
         let mut waiting = self.waiting.lock();
-        let UnhashedMark { places, end, decided } = waiting.last;
+        let UnhashedMark { places, end } = waiting.last;
         waiting.spare.pop().unwrap_or_else(|| Unhashed {
             places: Vec::with_capacity(places),
             bytes: vec![0; end.min(self.spare_bytes_max())],
-            decided: Vec::with_capacity(decided),
             ..Unhashed::default()
         })
     }
 
-    /// Hands over a batch that is on disk, in order of the batches. `submitted` is what its commands took in memory,
-    /// decisions take about as much.
+    /// Hands over a batch that is on disk, in order of the batches. `submitted` is what its requests take in memory.
     pub(crate) fn put(&self, next: Position, unhashed: Unhashed, submitted: usize) {
         let mut waiting = self.waiting.lock();
         if waiting.open {
-            let bytes = unhashed.text_bytes() + if unhashed.decided.is_empty() { 0 } else { submitted };
+            let bytes = unhashed.text_bytes() + if unhashed.requests.is_empty() { 0 } else { submitted };
             waiting.bytes += bytes;
             let with_some_more = |count: usize| count + count / 16;
-            let UnhashedMark { places, end, decided } = unhashed.mark();
-            waiting.last = UnhashedMark {
-                places: with_some_more(places),
-                end: with_some_more(end),
-                decided: with_some_more(decided),
-            };
+            let UnhashedMark { places, end } = unhashed.mark();
+            waiting.last = UnhashedMark { places: with_some_more(places), end: with_some_more(end) };
             waiting.batches.push_back(FedBatch { next, unhashed, bytes });
             let crowded = self.is_crowded(&waiting);
             drop(waiting);
@@ -308,34 +320,39 @@ impl Feed {
 
 #[cfg(test)]
 mod tests {
-    use ledger_core::{Metadata, Target};
+    use ledger_core::{CreateTransaction, Postings, Reference};
 
     use super::*;
 
     fn unhashed(logs: std::ops::Range<u64>) -> Unhashed {
         let mut unhashed = Unhashed::default();
-        for log in logs {
-            push(&mut unhashed, log);
-        }
+        submit(&mut unhashed, logs);
         unhashed
     }
 
+    /// Adds transactions whose ids are those of their logs, and keeps their requests.
+    fn submit(unhashed: &mut Unhashed, logs: std::ops::Range<u64>) {
+        let requests = add(unhashed, logs);
+        assert!(unhashed.keep(requests).is_empty(), "they are needed");
+    }
+
     /// Every third as a text.
-    fn push(unhashed: &mut Unhashed, log: u64) {
-        let target = Target::Transaction(TransactionId::new(log));
-        let decision = Decision::SetMetadata { target, metadata: Metadata::EMPTY };
-        let entry = DecidedEntry {
-            decision,
-            id: TransactionId::new(0),
-            date: Timestamp::from_micros(0),
-            idempotency: None,
-            schema_version: None,
-        };
-        if log.is_multiple_of(3) {
-            unhashed.push(1, log, &entry.memento());
-        } else {
-            unhashed.push_decided(1, log, entry);
+    fn add(unhashed: &mut Unhashed, logs: std::ops::Range<u64>) -> Vec<Request> {
+        let mut requests = Vec::new();
+        let date = Timestamp::from_micros(0);
+        for log in logs {
+            let id = TransactionId::new(log);
+            let reference = Some(Reference::parse(&format!("r{log}")).expect("a reference"));
+            let create = CreateTransaction { reference, ..CreateTransaction::of(Postings::new()) };
+            if log.is_multiple_of(3) {
+                let decision = Decision::Transaction(NewTransaction::of_create(&create, &[], date));
+                unhashed.push(1, log, &Memento::of_decision(&decision, id, date, None, None));
+            } else {
+                unhashed.push_create(1, log, requests.len(), id, date);
+            }
+            requests.push(Command::CreateTransaction(create).into());
         }
+        requests
     }
 
     fn all(mut unhashed: Unhashed) -> Vec<(ChainId, u64, Vec<u8>)> {
@@ -356,24 +373,25 @@ mod tests {
     fn what_is_taken_back_leaves_what_was_before_it() {
         let mut taken_back = unhashed(0..3);
         let mark = taken_back.mark();
-        for log in 9..12 {
-            push(&mut taken_back, log);
-        }
+        let undone = add(&mut taken_back, 9..12);
         taken_back.reset(mark);
-        for log in 3..6 {
-            push(&mut taken_back, log);
-        }
+        assert_eq!(taken_back.keep(undone).len(), 3, "nobody needs them");
+        submit(&mut taken_back, 3..6);
         let straight = all(unhashed(0..6));
         assert_eq!(all(taken_back), straight);
         let said: Vec<_> = straight.iter().map(|(_, log, text)| (*log, id_in(text))).collect();
-        assert_eq!(said, (0..6).map(|log| (log, log)).collect::<Vec<_>>());
+        assert_eq!(said, (0..6).map(|log| (log, (log, log))).collect::<Vec<_>>());
     }
 
-    /// The id of the transaction that a text names.
-    fn id_in(text: &[u8]) -> u64 {
+    /// The id of the transaction that a text tells, and the number in its reference.
+    fn id_in(text: &[u8]) -> (u64, u64) {
         let text = std::str::from_utf8(text).expect("JSON");
-        let (_, after) = text.split_once("\"targetId\":").expect("a target");
-        after.split_once(',').expect("more after it").0.parse().expect("an id")
+        let number = |name: &str| {
+            let (_, after) = text.split_once(name).expect(name);
+            let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().expect("a number")
+        };
+        (number("\"id\":"), number("\"reference\":\"r"))
     }
 
     #[test]
@@ -382,9 +400,7 @@ mod tests {
         used.drain(&mut Scratch::default(), |_, log, _| if log < 4 { Ok(()) } else { Err(()) })
             .expect_err("at 4");
         used.clear();
-        for log in 6..9 {
-            push(&mut used, log);
-        }
+        submit(&mut used, 6..9);
         assert_eq!(all(used), all(unhashed(6..9)));
     }
 
@@ -413,11 +429,7 @@ mod tests {
             feed.give_back(batch.unhashed);
             waiting.join().expect("it does not wait any longer");
         });
-        assert!(
-            feed.room().capacity() <= 64 + 5 * size_of::<DecidedEntry>(),
-            "{}",
-            "room beyond the budget is not kept"
-        );
+        assert!(feed.room().capacity() <= 64, "room beyond the budget is not kept");
         feed.put(at(6), unhashed(4..8), 64);
         feed.wait_for_room(|| true);
     }

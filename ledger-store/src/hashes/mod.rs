@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 pub(crate) use self::chains::Chains;
 use self::feed::Feed;
-pub(crate) use self::feed::{DecidedEntry, FedBatch, Scratch, Unhashed, UnhashedMark};
+pub(crate) use self::feed::{FedBatch, Scratch, Unhashed, UnhashedMark};
 use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::index::Way;

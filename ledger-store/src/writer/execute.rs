@@ -5,22 +5,22 @@ use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX};
 use ledger_core::schema::{check, resolve};
 use ledger_core::script::settle;
 use ledger_core::{
-    AccountAddress, Amount, Command, CreateTransaction, Decision, Facts, HoldingVolumes, KnownTransaction,
-    LegacyLog, LogEntry, LogId, LogPayload, Memento, Metadata, Movement, Needs, PastDates, Posting, Postings,
-    Reference, Rejection, Rules, SchemaVersion, SlotList, Target, Timestamp, Transaction, TransactionId,
-    Volumes, check_before_script, decide, needs, reverting_reference,
+    AccountAddress, Amount, Command, CreateTransaction, Decision, Facts, KnownTransaction, LegacyLog,
+    LogEntry, LogId, Memento, Metadata, Movement, Needs, PastDates, Posting, Postings, Reference, Rejection,
+    Rules, SchemaVersion, SlotList, Target, Timestamp, TransactionId, Volumes, check_before_script, decide,
+    needs, reverting_reference,
 };
 
 use super::accounts::{DocumentState, Place};
 use super::apply::Hints;
 use super::batch::Batch;
-use super::numbers::holding_names;
+use super::payload::{Told, created};
 use super::script::ScriptReads;
 use super::state::{Located, State};
 use crate::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Recognition, Record};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
-use crate::hashes::{ChainId, DecidedEntry};
+use crate::hashes::ChainId;
 use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 use crate::scripts::{Compiled, Prepared};
 use crate::submission::{Detail, Receipt, Request};
@@ -30,10 +30,21 @@ use crate::submission::{Detail, Receipt, Request};
 pub(crate) enum Decided {
     /// It is in the batch.
     Done(Receipt),
-    /// It was done before, by the entry at this position.
-    Replay(Position),
+    /// It was done before: the log entry that is `later` entries after the one at `position`.
+    Replay { position: Position, later: u64 },
     /// It is refused.
     Refused(Rejection),
+    /// It was not tried, or is undone.
+    Cancelled,
+}
+
+/// What the commands of a submission have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) ledger: u32,
+    pub(crate) now: Timestamp,
+    /// How much each answer says.
+    pub(crate) detail: Detail,
 }
 
 /// What is written but perhaps not published yet; the batch in hand included.
@@ -70,38 +81,38 @@ pub(crate) struct RecordedTransaction {
 }
 
 impl State {
-    /// Decides a command and, if it is accepted, applies its entry.
+    /// Decides a command and, if it is accepted, applies its entry. Returns nothing where it was done: then `receipt`,
+    /// which is empty, was filled where it lies. A copy of what was written just now waits until all that was written
+    /// before it has left the processor.
     pub(crate) fn execute(
         &mut self,
-        ledger: u32,
-        mut prepared: Prepared<'_>,
-        now: Timestamp,
-        detail: Detail,
+        setting: Setting,
+        prepared: Prepared<'_>,
         batch: &mut Batch,
         written: &impl Written,
-    ) -> Result<Decided, ReadError> {
-        let Prepared { program, several, prints, .. } = prepared;
-        // Its parts are used where they lie.
-        let command = &mut prepared.request.command;
-        let (idempotency, schema_version) = (&prepared.request.idempotency, &prepared.request.schema_version);
+        receipt: &mut Receipt,
+    ) -> Result<Option<Decided>, ReadError> {
+        let Setting { ledger, now, detail } = setting;
+        let Prepared { request, at, program, several, prints } = prepared;
+        let Request { command, idempotency, schema_version } = request;
         if let Some(idempotency) = idempotency
             && let Some((position, first)) =
                 self.used_key(ledger, idempotency.key.as_str(), prints.idempotency, batch, written)?
         {
             if first.admits(&idempotency.hash, command, several) {
-                return Ok(Decided::Replay(position));
+                return Ok(Some(Decided::Replay { position, later: 0 }));
             }
-            return Ok(Decided::Refused(Rejection::IdempotencyMismatch {
+            return Ok(Some(Decided::Refused(Rejection::IdempotencyMismatch {
                 key: idempotency.key.as_str().into(),
                 computed: idempotency.hash.clone(),
                 stored: first.hash,
-            }));
+            })));
         }
         let schema = match schema_version {
             None => None,
             Some(version) => match self.named_schema(ledger, version)? {
                 Ok(schema) => Some(schema),
-                Err(rejection) => return Ok(Decided::Refused(rejection)),
+                Err(rejection) => return Ok(Some(Decided::Refused(rejection))),
             },
         };
         let schema = schema.as_ref().and_then(|schema| schema.as_ref().as_ref().ok());
@@ -109,7 +120,7 @@ impl State {
         let named = schema_version.as_deref().zip(schema);
         let mut violation = match resolve(command, named, has_schemas, self.enforcement) {
             Ok(violation) => violation,
-            Err(rejection) => return Ok(Decided::Refused(rejection)),
+            Err(rejection) => return Ok(Some(Decided::Refused(rejection))),
         };
         if let Command::CreateTransaction(create) = command
             && let Movement::Script(script) = &create.movement
@@ -118,7 +129,7 @@ impl State {
             let of_template = if program.is_none() { Some(written.compile(&script.plain)) } else { None };
             let program = program.or(of_template.as_ref()).expect("one of them is there");
             if let Err(rejection) = self.settle(ledger, create, program, now, batch, written)? {
-                return Ok(Decided::Refused(rejection));
+                return Ok(Some(Decided::Refused(rejection)));
             }
         }
         let mut facts = Facts::default();
@@ -126,11 +137,12 @@ impl State {
         self.find_target(ledger, command, &mut facts, &mut hints, batch, written)?;
         let slots = self.find_holdings(ledger, command, &mut facts, &mut hints, batch, written)?;
         if self.has_too_many_assets(ledger, &hints.located) {
-            return Ok(Decided::Refused(Rejection::TooManyAssets));
+            return Ok(Some(Decided::Refused(Rejection::TooManyAssets)));
         }
         hints.defaults = self.defaults(ledger, schema, command)?;
         if is_too_large(command, &facts, &hints.defaults) {
-            return Ok(Decided::Refused(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }));
+            let rejection = Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX };
+            return Ok(Some(Decided::Refused(rejection)));
         }
         self.find_rest(ledger, command, &mut facts, &mut hints, batch, written)?;
         let date = self.date(ledger, now);
@@ -142,14 +154,14 @@ impl State {
             date: date.as_micros(),
         };
         let section = SectionId(state.head.section);
-        let decision = match decide(prepared.request.command, slots, &mut facts, date) {
+        let decision = match decide(command, &slots, &mut facts, date) {
             Ok(decision) => decision,
-            Err(rejection) => return Ok(Decided::Refused(rejection)),
+            Err(rejection) => return Ok(Some(Decided::Refused(rejection))),
         };
         if let Some((version, schema)) = named {
             match check(&decision, version, schema, self.enforcement) {
                 Ok(outside) => violation = violation.or(outside),
-                Err(rejection) => return Ok(Decided::Refused(rejection)),
+                Err(rejection) => return Ok(Some(Decided::Refused(rejection))),
             }
         }
         let schema_version = schema_version.as_deref().map(SchemaVersion::as_str);
@@ -183,40 +195,35 @@ impl State {
             | Decision::DeleteMetadata { .. }
             | Decision::InsertSchema { .. } => None,
         };
-        let is_hashed = ChainId::wire(ledger).is_kept(features);
+        if ChainId::wire(ledger).is_kept(features) {
+            if let (Detail::Ids, Command::CreateTransaction(_)) = (detail, &*command) {
+                batch.unhashed.push_create(ledger, base.log, at, id, date);
+            } else {
+                let key = idempotency.as_ref().map(|have| &have.key);
+                let memento = Memento::of_decision(&decision, id, date, key, schema_version);
+                batch.unhashed.push(ledger, base.log, &memento);
+            }
+        }
         let entry = match detail {
-            Detail::Ids => {
-                if is_hashed {
-                    let Request { idempotency, schema_version, .. } = prepared.request;
-                    let entry = DecidedEntry { decision, id, date, idempotency, schema_version };
-                    batch.unhashed.push_decided(ledger, base.log, entry);
-                }
-                None
-            }
-            Detail::Entry => {
-                if is_hashed {
-                    let key = idempotency.as_ref().map(|have| &have.key);
-                    let memento = Memento::of_decision(&decision, id, date, key, schema_version);
-                    batch.unhashed.push(ledger, base.log, &memento);
-                }
-                Some(Box::new(LogEntry {
-                    id: LogId::new(base.log),
-                    date,
-                    idempotency: prepared.request.idempotency.map(|idempotency| *idempotency),
-                    schema_version: schema_version.map(Into::into),
-                    defaults: std::mem::take(&mut hints.defaults),
-                    payload: payload(decision, base.transaction, date, facts.volumes.into_iter().collect()),
-                }))
-            }
+            Detail::Ids => None,
+            Detail::Entry => Some(Box::new(LogEntry {
+                id: LogId::new(base.log),
+                date,
+                schema_version: schema_version.map(Into::into),
+                defaults: std::mem::take(&mut hints.defaults),
+                payload: match Told::of(decision, facts.volumes, id, date) {
+                    Told::Created(transaction) => created(transaction, command),
+                    Told::Payload(payload) => payload,
+                },
+                idempotency: idempotency.take().map(|idempotency| *idempotency),
+            })),
         };
-        Ok(Decided::Done(Receipt {
-            log: LogId::new(base.log),
-            transaction,
-            date,
-            replayed: false,
-            entry,
-            violation: violation.map(Box::new),
-        }))
+        receipt.log = LogId::new(base.log);
+        receipt.transaction = transaction;
+        receipt.date = date;
+        receipt.entry = entry;
+        receipt.violation = violation.map(Box::new);
+        Ok(None)
     }
 
     /// The date of the next entry: dates of a log do not step back.
@@ -516,47 +523,4 @@ const _: () = assert!(
 fn amount_bytes(amount: &Amount) -> usize {
     // 19 digits take 10 bytes; larger ones are rare enough to be measured.
     if amount.to_u64().is_some() { 10 } else { amount.to_le_bytes().len() * 8 / 7 + 1 }
-}
-
-/// What the log entry says, of what was decided.
-fn payload(decision: Decision, id: u64, date: Timestamp, volumes: Vec<Volumes>) -> LogPayload {
-    match decision {
-        Decision::Transaction(new) => {
-            let mut post_commit_volumes: Vec<HoldingVolumes> = holding_names(&new, volumes.len())
-                .into_iter()
-                .zip(volumes)
-                .map(|((account, asset), volumes)| HoldingVolumes {
-                    account: account.clone(),
-                    asset: asset.clone(),
-                    volumes,
-                })
-                .collect();
-            post_commit_volumes.sort_unstable_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
-            let transaction = Box::new(Transaction {
-                id: TransactionId::new(id),
-                postings: new.postings,
-                metadata: new.metadata,
-                timestamp: new.timestamp,
-                reference: new.reference,
-                template: new.template.map(Into::into),
-                inserted_at: date,
-                updated_at: date,
-                reverted_at: None,
-                post_commit_volumes,
-            });
-            match new.reverts {
-                Some(reverted) => {
-                    LogPayload::RevertedTransaction { reverted, transaction, effective_volumes: None }
-                }
-                None => LogPayload::NewTransaction {
-                    transaction,
-                    account_metadata: new.account_metadata,
-                    effective_volumes: None,
-                },
-            }
-        }
-        Decision::SetMetadata { target, metadata } => LogPayload::SetMetadata { target, metadata },
-        Decision::DeleteMetadata { target, key } => LogPayload::DeleteMetadata { target, key },
-        Decision::InsertSchema { schema, .. } => LogPayload::InsertedSchema { schema },
-    }
 }

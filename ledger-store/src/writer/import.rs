@@ -106,29 +106,27 @@ impl State {
             transaction: counters.next_transaction,
             date: entry.date.as_micros(),
         };
-        let decision;
+        let (slots, decision);
         let event;
-        if let Some(command) = command {
-            self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
-            let slots = self.find_holdings(ledger, &command, &mut facts, &mut hints, batch, written)?;
+        if let Some(command) = &command {
+            self.find_target(ledger, command, &mut facts, &mut hints, batch, written)?;
+            slots = self.find_holdings(ledger, command, &mut facts, &mut hints, batch, written)?;
             let too_many_assets = self.has_too_many_assets(ledger, &hints.located);
-            self.find_rest(ledger, &command, &mut facts, &mut hints, batch, written)?;
-            let defaults_of = self.imported_defaults(ledger, entry, &command)?;
+            self.find_rest(ledger, command, &mut facts, &mut hints, batch, written)?;
+            let defaults_of = self.imported_defaults(ledger, entry, command)?;
             match defaults_of {
                 Ok(defaults) => hints.defaults = defaults,
                 Err(refusal) => return Ok(Err(refusal)),
             }
-            if is_too_large(&command, &facts, &hints.defaults) || too_many_assets {
+            if is_too_large(command, &facts, &hints.defaults) || too_many_assets {
                 return Ok(inconsistent("it has more than a log may have"));
             }
-            decision = match decide(command, slots, &mut facts, entry.date) {
+            decision = match decide(command, &slots, &mut facts, entry.date) {
                 Ok(Decision::Transaction(new)) => Decision::Transaction(NewTransaction { reverts, ..new }),
                 Ok(decision) => decision,
                 // A key that was removed though it was not there is in logs of other servers.
-                Err(Rejection::MetadataKeyNotFound { key }) => match &entry.payload {
-                    LogPayload::DeleteMetadata { target, .. } => {
-                        Decision::DeleteMetadata { target: target.clone(), key }
-                    }
+                Err(Rejection::MetadataKeyNotFound { .. }) => match &entry.payload {
+                    LogPayload::DeleteMetadata { target, key } => Decision::DeleteMetadata { target, key },
                     _ => return Ok(inconsistent("a key is missing")),
                 },
                 Err(rejection) => return Ok(inconsistent(rejection.to_string())),

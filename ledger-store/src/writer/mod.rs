@@ -8,6 +8,7 @@ mod execute;
 mod holding;
 mod import;
 mod numbers;
+mod payload;
 mod recent;
 mod removal;
 mod schema;
@@ -16,5 +17,5 @@ mod state;
 
 pub(crate) use apply::{Hints, holding_key, value_of};
 pub(crate) use batch::Batch;
-pub(crate) use execute::{Decided, RecordedTransaction, Written};
+pub(crate) use execute::{Decided, RecordedTransaction, Setting, Written};
 pub(crate) use state::{KeyPrints, State, WARM_COMMANDS};

@@ -19,7 +19,7 @@ impl State {
         &mut self,
         ledger: u32,
         id: u64,
-        decision: &'a Decision,
+        decision: &'a Decision<'_>,
         facts: &Facts,
         hints: &'a Hints,
     ) -> Event<'a> {
@@ -150,7 +150,7 @@ impl<'a> Numbers<'a> {
         &mut self,
         state: &mut State,
         id: u64,
-        transaction: &'a NewTransaction,
+        transaction: &'a NewTransaction<'_>,
         facts: &Facts,
         hints: &'a Hints,
     ) -> TransactionRecord<'a> {
@@ -188,7 +188,7 @@ impl<'a> Numbers<'a> {
         let moves = transaction
             .postings
             .iter()
-            .zip(&transaction.slots)
+            .zip(transaction.slots)
             .map(|(posting, slots)| Move {
                 source: slots.source,
                 destination: slots.destination,
@@ -208,8 +208,8 @@ impl<'a> Numbers<'a> {
         TransactionRecord {
             id,
             timestamp: transaction.timestamp,
-            reference: transaction.reference.as_ref().map(AsRef::as_ref),
-            template: transaction.template.as_deref(),
+            reference: transaction.reference.as_deref().map(AsRef::as_ref),
+            template: transaction.template,
             reverts: transaction.reverts.map(TransactionId::get),
             holdings,
             moves,
@@ -225,12 +225,12 @@ impl<'a> Numbers<'a> {
 }
 
 /// The account and asset of each slot of a transaction.
-pub(super) fn holding_names(
-    transaction: &NewTransaction,
+pub(super) fn holding_names<'a>(
+    transaction: &'a NewTransaction<'_>,
     count: usize,
-) -> SmallVec<[(&AccountAddress, &Asset); 4]> {
+) -> SmallVec<[(&'a AccountAddress, &'a Asset); 4]> {
     let mut names: SmallVec<[Option<(&AccountAddress, &Asset)>; 4]> = SmallVec::from_elem(None, count);
-    for (posting, Slots { source, destination }) in transaction.postings.iter().zip(&transaction.slots) {
+    for (posting, Slots { source, destination }) in transaction.postings.iter().zip(transaction.slots) {
         names[*source as usize].get_or_insert((&posting.source, &posting.asset));
         names[*destination as usize].get_or_insert((&posting.destination, &posting.asset));
     }

@@ -1,0 +1,91 @@
+//! What a log entry says of a command, for who asked for the entry.
+
+use std::borrow::Cow;
+
+use ledger_core::{
+    Command, Decision, HoldingVolumes, LogPayload, Metadata, Movement, NewTransaction, Postings, Timestamp,
+    Transaction, TransactionId, Volumes,
+};
+use smallvec::SmallVec;
+
+use super::numbers::holding_names;
+
+/// What was decided, without what it borrows from its command.
+pub(super) enum Told {
+    /// A new transaction that still lacks what its command says, see [`created`].
+    Created(Box<Transaction>),
+    /// All.
+    Payload(LogPayload),
+}
+
+impl Told {
+    /// What was decided and is recorded at `date`; `id` is that of the transaction, if it is one, and `volumes` are those
+    /// after it.
+    pub(super) fn of(
+        decision: Decision<'_>,
+        volumes: SmallVec<[Volumes; 4]>,
+        id: TransactionId,
+        date: Timestamp,
+    ) -> Self {
+        Self::Payload(match decision {
+            Decision::Transaction(new) => {
+                let mut transaction = Box::new(Transaction {
+                    id,
+                    postings: Postings::new(),
+                    metadata: Metadata::EMPTY,
+                    timestamp: new.timestamp,
+                    reference: None,
+                    template: None,
+                    inserted_at: date,
+                    updated_at: date,
+                    reverted_at: None,
+                    post_commit_volumes: post_commit_volumes(&new, volumes),
+                });
+                let Some(reverted) = new.reverts else { return Self::Created(transaction) };
+                transaction.postings = new.postings.as_ref().into();
+                transaction.metadata = new.metadata.into_owned();
+                transaction.reference = new.reference.map(Cow::into_owned);
+                LogPayload::RevertedTransaction { reverted, transaction, effective_volumes: None }
+            }
+            Decision::SetMetadata { target, metadata } => {
+                LogPayload::SetMetadata { target: target.clone(), metadata: metadata.clone() }
+            }
+            Decision::DeleteMetadata { target, key } => {
+                LogPayload::DeleteMetadata { target: target.clone(), key: key.into() }
+            }
+            Decision::InsertSchema { schema, .. } => LogPayload::InsertedSchema { schema },
+        })
+    }
+}
+
+/// A new transaction with what its command says, which is taken out of it: nobody needs it there any more.
+pub(super) fn created(mut transaction: Box<Transaction>, command: &mut Command) -> LogPayload {
+    let Command::CreateTransaction(create) = command else {
+        unreachable!("other commands make no new transactions")
+    };
+    if let Movement::Postings(postings) = &mut create.movement {
+        transaction.postings = std::mem::take(postings);
+    }
+    transaction.metadata = std::mem::take(&mut create.metadata);
+    transaction.reference = create.reference.take();
+    transaction.template = create.template.take().map(Into::into);
+    // To take it out costs something even where there is nothing.
+    let account_metadata = if create.account_metadata.is_empty() {
+        Vec::new()
+    } else {
+        std::mem::take(&mut create.account_metadata).into_iter().collect()
+    };
+    LogPayload::NewTransaction { transaction, account_metadata, effective_volumes: None }
+}
+
+fn post_commit_volumes(new: &NewTransaction<'_>, volumes: SmallVec<[Volumes; 4]>) -> Vec<HoldingVolumes> {
+    let names = holding_names(new, volumes.len());
+    let holding = |((account, asset), volumes): ((&_, &_), _)| HoldingVolumes {
+        account: Clone::clone(account),
+        asset: Clone::clone(asset),
+        volumes,
+    };
+    let mut all: Vec<HoldingVolumes> = names.into_iter().zip(volumes).map(holding).collect();
+    all.sort_unstable_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
+    all
+}
