@@ -11,7 +11,6 @@ use smallvec::SmallVec;
 
 use super::accounts::{DocumentState, NewState, Place};
 use super::holding::{Displaced, HoldingState, Totals};
-use super::recent::RecentKey;
 use super::state::{KeyPrints, Located, State};
 use crate::codec::Corrupt;
 use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
@@ -277,17 +276,18 @@ impl State {
             }
             state.ordinal += 1;
             state.totals.set(&holding.after);
-            rows.history.push(HistoryRow {
-                holding: holding_key(ledger, holding.holding),
-                transaction: id,
-                input: Quantity::from(&holding.after.input),
-                output: Quantity::from(&holding.after.output),
-                displaced: state.displaced.to_sums(),
-                ordinal: state.ordinal,
-                is_displaced: displaced,
-                is_source,
-                is_destination,
-            });
+            // Filled where it lies: a copy of what was written just now would wait for all that was written before.
+            rows.history.push(HistoryRow::EMPTY);
+            let row = rows.history.last_mut().expect("it was pushed");
+            row.holding = holding_key(ledger, holding.holding);
+            row.transaction = id;
+            row.input = Quantity::from(&holding.after.input);
+            row.output = Quantity::from(&holding.after.output);
+            row.displaced = state.displaced.to_sums();
+            row.ordinal = state.ordinal;
+            row.is_displaced = displaced;
+            row.is_source = is_source;
+            row.is_destination = is_destination;
             if let Some(before) = before
                 && let Some(wrong) = wrong_volumes(before, transaction, at)
             {
@@ -577,11 +577,10 @@ impl State {
         debug_assert_eq!(fingerprint, self.fingerprints.of(space, text), "of this key");
         rows.keys.push(KeyRow { space, fingerprint, value });
         self.known.add((space, fingerprint));
-        let key = RecentKey::new(ledger, fingerprint, text, value, request);
+        let key = self.keys.put(ledger, fingerprint, text, value, request);
         if let Some(undo) = &mut self.undo {
             undo.keys.push(key.clone());
         }
-        self.keys.put(key);
     }
 
     // Names: an entry that is the first to use one gives it its number.

@@ -144,17 +144,9 @@ pub(crate) struct RecentKey {
 const _: () = assert!(size_of::<RecentKey>() <= 48);
 
 impl RecentKey {
-    /// A key with its fingerprint.
-    pub(crate) fn new(
-        ledger: u32,
-        fingerprint: u64,
-        text: &str,
-        value: u64,
-        request: Option<Recognition>,
-    ) -> Self {
-        let request = request.map(Box::new);
-        Self { ledger, hash: half(fingerprint), text: text.into(), value, request }
-    }
+    /// No key.
+    const EMPTY: Self =
+        Self { ledger: 0, hash: 0, text: CompactString::const_new(""), value: 0, request: None };
 
     fn kind(&self) -> KeyKind {
         if self.request.is_some() { KeyKind::Idempotency } else { KeyKind::Reference }
@@ -175,13 +167,21 @@ fn place(half: u32) -> u64 {
     u64::from(half).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// So many keys wait to be put into a table together.
+const LATELY_MAX: usize = 32;
+
 /// By ledger, kind and text: exact, whatever their fingerprints.
-pub(crate) struct RecentKeys(Generations<RecentKey>);
+pub(crate) struct RecentKeys {
+    tables: Generations<RecentKey>,
+    /// What was put last. Tables are large, and their places far: written to one after the other, many are fetched at a
+    /// time, and one in between holds up what is written after it.
+    lately: Vec<RecentKey>,
+}
 
 impl RecentKeys {
     /// Empty; what is put first belongs to `flush`.
     pub(crate) fn new(flush: u64) -> Self {
-        Self(Generations::new(flush))
+        Self { tables: Generations::new(flush), lately: Vec::with_capacity(LATELY_MAX) }
     }
 
     /// What was put last under a key.
@@ -193,42 +193,74 @@ impl RecentKeys {
         text: &str,
     ) -> Option<&RecentKey> {
         let half = half(fingerprint);
-        self.0.find(place(half), |have| {
+        let is = |have: &RecentKey| {
             have.hash == half && have.ledger == ledger && have.kind() == kind && have.text == text
-        })
+        };
+        self.lately.iter().rfind(|have| is(have)).or_else(|| self.tables.find(place(half), is))
     }
 
     /// Looks at where [`RecentKeys::put`] will put a key, and drops it: so it is near then.
     pub(crate) fn warm(&self, fingerprint: u64) -> bool {
-        self.0.newest().find(place(half(fingerprint)), |_| true).is_some()
+        self.tables.newest().find(place(half(fingerprint)), |_| true).is_some()
     }
 
-    /// Puts a key, or what it stands for now.
-    pub(crate) fn put(&mut self, key: RecentKey) {
-        let table = self.0.newest_mut();
-        match table.entry(place(key.hash), |have| have.is_alike(&key), |have| place(have.hash)) {
-            Entry::Occupied(mut have) => *have.get_mut() = key,
-            Entry::Vacant(place) => {
-                place.insert(key);
+    /// Puts a key, or what it stands for now: the transaction, or the position of the entry with its request.
+    pub(crate) fn put(
+        &mut self,
+        ledger: u32,
+        fingerprint: u64,
+        text: &str,
+        value: u64,
+        request: Option<Recognition>,
+    ) -> &RecentKey {
+        if self.lately.len() == LATELY_MAX {
+            self.settle();
+        }
+        // Filled where it lies, as rows are.
+        self.lately.push(RecentKey::EMPTY);
+        let key = self.lately.last_mut().expect("it was pushed");
+        key.ledger = ledger;
+        key.hash = half(fingerprint);
+        key.text.push_str(text);
+        key.value = value;
+        key.request = request.map(Box::new);
+        key
+    }
+
+    /// Puts what was put last into its table.
+    fn settle(&mut self) {
+        let table = self.tables.newest_mut();
+        for key in self.lately.drain(..) {
+            match table.entry(place(key.hash), |have| have.is_alike(&key), |have| place(have.hash)) {
+                Entry::Occupied(mut have) => *have.get_mut() = key,
+                Entry::Vacant(place) => {
+                    place.insert(key);
+                }
             }
         }
     }
 
     /// Takes back a key that [`RecentKeys::put`] put, and that was not there before.
     pub(crate) fn undo(&mut self, key: &RecentKey) {
-        if let Ok(entry) = self.0.newest_mut().find_entry(place(key.hash), |have| have.is_alike(key)) {
+        if let Some(at) = self.lately.iter().rposition(|have| have.is_alike(key)) {
+            self.lately.remove(at);
+            return;
+        }
+        let table = self.tables.newest_mut();
+        if let Ok(entry) = table.find_entry(place(key.hash), |have| have.is_alike(key)) {
             entry.remove();
         }
     }
 
     /// From now on what is put belongs to `flush`.
     pub(crate) fn begin(&mut self, flush: u64) {
-        self.0.begin(flush);
+        self.settle();
+        self.tables.begin(flush);
     }
 
     /// Drops what flushes up to `flushed` hold.
     pub(crate) fn release(&mut self, flushed: u64) {
-        self.0.release(flushed);
+        self.tables.release(flushed);
     }
 }
 
@@ -277,11 +309,10 @@ mod tests {
         let find = |keys: &RecentKeys, ledger, kind, text: &str| {
             keys.find(ledger, kind, 9, text).map(|found| found.value)
         };
-        keys.put(RecentKey::new(1, 9, "a", 10, None));
+        keys.put(1, 9, "a", 10, None);
         keys.begin(2);
-        keys.put(RecentKey::new(2, 9, "a", 20, None));
-        let later = RecentKey::new(1, 9, "a", 30, Some(request));
-        keys.put(later.clone());
+        keys.put(2, 9, "a", 20, None);
+        let later = keys.put(1, 9, "a", 30, Some(request)).clone();
         assert_eq!(find(&keys, 1, KeyKind::Reference, "a"), Some(10));
         assert_eq!(find(&keys, 2, KeyKind::Reference, "a"), Some(20));
         assert_eq!(find(&keys, 1, KeyKind::Idempotency, "a"), Some(30));
@@ -293,5 +324,31 @@ mod tests {
         keys.release(1);
         assert_eq!(find(&keys, 1, KeyKind::Reference, "a"), None);
         assert_eq!(find(&keys, 2, KeyKind::Reference, "a"), Some(20));
+    }
+
+    #[test]
+    fn keys_that_wait_and_keys_in_tables_are_alike() {
+        let mut keys = RecentKeys::new(1);
+        let all = 0..3 * LATELY_MAX as u64 + 1;
+        let text = |value: u64| format!("reference {value}");
+        let find = |keys: &RecentKeys, value: u64| {
+            keys.find(1, KeyKind::Reference, value << 32, &text(value)).map(|found| found.value)
+        };
+        let mut put = Vec::new();
+        for value in all.clone() {
+            put.push(keys.put(1, value << 32, &text(value), value, None).clone());
+            assert_eq!(find(&keys, value), Some(value));
+        }
+        assert!(all.clone().all(|value| find(&keys, value) == Some(value)));
+        // As a submission is taken back: the last first.
+        for key in put.drain(1..).rev() {
+            keys.undo(&key);
+            assert_eq!(find(&keys, key.value), None, "{}", key.value);
+            assert_eq!(find(&keys, key.value - 1), Some(key.value - 1));
+        }
+        keys.begin(2);
+        assert_eq!(find(&keys, 0), Some(0));
+        keys.release(1);
+        assert_eq!(find(&keys, 0), None, "what waited belonged to the flush before");
     }
 }

@@ -37,6 +37,21 @@ pub(crate) struct HistoryRow {
     pub(crate) is_destination: bool,
 }
 
+impl HistoryRow {
+    /// Says nothing.
+    pub(crate) const EMPTY: Self = Self {
+        holding: 0,
+        transaction: 0,
+        input: Quantity::ZERO,
+        output: Quantity::ZERO,
+        displaced: None,
+        ordinal: 0,
+        is_displaced: false,
+        is_source: false,
+        is_destination: false,
+    };
+}
+
 /// Sums over the displaced rows of a holding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DisplacedSums {
