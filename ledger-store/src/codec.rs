@@ -32,19 +32,18 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     if value < 0x80 {
         return out.push(value as u8);
     }
-    let len = varint_len(value);
-    if len > size_of::<u64>() {
-        return put_long_varint(out, value);
+    if value >= 1 << 56 {
+        return put_longest_varint(out, value);
     }
     // All bytes at once, and what is beyond it taken off again: a store for each byte is what others wait for.
-    let more = MORE & ((1 << (8 * (len - 1))) - 1);
-    let end = out.len() + len;
+    let (length, more) = VARINTS[(value | 1).leading_zeros() as usize];
+    let end = out.len() + length;
     out.extend_from_slice(&(spread(value) | more).to_le_bytes());
     out.truncate(end);
 }
 
 #[cold]
-fn put_long_varint(out: &mut Vec<u8>, mut value: u64) {
+fn put_longest_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

@@ -361,17 +361,7 @@ mod tests {
         for seed in 0..40 {
             let mut dice = Dice::new(seed);
             let mut rows: Vec<HistoryRow> = Vec::new();
-            let mut row = HistoryRow {
-                holding: dice.below(1 << 40),
-                transaction: 0,
-                input: Quantity::ZERO,
-                output: Quantity::ZERO,
-                displaced: None,
-                ordinal: 0,
-                is_displaced: false,
-                is_source: false,
-                is_destination: false,
-            };
+            let mut row = HistoryRow { holding: dice.below(1 << 40), ..HistoryRow::EMPTY };
             for _ in 0..200 {
                 if dice.below(3) == 0 {
                     row.holding += 1 + dice.below(1 << 34);
