@@ -4,12 +4,23 @@
 pub(crate) trait Out {
     /// Appends a piece.
     fn put(&mut self, piece: &[u8]);
+
+    /// Appends a piece between quotes.
+    fn put_quoted(&mut self, piece: &[u8]);
 }
 
 impl Out for Vec<u8> {
     #[inline]
     fn put(&mut self, piece: &[u8]) {
         self.extend_from_slice(piece);
+    }
+
+    #[inline]
+    fn put_quoted(&mut self, piece: &[u8]) {
+        self.reserve(piece.len() + 2);
+        self.push(b'"');
+        self.extend_from_slice(piece);
+        self.push(b'"');
     }
 }
 
@@ -36,6 +47,19 @@ impl Out for Room<'_> {
         match std::mem::take(&mut self.rest).split_at_mut_checked(piece.len()) {
             Some((place, rest)) => {
                 place.copy_from_slice(piece);
+                self.rest = rest;
+            }
+            None => self.sufficed = false,
+        }
+    }
+
+    #[inline]
+    fn put_quoted(&mut self, piece: &[u8]) {
+        match std::mem::take(&mut self.rest).split_at_mut_checked(piece.len() + 2) {
+            Some((place, rest)) => {
+                place[0] = b'"';
+                place[1..=piece.len()].copy_from_slice(piece);
+                place[piece.len() + 1] = b'"';
                 self.rest = rest;
             }
             None => self.sufficed = false,
@@ -95,35 +119,22 @@ pub(crate) fn put_json_text(text: &str, out: &mut impl Out) {
 /// Whether every byte stands for itself, told for many bytes at once: nearly every text is plain. Says no where that is
 /// not sure.
 fn is_plain(bytes: &[u8]) -> bool {
-    let (strides, rest) = bytes.as_chunks();
-    if !strides.iter().all(is_plain_stride) {
-        return false;
-    }
-    // What is left is looked at together with bytes before it.
-    if rest.is_empty() {
-        true
-    } else if let Some(last) = bytes.last_chunk() {
-        is_plain_stride(last)
+    // What is left over is looked at together with bytes before it.
+    if let Some(last) = bytes.last_chunk() {
+        bytes.as_chunks().0.iter().all(is_plain_stride) && is_plain_stride(last)
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        let mut both = [0; STRIDE];
-        both[..8].copy_from_slice(first);
-        both[8..].copy_from_slice(last);
-        is_plain_stride(&both)
+        odd_bytes(u64::from_le_bytes(*first)) | odd_bytes(u64::from_le_bytes(*last)) == 0
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        let mut both = [b' '; STRIDE];
-        both[..4].copy_from_slice(first);
-        both[4..8].copy_from_slice(last);
-        is_plain_stride(&both)
+        let [first, last] = [first, last].map(|word| u64::from(u32::from_le_bytes(*word)));
+        odd_bytes(first | last << 32) == 0
     } else {
-        rest.iter().all(|byte| ESCAPES[usize::from(*byte)] == PLAIN)
+        bytes.iter().all(|byte| ESCAPES[usize::from(*byte)] == PLAIN)
     }
 }
 
-const STRIDE: usize = 16;
-
 /// A compiler makes a few instructions of this.
 #[inline]
-fn is_plain_stride(bytes: &[u8; STRIDE]) -> bool {
+fn is_plain_stride(bytes: &[u8; 16]) -> bool {
     let mut odd = 0;
     for byte in bytes {
         odd |= u8::from(*byte < 0x20) | u8::from(*byte == b'\\') | u8::from(*byte == 0xe2);
@@ -131,6 +142,21 @@ fn is_plain_stride(bytes: &[u8; STRIDE]) -> bool {
         odd |= u8::from(byte | 0x04 == b'&') | u8::from(byte | 0x02 == b'>');
     }
     odd == 0
+}
+
+/// The same for eight bytes, within a word: zero if all of them stand for themselves.
+#[inline]
+fn odd_bytes(word: u64) -> u64 {
+    const EACH: u64 = u64::MAX / 0xff;
+    // What is below a byte in each, the lowest such bit of all being right.
+    let below = |word: u64, byte: u8| word.wrapping_sub(EACH * u64::from(byte)) & !word;
+    let equal = |word: u64, byte: u8| below(word ^ (EACH * u64::from(byte)), 1);
+    let odd = below(word, 0x20)
+        | equal(word, b'\\')
+        | equal(word, 0xe2)
+        | equal(word | (EACH * 0x04), b'&')
+        | equal(word | (EACH * 0x02), b'>');
+    odd & (EACH << 7)
 }
 
 fn put_escaped(text: &str, out: &mut impl Out) {
@@ -167,9 +193,7 @@ fn put_escaped(text: &str, out: &mut impl Out) {
 
 /// Appends a text whose grammar leaves nothing to escape, between quotes.
 pub(crate) fn put_plain(text: &str, out: &mut impl Out) {
-    out.put(b"\"");
-    out.put(text.as_bytes());
-    out.put(b"\"");
+    out.put_quoted(text.as_bytes());
 }
 
 #[cfg(test)]
