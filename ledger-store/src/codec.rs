@@ -222,7 +222,7 @@ const ROOM: usize = 128;
 
 /// A buffer to which many short values are appended: room is made for several at once, and none is appended bit by
 /// bit.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     /// The buffer; what is behind `length` means nothing.
     bytes: Vec<u8>,
@@ -286,6 +286,12 @@ impl Output {
         }
         self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
         self.length += bytes.len();
+    }
+
+    /// Appends a length, for which there is room, and that many bytes, and makes room for more.
+    pub(crate) fn put_prefixed(&mut self, bytes: &[u8]) {
+        self.put_varint(bytes.len() as u64);
+        self.put_bytes(bytes);
     }
 
     /// Appends a varint, for which there is room, as [`put_varint`] does.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::submission::{Request, Submission};
-use crate::writer::KeyPrints;
+use crate::writer::{KeyPrints, Near};
 
 /// What compiling a script gave.
 pub(crate) type Compiled = Arc<Result<Program, ScriptError>>;
@@ -32,6 +32,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) several: bool,
     /// The fingerprints of its keys.
     pub(crate) prints: KeyPrints,
+    /// Where the accounts of its postings may be: of each source and destination.
+    pub(crate) near: &'a [Near],
 }
 
 /// Kept scripts, in two generations: what is used moves to the young one, and when that has taken half of the

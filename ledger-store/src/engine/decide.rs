@@ -1,7 +1,5 @@
 //! Work decided: what each kind of it does to the state and the batch.
 
-use smallvec::SmallVec;
-
 use super::pending::{Pending, answer_from_within};
 use super::written::WrittenHere;
 use super::{Engine, LedgerEdit, Mark, Work};
@@ -13,7 +11,7 @@ use crate::import::Imported;
 use crate::query::LedgerInfo;
 use crate::scripts::{Prepared, Programs};
 use crate::submission::{Atomicity, Mode, Receipt, Submission};
-use crate::writer::{Batch, Decided, Setting, State, WARM_COMMANDS};
+use crate::writer::{Ahead, Batch, COMMANDS_AHEAD, Decided, Setting, State};
 
 /// So many ledgers are looked at by one command that marks a bucket: a batch stays small, whatever the bucket holds.
 const LEDGERS_MARKED: usize = 10_000;
@@ -162,14 +160,14 @@ impl Engine {
         let mut outcomes: Vec<Decided> = Vec::with_capacity(requests.len());
         let mut refused = false;
         let mut failed = None;
-        let mut near = SmallVec::new().into_iter();
+        let mut ahead = Ahead::default();
         for at in 0..requests.len() {
-            if near.as_slice().is_empty() {
-                let ahead = &requests[at..];
-                near = state.warm(ledger, &ahead[..ahead.len().min(WARM_COMMANDS)]).into_iter();
-                outcomes.resize_with(at + near.len(), || Decided::Done(Receipt::EMPTY));
+            if ahead.left() == 0 {
+                let end = requests.len().min(at + COMMANDS_AHEAD);
+                state.look_ahead(ledger, &requests[at..end], &mut ahead);
+                outcomes.resize_with(end, || Decided::Done(Receipt::EMPTY));
             }
-            let prints = near.next().expect("there are some for each that comes");
+            let (prints, near) = ahead.take();
             if refused && atomicity != Atomicity::Independent {
                 outcomes[at] = Decided::Cancelled;
                 continue;
@@ -182,7 +180,7 @@ impl Engine {
                 continue;
             }
             let program = programs.get(at).and_then(Option::as_ref);
-            let prepared = Prepared { request: &mut requests[at], at, program, several, prints };
+            let prepared = Prepared { request: &mut requests[at], at, program, several, prints, near };
             let Decided::Done(receipt) = &mut outcomes[at] else { unreachable!("it was put so") };
             match state.execute(setting, prepared, batch, written, receipt) {
                 Ok(None) => {}

@@ -2,7 +2,7 @@
 
 use ledger_core::Amount;
 
-use crate::codec::{Corrupt, Reader, put_varint};
+use crate::codec::{Corrupt, Output, Reader};
 
 /// A varint of up to 9 bytes is below 2^63, so that it can be read as a `u64`.
 const SMALL_BYTES_MAX: usize = 9;
@@ -10,25 +10,27 @@ const SMALL_BYTES_MAX: usize = 9;
 /// The longest amount: 1,000 digits take 3,322 bits, sums of them a few more.
 const AMOUNT_GROUPS_MAX: usize = 1_024;
 
-/// Appends an amount of any size.
-pub(crate) fn put_amount(out: &mut Vec<u8>, amount: &Amount) {
+/// Appends an amount of any size. There is room for a varint, and is no less room after it.
+pub(crate) fn put_amount(out: &mut Output, amount: &Amount) {
     match amount.to_u64() {
-        Some(small) => put_varint(out, small),
+        Some(small) => out.put_varint(small),
         None => put_large(out, amount),
     }
 }
 
-fn put_large(out: &mut Vec<u8>, amount: &Amount) {
+#[cold]
+fn put_large(out: &mut Output, amount: &Amount) {
     let bytes = amount.to_le_bytes();
     let bits = bytes.len() * 8 - bytes.last().map_or(0, |top| top.leading_zeros() as usize);
     let groups = bits.div_ceil(7);
-    for group in 0..groups {
+    let group = |group| {
         let bit = group * 7;
         let low = u16::from(bytes[bit / 8]);
         let high = bytes.get(bit / 8 + 1).map_or(0, |b| u16::from(*b));
         let value = (((high << 8) | low) >> (bit % 8)) as u8 & 0x7f;
-        out.push(if group + 1 < groups { value | 0x80 } else { value });
-    }
+        if group + 1 < groups { value | 0x80 } else { value }
+    };
+    out.put_bytes(&(0..groups).map(group).collect::<Vec<u8>>());
 }
 
 /// Reads what [`put_amount`] wrote.
@@ -65,10 +67,11 @@ mod tests {
         }
         for text in texts {
             let amount: Amount = text.parse().expect("digits");
-            let mut bytes = Vec::new();
-            put_amount(&mut bytes, &amount);
-            put_varint(&mut bytes, 7);
-            let mut reader = Reader::new(&bytes);
+            let mut out = Output::default();
+            out.make_room();
+            put_amount(&mut out, &amount);
+            out.put_varint(7);
+            let mut reader = Reader::new(out.as_slice());
             assert_eq!(read_amount(&mut reader), Ok(amount), "{text}");
             assert_eq!(reader.varint(), Ok(7), "{text}: nothing more is read");
         }

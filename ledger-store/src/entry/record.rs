@@ -72,6 +72,29 @@ pub(crate) enum Event<'a> {
     },
 }
 
+impl Event<'_> {
+    /// The transaction of nothing, to be made another event where it lies.
+    #[inline]
+    pub(crate) fn blank() -> Self {
+        Self::Transaction(TransactionRecord {
+            id: 0,
+            timestamp: Timestamp::MIN,
+            inserted_at: None,
+            original_updated_at: None,
+            volumes_untold: false,
+            reference: None,
+            template: None,
+            reverts: None,
+            holdings: SmallVec::new(),
+            moves: SmallVec::new(),
+            metadata: SmallVec::new(),
+            account_metadata: Vec::new(),
+            defaults: 0,
+            effective: None,
+        })
+    }
+}
+
 /// A caller's key with what its request is recognized by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct IdempotencyRecord<'a> {

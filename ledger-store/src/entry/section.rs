@@ -24,7 +24,7 @@ use super::record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
     Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
-use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
+use crate::codec::{Corrupt, Output, Reader, put_varint};
 use crate::journal::{CHUNK_BYTES, Chunk, ChunkDraft, Position, Section, SectionId};
 
 /// A chunk is closed when its entries take this many bytes: what fills pages, less the chunk's head, the
@@ -88,7 +88,7 @@ struct OpenSection {
     bases: Vec<LedgerBase>,
     /// As they stand after the last entry.
     running: Vec<LedgerBase>,
-    entries: Vec<u8>,
+    entries: Output,
     last_position: u64,
     last_ledger: usize,
 }
@@ -106,7 +106,11 @@ struct OpenChunk {
 pub(crate) struct ChunkBuilder {
     closed: Vec<ChunkDraft>,
     open: Option<OpenChunk>,
-    content: Vec<u8>,
+    /// The two parts of an entry whose length comes before them.
+    head: Output,
+    content: Output,
+    /// What the last section that was closed took, for the next.
+    spare: Option<Output>,
 }
 
 /// A place to return to, see [`ChunkBuilder::mark`].
@@ -136,7 +140,7 @@ impl ChunkBuilder {
     /// Appends a record. Positions must ascend without a gap. `section` is the bucket of its ledger, and
     /// `base` what the ledger's ids and date count from: its next ids as they are before this record.
     pub(crate) fn push(&mut self, record: &Record<'_>, section: SectionId, base: LedgerBase) {
-        self.content.clear();
+        self.content.truncate(0);
         let (kind, mut flags) = put_content(&mut self.content, &record.body);
         if self.open.as_ref().is_some_and(|open| open.bytes + self.content.len() > CHUNK_BYTES_TARGET) {
             self.close();
@@ -162,7 +166,7 @@ impl ChunkBuilder {
                         id: section,
                         bases: Vec::new(),
                         running: Vec::new(),
-                        entries: Vec::with_capacity(CHUNK_BYTES_TARGET + 1_024),
+                        entries: self.spare.take().unwrap_or_default(),
                         last_position: first - 1,
                         last_ledger: 0,
                     },
@@ -171,16 +175,19 @@ impl ChunkBuilder {
             }
         };
         let section = &mut open.sections[at];
-        let mut head = SmallVec::<[u8; 48]>::new();
+        // Of less than ten numbers.
+        let head = &mut self.head;
+        head.truncate(0);
+        head.make_room();
         let skipped = record.position.get() - section.last_position - 1;
         section.last_position = record.position.get();
         match &record.body {
             Body::Log(log) => {
                 let ledger = section.ledger(base);
                 let switch = ledger != section.last_ledger;
-                head_varint(&mut head, skipped * 2 + u64::from(switch));
+                head.put_varint(skipped * 2 + u64::from(switch));
                 if switch {
-                    head_varint(&mut head, ledger as u64);
+                    head.put_varint(ledger as u64);
                     section.last_ledger = ledger;
                 }
                 let running = &mut section.running[ledger];
@@ -201,29 +208,30 @@ impl ChunkBuilder {
                 if transaction_gap > 0 {
                     flags |= flag::TRANSACTION_GAP;
                 }
-                head.push(kind);
-                head_varint(&mut head, flags);
+                head.put_byte(kind);
+                head.put_varint(flags);
                 if log_gap > 0 {
-                    head_varint(&mut head, log_gap);
+                    head.put_varint(log_gap);
                 }
-                head_varint(&mut head, zigzag(log.date.as_micros().wrapping_sub(running.date)));
+                head.put_varint(zigzag(log.date.as_micros().wrapping_sub(running.date)));
                 if transaction_gap > 0 {
-                    head_varint(&mut head, transaction_gap);
+                    head.put_varint(transaction_gap);
                 }
                 running.log = log.log + 1;
                 running.date = log.date.as_micros();
             }
             Body::Document(_) => {
-                head_varint(&mut head, skipped * 2);
-                head.push(kind);
-                head_varint(&mut head, flags);
+                head.put_varint(skipped * 2);
+                head.put_byte(kind);
+                head.put_varint(flags);
             }
         }
         let length = head.len() + self.content.len();
         let before = section.entries.len();
-        put_varint(&mut section.entries, length as u64);
-        section.entries.extend_from_slice(&head);
-        section.entries.extend_from_slice(&self.content);
+        section.entries.make_room();
+        section.entries.put_varint(length as u64);
+        section.entries.put_bytes(head.as_slice());
+        section.entries.put_bytes(self.content.as_slice());
         open.bytes += section.entries.len() - before;
         open.entries += 1;
     }
@@ -253,7 +261,13 @@ impl ChunkBuilder {
 
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
-        let sections = open.sections.into_iter().map(|section| (section.id, section.finish())).collect();
+        let sections = open.sections.into_iter().map(|section| {
+            let (id, (bytes, mut spare)) = (section.id, section.finish());
+            spare.truncate(0);
+            self.spare = Some(spare);
+            (id, bytes)
+        });
+        let sections = sections.collect();
         self.closed.push(ChunkDraft { first: open.first, entries: open.entries, sections });
     }
 }
@@ -272,7 +286,8 @@ impl OpenSection {
         })
     }
 
-    fn finish(self) -> Vec<u8> {
+    /// The section, and the buffer that its entries were in.
+    fn finish(self) -> (Vec<u8>, Output) {
         let mut bytes = Vec::with_capacity(self.entries.len() + 8 + self.bases.len() * 24);
         put_varint(&mut bytes, self.bases.len() as u64);
         for base in &self.bases {
@@ -281,17 +296,9 @@ impl OpenSection {
             put_varint(&mut bytes, base.transaction);
             put_varint(&mut bytes, zigzag(base.date));
         }
-        bytes.extend_from_slice(&self.entries);
-        bytes
+        bytes.extend_from_slice(self.entries.as_slice());
+        (bytes, self.entries)
     }
-}
-
-fn head_varint(out: &mut SmallVec<[u8; 48]>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 fn zigzag(value: i64) -> u64 {
@@ -302,20 +309,22 @@ fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-// Content of an entry.
+// Content of an entry. Whatever is put one after the other makes room first: each of its numbers takes ten bytes at
+// most, and texts leave room behind them.
 
-fn put_content(out: &mut Vec<u8>, body: &Body<'_>) -> (u8, u64) {
+fn put_content(out: &mut Output, body: &Body<'_>) -> (u8, u64) {
+    out.make_room();
     match body {
         Body::Log(log) => {
             let mut flags = 0;
             if let Some(idempotency) = &log.idempotency {
                 flags |= flag::IDEMPOTENCY;
-                put_prefixed(out, idempotency.key.as_bytes());
-                put_prefixed(out, idempotency.hash.as_bytes());
+                out.put_prefixed(idempotency.key.as_bytes());
+                out.put_prefixed(idempotency.hash.as_bytes());
             }
             if let Some(version) = log.schema_version {
                 flags |= flag::SCHEMA_VERSION;
-                put_prefixed(out, version.as_bytes());
+                out.put_prefixed(version.as_bytes());
             }
             if log.imported {
                 flags |= flag::IMPORTED;
@@ -339,22 +348,22 @@ fn put_content(out: &mut Vec<u8>, body: &Body<'_>) -> (u8, u64) {
                     (kind::DELETE_METADATA, flags)
                 }
                 Event::InsertedSchema { schema } => {
-                    put_prefixed(out, schema.as_bytes());
+                    out.put_prefixed(schema.as_bytes());
                     (kind::INSERTED_SCHEMA, flags)
                 }
             }
         }
         Body::Document(document) => {
-            put_varint(out, u64::from(document.collection));
-            put_prefixed(out, document.key);
-            put_varint(out, document.secondary.len() as u64);
+            out.put_varint(u64::from(document.collection));
+            out.put_prefixed(document.key);
+            out.put_varint(document.secondary.len() as u64);
             for key in &document.secondary {
-                put_varint(out, u64::from(key.index) * 2 + u64::from(key.unique));
-                put_prefixed(out, key.key);
+                out.put_varint(u64::from(key.index) * 2 + u64::from(key.unique));
+                out.put_prefixed(key.key);
             }
             match document.value {
                 Some(value) => {
-                    put_prefixed(out, value);
+                    out.put_prefixed(value);
                     (kind::DOCUMENT, 0)
                 }
                 None => (kind::DOCUMENT, flag::REMOVED),
@@ -363,34 +372,34 @@ fn put_content(out: &mut Vec<u8>, body: &Body<'_>) -> (u8, u64) {
     }
 }
 
-fn put_transaction(out: &mut Vec<u8>, transaction: &TransactionRecord<'_>, date: Timestamp) -> u64 {
+fn put_transaction(out: &mut Output, transaction: &TransactionRecord<'_>, date: Timestamp) -> u64 {
     let mut flags = 0;
     if transaction.timestamp != date {
         flags |= flag::DISPLACED;
-        put_varint(out, zigzag(transaction.timestamp.as_micros().wrapping_sub(date.as_micros())));
+        out.put_varint(zigzag(transaction.timestamp.as_micros().wrapping_sub(date.as_micros())));
     }
     if let Some(inserted_at) = transaction.inserted_at {
         flags |= flag::INSERTED_AT;
-        put_varint(out, zigzag(inserted_at.as_micros().wrapping_sub(date.as_micros())));
+        out.put_varint(zigzag(inserted_at.as_micros().wrapping_sub(date.as_micros())));
     }
     if transaction.volumes_untold {
         flags |= flag::VOLUMES_UNTOLD;
     }
     if let Some(updated_at) = transaction.original_updated_at {
         flags |= flag::ORIGINAL_UPDATED_AT;
-        put_varint(out, zigzag(updated_at.as_micros().wrapping_sub(date.as_micros())));
+        out.put_varint(zigzag(updated_at.as_micros().wrapping_sub(date.as_micros())));
     }
     if let Some(reference) = transaction.reference {
         flags |= flag::REFERENCE;
-        put_prefixed(out, reference.as_bytes());
+        out.put_prefixed(reference.as_bytes());
     }
     if let Some(reverts) = transaction.reverts {
         flags |= flag::REVERTS;
-        put_varint(out, reverts);
+        out.put_varint(reverts);
     }
     if let Some(template) = transaction.template {
         flags |= flag::TEMPLATE;
-        put_prefixed(out, template.as_bytes());
+        out.put_prefixed(template.as_bytes());
     }
     // Most transactions have one posting between two holdings.
     let plain = transaction.holdings.len() == 2
@@ -399,16 +408,18 @@ fn put_transaction(out: &mut Vec<u8>, transaction: &TransactionRecord<'_>, date:
         flags |= flag::PLAIN_PAIR;
         put_amount(out, &transaction.moves[0].amount);
     } else {
-        put_varint(out, transaction.holdings.len() as u64);
-        put_varint(out, transaction.moves.len() as u64);
+        out.put_varint(transaction.holdings.len() as u64);
+        out.put_varint(transaction.moves.len() as u64);
         for posting in &transaction.moves {
-            put_varint(out, u64::from(posting.source));
-            put_varint(out, u64::from(posting.destination));
+            out.make_room();
+            out.put_varint(u64::from(posting.source));
+            out.put_varint(u64::from(posting.destination));
             put_amount(out, &posting.amount);
         }
     }
     for holding in &transaction.holdings {
-        put_varint(out, u64::from(holding.holding) * 2 + u64::from(holding.is_new));
+        out.make_room();
+        out.put_varint(u64::from(holding.holding) * 2 + u64::from(holding.is_new));
         put_address(out, &holding.account);
         put_name(out, &holding.asset);
         put_amount(out, &holding.after.input);
@@ -420,12 +431,13 @@ fn put_transaction(out: &mut Vec<u8>, transaction: &TransactionRecord<'_>, date:
     }
     if !transaction.account_metadata.is_empty() {
         flags |= flag::ACCOUNT_METADATA;
-        put_varint(out, transaction.account_metadata.len() as u64);
+        out.put_varint(transaction.account_metadata.len() as u64);
         if transaction.defaults > 0 {
             flags |= flag::DEFAULTS;
-            put_varint(out, transaction.defaults as u64);
+            out.put_varint(transaction.defaults as u64);
         }
         for (account, metadata) in &transaction.account_metadata {
+            out.make_room();
             put_address(out, account);
             put_metadata(out, metadata);
         }
@@ -433,6 +445,7 @@ fn put_transaction(out: &mut Vec<u8>, transaction: &TransactionRecord<'_>, date:
     if let Some(effective) = &transaction.effective {
         flags |= flag::EFFECTIVE;
         for volumes in effective {
+            out.make_room();
             put_amount(out, &volumes.input);
             put_amount(out, &volumes.output);
         }
@@ -440,54 +453,54 @@ fn put_transaction(out: &mut Vec<u8>, transaction: &TransactionRecord<'_>, date:
     flags
 }
 
-fn put_name(out: &mut Vec<u8>, name: &NameRef<'_>) {
+fn put_name(out: &mut Output, name: &NameRef<'_>) {
     match name {
         NameRef::Inline(text) => {
-            out.push(0);
-            put_prefixed(out, text.as_bytes());
+            out.put_byte(0);
+            out.put_prefixed(text.as_bytes());
         }
-        NameRef::Known(id) => put_varint(out, (u64::from(*id) + 1) * 2),
+        NameRef::Known(id) => out.put_varint((u64::from(*id) + 1) * 2),
         NameRef::New(id, text) => {
-            put_varint(out, (u64::from(*id) + 1) * 2 + 1);
-            put_prefixed(out, text.as_bytes());
+            out.put_varint((u64::from(*id) + 1) * 2 + 1);
+            out.put_prefixed(text.as_bytes());
         }
     }
 }
 
-fn put_address(out: &mut Vec<u8>, address: &AddressRef<'_>) {
-    put_varint(out, u64::from(address.account) * 2 + u64::from(address.new.is_some()));
+fn put_address(out: &mut Output, address: &AddressRef<'_>) {
+    out.put_varint(u64::from(address.account) * 2 + u64::from(address.new.is_some()));
     if let Some(text) = address.new {
-        put_prefixed(out, text.as_bytes());
+        out.put_prefixed(text.as_bytes());
     }
 }
 
-fn put_target(out: &mut Vec<u8>, target: &TargetRecord<'_>) {
+fn put_target(out: &mut Output, target: &TargetRecord<'_>) {
     match target {
         TargetRecord::Account(address) => {
-            out.push(0);
+            out.put_byte(0);
             put_address(out, address);
         }
         TargetRecord::Transaction(id) => {
-            out.push(1);
-            put_varint(out, *id);
+            out.put_byte(1);
+            out.put_varint(*id);
         }
         TargetRecord::Unknown(address) => {
-            out.push(2);
-            put_prefixed(out, address.as_bytes());
+            out.put_byte(2);
+            out.put_prefixed(address.as_bytes());
         }
     }
 }
 
-fn put_metadata(out: &mut Vec<u8>, metadata: &MetadataRecord<'_>) {
-    put_varint(out, metadata.len() as u64);
+fn put_metadata(out: &mut Output, metadata: &MetadataRecord<'_>) {
+    out.put_varint(metadata.len() as u64);
     for (key, value) in metadata {
         put_name(out, key);
         let (text, json) = match value {
             ValueRef::Text(text) => (text, 0),
             ValueRef::Json(text) => (text, 1),
         };
-        put_varint(out, text.len() as u64 * 2 + json);
-        out.extend_from_slice(text.as_bytes());
+        out.put_varint(text.len() as u64 * 2 + json);
+        out.put_bytes(text.as_bytes());
     }
 }
 

@@ -171,25 +171,24 @@ impl HoldingPage {
     /// The page to store.
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut out = pack(&self.places);
-        let mut sums = Output::default();
+        let mut extras = Output::default();
         for (place, extra) in self.extras {
-            out.push(place);
-            out.push(
+            extras.make_room();
+            extras.put_byte(place);
+            extras.put_byte(
                 u8::from(extra.large.is_some()) * LARGE + u8::from(extra.displaced.is_some()) * DISPLACED,
             );
             if let Some(volumes) = extra.large {
-                put_amount(&mut out, &volumes.input);
-                put_amount(&mut out, &volumes.output);
+                put_amount(&mut extras, &volumes.input);
+                put_amount(&mut extras, &volumes.output);
             }
             if let Some(displaced) = extra.displaced {
-                sums.truncate(0);
-                sums.make_room();
-                sums.put_varint(u64::from(displaced.count));
-                displaced.input.put(&mut sums);
-                displaced.output.put(&mut sums);
-                out.extend_from_slice(sums.as_slice());
+                extras.put_varint(u64::from(displaced.count));
+                displaced.input.put(&mut extras);
+                displaced.output.put(&mut extras);
             }
         }
+        out.extend_from_slice(extras.as_slice());
         out
     }
 }

@@ -19,6 +19,17 @@ use crate::documents::AccountDocument;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place(u32);
 
+/// Where an account may be, which was looked for before: any other may have come there since.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Near {
+    hash: u64,
+    slot: u32,
+}
+
+impl Near {
+    const NOWHERE: u32 = u32::MAX;
+}
+
 /// What the writer knows of an account.
 #[derive(Clone, Debug)]
 pub(crate) struct AccountState {
@@ -209,31 +220,51 @@ impl AccountTable {
         Some((Place(slot), number))
     }
 
-    /// Looks accounts up and drops what it finds, so that the memory they lie in is near when they are needed:
-    /// step by step for all of them, and with few instructions in each step, so that they wait for it together.
+    /// Looks for accounts, so that the memory they lie in is near when they are needed: step by step for all of them,
+    /// and with few instructions in each step, so that they wait for it together. What is found goes to `near`, in the
+    /// same order.
     /// `absent` gets the addresses of accounts that are not here, as far as that can be told without comparing them.
-    pub(crate) fn warm<'a>(
+    pub(crate) fn look_for<'a, const N: usize>(
         &self,
         ledger: u32,
         addresses: &[&'a str],
+        near: &mut SmallVec<[Near; N]>,
         mut absent: impl FnMut(&'a str),
     ) -> u64 {
-        let hashes: SmallVec<[u64; 64]> =
-            addresses.iter().map(|address| self.hash(ledger, address)).collect();
-        let mut slots = SmallVec::<[u32; 64]>::new();
-        for (hash, address) in hashes.into_iter().zip(addresses) {
-            let wanted = Entry::new(hash, 0).hash;
-            match self.index.find(spread(hash), |entry| entry.hash == wanted) {
-                Some(entry) => slots.push(entry.slot),
+        near.extend(
+            addresses.iter().map(|address| Near { hash: self.hash(ledger, address), slot: Near::NOWHERE }),
+        );
+        for (near, address) in near.iter_mut().zip(addresses) {
+            let wanted = Entry::new(near.hash, 0).hash;
+            match self.index.find(spread(near.hash), |entry| entry.hash == wanted) {
+                Some(entry) => near.slot = entry.slot,
                 None => absent(address),
             }
         }
         // An account lies in three lines of the cache, and something of each is looked at.
-        let accounts = slots.iter().filter_map(|slot| self.slot(*slot));
-        accounts.fold(0, |seen, account| {
+        let accounts = near.iter().filter(|near| near.slot != Near::NOWHERE);
+        accounts.filter_map(|near| self.slot(near.slot)).fold(0, |seen, account| {
             let totals = account.holdings.first().map_or(0, |holding| holding.totals.glance());
             seen ^ u64::from(account.ledger) ^ totals ^ account.address.len() as u64
         })
+    }
+
+    /// The account with this address, its number, and the hash by which it is found, if it is where it was looked for.
+    pub(crate) fn find_near(
+        &mut self,
+        near: &Near,
+        ledger: u32,
+        address: &str,
+    ) -> Option<(u64, (Place, u32))> {
+        if near.slot == Near::NOWHERE {
+            return None;
+        }
+        let account = self.slot_mut(near.slot).as_mut()?;
+        if account.ledger != ledger || account.address != address {
+            return None;
+        }
+        account.used = true;
+        Some((near.hash, (Place(near.slot), account.account)))
     }
 
     /// The account at a place.

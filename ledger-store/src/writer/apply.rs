@@ -10,8 +10,9 @@ use ledger_core::{AccountAddress, Amount, Metadata, MetadataValue, Timestamp, Vo
 use smallvec::SmallVec;
 
 use super::accounts::{DocumentState, NewState, Place};
+use super::ahead::KeyPrints;
 use super::holding::{Displaced, HoldingState, Totals};
-use super::state::{KeyPrints, Located, State};
+use super::state::{Located, State};
 use crate::codec::Corrupt;
 use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
 use crate::entry::{

@@ -11,13 +11,13 @@ use ledger_core::{
     needs, reverting_reference,
 };
 
-use super::accounts::{DocumentState, Place};
+use super::accounts::{DocumentState, Near, Place};
 use super::apply::Hints;
 use super::batch::Batch;
 use super::payload::{Told, created};
 use super::script::ScriptReads;
 use super::state::{Located, State};
-use crate::entry::{Body, IdempotencyRecord, LedgerBase, LogRecord, Recognition, Record};
+use crate::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Recognition, Record};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
 use crate::hashes::ChainId;
@@ -93,7 +93,7 @@ impl State {
         receipt: &mut Receipt,
     ) -> Result<Option<Decided>, ReadError> {
         let Setting { ledger, now, detail } = setting;
-        let Prepared { request, at, program, several, prints } = prepared;
+        let Prepared { request, at, program, several, prints, near } = prepared;
         let Request { command, idempotency, schema_version } = request;
         if let Some(idempotency) = idempotency
             && let Some((position, first)) =
@@ -135,7 +135,7 @@ impl State {
         let mut facts = Facts::default();
         let mut hints = Hints { prints, ..Hints::default() };
         self.find_target(ledger, command, &mut facts, &mut hints, batch, written)?;
-        let slots = self.find_holdings(ledger, command, &mut facts, &mut hints, batch, written)?;
+        let slots = self.find_holdings((ledger, near), command, &mut facts, &mut hints, batch, written)?;
         if self.has_too_many_assets(ledger, &hints.located) {
             return Ok(Some(Decided::Refused(Rejection::TooManyAssets)));
         }
@@ -165,7 +165,7 @@ impl State {
             }
         }
         let schema_version = schema_version.as_deref().map(SchemaVersion::as_str);
-        let record = Record {
+        let mut record = Record {
             position: self.next,
             body: Body::Log(LogRecord {
                 ledger,
@@ -177,9 +177,12 @@ impl State {
                 }),
                 schema_version,
                 imported: false,
-                event: self.event(ledger, base.transaction, &decision, &facts, &hints),
+                event: Event::blank(),
             }),
         };
+        if let Body::Log(log) = &mut record.body {
+            self.put_event((ledger, base.transaction), &decision, &facts, &hints, &mut log.event);
+        }
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
         drop(record);
@@ -400,10 +403,10 @@ impl State {
         Ok(())
     }
 
-    /// Finds the accounts and volumes that a command moves.
+    /// Finds the accounts and volumes that a command moves. `near` is where the ends of its postings may be.
     pub(super) fn find_holdings(
         &mut self,
-        ledger: u32,
+        (ledger, near): (u32, &[Near]),
         command: &Command,
         facts: &mut Facts,
         hints: &mut Hints,
@@ -411,8 +414,10 @@ impl State {
         written: &impl Written,
     ) -> Result<SlotList, ReadError> {
         let needs = needs(command, facts.transaction.as_ref());
-        for holding in &needs.holdings {
-            let mut located = self.locate(ledger, holding.account.as_str())?;
+        // Where no two ends are one holding, these are in the same order.
+        let near = if near.len() == needs.holdings.len() { near } else { &[] };
+        for (at, holding) in needs.holdings.iter().enumerate() {
+            let mut located = self.locate_near(ledger, holding.account.as_str(), near.get(at))?;
             located.asset = self.ledger(ledger).asset(holding.asset.as_str());
             let have = match (located.place(), located.asset) {
                 (Some(place), Some(asset)) => self.accounts.get(place).holding(asset),

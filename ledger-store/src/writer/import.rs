@@ -110,7 +110,7 @@ impl State {
         let event;
         if let Some(command) = &command {
             self.find_target(ledger, command, &mut facts, &mut hints, batch, written)?;
-            slots = self.find_holdings(ledger, command, &mut facts, &mut hints, batch, written)?;
+            slots = self.find_holdings((ledger, &[]), command, &mut facts, &mut hints, batch, written)?;
             let too_many_assets = self.has_too_many_assets(ledger, &hints.located);
             self.find_rest(ledger, command, &mut facts, &mut hints, batch, written)?;
             let defaults_of = self.imported_defaults(ledger, entry, command)?;
@@ -131,7 +131,8 @@ impl State {
                 },
                 Err(rejection) => return Ok(inconsistent(rejection.to_string())),
             };
-            let mut entered = self.event(ledger, id.get(), &decision, &facts, &hints);
+            let mut entered = Event::blank();
+            self.put_event((ledger, id.get()), &decision, &facts, &hints, &mut entered);
             if let (
                 Event::Transaction(record),
                 LogPayload::NewTransaction { transaction, .. }

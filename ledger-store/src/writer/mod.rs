@@ -1,6 +1,7 @@
 //! The writer: decides commands in one order and makes them durable.
 
 mod accounts;
+mod ahead;
 mod apply;
 mod batch;
 mod documents;
@@ -15,7 +16,9 @@ mod schema;
 mod script;
 mod state;
 
+pub(crate) use accounts::Near;
+pub(crate) use ahead::{Ahead, COMMANDS_AHEAD, KeyPrints};
 pub(crate) use apply::{Hints, holding_key, value_of};
 pub(crate) use batch::Batch;
 pub(crate) use execute::{Decided, RecordedTransaction, Setting, Written};
-pub(crate) use state::{KeyPrints, State, WARM_COMMANDS};
+pub(crate) use state::State;

@@ -14,27 +14,29 @@ use crate::entry::{
 };
 
 impl State {
-    /// The entry's event, with the numbers that new names will get.
-    pub(super) fn event<'a>(
+    /// The entry's event, with the numbers that new names will get. It is put where it lies, and was
+    /// [blank](Event::blank): it is large, and a copy of what was written just now waits for all that was written before.
+    pub(super) fn put_event<'a>(
         &mut self,
-        ledger: u32,
-        id: u64,
+        (ledger, id): (u32, u64),
         decision: &'a Decision<'_>,
         facts: &Facts,
         hints: &'a Hints,
-    ) -> Event<'a> {
+        event: &mut Event<'a>,
+    ) {
         let mut numbers = Numbers::new(self, ledger);
-        match decision {
+        *event = match decision {
             Decision::Transaction(transaction) => {
-                Event::Transaction(numbers.transaction(self, id, transaction, facts, hints))
+                let Event::Transaction(record) = event else { unreachable!("it is blank") };
+                return numbers.transaction((self, id), transaction, facts, hints, record);
             }
             Decision::SetMetadata { target, metadata } => Event::SetMetadata {
                 target: numbers.target(target, hints),
                 defaults: match hints.defaults.as_slice() {
-                    [(_, defaults)] => numbers.metadata(self, defaults),
+                    [(_, defaults)] => numbers.metadata(self, defaults).collect(),
                     _ => MetadataRecord::default(),
                 },
-                metadata: numbers.metadata(self, metadata),
+                metadata: numbers.metadata(self, metadata).collect(),
             },
             Decision::InsertSchema { schema, .. } => Event::InsertedSchema { schema },
             Decision::DeleteMetadata { target, key } => {
@@ -123,18 +125,18 @@ impl<'a> Numbers<'a> {
         NameRef::New(id, key)
     }
 
-    fn metadata(&mut self, state: &mut State, metadata: &'a Metadata) -> MetadataRecord<'a> {
-        metadata
-            .iter()
-            .enumerate()
-            .map(|(at, (key, value))| {
-                let value = match value {
-                    MetadataValue::Text(text) => ValueRef::Text(text),
-                    MetadataValue::Json(text) => ValueRef::Json(text),
-                };
-                (self.key(state, at, key), value)
-            })
-            .collect()
+    fn metadata(
+        &mut self,
+        state: &mut State,
+        metadata: &'a Metadata,
+    ) -> impl Iterator<Item = (NameRef<'a>, ValueRef<'a>)> {
+        metadata.iter().enumerate().map(|(at, (key, value))| {
+            let value = match value {
+                MetadataValue::Text(text) => ValueRef::Text(text),
+                MetadataValue::Json(text) => ValueRef::Json(text),
+            };
+            (self.key(state, at, key), value)
+        })
     }
 
     fn target(&mut self, target: &'a Target, hints: &Hints) -> TargetRecord<'a> {
@@ -148,17 +150,22 @@ impl<'a> Numbers<'a> {
 
     fn transaction(
         &mut self,
-        state: &mut State,
-        id: u64,
+        (state, id): (&mut State, u64),
         transaction: &'a NewTransaction<'_>,
         facts: &Facts,
         hints: &'a Hints,
-    ) -> TransactionRecord<'a> {
-        let mut holdings = SmallVec::with_capacity(facts.volumes.len());
+        record: &mut TransactionRecord<'a>,
+    ) {
+        record.id = id;
+        record.timestamp = transaction.timestamp;
+        record.reference = transaction.reference.as_deref().map(AsRef::as_ref);
+        record.template = transaction.template;
+        record.reverts = transaction.reverts.map(TransactionId::get);
+        record.holdings.reserve_exact(facts.volumes.len());
         // Names are told only where something is new.
         let mut names = None;
         for (at, (located, after)) in hints.located.iter().zip(&facts.volumes).enumerate() {
-            let record = if let Located { account: Some((_, account)), asset: Some(asset), holding, .. } =
+            let holding = if let Located { account: Some((_, account)), asset: Some(asset), holding, .. } =
                 located
                 && let Some(holding) = *holding
             {
@@ -183,43 +190,21 @@ impl<'a> Numbers<'a> {
                     after: after.clone(),
                 }
             };
-            holdings.push(record);
+            record.holdings.push(holding);
         }
-        let moves = transaction
-            .postings
-            .iter()
-            .zip(transaction.slots)
-            .map(|(posting, slots)| Move {
-                source: slots.source,
-                destination: slots.destination,
-                amount: posting.amount.clone(),
-            })
-            .collect();
-        let metadata = self.metadata(state, &transaction.metadata);
-        let mut account_metadata =
-            Vec::with_capacity(hints.defaults.len() + transaction.account_metadata.len());
+        record.moves.extend(transaction.postings.iter().zip(transaction.slots).map(|(posting, slots)| {
+            Move { source: slots.source, destination: slots.destination, amount: posting.amount.clone() }
+        }));
+        record.metadata.extend(self.metadata(state, &transaction.metadata));
+        record.defaults = hints.defaults.len();
+        record.account_metadata.reserve_exact(hints.defaults.len() + transaction.account_metadata.len());
         for (address, metadata) in &hints.defaults {
-            account_metadata.push((self.account(address.as_str(), None), self.metadata(state, metadata)));
+            let account = self.account(address.as_str(), None);
+            record.account_metadata.push((account, self.metadata(state, metadata).collect()));
         }
         for (at, (address, metadata)) in transaction.account_metadata.iter().enumerate() {
-            let located = hints.located.get(facts.volumes.len() + at);
-            account_metadata.push((self.account(address.as_str(), located), self.metadata(state, metadata)));
-        }
-        TransactionRecord {
-            id,
-            timestamp: transaction.timestamp,
-            reference: transaction.reference.as_deref().map(AsRef::as_ref),
-            template: transaction.template,
-            reverts: transaction.reverts.map(TransactionId::get),
-            holdings,
-            moves,
-            metadata,
-            account_metadata,
-            defaults: hints.defaults.len(),
-            inserted_at: None,
-            original_updated_at: None,
-            volumes_untold: false,
-            effective: None,
+            let account = self.account(address.as_str(), hints.located.get(facts.volumes.len() + at));
+            record.account_metadata.push((account, self.metadata(state, metadata).collect()));
         }
     }
 }

@@ -14,7 +14,7 @@ use ledger_core::script::Scratch;
 use ledger_core::{BucketName, LedgerName};
 use smallvec::SmallVec;
 
-use super::accounts::{AccountTable, DocumentState, NewState, Place};
+use super::accounts::{AccountTable, DocumentState, Near, NewState, Place};
 use super::holding::{Displaced, HoldingState, Totals};
 use super::recent::{Recent, RecentKey, RecentKeys};
 use super::schema::SchemaCache;
@@ -116,16 +116,6 @@ pub(crate) struct Undo {
     pub(crate) documents: Vec<((u32, u64), Option<TransactionDocument>)>,
     /// Keyed documents, as their flush had them before.
     pub(crate) keyed: Vec<(Box<[u8]>, Before)>,
-}
-
-/// For so many commands at once the accounts are looked up ahead, so that their cache misses overlap.
-pub(crate) const WARM_COMMANDS: usize = 16;
-
-/// The fingerprints of the keys of a command, where they were computed before.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct KeyPrints {
-    pub(crate) idempotency: Option<u64>,
-    pub(crate) reference: Option<u64>,
 }
 
 /// Everything a decision can ask.
@@ -409,55 +399,17 @@ impl State {
         Ok(())
     }
 
-    /// Brings near what some commands are about to need, cheap where it is near already; returns the fingerprints of
-    /// the keys of each.
-    pub(crate) fn warm(
-        &self,
+    /// Finds an account as [`State::locate`] does, with less where it was looked for before.
+    pub(crate) fn locate_near(
+        &mut self,
         ledger: u32,
-        requests: &[crate::submission::Request],
-    ) -> SmallVec<[KeyPrints; WARM_COMMANDS]> {
-        let mut prints = SmallVec::new();
-        let mut addresses = SmallVec::<[&str; 64]>::new();
-        let mut probes = SmallVec::<[(u64, u64); 64]>::new();
-        for request in requests {
-            let mut probe = |kind, text: &str| {
-                let probe = self.probe_key(ledger, kind, text);
-                probes.push(probe);
-                probe.1
-            };
-            let idempotency = request.idempotency.as_ref();
-            let idempotency = idempotency.map(|have| probe(KeyKind::Idempotency, have.key.as_str()));
-            let ledger_core::Command::CreateTransaction(create) = &request.command else {
-                prints.push(KeyPrints { idempotency, reference: None });
-                continue;
-            };
-            let reference = create.reference.as_ref();
-            let reference = reference.map(|reference| probe(KeyKind::Reference, reference.as_str()));
-            prints.push(KeyPrints { idempotency, reference });
-            if let ledger_core::Movement::Postings(postings) = &create.movement {
-                for posting in postings {
-                    addresses.push(posting.source.as_str());
-                    addresses.push(posting.destination.as_str());
-                }
-            }
+        address: &str,
+        near: Option<&Near>,
+    ) -> Result<Located, ReadError> {
+        match near.and_then(|near| self.accounts.find_near(near, ledger, address)) {
+            Some((hash, account)) => Ok(Located::account(hash, Some(account))),
+            None => self.locate(ledger, address),
         }
-        // Metadata lies where the thread that asked put it.
-        let mut seen = requests.iter().fold(0, |seen, request| match &request.command {
-            ledger_core::Command::CreateTransaction(create) => {
-                seen ^ create.metadata.iter().next().map_or(0, |(key, _)| key.len() as u64)
-            }
-            _ => seen,
-        });
-        for (_, fingerprint) in &probes {
-            seen ^= u64::from(self.keys.warm(*fingerprint));
-        }
-        let space = key_space(ledger, KeyKind::Address);
-        seen ^= self.accounts.warm(ledger, &addresses, |address| {
-            probes.push((space, self.fingerprints.of(space, address)));
-        });
-        seen ^= self.known.warm(&probes);
-        std::hint::black_box(seen);
-        prints
     }
 
     /// Finds an account, in memory or in the index.
