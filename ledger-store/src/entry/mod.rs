@@ -5,16 +5,18 @@
 //! of it; recovery reads the same record back and hands it to the same projector.
 
 mod amounts;
+mod builder;
 mod places;
 mod recognition;
 mod record;
 mod section;
 
 pub(crate) use amounts::{put_amount, read_amount};
+pub(crate) use builder::{ChunkBuilder, Mark};
 pub(crate) use places::EntryPlaces;
 pub(crate) use recognition::Recognition;
 pub(crate) use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
     Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
-pub(crate) use section::{ChunkBuilder, LedgerBase, Mark, find_in_chunk, read_chunk};
+pub(crate) use section::{LedgerBase, find_in_chunk, read_chunk};
