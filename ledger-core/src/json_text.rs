@@ -6,21 +6,18 @@ pub(crate) trait Out {
     fn put(&mut self, piece: &[u8]);
 
     /// Appends a piece between quotes.
-    fn put_quoted(&mut self, piece: &[u8]);
+    #[inline]
+    fn put_quoted(&mut self, piece: &[u8]) {
+        self.put(b"\"");
+        self.put(piece);
+        self.put(b"\"");
+    }
 }
 
 impl Out for Vec<u8> {
     #[inline]
     fn put(&mut self, piece: &[u8]) {
         self.extend_from_slice(piece);
-    }
-
-    #[inline]
-    fn put_quoted(&mut self, piece: &[u8]) {
-        self.reserve(piece.len() + 2);
-        self.push(b'"');
-        self.extend_from_slice(piece);
-        self.push(b'"');
     }
 }
 
@@ -35,6 +32,16 @@ impl<'a> Room<'a> {
         Self { rest: room, sufficed: true }
     }
 
+    /// The next so many bytes, if there is room for them.
+    #[inline]
+    fn take(&mut self, len: usize) -> Option<&'a mut [u8]> {
+        let taken = std::mem::take(&mut self.rest).split_at_mut_checked(len);
+        self.sufficed &= taken.is_some();
+        let (place, rest) = taken?;
+        self.rest = rest;
+        Some(place)
+    }
+
     /// How much is left; `None` if there was not enough.
     pub(crate) fn left(&self) -> Option<usize> {
         self.sufficed.then_some(self.rest.len())
@@ -44,25 +51,16 @@ impl<'a> Room<'a> {
 impl Out for Room<'_> {
     #[inline]
     fn put(&mut self, piece: &[u8]) {
-        match std::mem::take(&mut self.rest).split_at_mut_checked(piece.len()) {
-            Some((place, rest)) => {
-                place.copy_from_slice(piece);
-                self.rest = rest;
-            }
-            None => self.sufficed = false,
+        if let Some(place) = self.take(piece.len()) {
+            place.copy_from_slice(piece);
         }
     }
 
     #[inline]
     fn put_quoted(&mut self, piece: &[u8]) {
-        match std::mem::take(&mut self.rest).split_at_mut_checked(piece.len() + 2) {
-            Some((place, rest)) => {
-                place[0] = b'"';
-                place[1..=piece.len()].copy_from_slice(piece);
-                place[piece.len() + 1] = b'"';
-                self.rest = rest;
-            }
-            None => self.sufficed = false,
+        if let Some([before, place @ .., after]) = self.take(piece.len() + 2) {
+            place.copy_from_slice(piece);
+            (*before, *after) = (b'"', b'"');
         }
     }
 }
@@ -121,7 +119,8 @@ pub(crate) fn put_json_text(text: &str, out: &mut impl Out) {
 fn is_plain(bytes: &[u8]) -> bool {
     // What is left over is looked at together with bytes before it.
     if let Some(last) = bytes.last_chunk() {
-        bytes.as_chunks().0.iter().all(is_plain_stride) && is_plain_stride(last)
+        let (strides, rest) = bytes.as_chunks();
+        strides.iter().all(is_plain_stride) && (rest.is_empty() || is_plain_stride(last))
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         odd_bytes(u64::from_le_bytes(*first)) | odd_bytes(u64::from_le_bytes(*last)) == 0
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
@@ -148,7 +147,8 @@ fn is_plain_stride(bytes: &[u8; 16]) -> bool {
 #[inline]
 fn odd_bytes(word: u64) -> u64 {
     const EACH: u64 = u64::MAX / 0xff;
-    // What is below a byte in each, the lowest such bit of all being right.
+    // The highest bit of each byte below this one. Behind the first of them a borrow may set others too, so what is sure
+    // is whether there is one.
     let below = |word: u64, byte: u8| word.wrapping_sub(EACH * u64::from(byte)) & !word;
     let equal = |word: u64, byte: u8| below(word ^ (EACH * u64::from(byte)), 1);
     let odd = below(word, 0x20)
