@@ -162,7 +162,7 @@ impl Engine {
         let mut failed = None;
         let mut ahead = Ahead::default();
         for at in 0..requests.len() {
-            if ahead.left() == 0 {
+            if ahead.is_taken() {
                 let end = requests.len().min(at + COMMANDS_AHEAD);
                 state.look_ahead(ledger, &requests[at..end], &mut ahead);
                 outcomes.resize_with(end, || Decided::Done(Receipt::EMPTY));

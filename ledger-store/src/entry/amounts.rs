@@ -10,7 +10,7 @@ const SMALL_BYTES_MAX: usize = 9;
 /// The longest amount: 1,000 digits take 3,322 bits, sums of them a few more.
 const AMOUNT_GROUPS_MAX: usize = 1_024;
 
-/// Appends an amount of any size. There is room for a varint, and is no less room after it.
+/// Appends an amount of any size. There is room for a varint; what is larger makes room, and leaves some behind it.
 pub(crate) fn put_amount(out: &mut Output, amount: &Amount) {
     match amount.to_u64() {
         Some(small) => out.put_varint(small),

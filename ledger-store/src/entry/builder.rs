@@ -431,3 +431,83 @@ fn put_metadata(out: &mut Output, metadata: &MetadataRecord<'_>) {
         out.put_bytes(text.as_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ledger_core::{Amount, Volumes};
+
+    use super::super::record::{DocumentRecord, IdempotencyRecord};
+    use super::super::record::{HoldingRecord, LogRecord, Move, SecondaryKey};
+    use super::*;
+
+    /// Numbers as long as they get, and lists of texts that are empty: nothing may be put where there is no room.
+    #[test]
+    fn entries_of_the_longest_numbers_read_back() {
+        let amounts: [Amount; 3] = [u64::MAX.to_string(), "9".repeat(1_000), "1".repeat(20)]
+            .map(|digits| digits.parse().expect("digits"));
+        let [name, address] = [NameRef::Known(u32::MAX), NameRef::New(u32::MAX, "")];
+        let account = |new| AddressRef { account: u32::MAX, new };
+        let volumes =
+            || amounts.iter().map(|of| Volumes { input: of.clone(), output: Amount::from(u64::MAX) });
+        let metadata = |count| vec![(name, ValueRef::Json("")); count].into();
+        let transaction = |count: usize| TransactionRecord {
+            id: u64::MAX - 1,
+            timestamp: Timestamp::MAX,
+            inserted_at: Some(Timestamp::MAX),
+            original_updated_at: Some(Timestamp::MAX),
+            volumes_untold: true,
+            reference: Some(""),
+            template: (count > 0).then_some(""),
+            reverts: Some(u64::MAX),
+            holdings: volumes()
+                .map(|after| HoldingRecord {
+                    holding: u32::MAX,
+                    is_new: true,
+                    account: account((count > 0).then_some("")),
+                    asset: address,
+                    after,
+                })
+                .collect(),
+            moves: amounts
+                .iter()
+                .map(|amount| Move { source: 1, destination: 2, amount: amount.clone() })
+                .collect(),
+            metadata: metadata(count),
+            account_metadata: vec![(account(None), metadata(0)); 40],
+            defaults: 3,
+            effective: Some(volumes().collect()),
+        };
+        let secondary = SecondaryKey { index: u32::MAX, unique: true, key: b"" };
+        let document =
+            DocumentRecord { collection: u32::MAX, key: b"", value: None, secondary: vec![secondary; 40] };
+        let log = |event| LogRecord {
+            ledger: 1,
+            log: u64::MAX - 1,
+            date: Timestamp::MIN,
+            idempotency: Some(IdempotencyRecord { key: "", hash: "" }),
+            schema_version: Some(""),
+            imported: true,
+            event,
+        };
+        let target = || TargetRecord::Transaction(u64::MAX);
+        for body in [
+            Body::Log(log(Event::Transaction(transaction(0)))),
+            Body::Log(log(Event::Transaction(transaction(40)))),
+            Body::Log(log(Event::SetMetadata {
+                target: target(),
+                defaults: metadata(40),
+                metadata: metadata(40),
+            })),
+            Body::Log(log(Event::DeleteMetadata { target: target(), key: address })),
+            Body::Document(document),
+        ] {
+            let position = Position::new(1 << 60).expect("a position");
+            let record = Record { position, body };
+            let mut builder = ChunkBuilder::default();
+            let base = LedgerBase { ledger: 1, log: 0, transaction: 0, date: i64::MAX };
+            builder.push(&record, SectionId(1), base);
+            let read = builder.read(position, |read| format!("{read:?}")).expect("what was put is read");
+            assert_eq!(read, Some(format!("{record:?}")));
+        }
+    }
+}

@@ -221,8 +221,8 @@ impl AccountTable {
     }
 
     /// Looks for accounts, so that the memory they lie in is near when they are needed: step by step for all of them,
-    /// and with few instructions in each step, so that they wait for it together. What is found goes to `near`, in the
-    /// same order.
+    /// and with few instructions in each step, so that they wait for it together. What is found goes to `near`,
+    /// which is empty, in the same order.
     /// `absent` gets the addresses of accounts that are not here, as far as that can be told without comparing them.
     pub(crate) fn look_for<'a, const N: usize>(
         &self,

@@ -30,9 +30,9 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Of how many commands something is left.
-    pub(crate) fn left(&self) -> usize {
-        self.commands.len() - self.taken.0
+    /// Whether what was found for every command was taken.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken.0 == self.commands.len()
     }
 
     /// What was found for the next command: the fingerprints of its keys, and of each of its postings, if it has some,
