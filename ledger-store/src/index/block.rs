@@ -357,7 +357,7 @@ mod tests {
 
     /// Every second id of a term.
     fn row(number: u64) -> TermRow {
-        TermRow { space: 1, term: 7, id: 2 * number, position: number, present: true }
+        TermRow::new(1, 7, 2 * number, number, true)
     }
 
     fn block() -> Vec<u8> {

@@ -307,7 +307,7 @@ impl State {
                     None => self.with_key(ledger, key, |state, key| state.fingerprints.key(space, key))?,
                 };
                 let term = self.fingerprints.term_of(key, text_of(*value));
-                rows.terms.push(TermRow { space, term, id, position, present: true });
+                rows.terms.push(TermRow::new(space, term, id, position, true));
             }
         }
         // One write of each account, whatever says something of it: what is set goes over what it begins with.
@@ -548,7 +548,7 @@ impl State {
     ) {
         let mut push = |key: &str, value: &MetadataValue, present| {
             let term = self.fingerprints.term(space, key, value.text());
-            rows.terms.push(TermRow { space, term, id, position, present });
+            rows.terms.push(TermRow::new(space, term, id, position, present));
         };
         // Values that differ in kind only are one term: then it neither goes nor comes.
         for (key, value) in before.iter() {

@@ -16,23 +16,43 @@ use crate::index::row::{Row, difference, increase, joined, key_parts, put_differ
 /// Of a (space, term, id) only the row with the highest position counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TermRow {
-    /// The ledger, shifted left by 8, and the kind of thing.
-    pub(crate) space: u64,
     /// The fingerprint of the term.
     pub(crate) term: u64,
     /// The thing that has it.
     pub(crate) id: u64,
     /// The position in the journal that says so.
     pub(crate) position: u64,
+    /// The upper bits of its space: the ledger.
+    ledger: u32,
+    /// The lower bits of its space: the kind of thing.
+    kind: u8,
     /// Whether it was set; else it was removed.
     pub(crate) present: bool,
 }
+
+/// Hundreds of thousands wait for a flush.
+const _: () = assert!(size_of::<TermRow>() <= 32);
+
+/// A space has so many bits.
+const SPACE_BITS: u32 = 40;
 
 const SAME_SPACE: u8 = 1;
 const PRESENT: u8 = 2;
 const SAME_TERM: u8 = 4;
 
 impl TermRow {
+    /// That something in a [space](crate::fingerprint::subject_space) has a term from this position on, or has it no
+    /// longer.
+    pub(crate) const fn new(space: u64, term: u64, id: u64, position: u64, present: bool) -> Self {
+        Self { term, id, position, ledger: (space >> 8) as u32, kind: space as u8, present }
+    }
+
+    /// The ledger, shifted left by 8, and the kind of thing.
+    #[inline]
+    pub(crate) fn space(&self) -> u64 {
+        u64::from(self.ledger) << 8 | u64::from(self.kind)
+    }
+
     /// The position is mostly as far behind the id as in the row before, whatever term that is of.
     fn ahead(&self) -> u64 {
         self.position.wrapping_sub(self.id)
@@ -49,7 +69,7 @@ impl Row for TermRow {
 
     #[inline]
     fn key(&self) -> Self::Key {
-        (self.space, self.term, self.id, self.position)
+        (self.space(), self.term, self.id, self.position)
     }
 
     #[inline]
@@ -81,19 +101,20 @@ impl Row for TermRow {
 
     fn encode(&self, previous: Option<&Self>, out: &mut Output) {
         let present = u8::from(self.present) * PRESENT;
+        let space = self.space();
         match previous {
-            Some(before) if before.space == self.space && before.term == self.term => {
+            Some(before) if before.space() == space && before.term == self.term => {
                 out.put_byte(present | SAME_TERM);
                 out.put_varint(self.id.wrapping_sub(before.id));
             }
-            Some(before) if before.space == self.space => {
+            Some(before) if before.space() == space => {
                 out.put_byte(present | SAME_SPACE);
                 out.put_varint(self.term.wrapping_sub(before.term));
                 out.put_varint(self.id);
             }
             _ => {
                 out.put_byte(present);
-                out.put_varint(self.space.wrapping_sub(previous.map_or(0, |before| before.space)));
+                out.put_varint(space.wrapping_sub(previous.map_or(0, Self::space)));
                 out.put_varint(self.term);
                 out.put_varint(self.id);
             }
@@ -106,22 +127,25 @@ impl Row for TermRow {
         let flags = reader.u8()?;
         let (space, term, id) = match flags & !PRESENT {
             0 => (
-                increase(reader, previous.map_or(0, |before| before.space))?,
+                increase(reader, previous.map_or(0, Self::space))?,
                 reader.varint()?,
                 reader.varint()?,
             ),
             SAME_SPACE => {
                 let before = previous.ok_or(FOLLOWS)?;
-                (before.space, increase(reader, before.term)?, reader.varint()?)
+                (before.space(), increase(reader, before.term)?, reader.varint()?)
             }
             SAME_TERM => {
                 let before = previous.ok_or(FOLLOWS)?;
-                (before.space, before.term, increase(reader, before.id)?)
+                (before.space(), before.term, increase(reader, before.id)?)
             }
             _ => return Err(Corrupt { what: "a term row has unknown flags" }),
         };
         let position = difference(reader, previous.map_or(0, Self::ahead))?.wrapping_add(id);
-        Ok(Self { space, term, id, position, present: flags & PRESENT != 0 })
+        if space >> SPACE_BITS != 0 {
+            return Err(Corrupt { what: "a term row is of no ledger" });
+        }
+        Ok(Self::new(space, term, id, position, flags & PRESENT != 0))
     }
 
     fn probe_key(key: &Self::Key) -> Option<(u64, u64)> {
@@ -151,12 +175,10 @@ mod tests {
         for seed in 0..40 {
             let mut dice = Dice::new(seed);
             let mut rows: Vec<TermRow> = (0..300)
-                .map(|_| TermRow {
-                    space: dice.below(3),
-                    term: dice.below(4).wrapping_mul(0x9e37_79b9_7f4a_7c15),
-                    id: dice.below(1000),
-                    position: dice.below(1 << 40),
-                    present: dice.below(2) == 0,
+                .map(|_| {
+                    let space = [1, 2, 257, (1 << SPACE_BITS) - 1][dice.below(4) as usize];
+                    let term = dice.below(4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    TermRow::new(space, term, dice.below(1000), dice.below(1 << 40), dice.below(2) == 0)
                 })
                 .collect();
             rows.sort_by_key(Row::key);

@@ -280,13 +280,7 @@ fn no_merge_exceeds_the_greatest_size_of_a_run() {
 fn removals_vanish_when_nothing_older_is_left() {
     let file = Disk::default().create();
     for position in 0..8 {
-        let rows = (0..500).map(|id| TermRow {
-            space: 1,
-            term: 2,
-            id,
-            position: position * 1000 + id,
-            present: position != 7 || id == 3,
-        });
+        let rows = (0..500).map(|id| TermRow::new(1, 2, id, position * 1000 + id, position != 7 || id == 3));
         let write = file.begin_write(Commit::Visible).unwrap();
         write_run(&write, rows).unwrap();
         write.commit().unwrap();
@@ -301,7 +295,7 @@ fn removals_vanish_when_nothing_older_is_left() {
 fn a_merge_that_removes_every_row_leaves_no_run() {
     let file = Disk::default().create();
     for position in 0..8 {
-        let row = TermRow { space: 1, term: 2, id: 3, position, present: position < 7 };
+        let row = TermRow::new(1, 2, 3, position, position < 7);
         let write = file.begin_write(Commit::Visible).unwrap();
         write_run(&write, [row]).unwrap();
         write.commit().unwrap();

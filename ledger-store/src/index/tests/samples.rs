@@ -117,13 +117,8 @@ impl Sample for KeyRow {
 
 impl Sample for TermRow {
     fn next(dice: &mut Dice, state: &mut State) -> Self {
-        Self {
-            space: dice.below(2),
-            term: dice.below(6) * 1_000_003,
-            id: dice.below(100),
-            position: state.tick(dice),
-            present: dice.below(3) != 0,
-        }
+        let (space, term, id) = (dice.below(2), dice.below(6) * 1_000_003, dice.below(100));
+        Self::new(space, term, id, state.tick(dice), dice.below(3) != 0)
     }
 
     fn any_key(dice: &mut Dice, state: &State) -> Self::Key {
