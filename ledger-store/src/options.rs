@@ -83,7 +83,7 @@ impl fmt::Debug for Options {
 pub(crate) struct Shares {
     /// Accounts in the writer.
     pub(crate) accounts: usize,
-    /// Rows that gather before a flush begins; up to three times as much may be in memory.
+    /// Rows, and keys to find them by, that gather before a flush begins; up to twice as much may be in memory.
     pub(crate) memtable: usize,
     /// Pages of the index.
     pub(crate) index_cache: usize,

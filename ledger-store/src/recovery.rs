@@ -197,7 +197,7 @@ pub(crate) fn replay(
         view.next = state.next;
         set_heads(&mut state, &mut view);
         view.push(state.flush, rows.seal());
-        if view.bytes_of(state.flush) >= shares.memtable {
+        if view.bytes_of(state.flush) + state.keys.bytes() >= shares.memtable {
             flush_now(&mut state, &mut view, index, identity, &**journal, hashed)?;
         }
     }

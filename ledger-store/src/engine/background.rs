@@ -1,6 +1,7 @@
 //! The threads behind the writer: the flusher and the merger.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Engine;
 use crate::error::ReadError;
@@ -9,15 +10,19 @@ use crate::hashes::ChainId;
 use crate::journal::Position;
 use crate::projection::Piece;
 use crate::view::{LedgerHead, PieceSize, View};
+use crate::writer::State;
 
 /// So many pieces of about one size are merged in the background. Many at once: each row is then copied seldom.
 pub(super) const MERGE_FAN_IN: usize = 16;
+/// So long the flusher waits for its turn to decide that a flush begins, before it looks whether one was begun.
+const TURN_PATIENCE: Duration = Duration::from_millis(10);
 /// A piece of one part in so many of what gathers before a flush is large: the flush is near, and will merge it.
 const LARGE_PIECE: usize = 4;
 
 impl Engine {
     /// What the flusher thread does until it is stopped.
     pub(crate) fn flush_loop(&self) {
+        let mut patience = self.flush_interval;
         loop {
             let mut flushes = self.flushes.lock();
             if flushes.requests.is_empty() {
@@ -30,10 +35,15 @@ impl Engine {
                 }
                 flushes = self.flushes.lock();
                 if flushes.requests.is_empty() && !flushes.stop {
-                    let waited = self.flush_wanted.wait_for(&mut flushes, self.flush_interval);
+                    let waited = self.flush_wanted.wait_for(&mut flushes, patience);
+                    patience = self.flush_interval;
                     if waited.timed_out() {
                         drop(flushes);
-                        self.flush_what_gathered();
+                        // Who decides may have begun a flush meanwhile and wait for it: so this waits not for ever.
+                        match self.decider.try_lock_for(TURN_PATIENCE) {
+                            Some(mut state) => self.flush_gathered(&mut state),
+                            None => patience = TURN_PATIENCE,
+                        }
                     }
                 }
                 continue;
@@ -64,10 +74,13 @@ impl Engine {
 
     /// Begins a flush if there is anything that none holds.
     pub(crate) fn flush_what_gathered(&self) {
-        let mut state = self.decider.lock();
+        self.flush_gathered(&mut self.decider.lock());
+    }
+
+    fn flush_gathered(&self, state: &mut State) {
         drop(self.committer.lock());
         if self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
-            self.begin_flush(&mut state);
+            self.begin_flush(state);
         }
     }
 

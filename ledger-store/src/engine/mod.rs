@@ -140,8 +140,6 @@ const BATCH_BYTES: usize = 2 << 20;
 const PART_BYTES: usize = 512 << 10;
 /// A flush that takes longer is shared by more than a part.
 const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
-/// So many flushes may be under way before the writer waits for one.
-const FLUSHES_UNDER_WAY: u64 = 2;
 /// The hashing thread may be so many entries behind before the writer waits for it, where it reads them from the
 /// journal. Where it need not, texts within a budget of bytes wait for it.
 const HASH_LAG_MAX: u64 = 2_000_000;
@@ -426,16 +424,14 @@ impl Engine {
         }
     }
 
-    /// Adopts what was flushed, drops what is not needed, begins a flush where enough has gathered, and waits
-    /// where too many are under way.
+    /// Adopts what was flushed, drops what is not needed, and begins a flush where enough has gathered, once the one
+    /// before is done.
     fn make_room(&self, state: &mut State) {
         let view = self.view();
-        if view.bytes_of(state.flush) >= self.shares.memtable {
+        if view.bytes_of(state.flush) + state.keys.bytes() >= self.shares.memtable {
+            // Two under way would hold three times what gathers, and the second would only wait behind the first.
+            self.wait_for_flushes();
             self.begin_flush(state);
-            let mut flushes = self.flushes.lock();
-            while flushes.requests.len() as u64 > FLUSHES_UNDER_WAY && flushes.failed.is_none() {
-                self.flush_done.wait(&mut flushes);
-            }
         }
         let view = self.view();
         if view.next.get() > self.hashes.next().get() + HASH_LAG_MAX {

@@ -11,6 +11,7 @@ mod import;
 mod numbers;
 mod payload;
 mod recent;
+mod recent_keys;
 mod removal;
 mod schema;
 mod script;

@@ -16,7 +16,8 @@ use smallvec::SmallVec;
 
 use super::accounts::{AccountTable, DocumentState, Near, NewState, Place};
 use super::holding::{Displaced, HoldingState, Totals};
-use super::recent::{Recent, RecentKey, RecentKeys};
+use super::recent::Recent;
+use super::recent_keys::{RecentKey, RecentKeys};
 use super::schema::SchemaCache;
 use crate::codec::Corrupt;
 use crate::documents::TransactionDocument;

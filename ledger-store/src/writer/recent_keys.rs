@@ -1,0 +1,298 @@
+//! References and idempotency keys that were used since the index was last flushed.
+
+use compact_str::CompactString;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
+use super::recent::{Generation, Generations};
+use crate::entry::Recognition;
+use crate::fingerprint::KeyKind;
+
+/// A reference or an idempotency key that was used recently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecentKey {
+    ledger: u32,
+    /// Half of its fingerprint.
+    hash: u32,
+    text: CompactString,
+    /// The transaction, or the position of the entry.
+    pub(crate) value: u64,
+    /// By what the request that brought an idempotency key is recognized; references have none. They are many: so it
+    /// is boxed.
+    pub(crate) request: Option<Box<Recognition>>,
+}
+
+/// Two hundred thousand of them wait for a flush.
+const _: () = assert!(size_of::<RecentKey>() <= 48);
+
+impl RecentKey {
+    /// No key.
+    const EMPTY: Self =
+        Self { ledger: 0, hash: 0, text: CompactString::const_new(""), value: 0, request: None };
+
+    fn kind(&self) -> KeyKind {
+        if self.request.is_some() { KeyKind::Idempotency } else { KeyKind::Reference }
+    }
+
+    /// Whether this is another mention of the same key.
+    fn is_alike(&self, other: &Self) -> bool {
+        (self.ledger, self.hash, self.kind()) == (other.ledger, other.hash, other.kind())
+            && self.text == other.text
+    }
+
+    /// Bytes beyond its own size.
+    fn heap_bytes(&self) -> usize {
+        let text = if self.text.is_heap_allocated() { self.text.len() } else { 0 };
+        let request = self.request.as_ref().map_or(0, |request| {
+            let hash = if request.hash.is_heap_allocated() { request.hash.len() } else { 0 };
+            size_of::<Recognition>() + hash
+        });
+        text + request
+    }
+}
+
+fn half(fingerprint: u64) -> u32 {
+    (fingerprint >> 32) as u32
+}
+
+/// A hash of a half, good in all bits that a table looks at.
+fn spread(half: u32) -> u64 {
+    u64::from(half).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Where a key lies, and half of its fingerprint: a table that grows, or is asked for what it has not, looks at
+/// nothing else.
+#[derive(Clone, Copy)]
+struct Slot {
+    hash: u32,
+    at: u32,
+}
+
+/// So many keys wait to be put into a table together.
+const LATELY_MAX: usize = 32;
+
+/// The keys of one generation in the order in which they came, and a table of where each lies.
+struct Keys {
+    all: Vec<RecentKey>,
+    /// Of the keys before `settled`; those behind are few. Its places are far from each other: written to one after the
+    /// other, many are fetched at a time, and one in between holds up what is written after it.
+    slots: HashTable<Slot>,
+    settled: usize,
+    heap_bytes: usize,
+}
+
+impl Generation for Keys {
+    fn with_room(count: usize) -> Self {
+        let room = count + count / 8;
+        Self {
+            all: Vec::with_capacity(room),
+            slots: HashTable::with_capacity(room),
+            settled: 0,
+            heap_bytes: 0,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    fn room(&self) -> usize {
+        self.all.capacity()
+    }
+
+    fn clear(&mut self) {
+        self.all.clear();
+        self.slots.clear();
+        (self.settled, self.heap_bytes) = (0, 0);
+    }
+}
+
+impl Keys {
+    fn find(&self, hash: u32, is: impl Fn(&RecentKey) -> bool) -> Option<&RecentKey> {
+        let lately = self.all[self.settled..].iter().rfind(|key| key.hash == hash && is(key));
+        lately.or_else(|| {
+            let slot =
+                self.slots.find(spread(hash), |slot| slot.hash == hash && is(&self.all[slot.at as usize]))?;
+            Some(&self.all[slot.at as usize])
+        })
+    }
+
+    /// Puts what came lately into the table.
+    fn settle(&mut self) {
+        for at in self.settled..self.all.len() {
+            let key = &self.all[at];
+            let slot = Slot { hash: key.hash, at: at as u32 };
+            let is = |have: &Slot| have.hash == key.hash && self.all[have.at as usize].is_alike(key);
+            match self.slots.entry(spread(key.hash), is, |have| spread(have.hash)) {
+                // What it stood for before is found no more.
+                Entry::Occupied(mut have) => *have.get_mut() = slot,
+                Entry::Vacant(place) => {
+                    place.insert(slot);
+                }
+            }
+        }
+        self.settled = self.all.len();
+    }
+
+    fn undo(&mut self, key: &RecentKey) {
+        if let Some(at) = self.all[self.settled..].iter().rposition(|have| have.is_alike(key)) {
+            self.heap_bytes -= self.all.remove(self.settled + at).heap_bytes();
+            return;
+        }
+        let is = |slot: &Slot| slot.hash == key.hash && self.all[slot.at as usize].is_alike(key);
+        if let Ok(slot) = self.slots.find_entry(spread(key.hash), is) {
+            let (slot, _) = slot.remove();
+            // Keys are taken back from the last to the first; one that is not the last stays and is not found.
+            if slot.at as usize + 1 == self.all.len() {
+                self.heap_bytes -= self.all.pop().map_or(0, |key| key.heap_bytes());
+                self.settled = self.all.len();
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.all.len() * size_of::<RecentKey>() + self.slots.allocation_size() + self.heap_bytes
+    }
+}
+
+/// By ledger, kind and text: exact, whatever their fingerprints.
+pub(crate) struct RecentKeys(Generations<Keys>);
+
+impl RecentKeys {
+    /// Empty; what is put first belongs to `flush`.
+    pub(crate) fn new(flush: u64) -> Self {
+        Self(Generations::new(flush))
+    }
+
+    /// What was put last under a key.
+    pub(crate) fn find(
+        &self,
+        ledger: u32,
+        kind: KeyKind,
+        fingerprint: u64,
+        text: &str,
+    ) -> Option<&RecentKey> {
+        let is = |have: &RecentKey| have.ledger == ledger && have.kind() == kind && have.text == text;
+        self.0.newest_first().find_map(|keys| keys.find(half(fingerprint), is))
+    }
+
+    /// Looks at where [`RecentKeys::put`] will put a key, and drops it: so it is near then.
+    pub(crate) fn warm(&self, fingerprint: u64) -> bool {
+        self.0.newest().slots.find(spread(half(fingerprint)), |_| true).is_some()
+    }
+
+    /// Puts a key, or what it stands for now: the transaction, or the position of the entry with its request.
+    pub(crate) fn put(
+        &mut self,
+        ledger: u32,
+        fingerprint: u64,
+        text: &str,
+        value: u64,
+        request: Option<Recognition>,
+    ) -> &RecentKey {
+        let newest = self.0.newest_mut();
+        if newest.all.len() - newest.settled == LATELY_MAX {
+            newest.settle();
+        }
+        let Keys { all, heap_bytes, .. } = newest;
+        // Filled where it lies, as rows are.
+        all.push(RecentKey::EMPTY);
+        let key = all.last_mut().expect("it was pushed");
+        key.ledger = ledger;
+        key.hash = half(fingerprint);
+        key.text.push_str(text);
+        key.value = value;
+        key.request = request.map(Box::new);
+        *heap_bytes += key.heap_bytes();
+        key
+    }
+
+    /// Takes back a key that [`RecentKeys::put`] put, and that was not there before.
+    pub(crate) fn undo(&mut self, key: &RecentKey) {
+        self.0.newest_mut().undo(key);
+    }
+
+    /// Bytes of those that no flush was begun for.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.newest().bytes()
+    }
+
+    /// From now on what is put belongs to `flush`.
+    pub(crate) fn begin(&mut self, flush: u64) {
+        self.0.newest_mut().settle();
+        self.0.begin(flush);
+    }
+
+    /// Drops what flushes up to `flushed` hold.
+    pub(crate) fn release(&mut self, flushed: u64) {
+        self.0.release(flushed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger_core::Timestamp;
+
+    use super::*;
+    use crate::entry::{Event, IdempotencyRecord, LogRecord};
+
+    #[test]
+    fn keys_are_found_by_ledger_kind_and_text_whatever_their_fingerprints() {
+        let mut keys = RecentKeys::new(1);
+        let record = IdempotencyRecord { key: "a", hash: "hash" };
+        let log = LogRecord {
+            ledger: 1,
+            log: 1,
+            date: Timestamp::from_micros(0),
+            idempotency: Some(record),
+            schema_version: None,
+            imported: false,
+            event: Event::InsertedSchema { schema: "" },
+        };
+        let (_, request) = Recognition::of(&log).expect("it has a key");
+        let find = |keys: &RecentKeys, ledger, kind, text: &str| {
+            keys.find(ledger, kind, 9, text).map(|found| found.value)
+        };
+        keys.put(1, 9, "a", 10, None);
+        keys.begin(2);
+        keys.put(2, 9, "a", 20, None);
+        let later = keys.put(1, 9, "a", 30, Some(request)).clone();
+        assert_eq!(find(&keys, 1, KeyKind::Reference, "a"), Some(10));
+        assert_eq!(find(&keys, 2, KeyKind::Reference, "a"), Some(20));
+        assert_eq!(find(&keys, 1, KeyKind::Idempotency, "a"), Some(30));
+        assert_eq!(find(&keys, 2, KeyKind::Idempotency, "a"), None);
+        assert_eq!(find(&keys, 1, KeyKind::Reference, "b"), None);
+        assert!(keys.find(1, KeyKind::Reference, 9 << 32, "a").is_none(), "its fingerprint is another");
+        keys.undo(&later);
+        assert_eq!(find(&keys, 1, KeyKind::Idempotency, "a"), None);
+        keys.release(1);
+        assert_eq!(find(&keys, 1, KeyKind::Reference, "a"), None);
+        assert_eq!(find(&keys, 2, KeyKind::Reference, "a"), Some(20));
+    }
+
+    #[test]
+    fn keys_that_wait_and_keys_in_tables_are_alike() {
+        let mut keys = RecentKeys::new(1);
+        let all = 0..3 * LATELY_MAX as u64 + 1;
+        let text = |value: u64| format!("reference {value}");
+        let find = |keys: &RecentKeys, value: u64| {
+            keys.find(1, KeyKind::Reference, value << 32, &text(value)).map(|found| found.value)
+        };
+        let mut put = Vec::new();
+        for value in all.clone() {
+            put.push(keys.put(1, value << 32, &text(value), value, None).clone());
+            assert_eq!(find(&keys, value), Some(value));
+        }
+        assert!(all.clone().all(|value| find(&keys, value) == Some(value)));
+        // As a submission is taken back: the last first.
+        for key in put.drain(1..).rev() {
+            keys.undo(&key);
+            assert_eq!(find(&keys, key.value), None, "{}", key.value);
+            assert_eq!(find(&keys, key.value - 1), Some(key.value - 1));
+        }
+        keys.begin(2);
+        assert_eq!(find(&keys, 0), Some(0));
+        keys.release(1);
+        assert_eq!(find(&keys, 0), None, "what waited belonged to the flush before");
+    }
+}
