@@ -12,7 +12,7 @@ use ledger_core::{Metadata, Timestamp};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
-use super::holding::HoldingState;
+use super::holding::{HoldingState, Holdings};
 use crate::documents::AccountDocument;
 
 /// An account's place in the table. It is valid until the next eviction.
@@ -42,7 +42,7 @@ pub(crate) struct AccountState {
     /// The earliest effective date of its moves or, without one, the date of its first metadata.
     pub(crate) first_usage: Timestamp,
     /// Its holdings, ascending by asset number.
-    pub(crate) holdings: SmallVec<[HoldingState; 1]>,
+    pub(crate) holdings: Holdings,
     /// Its document.
     pub(crate) document: DocumentState,
     /// The flush that will hold its last change.
@@ -65,8 +65,13 @@ impl FlushMark {
     }
 }
 
+/// A slot of the table: room for an account. It fills two lines of the cache, which a processor fetches together.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Slot(Option<AccountState>);
+
 /// A million accounts must fit the writer's share of the default budget.
-const _: () = assert!(size_of::<Option<AccountState>>() <= 144);
+const _: () = assert!(size_of::<Slot>() == 128);
 
 /// What the writer knows of an account's document.
 #[derive(Clone, Debug)]
@@ -108,8 +113,6 @@ impl AccountState {
     }
 
     fn bytes(&self) -> usize {
-        let spilled =
-            if self.holdings.spilled() { self.holdings.len() * size_of::<HoldingState>() } else { 0 };
         let address = if self.address.is_heap_allocated() { self.address.len() } else { 0 };
         let document = match &self.document {
             DocumentState::Stored | DocumentState::Plain { .. } => 0,
@@ -117,7 +120,7 @@ impl AccountState {
                 size_of::<AccountDocument>() + document.metadata.text_bytes() + 64 * document.metadata.len()
             }
         };
-        spilled + address + document
+        self.holdings.heap_bytes() + address + document
     }
 }
 
@@ -154,7 +157,7 @@ fn spread(hash: u64) -> u64 {
 /// Accounts by ledger and address.
 pub(crate) struct AccountTable {
     index: HashTable<Entry>,
-    blocks: Vec<Vec<Option<AccountState>>>,
+    blocks: Vec<Vec<Slot>>,
     free: Vec<u32>,
     hasher: RandomState,
     heap_bytes: usize,
@@ -187,11 +190,11 @@ impl AccountTable {
     }
 
     fn slot(&self, slot: u32) -> Option<&AccountState> {
-        self.blocks[slot as usize / BLOCK][slot as usize % BLOCK].as_ref()
+        self.blocks[slot as usize / BLOCK][slot as usize % BLOCK].0.as_ref()
     }
 
     fn slot_mut(&mut self, slot: u32) -> &mut Option<AccountState> {
-        &mut self.blocks[slot as usize / BLOCK][slot as usize % BLOCK]
+        &mut self.blocks[slot as usize / BLOCK][slot as usize % BLOCK].0
     }
 
     /// How many slots there are, used or not.
@@ -241,10 +244,10 @@ impl AccountTable {
                 None => absent(address),
             }
         }
-        // An account lies in three lines of the cache, and something of each is looked at.
+        // An account lies in two lines of the cache, and something of each is looked at.
         let accounts = near.iter().filter(|near| near.slot != Near::NOWHERE);
         accounts.filter_map(|near| self.slot(near.slot)).fold(0, |seen, account| {
-            let totals = account.holdings.first().map_or(0, |holding| holding.totals.glance());
+            let totals = account.holdings.first().map_or(0, HoldingState::glance);
             seen ^ u64::from(account.ledger) ^ totals ^ account.address.len() as u64
         })
     }
@@ -304,7 +307,7 @@ impl AccountTable {
             if self.blocks.last().is_none_or(|last| last.len() == BLOCK) {
                 self.blocks.push(Vec::with_capacity(BLOCK));
             }
-            self.blocks.last_mut().expect("there is a block").push(Some(account));
+            self.blocks.last_mut().expect("there is a block").push(Slot(Some(account)));
             slot
         };
         let entry = Entry::new(hash, slot);
@@ -366,12 +369,12 @@ impl AccountTable {
     /// All accounts with their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &AccountState)> {
         let slots = self.blocks.iter().flatten().enumerate();
-        slots.filter_map(|(slot, account)| account.as_ref().map(|account| (Place(slot as u32), account)))
+        slots.filter_map(|(slot, account)| account.0.as_ref().map(|account| (Place(slot as u32), account)))
     }
 
     /// Bytes of all accounts, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        self.slots() * size_of::<Option<AccountState>>() + self.index_bytes() + self.heap_bytes
+        self.slots() * size_of::<Slot>() + self.index_bytes() + self.heap_bytes
     }
 
     /// Bytes of the index: an entry and a byte of control for each bucket, of which an eighth stays empty.
@@ -387,9 +390,7 @@ impl AccountTable {
             return;
         }
         let live_bytes = |table: &Self| {
-            (slots - table.free.len()) * size_of::<Option<AccountState>>()
-                + table.index_bytes()
-                + table.heap_bytes
+            (slots - table.free.len()) * size_of::<Slot>() + table.index_bytes() + table.heap_bytes
         };
         if self.passed_for != flushed {
             (self.passed, self.passed_for) = (0, flushed);
@@ -424,7 +425,7 @@ pub(crate) struct NewState {
     pub(crate) account: u32,
     pub(crate) address: CompactString,
     pub(crate) first_usage: Timestamp,
-    pub(crate) holdings: SmallVec<[HoldingState; 1]>,
+    pub(crate) holdings: Holdings,
     pub(crate) document: DocumentState,
 }
 
@@ -440,7 +441,7 @@ mod tests {
             account,
             address: address.into(),
             first_usage: Timestamp::from_micros(0),
-            holdings: SmallVec::new(),
+            holdings: Holdings::NONE,
             document: DocumentState::Stored,
         };
         table.insert(hash, new, flush);

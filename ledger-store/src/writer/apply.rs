@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::accounts::{DocumentState, NewState, Place};
 use super::ahead::KeyPrints;
-use super::holding::{Displaced, HoldingState, Totals};
+use super::holding::{HoldingState, Holdings};
 use super::state::{Located, State};
 use crate::codec::Corrupt;
 use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
@@ -238,14 +238,7 @@ impl State {
                     account: holding.account.account,
                     asset,
                 });
-                let new = HoldingState {
-                    asset,
-                    holding: holding.holding,
-                    ordinal: 0,
-                    totals: Totals::ZERO,
-                    displaced: Displaced::None,
-                };
-                if !self.accounts.add_holding(place, new, flush) {
+                if !self.accounts.add_holding(place, HoldingState::new(asset, holding.holding), flush) {
                     return Err(Corrupt { what: "holding that was made before" }.into());
                 }
             }
@@ -256,17 +249,17 @@ impl State {
             if state.holding != holding.holding {
                 return Err(Corrupt { what: "number of a holding" }.into());
             }
-            let before = self.audit.is_some().then(|| state.totals.to_volumes());
+            let before = self.audit.is_some().then(|| state.totals());
             let (mut is_source, mut is_destination) = (false, false);
             for posting in &transaction.moves {
                 is_source |= posting.source as usize == at;
                 is_destination |= posting.destination as usize == at;
             }
             if displaced {
-                let before = state.totals.to_volumes();
+                let before = state.totals();
                 let input = difference(&holding.after.input, &before.input)?;
                 let output = difference(&holding.after.output, &before.output)?;
-                state.displaced.add(&input, &output);
+                state.add_displaced(&input, &output);
                 rows.displaced.push(DisplacedRow::new(
                     holding_key(ledger, holding.holding),
                     timestamp.as_micros(),
@@ -276,7 +269,7 @@ impl State {
                 ));
             }
             state.ordinal += 1;
-            state.totals.set(&holding.after);
+            state.set_totals(&holding.after);
             // Filled where it lies: a copy of what was written just now would wait for all that was written before.
             rows.history.push(HistoryRow::EMPTY);
             let row = rows.history.last_mut().expect("it was pushed");
@@ -284,7 +277,7 @@ impl State {
             row.transaction = id;
             row.input = Quantity::from(&holding.after.input);
             row.output = Quantity::from(&holding.after.output);
-            row.displaced = state.displaced.to_sums();
+            row.displaced = state.displaced();
             row.ordinal = state.ordinal;
             row.is_displaced = displaced;
             row.is_source = is_source;
@@ -418,7 +411,7 @@ impl State {
             account: account.account,
             address: address.into(),
             first_usage: used_at,
-            holdings: SmallVec::new(),
+            holdings: Holdings::NONE,
             document: DocumentState::Plain { inserted_at: recorded, updated_at: recorded },
         };
         let place = self.put_account(hash, new, self.flush);

@@ -14,6 +14,7 @@ use ledger_core::{
 use super::accounts::{DocumentState, Near, Place};
 use super::apply::Hints;
 use super::batch::Batch;
+use super::holding::HoldingState;
 use super::payload::{Told, created};
 use super::script::ScriptReads;
 use super::state::{Located, State};
@@ -424,7 +425,7 @@ impl State {
                 _ => None,
             };
             located.holding = have.map(|have| have.holding);
-            facts.volumes.push(have.map_or_else(Volumes::default, |have| have.totals.to_volumes()));
+            facts.volumes.push(have.map_or_else(Volumes::default, HoldingState::totals));
             hints.located.push(located);
         }
         let Needs { slots, metadata, last_date, .. } = needs;

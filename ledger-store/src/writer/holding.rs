@@ -1,5 +1,7 @@
 //! What the writer knows of a holding, in few bytes: all accounts that are in use must fit its share.
 
+use std::ops::{Deref, DerefMut};
+
 use ledger_core::{Amount, Balance, Volumes};
 
 use crate::index::{DisplacedSums, Quantity};
@@ -13,120 +15,206 @@ pub(crate) struct HoldingState {
     pub(crate) holding: u32,
     /// How many transactions touched it.
     pub(crate) ordinal: u32,
-    /// Its totals.
-    pub(crate) totals: Totals,
-    /// Totals of its displaced transactions.
-    pub(crate) displaced: Displaced,
+    sums: Sums,
 }
 
-/// Volumes in half the bytes, as long as both fit 64 bits: a million accounts must fit the writer's share.
+/// Totals of all transactions and of those that are displaced; apart if one of them exceeds 64 bits.
 #[derive(Clone, Debug)]
-pub(crate) enum Totals {
-    Small { input: u64, output: u64 },
-    Large(Box<Volumes>),
+enum Sums {
+    Small {
+        /// How many are displaced.
+        displaced: u32,
+        input: u64,
+        output: u64,
+        displaced_input: u64,
+        displaced_output: u64,
+    },
+    Large(Box<LargeSums>),
 }
 
-impl Totals {
-    /// Nothing.
-    pub(crate) const ZERO: Self = Self::Small { input: 0, output: 0 };
+#[derive(Clone, Debug)]
+struct LargeSums {
+    totals: Volumes,
+    displaced: Option<DisplacedSums>,
+}
 
-    /// The volumes.
-    pub(crate) fn to_volumes(&self) -> Volumes {
+impl Sums {
+    const ZERO: Self =
+        Self::Small { displaced: 0, input: 0, output: 0, displaced_input: 0, displaced_output: 0 };
+
+    fn of(totals: &Volumes, displaced: Option<DisplacedSums>) -> Self {
+        let sums = displaced
+            .as_ref()
+            .map_or(Some((0, 0, 0)), |sums| Some((sums.count, sums.input.as_u64()?, sums.output.as_u64()?)));
+        match (totals.input.to_u64(), totals.output.to_u64(), sums) {
+            (Some(input), Some(output), Some((displaced, displaced_input, displaced_output))) => {
+                Self::Small { displaced, input, output, displaced_input, displaced_output }
+            }
+            _ => Self::Large(Box::new(LargeSums { totals: totals.clone(), displaced })),
+        }
+    }
+
+    fn totals(&self) -> Volumes {
         match self {
-            Self::Small { input, output } => {
+            Self::Small { input, output, .. } => {
                 Volumes { input: Amount::from(*input), output: Amount::from(*output) }
             }
-            Self::Large(volumes) => Volumes::clone(volumes),
+            Self::Large(large) => large.totals.clone(),
         }
     }
 
-    /// Becomes these volumes; small ones are written in place.
-    #[inline]
-    pub(crate) fn set(&mut self, volumes: &Volumes) {
-        match (self, volumes.input.to_u64(), volumes.output.to_u64()) {
-            (Self::Small { input, output }, Some(now_input), Some(now_output)) => {
-                *input = now_input;
-                *output = now_output;
-            }
-            (totals, ..) => *totals = Self::from(volumes),
-        }
-    }
-
-    /// Some of it, for who wants it to be near.
-    pub(crate) fn glance(&self) -> u64 {
+    fn displaced(&self) -> Option<DisplacedSums> {
         match self {
-            Self::Small { input, .. } => *input,
-            Self::Large(_) => 0,
+            Self::Small { displaced: 0, .. } => None,
+            Self::Small { displaced, displaced_input, displaced_output, .. } => Some(DisplacedSums {
+                input: Quantity::from(*displaced_input),
+                output: Quantity::from(*displaced_output),
+                count: *displaced,
+            }),
+            Self::Large(large) => large.displaced.clone(),
         }
+    }
+}
+
+impl HoldingState {
+    /// One that nothing touched yet.
+    pub(crate) fn new(asset: u32, holding: u32) -> Self {
+        Self { asset, holding, ordinal: 0, sums: Sums::ZERO }
+    }
+
+    /// One that so many transactions touched.
+    pub(crate) fn stored(
+        (asset, holding): (u32, u32),
+        ordinal: u32,
+        totals: &Volumes,
+        displaced: Option<DisplacedSums>,
+    ) -> Self {
+        Self { asset, holding, ordinal, sums: Sums::of(totals, displaced) }
+    }
+
+    /// Its totals.
+    pub(crate) fn totals(&self) -> Volumes {
+        self.sums.totals()
     }
 
     /// Input minus output.
     pub(crate) fn balance(&self) -> Balance {
-        self.to_volumes().balance()
+        self.totals().balance()
     }
-}
 
-impl From<&Volumes> for Totals {
+    /// Gives it these totals; small ones are written in place.
     #[inline]
-    fn from(volumes: &Volumes) -> Self {
-        match (volumes.input.to_u64(), volumes.output.to_u64()) {
-            (Some(input), Some(output)) => Self::Small { input, output },
-            _ => Self::Large(Box::new(volumes.clone())),
+    pub(crate) fn set_totals(&mut self, totals: &Volumes) {
+        match (&mut self.sums, totals.input.to_u64(), totals.output.to_u64()) {
+            (Sums::Small { input, output, .. }, Some(now_input), Some(now_output)) => {
+                *input = now_input;
+                *output = now_output;
+            }
+            (sums, ..) => *sums = Sums::of(totals, sums.displaced()),
         }
     }
-}
 
-/// Sums over the displaced transactions of a holding, inline as long as they fit 64 bits.
-#[derive(Clone, Debug)]
-pub(crate) enum Displaced {
-    /// There are none.
-    None,
-    Small {
-        count: u32,
-        input: u64,
-        output: u64,
-    },
-    Large(Box<DisplacedSums>),
-}
-
-impl Displaced {
-    /// The sums, if there are any.
-    pub(crate) fn to_sums(&self) -> Option<Box<DisplacedSums>> {
-        match self {
-            Self::None => None,
-            Self::Small { count, input, output } => Some(Box::new(DisplacedSums {
-                input: Quantity::from(*input),
-                output: Quantity::from(*output),
-                count: *count,
-            })),
-            Self::Large(sums) => Some(sums.clone()),
+    /// Totals of its displaced transactions, if there are any.
+    #[inline]
+    pub(crate) fn displaced(&self) -> Option<Box<DisplacedSums>> {
+        match &self.sums {
+            Sums::Small { displaced: 0, .. } => None,
+            sums => sums.displaced().map(Box::new),
         }
     }
 
     /// Adds what one more displaced transaction moved.
-    pub(crate) fn add(&mut self, input: &Quantity, output: &Quantity) {
-        let (count, sum_in, sum_out) = match self {
-            Self::None => (0, Quantity::ZERO, Quantity::ZERO),
-            Self::Small { count, input, output } => (*count, Quantity::from(*input), Quantity::from(*output)),
-            Self::Large(sums) => (sums.count, sums.input.clone(), sums.output.clone()),
+    pub(crate) fn add_displaced(&mut self, input: &Quantity, output: &Quantity) {
+        let sums = match self.sums.displaced() {
+            None => DisplacedSums { input: input.clone(), output: output.clone(), count: 1 },
+            Some(sums) => DisplacedSums {
+                input: sums.input.plus(input),
+                output: sums.output.plus(output),
+                count: sums.count + 1,
+            },
         };
-        *self = Self::of(count + 1, sum_in.plus(input), sum_out.plus(output));
+        self.sums = Sums::of(&self.totals(), Some(sums));
     }
 
-    /// Allocates only what does not fit 64 bits.
-    fn of(count: u32, input: Quantity, output: Quantity) -> Self {
-        match (input.as_u64(), output.as_u64()) {
-            (Some(input), Some(output)) => Self::Small { count, input, output },
-            _ => Self::Large(Box::new(DisplacedSums { input, output, count })),
+    /// Some of it, for who wants it to be near.
+    pub(crate) fn glance(&self) -> u64 {
+        match &self.sums {
+            Sums::Small { input, .. } => *input,
+            Sums::Large(_) => 0,
         }
     }
 }
 
-impl From<Option<Box<DisplacedSums>>> for Displaced {
-    fn from(sums: Option<Box<DisplacedSums>>) -> Self {
-        match sums {
-            None => Self::None,
-            Some(sums) => Self::of(sums.count, sums.input, sums.output),
+/// The holdings of an account, ascending by asset number. One takes no memory of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Holdings {
+    One(HoldingState),
+    Several(Vec<HoldingState>),
+}
+
+/// As little as one holding.
+const _: () = assert!(size_of::<Holdings>() == size_of::<HoldingState>());
+
+impl Holdings {
+    /// None.
+    pub(crate) const NONE: Self = Self::Several(Vec::new());
+
+    /// Puts one at its place.
+    pub(crate) fn insert(&mut self, at: usize, holding: HoldingState) {
+        *self = match std::mem::replace(self, Self::NONE) {
+            Self::Several(none) if none.is_empty() => Self::One(holding),
+            Self::Several(mut several) => {
+                several.insert(at, holding);
+                Self::Several(several)
+            }
+            Self::One(one) => {
+                let mut several = vec![one];
+                several.insert(at, holding);
+                Self::Several(several)
+            }
+        }
+    }
+
+    /// Bytes beyond its own size.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::One(_) => 0,
+            Self::Several(several) => several.capacity() * size_of::<HoldingState>(),
+        }
+    }
+}
+
+impl From<Vec<HoldingState>> for Holdings {
+    fn from(mut holdings: Vec<HoldingState>) -> Self {
+        match holdings.pop() {
+            Some(one) if holdings.is_empty() => Self::One(one),
+            Some(last) => {
+                holdings.push(last);
+                Self::Several(holdings)
+            }
+            None => Self::NONE,
+        }
+    }
+}
+
+impl Deref for Holdings {
+    type Target = [HoldingState];
+
+    #[inline]
+    fn deref(&self) -> &[HoldingState] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Several(several) => several,
+        }
+    }
+}
+
+impl DerefMut for Holdings {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [HoldingState] {
+        match self {
+            Self::One(one) => std::slice::from_mut(one),
+            Self::Several(several) => several,
         }
     }
 }
@@ -138,18 +226,41 @@ mod tests {
     #[test]
     fn volumes_and_sums_come_back_whatever_their_size() {
         let large: Amount = "340282366920938463463374607431768211456".parse().expect("an amount");
-        for input in [Amount::ZERO, Amount::from(u64::MAX), large.clone()] {
-            let volumes = Volumes { input, output: Amount::from(7_u64) };
-            assert_eq!(Totals::from(&volumes).to_volumes(), volumes);
+        for input in [Amount::ZERO, Amount::from(u64::MAX), large] {
+            let totals = Volumes { input, output: Amount::from(7_u64) };
+            let mut holding = HoldingState::new(1, 2);
+            holding.set_totals(&totals);
+            assert_eq!((holding.totals(), holding.displaced()), (totals.clone(), None));
+            let mut expected = DisplacedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 };
+            for input in [5_u64, u64::MAX, 1] {
+                holding.add_displaced(&Quantity::from(input), &Quantity::ZERO);
+                expected.input = expected.input.plus(&Quantity::from(input));
+                expected.count += 1;
+                assert_eq!(holding.displaced().as_deref(), Some(&expected));
+                assert_eq!(holding.totals(), totals);
+                let stored = HoldingState::stored((1, 2), 3, &totals, Some(expected.clone()));
+                assert_eq!(
+                    (stored.totals(), stored.displaced().as_deref()),
+                    (totals.clone(), Some(&expected))
+                );
+            }
+            let less = Volumes { input: Amount::from(8_u64), output: Amount::ZERO };
+            holding.set_totals(&less);
+            assert_eq!((holding.totals(), holding.displaced().as_deref()), (less, Some(&expected)));
         }
-        let mut displaced = Displaced::None;
-        assert_eq!(displaced.to_sums(), None);
-        let mut expected = DisplacedSums { input: Quantity::ZERO, output: Quantity::ZERO, count: 0 };
-        for input in [5_u64, u64::MAX, 1] {
-            displaced.add(&Quantity::from(input), &Quantity::ZERO);
-            expected.input = expected.input.plus(&Quantity::from(input));
-            expected.count += 1;
-            assert_eq!(displaced.to_sums().as_deref(), Some(&expected));
+    }
+
+    #[test]
+    fn holdings_stand_where_they_are_put() {
+        let mut holdings = Holdings::NONE;
+        for asset in [5, 3, 9, 4] {
+            let at = holdings.partition_point(|have| have.asset < asset);
+            holdings.insert(at, HoldingState::new(asset, 0));
+            let from = Holdings::from(holdings.to_vec());
+            assert_eq!(from.len(), holdings.len());
+            assert!(holdings.is_sorted_by_key(|have| have.asset) && from.is_sorted_by_key(|have| have.asset));
+            assert_eq!(holdings.heap_bytes() == 0, holdings.len() == 1, "one takes no memory of its own");
         }
+        assert!(Holdings::from(Vec::new()).is_empty());
     }
 }

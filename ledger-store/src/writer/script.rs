@@ -4,6 +4,7 @@ use ledger_core::script::{Reads, colored_asset};
 use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};
 
 use super::accounts::DocumentState;
+use super::holding::HoldingState;
 use super::state::State;
 use crate::error::ReadError;
 use crate::lookup::missing;
@@ -30,7 +31,7 @@ impl Reads for ScriptReads<'_> {
             return Ok(Balance::ZERO);
         };
         let held = self.state.accounts.get(place).holding(number);
-        Ok(held.map_or(Balance::ZERO, |held| held.totals.balance()))
+        Ok(held.map_or(Balance::ZERO, HoldingState::balance))
     }
 
     fn scales(
@@ -43,7 +44,7 @@ impl Reads for ScriptReads<'_> {
         };
         let held: Vec<(u32, Balance)> = {
             let account = self.state.accounts.get(place);
-            account.holdings.iter().map(|held| (held.asset, held.totals.balance())).collect()
+            account.holdings.iter().map(|held| (held.asset, held.balance())).collect()
         };
         let assets = &self.state.ledger(self.ledger).head.assets;
         let mut found = Vec::new();

@@ -15,7 +15,7 @@ use ledger_core::{BucketName, LedgerName};
 use smallvec::SmallVec;
 
 use super::accounts::{AccountTable, DocumentState, Near, NewState, Place};
-use super::holding::{Displaced, HoldingState, Totals};
+use super::holding::{HoldingState, Holdings};
 use super::recent::Recent;
 use super::recent_keys::{RecentKey, RecentKeys};
 use super::schema::SchemaCache;
@@ -451,24 +451,19 @@ impl State {
         stored: StoredAccount,
     ) -> Result<Place, ReadError> {
         let first_usage = lookup::stored_first_usage(&self.index.snapshot, ledger, account)?;
-        let mut holdings = SmallVec::with_capacity(stored.holdings.len());
+        let mut holdings = Vec::with_capacity(stored.holdings.len());
         for (asset, holding) in &stored.holdings {
             let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
             let found = found.ok_or_else(|| missing("a holding"))?;
-            holdings.push(HoldingState {
-                asset: *asset,
-                holding: *holding,
-                ordinal: found.ordinal,
-                totals: Totals::from(&found.volumes),
-                displaced: Displaced::from(found.displaced),
-            });
+            let displaced = found.displaced.map(|sums| *sums);
+            holdings.push(HoldingState::stored((*asset, *holding), found.ordinal, &found.volumes, displaced));
         }
         let new = NewState {
             ledger,
             account,
             address: stored.address,
             first_usage,
-            holdings,
+            holdings: Holdings::from(holdings),
             document: DocumentState::Stored,
         };
         Ok(self.put_account(hash, new, 0))
