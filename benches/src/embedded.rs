@@ -9,7 +9,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use crate::Failure;
 use crate::flight::{Flight, Landing};
 use crate::place::{Place, disk_bytes};
-use crate::process::Usage;
+use crate::process::{Memory, Usage};
 use crate::report::{Report, rate};
 use crate::workload::{Profile, Shape, Workload, ledger_name, submission};
 use crate::{arguments, calibration};
@@ -146,6 +146,9 @@ pub fn run(load: &Load) -> Result<Report, Failure> {
     let mut report = Report::default();
     calibration::note_machine(place.path(), &mut report)?;
     let mut workload = Workload::new(load.profile.clone(), 1);
+    let generator = Memory::now().resident;
+    report.count("generator_bytes", generator);
+    println!("memory: {} MiB resident before the store is opened", generator >> 20);
     let directory = place.path().join("store");
     let store = load.funded_store(&directory, &workload)?;
 

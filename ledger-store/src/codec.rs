@@ -219,6 +219,8 @@ impl<'a> Reader<'a> {
 
 /// Bytes that can be appended to an [`Output`] after it made room, but for those that make room themselves.
 const ROOM: usize = 128;
+/// A buffer of more bytes grows by less than it has: what it will not need is memory that something else does.
+const LARGE: usize = 1 << 20;
 
 /// A buffer to which many short values are appended: room is made for several at once, and none is appended bit by
 /// bit.
@@ -251,7 +253,10 @@ impl Output {
 
     #[cold]
     fn grow(&mut self, more: usize) {
-        self.bytes.resize((self.length + more).max(self.bytes.len() * 2), 0);
+        let have = self.bytes.len();
+        let length = (self.length + more).max(have + have.min(LARGE).max(have / 4));
+        self.bytes.reserve_exact(length - have);
+        self.bytes.resize(length, 0);
     }
 
     /// Takes back what was appended after the first `length` bytes.

@@ -128,8 +128,8 @@ impl Options {
         let part = |percent: usize| self.memory_budget / 100 * percent;
         Shares {
             accounts: part(31),
-            memtable: part(8),
-            index_cache: part(8),
+            memtable: part(7),
+            index_cache: part(6),
             filters: part(8),
             journal_cache: part(1).clamp(1 << 20, 16 << 20),
             queue: part(4),

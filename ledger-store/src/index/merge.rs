@@ -27,8 +27,8 @@ use super::tournament::{Scale, Tournament};
 const FAN_IN: usize = 8;
 /// No merge makes a run greater than this, so that a merge and its space stay bounded.
 const RUN_BYTES_MAX: u64 = 1 << 30;
-/// Bytes that a merge writes in one transaction.
-const SLICE_BYTES: usize = 7 << 20;
+/// Bytes that a merge writes in one transaction. They are in memory twice: here and in the storage engine.
+const SLICE_BYTES: usize = 5 << 20;
 /// Entries that are deleted in one transaction: blocks of 8 KiB, or filter pages of 16.
 const SLICE_ENTRIES: usize = 512;
 

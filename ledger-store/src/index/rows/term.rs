@@ -126,11 +126,7 @@ impl Row for TermRow {
         const FOLLOWS: Corrupt = Corrupt { what: "the first term row of a block follows another" };
         let flags = reader.u8()?;
         let (space, term, id) = match flags & !PRESENT {
-            0 => (
-                increase(reader, previous.map_or(0, Self::space))?,
-                reader.varint()?,
-                reader.varint()?,
-            ),
+            0 => (increase(reader, previous.map_or(0, Self::space))?, reader.varint()?, reader.varint()?),
             SAME_SPACE => {
                 let before = previous.ok_or(FOLLOWS)?;
                 (before.space(), increase(reader, before.term)?, reader.varint()?)
