@@ -12,6 +12,7 @@ use ledger_core::{Metadata, Timestamp};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
+use super::half_hash::{Entry, spread};
 use super::holding::{HoldingState, Holdings};
 use crate::documents::AccountDocument;
 
@@ -129,30 +130,6 @@ impl AccountState {
 const EVICTION_STEPS: usize = 1 << 16;
 /// So many slots are made at once: a table that grows then copies nothing.
 const BLOCK: usize = 4_096;
-
-/// An account's slot, and half of its hash: most of what is not meant is passed over without a look at it, and
-/// the index grows without one at any.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    hash: u32,
-    slot: u32,
-}
-
-impl Entry {
-    fn new(hash: u64, slot: u32) -> Self {
-        Self { hash: (hash >> 32) as u32, slot }
-    }
-
-    /// The hash by which it is placed in the index, of the half that is kept.
-    fn place(self) -> u64 {
-        spread((u64::from(self.hash)) << 32)
-    }
-}
-
-/// A hash of the upper half of another, good in all bits that a table looks at.
-fn spread(hash: u64) -> u64 {
-    (hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
 
 /// Accounts by ledger and address.
 pub(crate) struct AccountTable {

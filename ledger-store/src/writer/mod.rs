@@ -6,6 +6,7 @@ mod apply;
 mod batch;
 mod documents;
 mod execute;
+mod half_hash;
 mod holding;
 mod import;
 mod numbers;

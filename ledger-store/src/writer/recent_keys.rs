@@ -2,8 +2,9 @@
 
 use compact_str::CompactString;
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
+use hashbrown::hash_table;
 
+use super::half_hash::{Entry, half, spread};
 use super::recent::{Generation, Generations};
 use crate::entry::Recognition;
 use crate::fingerprint::KeyKind;
@@ -51,23 +52,6 @@ impl RecentKey {
     }
 }
 
-fn half(fingerprint: u64) -> u32 {
-    (fingerprint >> 32) as u32
-}
-
-/// A hash of a half, good in all bits that a table looks at.
-fn spread(half: u32) -> u64 {
-    u64::from(half).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// Where a key lies, and half of its fingerprint: a table that grows, or is asked for what it has not, looks at
-/// nothing else.
-#[derive(Clone, Copy)]
-struct Slot {
-    hash: u32,
-    at: u32,
-}
-
 /// So many keys wait to be put into a table together.
 const LATELY_MAX: usize = 32;
 
@@ -76,7 +60,7 @@ struct Keys {
     all: Vec<RecentKey>,
     /// Of the keys before `settled`; those behind are few. Its places are far from each other: written to one after the
     /// other, many are fetched at a time, and one in between holds up what is written after it.
-    slots: HashTable<Slot>,
+    slots: HashTable<Entry>,
     settled: usize,
     heap_bytes: usize,
 }
@@ -108,12 +92,12 @@ impl Generation for Keys {
 }
 
 impl Keys {
-    fn find(&self, hash: u32, is: impl Fn(&RecentKey) -> bool) -> Option<&RecentKey> {
+    fn find(&self, fingerprint: u64, is: impl Fn(&RecentKey) -> bool) -> Option<&RecentKey> {
+        let hash = half(fingerprint);
         let lately = self.all[self.settled..].iter().rfind(|key| key.hash == hash && is(key));
         lately.or_else(|| {
-            let slot =
-                self.slots.find(spread(hash), |slot| slot.hash == hash && is(&self.all[slot.at as usize]))?;
-            Some(&self.all[slot.at as usize])
+            let is = |have: &Entry| have.hash == hash && is(&self.all[have.slot as usize]);
+            Some(&self.all[self.slots.find(spread(fingerprint), is)?.slot as usize])
         })
     }
 
@@ -121,13 +105,13 @@ impl Keys {
     fn settle(&mut self) {
         for at in self.settled..self.all.len() {
             let key = &self.all[at];
-            let slot = Slot { hash: key.hash, at: at as u32 };
-            let is = |have: &Slot| have.hash == key.hash && self.all[have.at as usize].is_alike(key);
-            match self.slots.entry(spread(key.hash), is, |have| spread(have.hash)) {
+            let entry = Entry { hash: key.hash, slot: at as u32 };
+            let is = |have: &Entry| have.hash == key.hash && self.all[have.slot as usize].is_alike(key);
+            match self.slots.entry(entry.place(), is, |have| have.place()) {
                 // What it stood for before is found no more.
-                Entry::Occupied(mut have) => *have.get_mut() = slot,
-                Entry::Vacant(place) => {
-                    place.insert(slot);
+                hash_table::Entry::Occupied(mut have) => *have.get_mut() = entry,
+                hash_table::Entry::Vacant(place) => {
+                    place.insert(entry);
                 }
             }
         }
@@ -139,11 +123,12 @@ impl Keys {
             self.heap_bytes -= self.all.remove(self.settled + at).heap_bytes();
             return;
         }
-        let is = |slot: &Slot| slot.hash == key.hash && self.all[slot.at as usize].is_alike(key);
-        if let Ok(slot) = self.slots.find_entry(spread(key.hash), is) {
-            let (slot, _) = slot.remove();
+        let place = Entry { hash: key.hash, slot: 0 }.place();
+        let is = |have: &Entry| have.hash == key.hash && self.all[have.slot as usize].is_alike(key);
+        if let Ok(found) = self.slots.find_entry(place, is) {
+            let (entry, _) = found.remove();
             // Keys are taken back from the last to the first; one that is not the last stays and is not found.
-            if slot.at as usize + 1 == self.all.len() {
+            if entry.slot as usize + 1 == self.all.len() {
                 self.heap_bytes -= self.all.pop().map_or(0, |key| key.heap_bytes());
                 self.settled = self.all.len();
             }
@@ -173,12 +158,12 @@ impl RecentKeys {
         text: &str,
     ) -> Option<&RecentKey> {
         let is = |have: &RecentKey| have.ledger == ledger && have.kind() == kind && have.text == text;
-        self.0.newest_first().find_map(|keys| keys.find(half(fingerprint), is))
+        self.0.newest_first().find_map(|keys| keys.find(fingerprint, is))
     }
 
     /// Looks at where [`RecentKeys::put`] will put a key, and drops it: so it is near then.
     pub(crate) fn warm(&self, fingerprint: u64) -> bool {
-        self.0.newest().slots.find(spread(half(fingerprint)), |_| true).is_some()
+        self.0.newest().slots.find(spread(fingerprint), |_| true).is_some()
     }
 
     /// Puts a key, or what it stands for now: the transaction, or the position of the entry with its request.
@@ -268,6 +253,30 @@ mod tests {
         keys.release(1);
         assert_eq!(find(&keys, 1, KeyKind::Reference, "a"), None);
         assert_eq!(find(&keys, 2, KeyKind::Reference, "a"), Some(20));
+    }
+
+    #[test]
+    fn the_bytes_of_keys_are_counted_and_given_back() {
+        let mut keys = RecentKeys::new(1);
+        let long = "long ".repeat(100);
+        let put = |keys: &mut RecentKeys, value: u64| {
+            let text = format!("{long}{value}");
+            keys.put(1, value << 32, &text, value, None).clone()
+        };
+        let first = put(&mut keys, 0);
+        let one = keys.bytes();
+        assert!(one >= size_of::<RecentKey>() + long.len(), "{one}");
+        let more: Vec<_> = (1..=2 * LATELY_MAX as u64).map(|value| put(&mut keys, value)).collect();
+        assert!(keys.bytes() > more.len() * one);
+        for key in more.iter().rev() {
+            keys.undo(key);
+        }
+        keys.undo(&first);
+        let left = keys.0.newest();
+        assert_eq!((left.all.len(), left.settled, left.heap_bytes), (0, 0, 0));
+        put(&mut keys, 0);
+        keys.begin(2);
+        assert_eq!(keys.0.newest().heap_bytes, 0, "what gathers now is counted, and no more");
     }
 
     #[test]
