@@ -164,6 +164,23 @@ impl Row for TermRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_space_of_no_ledger_is_damage() {
+        let decode = |space: u64| {
+            let mut out = Output::default();
+            out.make_room();
+            out.put_byte(PRESENT);
+            for number in [space, 7, 8, 0] {
+                out.put_varint(number);
+            }
+            TermRow::decode(None, &mut Reader::new(out.as_slice())).map(|row| row.space())
+        };
+        let last = (1 << SPACE_BITS) - 1;
+        assert_eq!(decode(last).expect("a row"), last);
+        assert!(decode(last + 1).is_err());
+    }
+
     use crate::index::rows::tests::{Dice, check_coding};
 
     #[test]
