@@ -10,7 +10,6 @@ use crate::hashes::ChainId;
 use crate::journal::Position;
 use crate::projection::Piece;
 use crate::view::{LedgerHead, PieceSize, View};
-use crate::writer::State;
 
 /// So many pieces of about one size are merged in the background. Many at once: each row is then copied seldom.
 pub(super) const MERGE_FAN_IN: usize = 16;
@@ -53,7 +52,11 @@ impl Engine {
             drop(flushes);
             let result = self.flush(flush, through, &heads);
             let mut flushes = self.flushes.lock();
-            flushes.requests.pop_front();
+            if let Some(done) = flushes.requests.pop_front()
+                && done.is_full
+            {
+                flushes.pace.note(done.begun.elapsed());
+            }
             if let Err(error) = result {
                 // The journal has everything: the next opening replays it.
                 let reason = format!("the index cannot be written: {error}");
@@ -70,26 +73,6 @@ impl Engine {
     pub(crate) fn want_merges(&self) {
         *self.merge_lock.lock() = true;
         self.merge_wanted.notify_all();
-    }
-
-    /// Begins a flush if there is anything that none holds.
-    pub(crate) fn flush_what_gathered(&self) {
-        self.flush_gathered(&mut self.decider.lock());
-    }
-
-    fn flush_gathered(&self, state: &mut State) {
-        drop(self.committer.lock());
-        if self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
-            self.begin_flush(state);
-        }
-    }
-
-    /// Waits until every flush that was begun is done.
-    pub(crate) fn wait_for_flushes(&self) {
-        let mut flushes = self.flushes.lock();
-        while !flushes.requests.is_empty() && flushes.failed.is_none() {
-            self.flush_done.wait(&mut flushes);
-        }
     }
 
     fn flush(&self, flush: u64, through: Position, heads: &[(u32, LedgerHead)]) -> Result<(), ReadError> {

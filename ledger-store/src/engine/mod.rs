@@ -9,7 +9,9 @@
 mod background;
 mod commit;
 mod decide;
+mod flushes;
 mod hashing;
+mod pace;
 mod pending;
 mod written;
 
@@ -23,13 +25,14 @@ use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use self::commit::{DecidedBatch, Handover, refuse};
+use self::flushes::Flushes;
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
 use crate::hashes::Hashes;
 use crate::import::{Imported, ImportedLog};
 use crate::index::IndexFile;
-use crate::journal::{Identity, Journal, Position};
+use crate::journal::{Identity, Journal};
 use crate::options::{Options, Shares, TimeSource};
 use crate::projection::PieceBuilder;
 use crate::query::LedgerInfo;
@@ -140,24 +143,6 @@ const BATCH_BYTES: usize = 2 << 20;
 const PART_BYTES: usize = 512 << 10;
 /// A flush that takes longer is shared by more than a part.
 const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
-/// The hashing thread may be so many entries behind before the writer waits for it, where it reads them from the
-/// journal. Where it need not, texts within a budget of bytes wait for it.
-const HASH_LAG_MAX: u64 = 2_000_000;
-
-/// What the flusher is asked for.
-struct FlushRequest {
-    flush: u64,
-    through: Position,
-    heads: Vec<(u32, LedgerHead)>,
-}
-
-#[derive(Default)]
-struct Flushes {
-    requests: VecDeque<FlushRequest>,
-    stop: bool,
-    /// A flush failed: the index is not written any more, the journal has everything.
-    failed: Option<String>,
-}
 
 /// Everything behind a store.
 pub(crate) struct Engine {
@@ -422,37 +407,6 @@ impl Engine {
             Some(room) if room.is_low() => jobs.into_iter().partition(|job| job.work.needs_no_room()),
             _ => (jobs, Vec::new()),
         }
-    }
-
-    /// Adopts what was flushed, drops what is not needed, and begins a flush where enough has gathered, once the one
-    /// before is done.
-    fn make_room(&self, state: &mut State) {
-        let view = self.view();
-        if view.bytes_of(state.flush) + state.keys.bytes() >= self.shares.memtable {
-            // Two under way would hold three times what gathers, and the second would only wait behind the first.
-            self.wait_for_flushes();
-            self.begin_flush(state);
-        }
-        let view = self.view();
-        if view.next.get() > self.hashes.next().get() + HASH_LAG_MAX {
-            let until = Position::new(view.next.get() - HASH_LAG_MAX).unwrap_or(Position::FIRST);
-            self.hashes.wait(until, || self.stopped().is_some());
-        }
-        self.hashes.feed.wait_for_room(|| self.stopped().is_some());
-        if view.flushed > state.flushed()
-            && let Err(error) = state.adopt(&view.index, view.flushed)
-        {
-            self.stop_writing(&error.to_string());
-        }
-        state.evict();
-    }
-
-    fn begin_flush(&self, state: &mut State) {
-        let through = state.next;
-        let heads = state.take_changed_heads();
-        let flush = state.begin_flush();
-        self.flushes.lock().requests.push_back(FlushRequest { flush, through, heads });
-        self.flush_wanted.notify_all();
     }
 
     /// The sections of the journal all of whose ledgers are removed.

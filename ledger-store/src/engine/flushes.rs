@@ -1,0 +1,105 @@
+//! When flushes begin, and what the writer waits for them.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::Engine;
+use super::pace::Pace;
+use crate::journal::Position;
+use crate::view::LedgerHead;
+use crate::writer::State;
+
+/// The hashing thread may be so many entries behind before the writer waits for it, where it reads them from the
+/// journal. Where it need not, texts within a budget of bytes wait for it.
+const HASH_LAG_MAX: u64 = 2_000_000;
+
+/// What the flusher is asked for.
+pub(super) struct FlushRequest {
+    pub(super) begun: Instant,
+    /// Whether it holds all that may gather.
+    pub(super) is_full: bool,
+    pub(super) flush: u64,
+    pub(super) through: Position,
+    pub(super) heads: Vec<(u32, LedgerHead)>,
+}
+
+#[derive(Default)]
+pub(super) struct Flushes {
+    pub(super) requests: VecDeque<FlushRequest>,
+    pub(super) pace: Pace,
+    pub(super) stop: bool,
+    /// A flush failed: the index is not written any more, the journal has everything.
+    pub(super) failed: Option<String>,
+}
+
+impl Engine {
+    /// Adopts what was flushed, drops what is not needed, and begins a flush where enough has gathered, once the one
+    /// before is done, for which each batch waits its part.
+    pub(super) fn make_room(&self, state: &mut State) {
+        let gathered = self.gathered(state);
+        if gathered >= self.shares.memtable {
+            // Two under way would hold three times what gathers, and the second would only wait behind the first.
+            self.wait_for_flushes();
+            self.begin_flush(state);
+        } else {
+            self.keep_pace(gathered);
+        }
+        let view = self.view();
+        if view.next.get() > self.hashes.next().get() + HASH_LAG_MAX {
+            let until = Position::new(view.next.get() - HASH_LAG_MAX).unwrap_or(Position::FIRST);
+            self.hashes.wait(until, || self.stopped().is_some());
+        }
+        self.hashes.feed.wait_for_room(|| self.stopped().is_some());
+        if view.flushed > state.flushed()
+            && let Err(error) = state.adopt(&view.index, view.flushed)
+        {
+            self.stop_writing(&error.to_string());
+        }
+        state.evict();
+    }
+
+    /// How many bytes there are that no flush was begun for.
+    fn gathered(&self, state: &State) -> usize {
+        self.view().bytes_of(state.flush) + state.keys.bytes()
+    }
+
+    fn begin_flush(&self, state: &mut State) {
+        let through = state.next;
+        let heads = state.take_changed_heads();
+        let is_full = self.gathered(state) >= self.shares.memtable;
+        let flush = state.begin_flush();
+        let request = FlushRequest { begun: Instant::now(), is_full, flush, through, heads };
+        self.flushes.lock().requests.push_back(request);
+        self.flush_wanted.notify_all();
+    }
+
+    /// Begins a flush if there is anything that none holds.
+    pub(crate) fn flush_what_gathered(&self) {
+        self.flush_gathered(&mut self.decider.lock());
+    }
+
+    pub(super) fn flush_gathered(&self, state: &mut State) {
+        drop(self.committer.lock());
+        if self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
+            self.begin_flush(state);
+        }
+    }
+
+    /// Waits until every flush that was begun is done.
+    pub(crate) fn wait_for_flushes(&self) {
+        let mut flushes = self.flushes.lock();
+        while !flushes.requests.is_empty() && flushes.failed.is_none() {
+            self.flush_done.wait(&mut flushes);
+        }
+    }
+
+    /// Waits for what a batch has to wait for the flush that is under way, with so many bytes behind it.
+    fn keep_pace(&self, gathered: usize) {
+        let mut flushes = self.flushes.lock();
+        let Some(begun) = flushes.requests.front().map(|request| request.begun) else { return };
+        let until = flushes.pace.wait_until(begun, Instant::now(), gathered, self.shares.memtable);
+        if let Some(until) = until {
+            self.flush_done.wait_until(&mut flushes, until);
+        }
+    }
+}
