@@ -11,7 +11,7 @@ use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk::engine::backend;
 use crate::disk::{Disk, RealDisk};
 use crate::documents::{DocumentChange, DocumentVersion};
-use crate::engine::{Answer, Engine, LedgerEdit, Mark, Work};
+use crate::engine::{Answer, Done, Engine, LedgerEdit, Mark, Work};
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::index::{IndexFile, IndexOptions};
 use crate::journal::{ChainHash, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
@@ -193,6 +193,11 @@ impl Store {
     ///
     /// If the system has no random numbers to give.
     pub fn in_memory_with(options: &Options) -> Self {
+        Self::start(Self::engine_in_memory(options), None, Opening { replayed: 0, rebuilt: None })
+    }
+
+    /// The engine of a store in memory, before its threads are started.
+    pub(crate) fn engine_in_memory(options: &Options) -> Engine {
         let shares = options.shares();
         let identity = Identity::random().expect("the system has random numbers");
         let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new(identity.clone()));
@@ -201,16 +206,16 @@ impl Store {
             .expect("memory takes what is written");
         let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)
             .expect("there is nothing to recover");
-        let engine = Engine::new(journal, index, identity, options, recovered);
-        Self::start(engine, None, Opening { replayed: 0, rebuilt: None })
+        Engine::new(journal, index, identity, options, recovered)
     }
 
     fn start(engine: Engine, directory: Option<DataDirectory>, opening: Opening) -> Self {
         let engine = Arc::new(engine);
         let mut threads = Vec::new();
-        let mut spawn = |name: &str, run: fn(&Engine)| {
+        let mut spawn = |name: &'static str, run: fn(&Engine)| {
             let engine = engine.clone();
-            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&engine));
+            let run = move || engine.run_thread(name, run);
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
             threads.push(thread.expect("the system has a thread to give"));
         };
         spawn("ledger-writer", Engine::write_loop);
@@ -461,7 +466,7 @@ impl Store {
                 }
             }));
         };
-        self.inner.engine.submit(Work::Apply(submission, programs), bytes, Box::new(done));
+        self.inner.engine.submit(Work::Apply(submission, programs), bytes, Done::new(done));
     }
 
     pub(crate) fn run(&self, work: Work, bytes: usize) -> Result<Answer, WriteError> {
@@ -471,7 +476,7 @@ impl Store {
             *filled.answer.lock() = Some(answer);
             filled.ready.notify_one();
         };
-        self.inner.engine.submit_here(work, bytes, Box::new(done));
+        self.inner.engine.submit_here(work, bytes, Done::new(done));
         let mut answer = slot.answer.lock();
         loop {
             if let Some(answer) = answer.take() {
@@ -534,8 +539,7 @@ impl Inner {
         }
         self.engine.close_queue();
         let mut threads = threads.drain(..);
-        // In the order in which they were started: the writer, then who commits what it decides. One that panicked has
-        // answered nobody; the callers' slots stay empty, as its panic tells.
+        // In the order in which they were started: the writer, then who commits what it decides.
         let _ = threads.next().map(JoinHandle::join);
         self.engine.close_handover();
         let _ = threads.next().map(JoinHandle::join);

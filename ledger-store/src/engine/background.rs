@@ -59,9 +59,8 @@ impl Engine {
             }
             if let Err(error) = result {
                 // The journal has everything: the next opening replays it.
-                let reason = format!("the index cannot be written: {error}");
-                flushes.failed = Some(reason.clone());
-                self.stop_writing(&reason);
+                flushes.failed = true;
+                self.stop_writing(&format!("the index cannot be written: {error}"));
             }
             drop(flushes);
             self.flush_done.notify_all();

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::{ArcMutexGuard, Condvar, Mutex, RawMutex};
 
+use super::panics::StopOnPanic;
 use super::pending::{Pending, Resolver};
 use super::{Done, Engine, Job, background};
 use crate::error::WriteError;
@@ -36,22 +37,10 @@ struct Slot {
     closed: bool,
 }
 
-/// Nobody waits for a committer that has panicked.
-struct CloseOnPanic<'a>(&'a Engine);
-
-impl Drop for CloseOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.stop_writing("the committer failed");
-            self.0.close_handover();
-        }
-    }
-}
-
 /// Answers work that the disk has no room for.
 pub(super) fn refuse(jobs: Vec<Job>) {
     for job in jobs {
-        (job.done)(Err(WriteError::NoRoom));
+        job.done.tell(Err(WriteError::NoRoom));
     }
 }
 
@@ -77,7 +66,6 @@ impl Engine {
 
     /// What the committer does until no more batches come.
     pub(crate) fn commit_loop(&self) {
-        let _closing = CloseOnPanic(self);
         loop {
             let decided = {
                 let mut slot = self.handover.slot.lock();
@@ -89,12 +77,14 @@ impl Engine {
                     }
                 }
             };
-            self.finish(decided);
+            self.outlive(|engine| engine.finish(decided));
         }
     }
 
     /// Makes a batch durable, publishes it, answers.
     pub(super) fn finish(&self, decided: DecidedBatch) {
+        // Before the turn is let go of: nothing is committed behind what a panic left half done.
+        let _stopping = StopOnPanic(self);
         let DecidedBatch { turn, batch, heads, answers, turned_away } = decided;
         let committed = self.commit(batch, heads);
         drop(turn);
@@ -102,7 +92,7 @@ impl Engine {
             Ok(()) => {
                 let mut resolver = Resolver::new(self, self.view());
                 for (done, answer) in answers {
-                    done(answer.and_then(|answer| {
+                    done.tell(answer.and_then(|answer| {
                         // What was to be recorded is; only what is to be told of it cannot be read.
                         resolver.resolve(answer).map_err(|error| match error {
                             WriteError::Read(error) => {
@@ -115,7 +105,7 @@ impl Engine {
             }
             Err(error) => {
                 for (done, _) in answers {
-                    done(Err(error.clone()));
+                    done.tell(Err(error.clone()));
                 }
             }
         }

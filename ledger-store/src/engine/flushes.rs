@@ -29,7 +29,7 @@ pub(super) struct Flushes {
     pub(super) pace: Pace,
     pub(super) stop: bool,
     /// A flush failed: the index is not written any more, the journal has everything.
-    pub(super) failed: Option<String>,
+    pub(super) failed: bool,
 }
 
 impl Engine {
@@ -80,15 +80,25 @@ impl Engine {
 
     pub(super) fn flush_gathered(&self, state: &mut State) {
         drop(self.committer.lock());
+        if self.stopped().is_some() {
+            // The state may be ahead of what is recorded, or half changed.
+            return;
+        }
         if self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
             self.begin_flush(state);
         }
     }
 
+    /// No flush is done any more: nobody waits for one.
+    pub(super) fn fail_flushes(&self) {
+        self.flushes.lock().failed = true;
+        self.flush_done.notify_all();
+    }
+
     /// Waits until every flush that was begun is done.
     pub(crate) fn wait_for_flushes(&self) {
         let mut flushes = self.flushes.lock();
-        while !flushes.requests.is_empty() && flushes.failed.is_none() {
+        while !flushes.requests.is_empty() && !flushes.failed {
             self.flush_done.wait(&mut flushes);
         }
     }

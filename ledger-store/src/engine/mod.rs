@@ -12,6 +12,7 @@ mod decide;
 mod flushes;
 mod hashing;
 mod pace;
+mod panics;
 mod pending;
 mod written;
 
@@ -26,6 +27,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use self::commit::{DecidedBatch, Handover, refuse};
 use self::flushes::Flushes;
+use self::panics::StopOnPanic;
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
@@ -120,7 +122,31 @@ pub(crate) enum Answer {
     Removed(Vec<LedgerInfo>),
 }
 
-type Done = Box<dyn FnOnce(Result<Answer, WriteError>) + Send>;
+type Reply = Box<dyn FnOnce(Result<Answer, WriteError>) + Send>;
+
+/// Who waits for an answer. Nobody waits for ever: dropped without one, as a panic does, it tells that the outcome is
+/// unknown.
+pub(crate) struct Done(Option<Reply>);
+
+impl Done {
+    pub(crate) fn new(reply: impl FnOnce(Result<Answer, WriteError>) + Send + 'static) -> Self {
+        Self(Some(Box::new(reply)))
+    }
+
+    fn tell(mut self, answer: Result<Answer, WriteError>) {
+        if let Some(reply) = self.0.take() {
+            reply(answer);
+        }
+    }
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            reply(Err(WriteError::OutcomeUnknown { reason: "who was writing it failed".to_owned() }));
+        }
+    }
+}
 
 struct Job {
     work: Work,
@@ -277,14 +303,14 @@ impl Engine {
             if queue.closed {
                 drop(queue);
                 let reason = self.stopped().unwrap_or_else(|| "it is closing".to_owned());
-                return (job.done)(Err(WriteError::Stopped { reason }));
+                return job.done.tell(Err(WriteError::Stopped { reason }));
             }
             if queue.bytes == 0 || queue.bytes + job.bytes <= self.shares.queue {
                 break;
             }
             if !wait {
                 drop(queue);
-                return (job.done)(Err(WriteError::Busy));
+                return job.done.tell(Err(WriteError::Busy));
             }
             self.room.wait(&mut queue);
         }
@@ -306,7 +332,7 @@ impl Engine {
                     queue.is_writer_idle = false;
                 }
             }
-            self.lead(self.decider.lock(), true);
+            self.outlive(|engine| engine.lead(engine.decider.lock(), true));
         }
     }
 
@@ -334,6 +360,8 @@ impl Engine {
     /// Takes what waits, decides it, makes it durable, publishes it, answers. The writer leaves what comes after the
     /// deciding to the committer, where much waits.
     fn lead(&self, mut state: MutexGuard<'_, State>, is_writer: bool) {
+        // Before the state is let go of: nobody decides upon what a panic left half done.
+        let _stopping = StopOnPanic(self);
         // A short queue gains nothing from being decided while another batch is flushed: what comes until then
         // would need a flush of its own. So the turn is awaited first, and then all that came is taken.
         let is_short = self.queue.lock().bytes < PART_BYTES;
@@ -345,7 +373,7 @@ impl Engine {
         if let Some(reason) = self.stopped() {
             drop((turn, state));
             for job in jobs {
-                (job.done)(Err(WriteError::Stopped { reason: reason.clone() }));
+                job.done.tell(Err(WriteError::Stopped { reason: reason.clone() }));
             }
             return;
         }
