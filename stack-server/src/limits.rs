@@ -31,8 +31,12 @@ pub(crate) const FILTER_BYTES_MAX: usize = 8 * 1_024;
 /// Longest cursor that is looked at; one that we made is always shorter.
 pub(crate) const CURSOR_BYTES_MAX: usize = URI_BYTES_MAX;
 
-/// How long a client may take to send a head, from its first byte or from the end of the last answer.
+/// How long a client may take to send a head, from its first byte on, and to begin the first one.
 pub(crate) const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection may be idle after an answer. It is longer than the minute for which proxies usually keep one:
+/// who closes first must not be us, or the next request comes to nothing.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// How long a client may take to send a body.
 pub(crate) const BODY_READ_TIMEOUT: Duration = Duration::from_secs(30);

@@ -21,12 +21,12 @@ use tokio::sync::{Semaphore, watch};
 use crate::app::App;
 use crate::call::Call;
 use crate::cleanup::Cleanup;
-use crate::connection::Patient;
+use crate::connection::{Patience, Patient, Progress};
 use crate::error::{ApiError, Code, Profile};
 use crate::guard::{AuthSettings, Guard};
 use crate::limits::{
     ACCEPT_PAUSE, CONNECTIONS_MAX, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX,
-    WRITE_STALL_TIMEOUT,
+    IDLE_TIMEOUT, WRITE_STALL_TIMEOUT,
 };
 use crate::log::{self, Level};
 use crate::outbound::Outbound;
@@ -191,7 +191,9 @@ async fn accept(
     let graceful = GracefulShutdown::new();
     // At most 100 header lines, which is the default; to say so would cost an allocation per request.
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
+    // This one runs from the end of the last answer; a head that has begun has less time, see `connection.rs`.
+    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
+    let patience = Patience { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT };
     loop {
         let next = async {
             let slot = Arc::clone(&connections).acquire_owned().await.expect("never closed");
@@ -210,25 +212,31 @@ async fn accept(
         // Answers are written whole, so waiting for more only adds delay. A peer that is gone is noticed later.
         let _ = stream.set_nodelay(true);
         let app = app.clone();
+        let progress = Progress::default();
+        let steps = progress.clone();
         let service = service_fn(move |request| {
-            let app = app.clone();
-            async move { Ok::<_, Infallible>(answer(&app, request).await) }
+            let (app, steps) = (app.clone(), steps.clone());
+            steps.step();
+            async move {
+                let reply = answer(&app, request).await;
+                steps.step();
+                Ok::<_, Infallible>(reply)
+            }
         });
         if let Some(tls) = tls.clone() {
             let (watcher, builder) = (graceful.watcher(), builder.clone());
             tokio::spawn(async move {
                 // One that does not speak it has only its slot, and that not for long.
                 if let Some(stream) = tls.accept(stream).await {
-                    let stream = Patient::new(TokioIo::new(stream), WRITE_STALL_TIMEOUT);
+                    let stream = Patient::new(TokioIo::new(stream), patience, progress);
                     let _ = watcher.watch(builder.serve_connection(stream, service)).await;
                 }
                 drop(slot);
             });
             continue;
         }
-        let connection = graceful.watch(
-            builder.serve_connection(Patient::new(TokioIo::new(stream), WRITE_STALL_TIMEOUT), service),
-        );
+        let connection = graceful
+            .watch(builder.serve_connection(Patient::new(TokioIo::new(stream), patience, progress), service));
         tokio::spawn(async move {
             // What a client did to its own connection is nobody else's concern.
             let _ = connection.await;
