@@ -1,33 +1,13 @@
-//! Pages of accounts or holdings by their dense numbers.
-//!
-//! ```text
-//! holdings page := count:u16 account:u32 { width:u8 } columns extras
-//!                  little-endian; the first places of 256, up to the last with a holding; five widths in bytes
-//! columns       := account, asset, ordinal, input, output of each place, each as wide as its column
-//!                  accounts less the least of the page; ordinal 0 is an empty place
-//! extras        := { place:u8 flags:u8 [input:amount output:amount] [displaced count, input, output] }
-//!                  flags: 1 the volumes stand here, since one exceeds 64 bits; 2 displaced sums stand here
-//! accounts page := { place:u8 address:text holdings:varint { asset:varint holding:varint } }
-//!                  ascending by place; holdings ascending by asset; of 64 accounts
-//! usage page    := 480 * { first usage:i64 }
-//!                  little-endian
-//! ```
-//!
-//! First usages stand apart: a transaction with an early date changes those of accounts anywhere, and the less
-//! stands beside them the less is written again.
+//! Pages of holdings.
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
-use ledger_core::{Timestamp, Volumes};
+use ledger_core::Volumes;
 
-use crate::codec::{Corrupt, Output, Reader, put_prefixed, put_varint};
+use super::page_key;
+use crate::codec::{Corrupt, Output, Reader};
 use crate::entry::{put_amount, read_amount};
 use crate::index::{DisplacedSums, Quantity};
-use crate::lookup::BEFORE_ALL;
-
-/// So many accounts share a page.
-pub(crate) const ACCOUNT_PLACES: u32 = 64;
 
 /// So many holdings share a page. It mostly fits a page of the file, since its numbers are as narrow as they can be: a
 /// flush may change holdings anywhere, and then writes nearly all pages again.
@@ -35,13 +15,6 @@ pub(crate) const HOLDING_PLACES: u32 = 256;
 
 const LARGE: u8 = 1;
 const DISPLACED: u8 = 2;
-
-fn page_key(ledger: u32, page: u32) -> [u8; 8] {
-    let mut key = [0; 8];
-    key[..4].copy_from_slice(&ledger.to_be_bytes());
-    key[4..].copy_from_slice(&page.to_be_bytes());
-    key
-}
 
 /// A holding as it stands in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,15 +29,6 @@ pub(crate) struct StoredHolding {
     pub(crate) volumes: Volumes,
     /// Totals of its displaced transactions.
     pub(crate) displaced: Option<Box<DisplacedSums>>,
-}
-
-/// An account as it stands in the index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StoredAccount {
-    /// Its address.
-    pub(crate) address: CompactString,
-    /// Asset and holding numbers, ascending by asset.
-    pub(crate) holdings: Vec<(u32, u32)>,
 }
 
 /// Reads and changes a page of holdings.
@@ -340,193 +304,6 @@ fn number_at(columns: &[u8], at: usize, width: usize) -> u64 {
     }
 }
 
-/// Reads and changes a page of accounts.
-#[derive(Default)]
-pub(crate) struct AccountPage(BTreeMap<u8, StoredAccount>);
-
-impl AccountPage {
-    /// The key of the page that has an account.
-    pub(crate) fn key(ledger: u32, account: u32) -> [u8; 8] {
-        page_key(ledger, account / ACCOUNT_PLACES)
-    }
-
-    /// A stored page.
-    pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
-        let mut reader = Reader::new(stored);
-        let mut page = BTreeMap::new();
-        while !reader.is_empty() {
-            let (place, account) = read_account(&mut reader)?;
-            page.insert(place, account);
-        }
-        Ok(Self(page))
-    }
-
-    /// One account of a stored page.
-    pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredAccount>, Corrupt> {
-        let mut reader = Reader::new(stored);
-        while !reader.is_empty() {
-            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % ACCOUNT_PLACES {
-                return read_account(&mut reader).map(|(_, account)| Some(account));
-            }
-            skip_account(&mut reader)?;
-        }
-        Ok(None)
-    }
-
-    /// The address of one account of a stored page.
-    pub(crate) fn find_address(stored: &[u8], number: u32) -> Result<Option<CompactString>, Corrupt> {
-        let mut reader = Reader::new(stored);
-        while !reader.is_empty() {
-            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % ACCOUNT_PLACES {
-                reader.u8()?;
-                return read_address(&mut reader).map(Some);
-            }
-            skip_account(&mut reader)?;
-        }
-        Ok(None)
-    }
-
-    /// The holding of an asset in one account of a stored page.
-    pub(crate) fn find_holding(stored: &[u8], number: u32, asset: u32) -> Result<Option<u32>, Corrupt> {
-        let mut reader = Reader::new(stored);
-        while !reader.is_empty() {
-            if u32::from(*reader.rest().first().unwrap_or(&0)) != number % ACCOUNT_PLACES {
-                skip_account(&mut reader)?;
-                continue;
-            }
-            reader.u8()?;
-            reader.prefixed()?;
-            for _ in 0..reader.varint()? {
-                let (have, holding) = (reader.varint_u32()?, reader.varint_u32()?);
-                if have == asset {
-                    return Ok(Some(holding));
-                }
-            }
-            return Ok(None);
-        }
-        Ok(None)
-    }
-
-    /// The account with a number.
-    pub(crate) fn get(&self, number: u32) -> Option<&StoredAccount> {
-        self.0.get(&((number % ACCOUNT_PLACES) as u8))
-    }
-
-    /// The account with a number, made with `new` if it is not here.
-    pub(crate) fn entry(&mut self, number: u32, new: impl FnOnce() -> StoredAccount) -> &mut StoredAccount {
-        self.0.entry((number % ACCOUNT_PLACES) as u8).or_insert_with(new)
-    }
-
-    /// The account with a number, if it is here.
-    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut StoredAccount> {
-        self.0.get_mut(&((number % ACCOUNT_PLACES) as u8))
-    }
-
-    /// Every account with its place.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &StoredAccount)> {
-        self.0.iter().map(|(place, account)| (u32::from(*place), account))
-    }
-
-    /// The page to store.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.0.len() * 48);
-        for (place, account) in &self.0 {
-            out.push(*place);
-            put_prefixed(&mut out, account.address.as_bytes());
-            put_varint(&mut out, account.holdings.len() as u64);
-            for (asset, holding) in &account.holdings {
-                put_varint(&mut out, u64::from(*asset));
-                put_varint(&mut out, u64::from(*holding));
-            }
-        }
-        out
-    }
-}
-
-/// So many first usages share a page, which then fits a page of the file.
-const USAGE_PLACES: u32 = 480;
-
-/// Reads and changes a page of first usages.
-pub(crate) struct UsagePage(Vec<u8>);
-
-impl UsagePage {
-    /// The key of the page that holds an account's.
-    pub(crate) fn key(ledger: u32, account: u32) -> [u8; 8] {
-        page_key(ledger, account / USAGE_PLACES)
-    }
-
-    /// A page without any.
-    pub(crate) fn empty() -> Self {
-        Self(BEFORE_ALL.as_micros().to_le_bytes().repeat(USAGE_PLACES as usize))
-    }
-
-    /// A stored page.
-    pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
-        if stored.len() == USAGE_PLACES as usize * 8 {
-            Ok(Self(stored.to_vec()))
-        } else {
-            Err(Corrupt { what: "page of first usages" })
-        }
-    }
-
-    /// The first usage of an account in a stored page; [`BEFORE_ALL`] where none is.
-    pub(crate) fn find(stored: &[u8], account: u32) -> Result<Timestamp, Corrupt> {
-        let at = (account % USAGE_PLACES) as usize;
-        match stored.as_chunks::<8>().0.get(at) {
-            Some(micros) => Ok(Timestamp::from_micros(i64::from_le_bytes(*micros))),
-            None => Err(Corrupt { what: "page of first usages" }),
-        }
-    }
-
-    /// Every first usage that is here, with its place.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Timestamp)> {
-        let usages = self.0.as_chunks::<8>().0.iter();
-        (0..)
-            .zip(usages.map(|micros| Timestamp::from_micros(i64::from_le_bytes(*micros))))
-            .filter(|(_, usage)| *usage != BEFORE_ALL)
-    }
-
-    /// Puts an account's first usage; whether it was another one.
-    pub(crate) fn put(&mut self, account: u32, usage: Timestamp) -> bool {
-        let usage = usage.as_micros().to_le_bytes();
-        let at = (account % USAGE_PLACES) as usize * 8;
-        let place = &mut self.0[at..at + 8];
-        let changes = *place != usage;
-        place.copy_from_slice(&usage);
-        changes
-    }
-
-    /// The page to store.
-    pub(crate) fn encode(self) -> Vec<u8> {
-        self.0
-    }
-}
-
-fn read_address(reader: &mut Reader<'_>) -> Result<CompactString, Corrupt> {
-    CompactString::from_utf8(reader.prefixed()?).map_err(|_| Corrupt { what: "address is not UTF-8" })
-}
-
-fn read_account(reader: &mut Reader<'_>) -> Result<(u8, StoredAccount), Corrupt> {
-    let place = reader.u8()?;
-    let address = read_address(reader)?;
-    let count = reader.varint()?;
-    let mut holdings = Vec::with_capacity(count.min(64) as usize);
-    for _ in 0..count {
-        holdings.push((reader.varint_u32()?, reader.varint_u32()?));
-    }
-    Ok((place, StoredAccount { address, holdings }))
-}
-
-fn skip_account(reader: &mut Reader<'_>) -> Result<(), Corrupt> {
-    reader.u8()?;
-    reader.prefixed()?;
-    for _ in 0..reader.varint()? {
-        reader.varint()?;
-        reader.varint()?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -584,44 +361,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn an_account_reads_back_with_its_holdings() {
-        let mut page = AccountPage::default();
-        for number in [64, 70, 127] {
-            page.entry(number, || StoredAccount {
-                address: CompactString::from(format!("users:{number}")),
-                holdings: vec![(0, number), (9, number + 1)],
-            });
-        }
-        let stored = page.encode();
-        let found = AccountPage::find(&stored, 70).expect("what was written").expect("it was put");
-        assert_eq!(
-            (found.address.as_str(), found.holdings.as_slice()),
-            ("users:70", [(0, 70), (9, 71)].as_slice())
-        );
-        assert_eq!(
-            AccountPage::find_address(&stored, 127).expect("what was written").as_deref(),
-            Some("users:127")
-        );
-        assert_eq!(AccountPage::find(&stored, 71), Ok(None));
-        assert_eq!(AccountPage::find_holding(&stored, 70, 9), Ok(Some(71)));
-        assert_eq!(AccountPage::find_holding(&stored, 70, 8), Ok(None));
-        assert_eq!(AccountPage::find_holding(&stored, 71, 9), Ok(None));
-    }
-
-    #[test]
-    fn a_first_usage_reads_back_and_says_whether_it_is_news() {
-        let date = Timestamp::from_micros;
-        let mut page = UsagePage::empty();
-        assert!(page.put(481, date(-5)) && page.put(USAGE_PLACES * 3 - 1, date(7)));
-        assert!(!page.put(481, date(-5)));
-        let stored = page.encode();
-        assert_eq!(UsagePage::find(&stored, 481), Ok(date(-5)));
-        assert_eq!(UsagePage::find(&stored, 482), Ok(BEFORE_ALL));
-        let page = UsagePage::decode(&stored).expect("what was written");
-        assert_eq!(page.iter().collect::<Vec<_>>(), [(1, date(-5)), (USAGE_PLACES - 1, date(7))]);
-        assert!(UsagePage::decode(&stored[1..]).is_err());
     }
 }

@@ -1,0 +1,178 @@
+//! Pages of accounts.
+
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+
+use super::page_key;
+use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
+
+/// So many accounts share a page.
+pub(crate) const ACCOUNT_PLACES: u32 = 64;
+
+/// An account as it stands in the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredAccount {
+    /// Its address.
+    pub(crate) address: CompactString,
+    /// Asset and holding numbers, ascending by asset.
+    pub(crate) holdings: Vec<(u32, u32)>,
+}
+
+/// Reads and changes a page of accounts.
+#[derive(Default)]
+pub(crate) struct AccountPage(BTreeMap<u8, StoredAccount>);
+
+impl AccountPage {
+    /// The key of the page that has an account.
+    pub(crate) fn key(ledger: u32, account: u32) -> [u8; 8] {
+        page_key(ledger, account / ACCOUNT_PLACES)
+    }
+
+    /// A stored page.
+    pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
+        let mut reader = Reader::new(stored);
+        let mut page = BTreeMap::new();
+        while !reader.is_empty() {
+            let (place, account) = read_account(&mut reader)?;
+            page.insert(place, account);
+        }
+        Ok(Self(page))
+    }
+
+    /// One account of a stored page.
+    pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredAccount>, Corrupt> {
+        let mut reader = Reader::new(stored);
+        while !reader.is_empty() {
+            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % ACCOUNT_PLACES {
+                return read_account(&mut reader).map(|(_, account)| Some(account));
+            }
+            skip_account(&mut reader)?;
+        }
+        Ok(None)
+    }
+
+    /// The address of one account of a stored page.
+    pub(crate) fn find_address(stored: &[u8], number: u32) -> Result<Option<CompactString>, Corrupt> {
+        let mut reader = Reader::new(stored);
+        while !reader.is_empty() {
+            if u32::from(*reader.rest().first().unwrap_or(&0)) == number % ACCOUNT_PLACES {
+                reader.u8()?;
+                return read_address(&mut reader).map(Some);
+            }
+            skip_account(&mut reader)?;
+        }
+        Ok(None)
+    }
+
+    /// The holding of an asset in one account of a stored page.
+    pub(crate) fn find_holding(stored: &[u8], number: u32, asset: u32) -> Result<Option<u32>, Corrupt> {
+        let mut reader = Reader::new(stored);
+        while !reader.is_empty() {
+            if u32::from(*reader.rest().first().unwrap_or(&0)) != number % ACCOUNT_PLACES {
+                skip_account(&mut reader)?;
+                continue;
+            }
+            reader.u8()?;
+            reader.prefixed()?;
+            for _ in 0..reader.varint()? {
+                let (have, holding) = (reader.varint_u32()?, reader.varint_u32()?);
+                if have == asset {
+                    return Ok(Some(holding));
+                }
+            }
+            return Ok(None);
+        }
+        Ok(None)
+    }
+
+    /// The account with a number.
+    pub(crate) fn get(&self, number: u32) -> Option<&StoredAccount> {
+        self.0.get(&((number % ACCOUNT_PLACES) as u8))
+    }
+
+    /// The account with a number, made with `new` if it is not here.
+    pub(crate) fn entry(&mut self, number: u32, new: impl FnOnce() -> StoredAccount) -> &mut StoredAccount {
+        self.0.entry((number % ACCOUNT_PLACES) as u8).or_insert_with(new)
+    }
+
+    /// The account with a number, if it is here.
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut StoredAccount> {
+        self.0.get_mut(&((number % ACCOUNT_PLACES) as u8))
+    }
+
+    /// Every account with its place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &StoredAccount)> {
+        self.0.iter().map(|(place, account)| (u32::from(*place), account))
+    }
+
+    /// The page to store.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.0.len() * 48);
+        for (place, account) in &self.0 {
+            out.push(*place);
+            put_prefixed(&mut out, account.address.as_bytes());
+            put_varint(&mut out, account.holdings.len() as u64);
+            for (asset, holding) in &account.holdings {
+                put_varint(&mut out, u64::from(*asset));
+                put_varint(&mut out, u64::from(*holding));
+            }
+        }
+        out
+    }
+}
+
+fn read_address(reader: &mut Reader<'_>) -> Result<CompactString, Corrupt> {
+    CompactString::from_utf8(reader.prefixed()?).map_err(|_| Corrupt { what: "address is not UTF-8" })
+}
+
+fn read_account(reader: &mut Reader<'_>) -> Result<(u8, StoredAccount), Corrupt> {
+    let place = reader.u8()?;
+    let address = read_address(reader)?;
+    let count = reader.varint()?;
+    let mut holdings = Vec::with_capacity(count.min(64) as usize);
+    for _ in 0..count {
+        holdings.push((reader.varint_u32()?, reader.varint_u32()?));
+    }
+    Ok((place, StoredAccount { address, holdings }))
+}
+
+fn skip_account(reader: &mut Reader<'_>) -> Result<(), Corrupt> {
+    reader.u8()?;
+    reader.prefixed()?;
+    for _ in 0..reader.varint()? {
+        reader.varint()?;
+        reader.varint()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_reads_back_with_its_holdings() {
+        let mut page = AccountPage::default();
+        for number in [64, 70, 127] {
+            page.entry(number, || StoredAccount {
+                address: CompactString::from(format!("users:{number}")),
+                holdings: vec![(0, number), (9, number + 1)],
+            });
+        }
+        let stored = page.encode();
+        let found = AccountPage::find(&stored, 70).expect("what was written").expect("it was put");
+        assert_eq!(
+            (found.address.as_str(), found.holdings.as_slice()),
+            ("users:70", [(0, 70), (9, 71)].as_slice())
+        );
+        assert_eq!(
+            AccountPage::find_address(&stored, 127).expect("what was written").as_deref(),
+            Some("users:127")
+        );
+        assert_eq!(AccountPage::find(&stored, 71), Ok(None));
+        assert_eq!(AccountPage::find_holding(&stored, 70, 9), Ok(Some(71)));
+        assert_eq!(AccountPage::find_holding(&stored, 70, 8), Ok(None));
+        assert_eq!(AccountPage::find_holding(&stored, 71, 9), Ok(None));
+    }
+}

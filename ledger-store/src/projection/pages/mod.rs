@@ -1,0 +1,32 @@
+//! Pages of accounts or holdings by their dense numbers.
+//!
+//! ```text
+//! holdings page := count:u16 account:u32 { width:u8 } columns extras
+//!                  little-endian; the first places of 256, up to the last with a holding; five widths in bytes
+//! columns       := account, asset, ordinal, input, output of each place, each as wide as its column
+//!                  accounts less the least of the page; ordinal 0 is an empty place
+//! extras        := { place:u8 flags:u8 [input:amount output:amount] [displaced count, input, output] }
+//!                  flags: 1 the volumes stand here, since one exceeds 64 bits; 2 displaced sums stand here
+//! accounts page := { place:u8 address:text holdings:varint { asset:varint holding:varint } }
+//!                  ascending by place; holdings ascending by asset; of 64 accounts
+//! usage page    := 480 * { first usage:i64 }
+//!                  little-endian
+//! ```
+//!
+//! First usages stand apart: a transaction with an early date changes those of accounts anywhere, and the less
+//! stands beside them the less is written again.
+
+mod accounts;
+mod holdings;
+mod usages;
+
+pub(crate) use accounts::{ACCOUNT_PLACES, AccountPage, StoredAccount};
+pub(crate) use holdings::{HOLDING_PLACES, HoldingPage, StoredHolding};
+pub(crate) use usages::UsagePage;
+
+fn page_key(ledger: u32, page: u32) -> [u8; 8] {
+    let mut key = [0; 8];
+    key[..4].copy_from_slice(&ledger.to_be_bytes());
+    key[4..].copy_from_slice(&page.to_be_bytes());
+    key
+}
