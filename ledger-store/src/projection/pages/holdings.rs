@@ -1,7 +1,5 @@
 //! Pages of holdings.
 
-use std::collections::BTreeMap;
-
 use ledger_core::Volumes;
 
 use super::page_key;
@@ -31,16 +29,26 @@ pub(crate) struct StoredHolding {
     pub(crate) displaced: Option<Box<DisplacedSums>>,
 }
 
+const COLUMNS: usize = 5;
+/// The columns, in the order in which they are stored.
+const ACCOUNT: usize = 0;
+const ASSET: usize = 1;
+const ORDINAL: usize = 2;
+const INPUT: usize = 3;
+const OUTPUT: usize = 4;
+/// No number of a column is wider.
+const WIDTHS_MAX: [u8; COLUMNS] = [4, 4, 4, 8, 8];
+const HEAD_BYTES: usize = 2 + 4 + COLUMNS;
+const CORRUPT: Corrupt = Corrupt { what: "page of holdings" };
+
+/// What every holding has, by column and place; 0 everywhere where there is none. A column at a time is read and
+/// written in a loop over numbers of one width.
+type Columns = [[u64; HOLDING_PLACES as usize]; COLUMNS];
+
 /// Reads and changes a page of holdings.
 pub(crate) struct HoldingPage {
-    places: Vec<Place>,
-    extras: BTreeMap<u8, Extra>,
-}
-
-#[derive(Clone, Debug)]
-struct Extra {
-    large: Option<Volumes>,
-    displaced: Option<DisplacedSums>,
+    columns: Box<Columns>,
+    extras: Extras,
 }
 
 impl HoldingPage {
@@ -51,21 +59,14 @@ impl HoldingPage {
 
     /// A page without holdings.
     pub(crate) fn empty() -> Self {
-        Self { places: vec![Place::default(); HOLDING_PLACES as usize], extras: BTreeMap::new() }
+        Self { columns: Box::new([[0; HOLDING_PLACES as usize]; COLUMNS]), extras: Extras::default() }
     }
 
     /// A stored page.
     pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
         let packed = Packed::new(stored)?;
-        let mut page = Self::empty();
-        for (at, place) in page.places[..packed.count].iter_mut().enumerate() {
-            *place = packed.place(at)?;
-        }
-        let mut reader = Reader::new(packed.extras);
-        while !reader.is_empty() {
-            let (place, extra) = read_extra(&mut reader)?;
-            page.extras.insert(place, extra);
-        }
+        let mut page = Self { extras: Extras::decode(packed.extras)?, ..Self::empty() };
+        packed.unpack(&mut page.columns)?;
         Ok(page)
     }
 
@@ -76,7 +77,7 @@ impl HoldingPage {
         if place as usize >= packed.count {
             return Ok(None);
         }
-        let Some(mut holding) = packed.place(place as usize)?.holding() else { return Ok(None) };
+        let Some(mut holding) = packed.holding(place as usize)? else { return Ok(None) };
         let mut reader = Reader::new(packed.extras);
         while !reader.is_empty() {
             let (at, extra) = read_extra(&mut reader)?;
@@ -92,14 +93,19 @@ impl HoldingPage {
 
     /// Every holding of a stored page with its place.
     pub(crate) fn all(stored: &[u8]) -> Result<Vec<(u32, StoredHolding)>, Corrupt> {
-        let mut page = Self::decode(stored)?;
-        let mut all = Vec::with_capacity(page.places.len());
-        for (number, place) in (0..).zip(&page.places) {
-            if let Some(mut holding) = place.holding() {
-                if let Some(extra) = page.extras.remove(&(number as u8)) {
-                    extra.put_into(&mut holding);
-                }
-                all.push((number, holding));
+        let packed = Packed::new(stored)?;
+        let mut columns: Columns = [[0; HOLDING_PLACES as usize]; COLUMNS];
+        packed.unpack(&mut columns)?;
+        let mut all = Vec::with_capacity(packed.count);
+        for place in 0..packed.count {
+            let numbers = columns.each_ref().map(|column| column[place]);
+            all.extend(holding_of(numbers).map(|holding| (place as u32, holding)));
+        }
+        let mut reader = Reader::new(packed.extras);
+        while !reader.is_empty() {
+            let (place, extra) = read_extra(&mut reader)?;
+            if let Ok(at) = all.binary_search_by_key(&u32::from(place), |(place, _)| *place) {
+                extra.put_into(&mut all[at].1);
             }
         }
         Ok(all)
@@ -107,8 +113,9 @@ impl HoldingPage {
 
     /// The account and asset of a holding that is here.
     pub(crate) fn identity(&self, number: u32) -> Option<(u32, u32)> {
-        let place = &self.places[(number % HOLDING_PLACES) as usize];
-        (place.ordinal > 0).then_some((place.account, place.asset))
+        let place = (number % HOLDING_PLACES) as usize;
+        let number = |column: usize| self.columns[column][place] as u32;
+        (number(ORDINAL) > 0).then(|| (number(ACCOUNT), number(ASSET)))
     }
 
     /// Puts a holding as it stands now.
@@ -125,36 +132,90 @@ impl HoldingPage {
             (Some(input), Some(output)) => (input, output, None),
             _ => (0, 0, Some(Volumes { input: input.to_amount(), output: output.to_amount() })),
         };
-        self.places[usize::from(place)] =
-            Place { account, asset, ordinal, input: small_input, output: small_output };
+        let numbers = [u64::from(account), u64::from(asset), u64::from(ordinal), small_input, small_output];
+        for (column, number) in self.columns.iter_mut().zip(numbers) {
+            column[usize::from(place)] = number;
+        }
         if large.is_some() || displaced.is_some() {
-            self.extras.insert(place, Extra { large, displaced: displaced.cloned() });
+            self.extras.put(place, Extra { large, displaced: displaced.cloned() });
         }
     }
 
     /// The page to store.
     pub(crate) fn encode(self) -> Vec<u8> {
-        let mut out = pack(&self.places);
-        let mut extras = Output::default();
-        for (place, extra) in self.extras {
-            extras.make_room();
-            extras.put_byte(place);
-            extras.put_byte(
-                u8::from(extra.large.is_some()) * LARGE + u8::from(extra.displaced.is_some()) * DISPLACED,
-            );
-            if let Some(volumes) = extra.large {
-                put_amount(&mut extras, &volumes.input);
-                put_amount(&mut extras, &volumes.output);
-            }
-            if let Some(displaced) = extra.displaced {
-                extras.put_varint(u64::from(displaced.count));
-                displaced.input.put(&mut extras);
-                displaced.output.put(&mut extras);
-            }
-        }
-        out.extend_from_slice(extras.as_slice());
+        let mut out = pack(self.columns);
+        self.extras.encode(&mut out);
         out
     }
+}
+
+/// What a holding has whose numbers these are, by column.
+fn holding_of(numbers: [u64; COLUMNS]) -> Option<StoredHolding> {
+    let volumes = Volumes { input: numbers[INPUT].into(), output: numbers[OUTPUT].into() };
+    // No wider than four bytes, as their columns are.
+    let [account, asset, ordinal] = [ACCOUNT, ASSET, ORDINAL].map(|column| numbers[column] as u32);
+    (ordinal > 0).then_some(StoredHolding { account, asset, ordinal, volumes, displaced: None })
+}
+
+/// What few holdings have beside their numbers: as it is stored, and what is put over it.
+#[derive(Default)]
+struct Extras {
+    stored: Vec<u8>,
+    /// Of each that is stored its place and its end, ascending.
+    ends: Vec<(u8, u32)>,
+    /// Ascending.
+    changed: Vec<(u8, Extra)>,
+}
+
+impl Extras {
+    fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
+        let mut reader = Reader::new(stored);
+        let mut ends: Vec<(u8, u32)> = Vec::new();
+        while !reader.is_empty() {
+            let (place, _) = read_extra(&mut reader)?;
+            if ends.last().is_some_and(|(last, _)| *last >= place) {
+                return Err(CORRUPT);
+            }
+            ends.push((place, (stored.len() - reader.remaining()) as u32));
+        }
+        Ok(Self { stored: stored.to_vec(), ends, changed: Vec::new() })
+    }
+
+    fn put(&mut self, place: u8, extra: Extra) {
+        // They mostly come in their order.
+        let at = self.changed.partition_point(|(have, _)| *have < place);
+        match self.changed.get_mut(at).filter(|(have, _)| *have == place) {
+            Some((_, before)) => *before = extra,
+            None => self.changed.insert(at, (place, extra)),
+        }
+    }
+
+    /// Writes them in their order; what was not changed is copied, as many at once as lie together.
+    fn encode(self, out: &mut Vec<u8>) {
+        let mut ends = self.ends.into_iter().peekable();
+        let (mut copied, mut begin) = (0, 0);
+        let mut changed = Output::default();
+        for (place, extra) in self.changed {
+            while let Some((_, end)) = ends.next_if(|(at, _)| *at < place) {
+                begin = end as usize;
+            }
+            out.extend_from_slice(&self.stored[copied..begin]);
+            if let Some((_, end)) = ends.next_if(|(at, _)| *at == place) {
+                begin = end as usize;
+            }
+            copied = begin;
+            changed.truncate(0);
+            extra.encode(place, &mut changed);
+            out.extend_from_slice(changed.as_slice());
+        }
+        out.extend_from_slice(&self.stored[copied..]);
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Extra {
+    large: Option<Volumes>,
+    displaced: Option<DisplacedSums>,
 }
 
 impl Extra {
@@ -163,6 +224,21 @@ impl Extra {
             holding.volumes = volumes;
         }
         holding.displaced = self.displaced.map(Box::new);
+    }
+
+    fn encode(&self, place: u8, out: &mut Output) {
+        out.make_room();
+        out.put_byte(place);
+        out.put_byte(u8::from(self.large.is_some()) * LARGE + u8::from(self.displaced.is_some()) * DISPLACED);
+        if let Some(volumes) = &self.large {
+            put_amount(out, &volumes.input);
+            put_amount(out, &volumes.output);
+        }
+        if let Some(displaced) = &self.displaced {
+            out.put_varint(u64::from(displaced.count));
+            displaced.input.put(out);
+            displaced.output.put(out);
+        }
     }
 }
 
@@ -183,67 +259,56 @@ fn read_extra(reader: &mut Reader<'_>) -> Result<(u8, Extra), Corrupt> {
     Ok((place, Extra { large, displaced }))
 }
 
-/// What has a fixed width of a holding; nothing where there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
-    account: u32,
-    asset: u32,
-    ordinal: u32,
-    input: u64,
-    output: u64,
-}
-
-const COLUMNS: usize = 5;
-/// No number of a column is wider.
-const WIDTHS_MAX: [u8; COLUMNS] = [4, 4, 4, 8, 8];
-const HEAD_BYTES: usize = 2 + 4 + COLUMNS;
-
-impl Place {
-    /// What stands in each column, in a page whose least account is `least`.
-    fn numbers(&self, least: u32) -> [u64; COLUMNS] {
-        if self.ordinal == 0 {
-            return [0; COLUMNS];
-        }
-        let small = [self.account - least, self.asset, self.ordinal].map(u64::from);
-        [small[0], small[1], small[2], self.input, self.output]
-    }
-
-    fn holding(&self) -> Option<StoredHolding> {
-        let Self { account, asset, ordinal, input, output } = *self;
-        let volumes = Volumes { input: input.into(), output: output.into() };
-        (ordinal > 0).then_some(StoredHolding { account, asset, ordinal, volumes, displaced: None })
-    }
-}
-
 /// The head and the columns of a page.
-fn pack(places: &[Place]) -> Vec<u8> {
-    let count = places.iter().rposition(|place| place.ordinal > 0).map_or(0, |last| last + 1);
-    let places = &places[..count];
-    let present = places.iter().filter(|place| place.ordinal > 0);
-    let least = present.map(|place| place.account).min().unwrap_or(0);
-    let mut bits = [0; COLUMNS];
-    for place in places {
-        for (bits, number) in bits.iter_mut().zip(place.numbers(least)) {
-            *bits |= number;
-        }
+fn pack(mut columns: Box<Columns>) -> Vec<u8> {
+    let count = columns[ORDINAL].iter().rposition(|ordinal| *ordinal > 0).map_or(0, |last| last + 1);
+    let is_present = columns[ORDINAL].map(|ordinal| ordinal > 0);
+    let present = columns[ACCOUNT][..count].iter().zip(is_present).filter(|(_, is_present)| *is_present);
+    let least = present.map(|(account, _)| *account).min().unwrap_or(0);
+    for (account, is_present) in columns[ACCOUNT][..count].iter_mut().zip(is_present) {
+        *account -= u64::from(is_present) * least;
     }
-    let widths = bits.map(|bits| (u64::BITS - bits.leading_zeros()).div_ceil(8) as u8);
-    let columns: usize = widths.iter().map(|width| count * usize::from(*width)).sum();
-    let mut out = Vec::with_capacity(HEAD_BYTES + columns + size_of::<u64>());
+    let widths = columns.each_ref().map(|column| {
+        let bits = column[..count].iter().fold(0, |bits, number| bits | number);
+        (u64::BITS - bits.leading_zeros()).div_ceil(8) as u8
+    });
+    let bytes: usize = widths.iter().map(|width| count * usize::from(*width)).sum();
+    let mut out = Vec::with_capacity(HEAD_BYTES + bytes);
     out.extend_from_slice(&(count as u16).to_le_bytes());
-    out.extend_from_slice(&least.to_le_bytes());
+    out.extend_from_slice(&(least as u32).to_le_bytes());
     out.extend_from_slice(&widths);
-    let mut at = out.len();
-    // Each number is put with all its bytes: the next one goes over those that are beyond the width.
-    out.resize(HEAD_BYTES + columns + size_of::<u64>(), 0);
-    for (column, width) in widths.into_iter().enumerate() {
-        for place in places {
-            out[at..at + size_of::<u64>()].copy_from_slice(&place.numbers(least)[column].to_le_bytes());
-            at += usize::from(width);
+    out.resize(HEAD_BYTES + bytes, 0);
+    let mut rest = &mut out[HEAD_BYTES..];
+    for (column, width) in columns.iter().zip(widths) {
+        let (bytes, others) = rest.split_at_mut(count * usize::from(width));
+        match width {
+            0 => {}
+            1 => write_column::<1>(column, bytes),
+            2 => write_column::<2>(column, bytes),
+            3 => write_column::<3>(column, bytes),
+            4 => write_column::<4>(column, bytes),
+            5 => write_column::<5>(column, bytes),
+            6 => write_column::<6>(column, bytes),
+            7 => write_column::<7>(column, bytes),
+            _ => write_column::<8>(column, bytes),
         }
+        rest = others;
     }
-    out.truncate(at);
     out
+}
+
+fn write_column<const WIDTH: usize>(column: &[u64], bytes: &mut [u8]) {
+    for (number, bytes) in column.iter().zip(bytes.as_chunks_mut::<WIDTH>().0) {
+        bytes.copy_from_slice(&number.to_le_bytes()[..WIDTH]);
+    }
+}
+
+fn read_column<const WIDTH: usize>(bytes: &[u8], column: &mut [u64]) {
+    for (number, bytes) in column.iter_mut().zip(bytes.as_chunks::<WIDTH>().0) {
+        let mut eight = [0; size_of::<u64>()];
+        eight[..WIDTH].copy_from_slice(bytes);
+        *number = u64::from_le_bytes(eight);
+    }
 }
 
 /// A stored page of holdings.
@@ -257,22 +322,21 @@ struct Packed<'a> {
 
 impl<'a> Packed<'a> {
     fn new(stored: &'a [u8]) -> Result<Self, Corrupt> {
-        let corrupt = Corrupt { what: "page of holdings" };
-        let (head, rest) = stored.split_at_checked(HEAD_BYTES).ok_or(corrupt)?;
-        let (count, head) = head.split_first_chunk::<2>().ok_or(corrupt)?;
-        let (least, widths) = head.split_first_chunk::<4>().ok_or(corrupt)?;
-        let widths: [u8; COLUMNS] = widths.try_into().map_err(|_| corrupt)?;
+        let (head, rest) = stored.split_at_checked(HEAD_BYTES).ok_or(CORRUPT)?;
+        let (count, head) = head.split_first_chunk::<2>().ok_or(CORRUPT)?;
+        let (least, widths) = head.split_first_chunk::<4>().ok_or(CORRUPT)?;
+        let widths: [u8; COLUMNS] = widths.try_into().map_err(|_| CORRUPT)?;
         let count = usize::from(u16::from_le_bytes(*count));
         if count > HOLDING_PLACES as usize || widths.iter().zip(WIDTHS_MAX).any(|(width, max)| *width > max) {
-            return Err(corrupt);
+            return Err(CORRUPT);
         }
         let bytes = widths.iter().map(|width| count * usize::from(*width)).sum();
-        let (columns, extras) = rest.split_at_checked(bytes).ok_or(corrupt)?;
+        let (columns, extras) = rest.split_at_checked(bytes).ok_or(CORRUPT)?;
         Ok(Self { count, least: u32::from_le_bytes(*least), widths, columns, extras })
     }
 
     /// What is at a place below the count.
-    fn place(&self, place: usize) -> Result<Place, Corrupt> {
+    fn holding(&self, place: usize) -> Result<Option<StoredHolding>, Corrupt> {
         let mut numbers = [0; COLUMNS];
         let mut column = 0;
         for (number, width) in numbers.iter_mut().zip(self.widths) {
@@ -280,14 +344,41 @@ impl<'a> Packed<'a> {
             *number = number_at(self.columns, column + place * width, width);
             column += self.count * width;
         }
-        let [account, asset, ordinal, input, output] = numbers;
-        if ordinal == 0 {
-            return Ok(Place::default());
+        numbers[ACCOUNT] += u64::from(self.least);
+        if numbers[ORDINAL] > 0 && numbers[ACCOUNT] > u64::from(u32::MAX) {
+            return Err(CORRUPT);
         }
-        let account = self.least.checked_add(account as u32).ok_or(Corrupt { what: "page of holdings" })?;
-        // No wider than four bytes, as their columns are.
-        let (asset, ordinal) = (asset as u32, ordinal as u32);
-        Ok(Place { account, asset, ordinal, input, output })
+        Ok(holding_of(numbers))
+    }
+
+    /// Fills columns that are empty.
+    fn unpack(&self, columns: &mut Columns) -> Result<(), Corrupt> {
+        let mut rest = self.columns;
+        for (column, width) in columns.iter_mut().zip(self.widths) {
+            let (bytes, others) = rest.split_at(self.count * usize::from(width));
+            match width {
+                0 => {}
+                1 => read_column::<1>(bytes, column),
+                2 => read_column::<2>(bytes, column),
+                3 => read_column::<3>(bytes, column),
+                4 => read_column::<4>(bytes, column),
+                5 => read_column::<5>(bytes, column),
+                6 => read_column::<6>(bytes, column),
+                7 => read_column::<7>(bytes, column),
+                _ => read_column::<8>(bytes, column),
+            }
+            rest = others;
+        }
+        let mut accounts = 0;
+        for place in 0..self.count {
+            if columns[ORDINAL][place] == 0 {
+                columns.iter_mut().for_each(|column| column[place] = 0);
+            } else {
+                columns[ACCOUNT][place] += u64::from(self.least);
+                accounts |= columns[ACCOUNT][place];
+            }
+        }
+        if accounts > u64::from(u32::MAX) { Err(CORRUPT) } else { Ok(()) }
     }
 }
 
@@ -361,5 +452,56 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_put_over_a_stored_page_stands_among_what_was_there() {
+        let mut model = std::collections::BTreeMap::<u32, StoredHolding>::new();
+        let (mut page, mut seed) = (HoldingPage::empty(), 7_u32);
+        let beyond = quantity("18446744073709551616");
+        for step in 1..3_000_u32 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (place, kind) = (seed >> 24, (seed >> 16) % 16);
+            // Neither displaced sums nor large volumes are ever gone again.
+            let before = model.get(&place);
+            let is_displaced = kind == 0 || before.is_some_and(|holding| holding.displaced.is_some());
+            let is_large =
+                kind == 1 || before.is_some_and(|holding| holding.volumes.output == beyond.to_amount());
+            let input = Quantity::from(u64::from(step));
+            let output = if is_large { beyond.clone() } else { quantity("9") };
+            let sums = DisplacedSums { input: input.clone(), output: output.clone(), count: step };
+            page.put(place, (place, 1), step, (&input, &output), is_displaced.then_some(&sums));
+            model.insert(
+                place,
+                StoredHolding {
+                    account: place,
+                    asset: 1,
+                    ordinal: step,
+                    volumes: Volumes { input: input.to_amount(), output: output.to_amount() },
+                    displaced: is_displaced.then(|| Box::new(sums)),
+                },
+            );
+            if kind < 4 {
+                let stored = page.encode();
+                let all = HoldingPage::all(&stored).expect("what was written");
+                assert!(all.iter().map(|(place, holding)| (place, holding)).eq(&model), "step {step}");
+                page = HoldingPage::decode(&stored).expect("what was written");
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_in_no_order_is_damage() {
+        let mut page = HoldingPage::empty();
+        let sums = DisplacedSums { input: quantity("5"), output: quantity("6"), count: 3 };
+        for place in [3, 4] {
+            page.put(place, (1, 2), 1, (&quantity("5"), &quantity("6")), Some(&sums));
+        }
+        let mut stored = page.encode();
+        assert!(HoldingPage::decode(&stored).is_ok());
+        let first = stored.len() - 10;
+        assert_eq!((stored[first], stored[first + 5]), (3, 4));
+        stored[first] = 4;
+        assert!(HoldingPage::decode(&stored).is_err());
     }
 }
