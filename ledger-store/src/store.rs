@@ -544,7 +544,7 @@ impl Inner {
         self.engine.close_handover();
         let _ = threads.next().map(JoinHandle::join);
         if self.engine.stopped().is_none() {
-            self.engine.flush_what_gathered();
+            self.engine.outlive(Engine::flush_what_gathered);
         }
         self.engine.stop_background();
         for thread in threads {

@@ -266,6 +266,8 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>) -> Reply {
 
 async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
     let (parts, incoming) = request.into_parts();
+    // Taken by who reads it.
+    let mut incoming = Some(incoming);
     if parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         let mut reply = response::preflight(&parts.headers);
         response::allow_origin(&parts.headers, &mut reply);
@@ -273,7 +275,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
     }
     let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
     let mut mount = None;
-    let routed = async || -> Result<Reply, ApiError> {
+    let mut routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
         let segments = request::segments(parts.uri.path())?;
         let has_exporters = app.settings().experimental_exporters;
@@ -289,16 +291,16 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
         if let Some(guard) = app.guard()
             && !guard.allows(&parts.headers, route.scope).await
         {
-            request::leave_body(incoming, &parts.headers).await;
             return Ok(response::unauthorized());
         }
         if app.settings().read_only && !matches!(route.method, "GET" | "HEAD") {
-            request::leave_body(incoming, &parts.headers).await;
             return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
         }
-        let (body, stream) = match route.body_limit {
-            STREAM => (Bytes::new(), Some(incoming)),
-            limit => (request::body(incoming, &parts.headers, limit).await?, None),
+        let (body, stream) = match incoming.take() {
+            Some(incoming) if route.body_limit != STREAM => {
+                (request::body(incoming, &parts.headers, route.body_limit).await?, None)
+            }
+            stream => (Bytes::new(), stream),
         };
         let query = Query::of(&parts.uri);
         let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
@@ -326,6 +328,9 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
         Err(error) if mount == Some(Mount::LedgerV1) => ledger_v1::refusal(&error),
         Err(error) => response::refusal(&error, profile),
     };
+    if let Some(unread) = incoming {
+        request::leave_body(unread, &parts.headers).await;
+    }
     if breaks_framing(reply.status()) {
         response::close_after(&mut reply);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+use super::panics::StopOnPanic;
 use crate::error::ReadError;
 use crate::flush::{self, Watermark};
 use crate::hashes::ChainId;
@@ -17,6 +18,10 @@ pub(super) const MERGE_FAN_IN: usize = 16;
 const TURN_PATIENCE: Duration = Duration::from_millis(10);
 /// A piece of one part in so many of what gathers before a flush is large: the flush is near, and will merge it.
 const LARGE_PIECE: usize = 4;
+
+fn unwritten(error: &str) -> String {
+    format!("the index cannot be written: {error}")
+}
 
 impl Engine {
     /// What the flusher thread does until it is stopped.
@@ -60,7 +65,7 @@ impl Engine {
             if let Err(error) = result {
                 // The journal has everything: the next opening replays it.
                 flushes.failed = true;
-                self.stop_writing(&format!("the index cannot be written: {error}"));
+                self.stop_writing(&unwritten(&error.to_string()));
             }
             drop(flushes);
             self.flush_done.notify_all();
@@ -106,9 +111,17 @@ impl Engine {
         });
         let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
         let installing = self.install.lock();
-        flush::write(&self.index, &pieces, heads, &hashes, watermark)?;
+        // Before `install` is let go of: a snapshot that has the rows of these pieces never stands beside them.
+        let stopping = StopOnPanic::new(self);
+        let written = flush::write(&self.index, &pieces, heads, &hashes, watermark);
+        let snapshot = match written.and_then(|()| self.index.snapshot()) {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                self.stop_writing(&unwritten(&error.to_string()));
+                return Err(error.into());
+            }
+        };
         drop(pieces);
-        let snapshot = self.index.snapshot()?;
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
         view.index = snapshot;
@@ -116,7 +129,7 @@ impl Engine {
         view.pieces.retain(|piece| piece.flush > flush);
         *slot = Arc::new(view);
         drop(slot);
-        drop(installing);
+        drop((stopping, installing));
         self.hashes.forget(&hashes);
         Ok(())
     }
@@ -144,7 +157,7 @@ impl Engine {
 
     /// What the merger thread does until it is stopped.
     pub(crate) fn merge_loop(&self) {
-        let stop = || self.is_stopping();
+        let stop = || self.is_stopping() || self.stopped().is_some();
         loop {
             let mut wanted = self.merge_lock.lock();
             while !*wanted && !stop() {
@@ -176,6 +189,10 @@ impl Engine {
     /// Makes the index as it is now part of the view.
     pub(crate) fn install_snapshot(&self) -> Result<(), ReadError> {
         let _installing = self.install.lock();
+        if self.stopped().is_some() {
+            // A flush may have been written and not become part of the view.
+            return Ok(());
+        }
         let snapshot = self.index.snapshot()?;
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);

@@ -83,11 +83,11 @@ impl Engine {
 
     /// Makes a batch durable, publishes it, answers.
     pub(super) fn finish(&self, decided: DecidedBatch) {
-        // Before the turn is let go of: nothing is committed behind what a panic left half done.
-        let _stopping = StopOnPanic(self);
         let DecidedBatch { turn, batch, heads, answers, turned_away } = decided;
+        // Before the turn is let go of: nothing is committed behind what a panic left half done.
+        let stopping = StopOnPanic::new(self);
         let committed = self.commit(batch, heads);
-        drop(turn);
+        drop((stopping, turn));
         match committed {
             Ok(()) => {
                 let mut resolver = Resolver::new(self, self.view());

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::Engine;
 use super::pace::Pace;
+use super::panics::StopOnPanic;
 use crate::journal::Position;
 use crate::view::LedgerHead;
 use crate::writer::State;
@@ -79,6 +80,7 @@ impl Engine {
     }
 
     pub(super) fn flush_gathered(&self, state: &mut State) {
+        let _stopping = StopOnPanic::new(self);
         drop(self.committer.lock());
         if self.stopped().is_some() {
             // The state may be ahead of what is recorded, or half changed.

@@ -17,6 +17,7 @@ mod pending;
 mod written;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -134,17 +135,22 @@ impl Done {
     }
 
     fn tell(mut self, answer: Result<Answer, WriteError>) {
+        self.reply(|| answer);
+    }
+
+    /// What panics in the callback is nobody's concern here: the write is what it is, and others are to be told too.
+    fn reply(&mut self, answer: impl FnOnce() -> Result<Answer, WriteError>) {
         if let Some(reply) = self.0.take() {
-            reply(answer);
+            let _ = catch_unwind(AssertUnwindSafe(|| reply(answer())));
         }
     }
 }
 
 impl Drop for Done {
     fn drop(&mut self) {
-        if let Some(reply) = self.0.take() {
-            reply(Err(WriteError::OutcomeUnknown { reason: "who was writing it failed".to_owned() }));
-        }
+        self.reply(|| {
+            Err(WriteError::OutcomeUnknown { reason: "a write met a fault of this program".to_owned() })
+        });
     }
 }
 
@@ -361,7 +367,7 @@ impl Engine {
     /// deciding to the committer, where much waits.
     fn lead(&self, mut state: MutexGuard<'_, State>, is_writer: bool) {
         // Before the state is let go of: nobody decides upon what a panic left half done.
-        let _stopping = StopOnPanic(self);
+        let _stopping = StopOnPanic::new(self);
         // A short queue gains nothing from being decided while another batch is flushed: what comes until then
         // would need a flush of its own. So the turn is awaited first, and then all that came is taken.
         let is_short = self.queue.lock().bytes < PART_BYTES;

@@ -5,13 +5,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Engine;
 
-/// Ends the writing when it is dropped by a panic.
-pub(super) struct StopOnPanic<'a>(pub(super) &'a Engine);
+/// Ends the writing when it is dropped by a panic. What is declared before it is let go of after that.
+pub(super) struct StopOnPanic<'a> {
+    engine: &'a Engine,
+    /// Who writes may be unwinding already, and write while it cleans up.
+    was_panicking: bool,
+}
+
+impl<'a> StopOnPanic<'a> {
+    pub(super) fn new(engine: &'a Engine) -> Self {
+        Self { engine, was_panicking: std::thread::panicking() }
+    }
+}
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.stop_writing("a write met a fault of this program");
+        if std::thread::panicking() && !self.was_panicking {
+            self.engine.stop_writing("a write met a fault of this program");
         }
     }
 }
@@ -28,7 +38,7 @@ impl Engine {
 
     /// Does one batch in a thread that has others to answer after it, whatever becomes of this one. Once a batch has
     /// panicked that is all the thread does: [`StopOnPanic`] has ended the writing.
-    pub(super) fn outlive(&self, batch: impl FnOnce(&Self)) {
+    pub(crate) fn outlive(&self, batch: impl FnOnce(&Self)) {
         // Who waited for it was told when the panic dropped what was to answer.
         let _ = catch_unwind(AssertUnwindSafe(|| batch(self)));
     }
@@ -36,6 +46,7 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
@@ -94,6 +105,34 @@ mod tests {
         let answer = answer.recv().expect("an answer");
         assert!(matches!(answer, Err(WriteError::Stopped { .. })), "{answer:?}");
         assert!(matches!(store.close(), Err(WriteError::Stopped { .. })));
+    }
+
+    /// Writes while its thread unwinds.
+    struct Cleaner<'a>(&'a Store);
+
+    impl Drop for Cleaner<'_> {
+        fn drop(&mut self) {
+            self.0.apply(payment()).expect("the store takes writes");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_application_is_none_of_the_store() {
+        let store = Store::in_memory();
+        store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _cleaner = Cleaner(&store);
+            panic!("the test panics here");
+        }));
+        assert!(panicked.is_err());
+        let (told, answer) = mpsc::channel();
+        store.submit(payment(), move |answer| {
+            told.send(answer.is_ok()).expect("the test waits");
+            panic!("the test panics here");
+        });
+        assert!(answer.recv().expect("an answer"));
+        store.apply(payment()).expect("the store takes writes");
+        store.close().expect("nothing has failed");
     }
 
     #[test]

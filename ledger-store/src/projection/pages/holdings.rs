@@ -372,7 +372,9 @@ impl<'a> Packed<'a> {
         let mut accounts = 0;
         for place in 0..self.count {
             if columns[ORDINAL][place] == 0 {
-                columns.iter_mut().for_each(|column| column[place] = 0);
+                for column in columns.iter_mut() {
+                    column[place] = 0;
+                }
             } else {
                 columns[ACCOUNT][place] += u64::from(self.least);
                 accounts |= columns[ACCOUNT][place];
