@@ -115,3 +115,58 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::options::Options;
+    use crate::store::Store;
+
+    /// An engine whose flusher never comes, with a flush under way that is like the one before, which took so long.
+    fn flushing(took: Duration) -> Engine {
+        let engine = Store::engine_in_memory(&Options::default());
+        engine.begin_flush(&mut engine.decider.lock());
+        engine.flushes.lock().pace.note(took);
+        engine
+    }
+
+    #[test]
+    fn a_batch_waits_its_part_for_a_flush() {
+        let began = Instant::now();
+        let engine = flushing(Duration::from_millis(40));
+        engine.keep_pace(0);
+        engine.keep_pace(engine.shares.memtable);
+        assert!(began.elapsed() >= Duration::from_millis(40));
+    }
+
+    #[test]
+    fn the_end_of_a_flush_ends_the_wait() {
+        let engine = flushing(Duration::from_hours(1));
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| engine.keep_pace(engine.shares.memtable));
+            while !writer.is_finished() {
+                engine.flushes.lock().requests.clear();
+                engine.flush_done.notify_all();
+                std::thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
+    fn what_a_full_flush_took_is_noted() {
+        let engine = flushing(Duration::ZERO);
+        let mut flushes = engine.flushes.lock();
+        flushes.requests[0].is_full = true;
+        flushes.stop = true;
+        drop(flushes);
+        let earlier = Instant::now();
+        engine.flush_loop();
+        let until = |engine: &Engine| {
+            let share = engine.shares.memtable;
+            engine.flushes.lock().pace.wait_until(earlier + Duration::from_secs(1), earlier, share, share)
+        };
+        assert!(until(&engine) > Some(earlier + Duration::from_secs(1)));
+    }
+}

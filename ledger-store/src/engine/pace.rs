@@ -35,10 +35,11 @@ impl Pace {
         share: usize,
     ) -> Option<Instant> {
         let free = share / FREE_PARTS;
-        let paced = u32::try_from(share - free).unwrap_or(u32::MAX).max(1);
-        let over = u32::try_from(gathered.checked_sub(free)?).unwrap_or(u32::MAX).min(paced);
+        let paced = (share - free).max(1);
+        let over = gathered.checked_sub(free)?.min(paced);
         let expected = self.took[0].max(self.took[1]);
-        let until = begun + expected.mul_f64(f64::from(over) / f64::from(paced));
+        let nanos = expected.as_nanos() * over as u128 / paced as u128;
+        let until = begun + Duration::from_nanos(nanos as u64);
         (until >= now + WAIT_MIN).then_some(until)
     }
 }
