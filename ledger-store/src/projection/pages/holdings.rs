@@ -2,6 +2,7 @@
 
 use ledger_core::Volumes;
 
+use super::columns::{ACCOUNT, ASSET, COLUMNS, CORRUPT, Columns, INPUT, ORDINAL, OUTPUT, Packed, pack};
 use super::page_key;
 use crate::codec::{Corrupt, Output, Reader};
 use crate::entry::{put_amount, read_amount};
@@ -28,22 +29,6 @@ pub(crate) struct StoredHolding {
     /// Totals of its displaced transactions.
     pub(crate) displaced: Option<Box<DisplacedSums>>,
 }
-
-const COLUMNS: usize = 5;
-/// The columns, in the order in which they are stored.
-const ACCOUNT: usize = 0;
-const ASSET: usize = 1;
-const ORDINAL: usize = 2;
-const INPUT: usize = 3;
-const OUTPUT: usize = 4;
-/// No number of a column is wider.
-const WIDTHS_MAX: [u8; COLUMNS] = [4, 4, 4, 8, 8];
-const HEAD_BYTES: usize = 2 + 4 + COLUMNS;
-const CORRUPT: Corrupt = Corrupt { what: "page of holdings" };
-
-/// What every holding has, by column and place; 0 everywhere where there is none. A column at a time is read and
-/// written in a loop over numbers of one width.
-type Columns = [[u64; HOLDING_PLACES as usize]; COLUMNS];
 
 /// Reads and changes a page of holdings.
 pub(crate) struct HoldingPage {
@@ -77,7 +62,7 @@ impl HoldingPage {
         if place as usize >= packed.count {
             return Ok(None);
         }
-        let Some(mut holding) = packed.holding(place as usize)? else { return Ok(None) };
+        let Some(mut holding) = holding_of(packed.numbers(place as usize)?) else { return Ok(None) };
         let mut reader = Reader::new(packed.extras);
         while !reader.is_empty() {
             let (at, extra) = read_extra(&mut reader)?;
@@ -257,144 +242,6 @@ fn read_extra(reader: &mut Reader<'_>) -> Result<(u8, Extra), Corrupt> {
         None
     };
     Ok((place, Extra { large, displaced }))
-}
-
-/// The head and the columns of a page.
-fn pack(mut columns: Box<Columns>) -> Vec<u8> {
-    let count = columns[ORDINAL].iter().rposition(|ordinal| *ordinal > 0).map_or(0, |last| last + 1);
-    let is_present = columns[ORDINAL].map(|ordinal| ordinal > 0);
-    let present = columns[ACCOUNT][..count].iter().zip(is_present).filter(|(_, is_present)| *is_present);
-    let least = present.map(|(account, _)| *account).min().unwrap_or(0);
-    for (account, is_present) in columns[ACCOUNT][..count].iter_mut().zip(is_present) {
-        *account -= u64::from(is_present) * least;
-    }
-    let widths = columns.each_ref().map(|column| {
-        let bits = column[..count].iter().fold(0, |bits, number| bits | number);
-        (u64::BITS - bits.leading_zeros()).div_ceil(8) as u8
-    });
-    let bytes: usize = widths.iter().map(|width| count * usize::from(*width)).sum();
-    let mut out = Vec::with_capacity(HEAD_BYTES + bytes);
-    out.extend_from_slice(&(count as u16).to_le_bytes());
-    out.extend_from_slice(&(least as u32).to_le_bytes());
-    out.extend_from_slice(&widths);
-    out.resize(HEAD_BYTES + bytes, 0);
-    let mut rest = &mut out[HEAD_BYTES..];
-    for (column, width) in columns.iter().zip(widths) {
-        let (bytes, others) = rest.split_at_mut(count * usize::from(width));
-        match width {
-            0 => {}
-            1 => write_column::<1>(column, bytes),
-            2 => write_column::<2>(column, bytes),
-            3 => write_column::<3>(column, bytes),
-            4 => write_column::<4>(column, bytes),
-            5 => write_column::<5>(column, bytes),
-            6 => write_column::<6>(column, bytes),
-            7 => write_column::<7>(column, bytes),
-            _ => write_column::<8>(column, bytes),
-        }
-        rest = others;
-    }
-    out
-}
-
-fn write_column<const WIDTH: usize>(column: &[u64], bytes: &mut [u8]) {
-    for (number, bytes) in column.iter().zip(bytes.as_chunks_mut::<WIDTH>().0) {
-        bytes.copy_from_slice(&number.to_le_bytes()[..WIDTH]);
-    }
-}
-
-fn read_column<const WIDTH: usize>(bytes: &[u8], column: &mut [u64]) {
-    for (number, bytes) in column.iter_mut().zip(bytes.as_chunks::<WIDTH>().0) {
-        let mut eight = [0; size_of::<u64>()];
-        eight[..WIDTH].copy_from_slice(bytes);
-        *number = u64::from_le_bytes(eight);
-    }
-}
-
-/// A stored page of holdings.
-struct Packed<'a> {
-    count: usize,
-    least: u32,
-    widths: [u8; COLUMNS],
-    columns: &'a [u8],
-    extras: &'a [u8],
-}
-
-impl<'a> Packed<'a> {
-    fn new(stored: &'a [u8]) -> Result<Self, Corrupt> {
-        let (head, rest) = stored.split_at_checked(HEAD_BYTES).ok_or(CORRUPT)?;
-        let (count, head) = head.split_first_chunk::<2>().ok_or(CORRUPT)?;
-        let (least, widths) = head.split_first_chunk::<4>().ok_or(CORRUPT)?;
-        let widths: [u8; COLUMNS] = widths.try_into().map_err(|_| CORRUPT)?;
-        let count = usize::from(u16::from_le_bytes(*count));
-        if count > HOLDING_PLACES as usize || widths.iter().zip(WIDTHS_MAX).any(|(width, max)| *width > max) {
-            return Err(CORRUPT);
-        }
-        let bytes = widths.iter().map(|width| count * usize::from(*width)).sum();
-        let (columns, extras) = rest.split_at_checked(bytes).ok_or(CORRUPT)?;
-        Ok(Self { count, least: u32::from_le_bytes(*least), widths, columns, extras })
-    }
-
-    /// What is at a place below the count.
-    fn holding(&self, place: usize) -> Result<Option<StoredHolding>, Corrupt> {
-        let mut numbers = [0; COLUMNS];
-        let mut column = 0;
-        for (number, width) in numbers.iter_mut().zip(self.widths) {
-            let width = usize::from(width);
-            *number = number_at(self.columns, column + place * width, width);
-            column += self.count * width;
-        }
-        numbers[ACCOUNT] += u64::from(self.least);
-        if numbers[ORDINAL] > 0 && numbers[ACCOUNT] > u64::from(u32::MAX) {
-            return Err(CORRUPT);
-        }
-        Ok(holding_of(numbers))
-    }
-
-    /// Fills columns that are empty.
-    fn unpack(&self, columns: &mut Columns) -> Result<(), Corrupt> {
-        let mut rest = self.columns;
-        for (column, width) in columns.iter_mut().zip(self.widths) {
-            let (bytes, others) = rest.split_at(self.count * usize::from(width));
-            match width {
-                0 => {}
-                1 => read_column::<1>(bytes, column),
-                2 => read_column::<2>(bytes, column),
-                3 => read_column::<3>(bytes, column),
-                4 => read_column::<4>(bytes, column),
-                5 => read_column::<5>(bytes, column),
-                6 => read_column::<6>(bytes, column),
-                7 => read_column::<7>(bytes, column),
-                _ => read_column::<8>(bytes, column),
-            }
-            rest = others;
-        }
-        let mut accounts = 0;
-        for place in 0..self.count {
-            if columns[ORDINAL][place] == 0 {
-                for column in columns.iter_mut() {
-                    column[place] = 0;
-                }
-            } else {
-                columns[ACCOUNT][place] += u64::from(self.least);
-                accounts |= columns[ACCOUNT][place];
-            }
-        }
-        if accounts > u64::from(u32::MAX) { Err(CORRUPT) } else { Ok(()) }
-    }
-}
-
-/// The number of so many bytes at a place of the columns.
-fn number_at(columns: &[u8], at: usize, width: usize) -> u64 {
-    let mut bytes = [0; size_of::<u64>()];
-    if let Some(eight) = columns.get(at..at + size_of::<u64>()) {
-        bytes.copy_from_slice(eight);
-        let unused = 8 * (size_of::<u64>() - width) as u32;
-        u64::from_le_bytes(bytes) & u64::MAX.checked_shr(unused).unwrap_or(0)
-    } else {
-        bytes[..width].copy_from_slice(&columns[at..at + width]);
-        u64::from_le_bytes(bytes)
-    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 //! stands beside them the less is written again.
 
 mod accounts;
+mod columns;
 mod holdings;
 mod usages;
 
