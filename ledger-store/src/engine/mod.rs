@@ -28,7 +28,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use self::commit::{DecidedBatch, Handover, refuse};
 use self::flushes::Flushes;
-use self::panics::StopOnPanic;
+use self::panics::{FAULT, StopOnPanic};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
@@ -148,9 +148,7 @@ impl Done {
 
 impl Drop for Done {
     fn drop(&mut self) {
-        self.reply(|| {
-            Err(WriteError::OutcomeUnknown { reason: "a write met a fault of this program".to_owned() })
-        });
+        self.reply(|| Err(WriteError::OutcomeUnknown { reason: FAULT.to_owned() }));
     }
 }
 

@@ -5,6 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Engine;
 
+/// Why a write has no answer, or none is taken, after a panic.
+pub(super) const FAULT: &str = "a write met a fault of this program";
+
 /// Ends the writing when it is dropped by a panic. What is declared before it is let go of after that.
 pub(super) struct StopOnPanic<'a> {
     engine: &'a Engine,
@@ -21,7 +24,7 @@ impl<'a> StopOnPanic<'a> {
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() && !self.was_panicking {
-            self.engine.stop_writing("a write met a fault of this program");
+            self.engine.stop_writing(FAULT);
         }
     }
 }
@@ -36,8 +39,8 @@ impl Engine {
         }
     }
 
-    /// Does one batch in a thread that has others to answer after it, whatever becomes of this one. Once a batch has
-    /// panicked that is all the thread does: [`StopOnPanic`] has ended the writing.
+    /// Does one batch in a thread that has others to answer after it, whatever becomes of this one. If it left anything
+    /// half done [`StopOnPanic`] has ended the writing, and to answer is all that the thread does from then on.
     pub(crate) fn outlive(&self, batch: impl FnOnce(&Self)) {
         // Who waited for it was told when the panic dropped what was to answer.
         let _ = catch_unwind(AssertUnwindSafe(|| batch(self)));
