@@ -164,6 +164,7 @@ impl Row for TermRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::rows::tests::{Dice, check_coding};
 
     #[test]
     fn a_space_of_no_ledger_is_damage() {
@@ -180,8 +181,6 @@ mod tests {
         assert_eq!(decode(last).expect("a row"), last);
         assert!(decode(last + 1).is_err());
     }
-
-    use crate::index::rows::tests::{Dice, check_coding};
 
     #[test]
     fn rows_are_read_as_written() {
