@@ -49,6 +49,23 @@ fn a_client_that_asks_first_is_refused_before_it_sends() {
 }
 
 #[test]
+fn a_body_that_nobody_wants_is_read_and_the_connection_goes_on() {
+    let server = TestServer::with_main();
+    for (target, status) in [("POST /nowhere", "404"), ("PUT /v2/main/stats", "405")] {
+        let mut stream = server.connect();
+        let head = format!("{target} HTTP/1.1\r\nHost: test\r\nContent-Length: 2000000\r\n\r\n");
+        let next = "GET /v2/main/stats HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+        for part in [head.as_str(), &" ".repeat(2_000_000), next] {
+            stream.write_all(part.as_bytes()).expect("all of it is taken");
+        }
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("two answers");
+        let statuses: Vec<_> = text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+        assert_eq!(statuses, [status, "200"], "{text}");
+    }
+}
+
+#[test]
 fn a_target_is_taken_up_to_its_limit() {
     let server = TestServer::with_main();
     let path = |size: usize| {
