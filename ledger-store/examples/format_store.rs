@@ -4,7 +4,7 @@
 //! cargo run -p ledger-store --features testing --example format_store -- DIR
 //! ```
 //!
-//! `DIR/store` is the store, its large files as sectors, and `DIR/expected.txt` says what is in it. A release that changes the format adds
+//! `DIR/store` is the store, its sparse files as sectors, and `DIR/expected.txt` says what is in it. A release that changes the format adds
 //! one to `tests/data`, and never changes those that are there.
 
 use std::error::Error;
@@ -42,12 +42,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     store.close()?;
     drop(store);
     fs::remove_file(data.join("LOCK"))?;
-    for dir in ["journal", "index"] {
-        for entry in fs::read_dir(data.join(dir))? {
-            let path = entry?.path();
-            fs::write(path.with_extension("sectors"), to_sectors(&fs::read(&path)?))?;
-            fs::remove_file(path)?;
-        }
+    for path in ["index/index.redb", "journal/HEAD"].map(|name| data.join(name)) {
+        let mut kept = path.clone().into_os_string();
+        kept.push(".sectors");
+        fs::write(kept, to_sectors(&fs::read(&path)?))?;
+        fs::remove_file(path)?;
     }
     Ok(())
 }

@@ -233,8 +233,8 @@ fn check_contents(disk: &dyn Disk, path: &Path) -> Result<Contents, DirectoryErr
             // A segment that has its name may hold entries, and then it is
             // the manifest that was lost.
             JOURNAL => {
-                let first = SegmentedJournal::unfinished_name();
-                if let Some(found) = list(&path.join(JOURNAL))?.into_iter().find(|name| *name != first) {
+                let is_other = |name: &String| !SegmentedJournal::is_unfinished_name(name);
+                if let Some(found) = list(&path.join(JOURNAL))?.into_iter().find(is_other) {
                     return Err(not_a_store(format!("{JOURNAL}/{found}")));
                 }
             }
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_directory_with_other_files_is_refused_and_left_alone() {
-        for name in ["notes.txt", "journal/00000000000000000001.redb", "index/1.redb", "state.redb"] {
+        for name in ["notes.txt", "journal/00000000000000000001.log", "index/1.redb", "state.redb"] {
             let disk = SimDisk::new();
             let file = path().join(name);
             disk.create_dir(&path()).unwrap();
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn with_a_manifest_nothing_is_created() {
         let (disk, _) = store();
-        for name in ["SECRET", "journal/00000000000000000001.redb"] {
+        for name in ["SECRET", "journal/00000000000000000001.log"] {
             let disk = disk.copy();
             disk.remove(&path().join(name)).unwrap();
             let outcome = open(&disk).map(|directory| append_one(&directory));

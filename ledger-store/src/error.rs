@@ -72,6 +72,11 @@ pub enum WriteError {
     Busy,
     /// The disk is nearly full. Nothing happened; it can be tried again when there is room.
     NoRoom,
+    /// The disk refused before anything was written. Nothing happened; try again later.
+    Storage {
+        /// What the disk said.
+        reason: String,
+    },
     /// The commit failed: whether the write is on disk is unknown until the store is opened again. The store
     /// takes no more writes.
     OutcomeUnknown {
@@ -96,6 +101,7 @@ impl fmt::Display for WriteError {
             Self::Document(rejection) => rejection.fmt(f),
             Self::Busy => f.write_str("too many writes are waiting"),
             Self::NoRoom => f.write_str("the disk is nearly full"),
+            Self::Storage { reason } => write!(f, "the disk refused: {reason}"),
             Self::OutcomeUnknown { reason } => write!(f, "the outcome of the write is unknown: {reason}"),
             Self::Stopped { reason } => write!(f, "the store takes no writes: {reason}"),
             Self::Read(error) => error.fmt(f),

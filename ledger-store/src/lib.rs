@@ -68,6 +68,7 @@ pub use documents::{
 };
 pub use error::{OpenError, ReadError, WriteError};
 pub use import::{ImportError, ImportRefusal, ImportedLog};
+pub use journal::DroppedTail;
 pub use ledger::{Ledger, LedgerError, TransactionBuilder};
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;

@@ -8,13 +8,14 @@ use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata
 use parking_lot::{Condvar, Mutex};
 
 use crate::directory::{DataDirectory, DirectoryError};
-use crate::disk::engine::backend;
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{Disk, OpenMode, RealDisk, backend};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{Answer, Done, Engine, LedgerEdit, Mark, Work};
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::index::{IndexFile, IndexOptions};
-use crate::journal::{ChainHash, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions};
+use crate::journal::{
+    ChainHash, DroppedTail, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions,
+};
 use crate::options::Options;
 use crate::query::LedgerInfo;
 use crate::read::Snapshot;
@@ -49,6 +50,8 @@ pub struct Opening {
     pub replayed: u64,
     /// Why the index was built from nothing, if it was.
     pub rebuilt: Option<String>,
+    /// A write at the end of the journal that was cut off, and dropped.
+    pub dropped_tail: Option<DroppedTail>,
 }
 
 /// How a store stands.
@@ -101,14 +104,19 @@ impl Store {
         let segments = SegmentOptions {
             segment_bytes: options.segment_bytes,
             cache_bytes: shares.journal_cache,
+            space_bytes: SegmentOptions::default().space_bytes.min(options.segment_bytes),
             ..SegmentOptions::default()
         };
-        let journal: Arc<dyn Journal> = Arc::new(directory.open_journal(segments)?);
+        let journal = directory.open_journal(segments)?;
+        let dropped_tail = journal.dropped();
+        let journal: Arc<dyn Journal> = Arc::new(journal);
         directory.make_index_dir()?;
         let index_path = directory.index_dir().join("index.redb");
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let open = |new: bool| -> Result<IndexFile, String> {
-            let backend = backend(&**disk, &index_path, new).map_err(|error| error.to_string())?;
+            let backend =
+                backend(&**disk, &index_path, if new { OpenMode::CreateNew } else { OpenMode::Existing })
+                    .map_err(|error| error.to_string())?;
             let opened = if new {
                 IndexFile::create(backend, index_options)
             } else {
@@ -159,7 +167,7 @@ impl Store {
             match recovery::recover(&journal, &index, directory.identity(), shares, next) {
                 Ok(recovered) => {
                     let identity = directory.identity().clone();
-                    let opening = Opening { replayed: recovered.replayed, rebuilt: None };
+                    let opening = Opening { replayed: recovered.replayed, rebuilt: None, dropped_tail };
                     let engine = Engine::new(journal, index, identity, options, recovered).within(room());
                     return Ok(Self::start(engine, Some(directory), opening));
                 }
@@ -177,7 +185,7 @@ impl Store {
         disk.sync_dir(&directory.index_dir()).map_err(io)?;
         let identity = directory.identity().clone();
         let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
-        let opening = Opening { replayed: recovered.replayed, rebuilt };
+        let opening = Opening { replayed: recovered.replayed, rebuilt, dropped_tail };
         let engine = Engine::new(journal, index, identity, options, recovered).within(room());
         Ok(Self::start(engine, Some(directory), opening))
     }
@@ -193,7 +201,11 @@ impl Store {
     ///
     /// If the system has no random numbers to give.
     pub fn in_memory_with(options: &Options) -> Self {
-        Self::start(Self::engine_in_memory(options), None, Opening { replayed: 0, rebuilt: None })
+        Self::start(
+            Self::engine_in_memory(options),
+            None,
+            Opening { replayed: 0, rebuilt: None, dropped_tail: None },
+        )
     }
 
     /// The engine of a store in memory, before its threads are started.
@@ -221,6 +233,7 @@ impl Store {
         spawn("ledger-writer", Engine::write_loop);
         spawn("ledger-committer", Engine::commit_loop);
         spawn("ledger-flusher", Engine::flush_loop);
+        spawn("ledger-space", Engine::space_loop);
         spawn("ledger-merger", Engine::merge_loop);
         spawn("ledger-hasher", Engine::hash_loop);
         let inner =
@@ -243,6 +256,21 @@ impl Store {
             commits: engine.commits.load(std::sync::atomic::Ordering::Relaxed),
             stopped: engine.stopped(),
         }
+    }
+
+    /// Waits until this store takes no more writes, and returns why; `None` if it was closed. After a failure of the disk
+    /// only opening the store again tells what is recorded, so a program that does nothing else should end here.
+    ///
+    /// ```
+    /// let store = ledger_store::Store::in_memory();
+    /// let watched = store.clone();
+    /// let watcher = std::thread::spawn(move || watched.wait_until_stopped());
+    /// store.close()?;
+    /// assert_eq!(watcher.join().unwrap(), None);
+    /// # Ok::<(), ledger_store::WriteError>(())
+    /// ```
+    pub fn wait_until_stopped(&self) -> Option<String> {
+        self.inner.engine.wait_until_stopped()
     }
 
     /// The hash of the first entries, as [`Status::chain`] told when there were so many; `None` if there are not as
@@ -549,6 +577,13 @@ impl Inner {
         self.engine.stop_background();
         for thread in threads {
             let _ = thread.join();
+        }
+        // A store that stopped by itself leaves the journal as one that was not closed: the next opening then trusts
+        // nothing that it does not find on the disk.
+        if self.engine.stopped().is_none()
+            && let Err(error) = self.engine.journal.close()
+        {
+            self.engine.stop_writing(&error.to_string());
         }
     }
 }

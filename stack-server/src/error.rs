@@ -222,6 +222,7 @@ impl From<WriteError> for ApiError {
             WriteError::Document(rejection) => Self::new(Code::Conflict, rejection.to_string()),
             WriteError::Busy => Self::busy("too many writes are waiting"),
             WriteError::NoRoom => Self::busy("the disk of the server is nearly full"),
+            WriteError::Storage { .. } => Self::busy("the disk of the server refused"),
             WriteError::Stopped { .. } => Self::busy("the server takes no writes"),
             WriteError::Read(error) => Self::from(error),
             WriteError::OutcomeUnknown { reason } => Self::unknown(&reason),

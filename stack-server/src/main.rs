@@ -76,6 +76,19 @@ fn run(config: &Config) -> Result<(), String> {
             ("rebuilt", &store.opening().rebuilt.as_deref().unwrap_or("no")),
         ],
     );
+    if let Some(dropped) = store.opening().dropped_tail {
+        let reason = if dropped.may_have_been_acknowledged {
+            "the machine went down while the end of the journal was written"
+        } else {
+            "the process ended while the end of the journal was written; nobody was told that it is"
+        };
+        let (entry, bytes) = (dropped.position, dropped.bytes);
+        log::event(
+            Level::Warning,
+            "torn_tail",
+            &[("entry", &entry), ("dropped_bytes", &bytes), ("reason", &reason)],
+        );
+    }
     if others_may_write(&config.data) {
         let reason = "others may write into the data directory: they can replace what is in it";
         log::event(Level::Warning, "exposed", &[("data", &config.data.display()), ("reason", &reason)]);
@@ -100,7 +113,12 @@ fn run(config: &Config) -> Result<(), String> {
         "start",
         &[("version", &env!("CARGO_PKG_VERSION")), ("address", &server.address()), ("head", &head)],
     );
-    let name = runtime.block_on(signals.received());
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            name = signals.received() => Ok(name),
+            reason = stopped_writing(&store) => Err(reason),
+        }
+    });
     let hurry = server.hurry();
     // Ends with the process, if nobody is in a hurry.
     std::thread::spawn(move || {
@@ -109,9 +127,27 @@ fn run(config: &Config) -> Result<(), String> {
     });
     server.stop();
     publishers.stop();
+    // Only the next start tells what is on disk: a supervisor is to start the server again.
+    let name = ended.map_err(|reason| format!("writing has stopped: {reason}"))?;
     store.close().map_err(|error| format!("closing the store: {error}"))?;
     log::event(Level::Info, "stop", &[("signal", &name), ("head", &head_of(&store))]);
     Ok(())
+}
+
+/// Why a store takes no more writes, once that is so.
+async fn stopped_writing(store: &Store) -> String {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let store = store.clone();
+    std::thread::spawn(move || {
+        if let Some(reason) = store.wait_until_stopped() {
+            // Nobody is told once a signal has come first.
+            let _ = tell.send(reason);
+        }
+    });
+    match told.await {
+        Ok(reason) => reason,
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// Where the journal of a store ends, for whoever keeps it to compare history with later.

@@ -6,7 +6,8 @@
 //! Nothing is durable until it was synced: the bytes and the length of a file
 //! by [`DiskFile::sync`], its name by [`Disk::sync_dir`] on its directory.
 
-pub(crate) mod engine;
+mod aligned;
+mod backend;
 mod real;
 #[cfg(any(test, feature = "testing"))]
 mod sim;
@@ -16,6 +17,8 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::aligned::{AlignedBuffer, BLOCK_BYTES};
+pub(crate) use self::backend::backend;
 pub use self::real::RealDisk;
 #[cfg(any(test, feature = "testing"))]
 pub use self::sim::{Faults, SimDisk};
@@ -38,6 +41,10 @@ pub struct DiskRoom {
     /// What a process without privileges may still fill.
     pub free: u64,
 }
+
+/// Names one run of the machine, from when it was started until it goes down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BootId(pub [u8; 16]);
 
 /// What a store needs of a file system.
 pub trait Disk: Send + Sync + Debug {
@@ -72,6 +79,21 @@ pub trait Disk: Send + Sync + Debug {
     /// `AlreadyExists` or `NotFound` where `mode` demands the contrary, and
     /// what the file system says.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Opens an existing file whose bytes are written by [`DiskFile::write_durably`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Disk::open`].
+    fn open_durable(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.open(path, OpenMode::Existing)
+    }
+
+    /// The present run of the machine: what was written outlives a process without a sync, but not this. `None` where
+    /// the system does not tell.
+    fn boot_id(&self) -> Option<BootId> {
+        None
+    }
 
     /// Removes a file.
     ///
@@ -174,6 +196,40 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// What the file system says; then any part may have been written.
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Writes all of `data` from the byte at `offset` on; it is durable when this returns, with the length of the file.
+    /// Where it can, it bypasses the page cache: a write that failed is then not seen by those who read the file.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says; then any part may have been written. Do not try again.
+    fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.write_at(offset, data)?;
+        self.sync()
+    }
+
+    /// Sets space aside so that later writes into it need no more than their own bytes: the file reaches to `to` then,
+    /// and reads as zeros from `from` on. Nothing may be stored there yet.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says, for example that there is no room; what is before `from` is as it was.
+    fn set_aside(&self, from: u64, to: u64) -> io::Result<()> {
+        debug_assert!(from <= to);
+        if self.len()? < to {
+            self.set_len(to)?;
+        }
+        self.sync()
+    }
+
+    /// Forgets what the page cache holds of the file: the next reads ask the disk. To be called after a sync.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    fn forget_cached(&self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Cuts the file, or extends it by zeros.
     ///

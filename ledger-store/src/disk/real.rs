@@ -5,22 +5,32 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-use redb::StorageBackend;
-use redb::backends::FileBackend;
+use parking_lot::Mutex;
 
-use super::{Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode};
+use super::aligned::is_aligned;
+use super::{AlignedBuffer, BLOCK_BYTES, BootId, Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode};
 
 /// Who holds a lock is told in at most this many bytes.
 const MAX_HOLDER_BYTES: u64 = 256;
+
+/// Space that is set aside is filled with zeros in writes of this many bytes, between which other writes to the file
+/// get their turn.
+const ZEROS_BYTES: usize = 256 << 10;
 
 /// The file system of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
 
-/// An open file of the file system. The engine's own backend does positioned
-/// reads and writes, and the flush, on every platform.
+/// An open file of the file system.
 #[derive(Debug)]
-struct RealFile(FileBackend);
+struct RealFile {
+    file: File,
+    /// The same file past the page cache, where the file system offers that and it was asked for.
+    direct: Option<File>,
+    /// Whether a sync has failed. The system tells a failure to one sync only, so nobody may take the success of the
+    /// next one for their own.
+    has_failed: Mutex<bool>,
+}
 
 /// The operating system frees the lock when the file is closed, also for a
 /// process that is killed.
@@ -61,8 +71,20 @@ impl Disk for RealDisk {
             OpenMode::CreateNew => options().create_new(true).open(path)?,
             OpenMode::Existing => options().open(path)?,
         };
-        let backend = FileBackend::new(file).map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(Box::new(RealFile(backend)))
+        Ok(Box::new(RealFile { file, direct: None, has_failed: Mutex::default() }))
+    }
+
+    fn open_durable(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let file = options().open(path)?;
+        Ok(Box::new(RealFile { file, direct: open_direct(path), has_failed: Mutex::default() }))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn boot_id(&self) -> Option<BootId> {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+        (digits.len() == 32).then_some(())?;
+        u128::from_str_radix(&digits, 16).ok().map(|number| BootId(number.to_be_bytes()))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -114,25 +136,144 @@ impl Disk for RealDisk {
     }
 }
 
+/// Opens a file for writes that bypass the page cache and are durable when they return; `None` where the file system
+/// offers no such writes.
+#[cfg(target_os = "linux")]
+fn open_direct(path: &Path) -> Option<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = (OFlags::DIRECT | OFlags::DSYNC).bits().cast_signed();
+    let direct = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()?;
+    // Some file systems take the flag and refuse the reads and writes, or want larger blocks.
+    let mut block = AlignedBuffer::default();
+    block.reserve(BLOCK_BYTES);
+    block.end().push(0);
+    block.pad_to_block();
+    let start = block.end().len() - BLOCK_BYTES;
+    std::os::unix::fs::FileExt::read_at(&direct, &mut block.end()[start..], 0).ok()?;
+    Some(direct)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_direct(_path: &Path) -> Option<File> {
+    None
+}
+
+/// Sees to it that the file system has blocks for this part of a file. Where it cannot promise that, writing zeros
+/// takes them.
+#[cfg(target_os = "linux")]
+fn allocate(file: &File, from: u64, to: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    match fallocate(file, FallocateFlags::empty(), from, to - from) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allocate(_file: &File, _from: u64, _to: u64) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &File, offset: u64, data: &[u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, data, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
+    while !out.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, out, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                out = &mut out[read..];
+                offset += read as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, mut offset: u64, mut data: &[u8]) -> io::Result<()> {
+    while !data.is_empty() {
+        match std::os::windows::fs::FileExt::seek_write(file, data, offset)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => {
+                data = &data[written..];
+                offset += written as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
 impl DiskFile for RealFile {
     fn len(&self) -> io::Result<u64> {
-        self.0.len()
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
+        read_exact_at(&self.file, offset, out)
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write(offset, data)
+        write_all_at(&self.file, offset, data)
+    }
+
+    fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        match &self.direct {
+            Some(direct) if is_aligned(offset, data) => write_all_at(direct, offset, data),
+            _ => {
+                self.write_at(offset, data)?;
+                self.sync()
+            }
+        }
+    }
+
+    fn set_aside(&self, from: u64, to: u64) -> io::Result<()> {
+        debug_assert!(from <= to);
+        allocate(&self.file, from, to)?;
+        let mut zeros = AlignedBuffer::default();
+        zeros.reserve(ZEROS_BYTES);
+        let filled = zeros.end().len() + ZEROS_BYTES;
+        zeros.end().resize(filled, 0);
+        let mut at = from;
+        while at < to {
+            let part = ZEROS_BYTES.min((to - at) as usize);
+            let part = &zeros.bytes()[..part];
+            match &self.direct {
+                Some(direct) if is_aligned(at, part) => write_all_at(direct, at, part)?,
+                _ => self.write_at(at, part)?,
+            }
+            at += part.len() as u64;
+        }
+        self.sync()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn forget_cached(&self) -> io::Result<()> {
+        Ok(rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)?)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        let mut has_failed = self.has_failed.lock();
+        if *has_failed {
+            return Err(io::Error::other("an earlier sync of this file failed"));
+        }
+        let synced = self.file.sync_data();
+        *has_failed = synced.is_err();
+        synced
     }
 }
 
@@ -140,6 +281,30 @@ impl DiskFile for RealFile {
 mod tests {
     use super::*;
     use crate::disk::temporary_name;
+
+    #[test]
+    fn durable_writes_and_space_set_aside_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        drop(RealDisk.open(&path, OpenMode::CreateNew).unwrap());
+        let file = RealDisk.open_durable(&path).unwrap();
+        file.set_aside(0, 1 << 20).unwrap();
+        assert_eq!(file.len().unwrap(), 1 << 20);
+        let mut buffer = AlignedBuffer::default();
+        buffer.reserve(3 * BLOCK_BYTES);
+        buffer.end().extend_from_slice(&[7; 5000]);
+        buffer.pad_to_block();
+        file.write_durably(8192, buffer.bytes()).unwrap();
+        file.write_durably(3, b"not aligned").unwrap();
+        file.set_aside(1 << 20, (1 << 20) + 5000).unwrap();
+        file.forget_cached().unwrap();
+        let mut read = vec![1; (1 << 20) + 5000];
+        file.read_at(0, &mut read).unwrap();
+        assert_eq!(read[3..14], *b"not aligned");
+        assert_eq!(read[8192..13_192], [7; 5000]);
+        assert!(read[13_192..].iter().all(|byte| *byte == 0));
+        assert_eq!(RealDisk.boot_id(), RealDisk.boot_id());
+    }
 
     #[test]
     fn files_and_locks_behave_as_the_trait_says() {

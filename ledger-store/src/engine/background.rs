@@ -16,6 +16,9 @@ use crate::view::{LedgerHead, PieceSize, View};
 pub(super) const MERGE_FAN_IN: usize = 16;
 /// So long the flusher waits for its turn to decide that a flush begins, before it looks whether one was begun.
 const TURN_PATIENCE: Duration = Duration::from_millis(10);
+/// The longest time that the journal's note of what was acknowledged is not durable: after a power cut nothing older
+/// is ever taken for a torn write.
+const TEND_INTERVAL: Duration = Duration::from_secs(1);
 /// A piece of one part in so many of what gathers before a flush is large: the flush is near, and will merge it.
 const LARGE_PIECE: usize = 4;
 
@@ -183,6 +186,20 @@ impl Engine {
                     }
                 }
             }
+        }
+    }
+
+    /// What the thread does that looks after the journal's space, until it is stopped.
+    pub(crate) fn space_loop(&self) {
+        loop {
+            let mut waiting = self.space_lock.lock();
+            if self.is_stopping() {
+                return;
+            }
+            self.space_wanted.wait_for(&mut waiting, TEND_INTERVAL);
+            drop(waiting);
+            // A failure is met again by the batch that needs the space, and told to those who wait for it.
+            let _ = self.journal.tend();
         }
     }
 

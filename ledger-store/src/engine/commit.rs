@@ -7,8 +7,9 @@ use parking_lot::{ArcMutexGuard, Condvar, Mutex, RawMutex};
 
 use super::panics::StopOnPanic;
 use super::pending::{Pending, Resolver};
-use super::{Done, Engine, Job, background};
+use super::{Done, Engine, TurnedAway, background};
 use crate::error::WriteError;
+use crate::journal::JournalError;
 use crate::view::{LedgerHead, View};
 use crate::writer::Batch;
 
@@ -21,7 +22,7 @@ pub(super) struct DecidedBatch {
     pub(super) heads: Vec<(u32, LedgerHead)>,
     pub(super) answers: Vec<(Done, Result<Pending, WriteError>)>,
     /// What was not decided, since the disk has no room for it.
-    pub(super) turned_away: Vec<Job>,
+    pub(super) turned_away: Vec<TurnedAway>,
 }
 
 /// Where the writer puts a batch and the committer takes it. There is one at most, since there is one turn.
@@ -38,9 +39,9 @@ struct Slot {
 }
 
 /// Answers work that the disk has no room for.
-pub(super) fn refuse(jobs: Vec<Job>) {
-    for job in jobs {
-        job.done.tell(Err(WriteError::NoRoom));
+pub(super) fn refuse(jobs: Vec<TurnedAway>) {
+    for (job, why) in jobs {
+        job.done.tell(Err(why));
     }
 }
 
@@ -129,8 +130,12 @@ impl Engine {
             Ok(head) => head,
             Err(error) => {
                 let reason = error.to_string();
+                // The state is ahead of the journal now, whatever the reason.
                 self.stop_writing(&reason);
-                return Err(WriteError::OutcomeUnknown { reason });
+                return Err(match error {
+                    JournalError::OutcomeUnknown { .. } => WriteError::OutcomeUnknown { reason },
+                    _ => WriteError::Stopped { reason },
+                });
             }
         };
         self.commits.fetch_add(1, Ordering::Relaxed);
@@ -148,6 +153,9 @@ impl Engine {
         self.watchers.wake();
         if crowded {
             self.flush_wanted.notify_all();
+        }
+        if self.journal.wants_space() {
+            self.space_wanted.notify_one();
         }
         Ok(())
     }

@@ -166,6 +166,9 @@ struct Queue {
     is_writer_idle: bool,
 }
 
+/// Work that is not done, and why.
+type TurnedAway = (Job, WriteError);
+
 /// A batch takes no more commands when it holds this many bytes of them.
 const BATCH_BYTES: usize = 2 << 20;
 /// Of what waits, about so much is taken at a time; with less waiting, nothing is decided ahead of the flush that is
@@ -199,8 +202,12 @@ pub(crate) struct Engine {
     flush_done: Condvar,
     merge_wanted: Condvar,
     merge_lock: Mutex<bool>,
+    space_wanted: Condvar,
+    space_lock: Mutex<()>,
     stopping: AtomicBool,
     stopped: Mutex<Option<String>>,
+    /// Told when `stopped` is set, and when the threads are to end.
+    stop_told: Condvar,
     pub(crate) scripts: Scripts,
     pub(crate) hashes: Arc<Hashes>,
     pub(crate) commits: AtomicU64,
@@ -242,8 +249,11 @@ impl Engine {
             flush_done: Condvar::new(),
             merge_wanted: Condvar::new(),
             merge_lock: Mutex::new(false),
+            space_wanted: Condvar::new(),
+            space_lock: Mutex::new(()),
             stopping: AtomicBool::new(false),
             stopped: Mutex::new(None),
+            stop_told: Condvar::new(),
             scripts: Scripts::new(options.shares().scripts),
             hashes,
             commits: AtomicU64::new(0),
@@ -272,8 +282,18 @@ impl Engine {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    fn stop_writing(&self, reason: &str) {
+    pub(crate) fn stop_writing(&self, reason: &str) {
         self.stopped.lock().get_or_insert_with(|| reason.to_owned());
+        self.stop_told.notify_all();
+    }
+
+    /// Waits until no more is written: why, or `None` if that is since the store is closing.
+    pub(crate) fn wait_until_stopped(&self) -> Option<String> {
+        let mut stopped = self.stopped.lock();
+        while stopped.is_none() && !self.is_stopping() {
+            self.stop_told.wait(&mut stopped);
+        }
+        stopped.clone()
     }
 
     // The queue.
@@ -433,12 +453,24 @@ impl Engine {
         }
     }
 
-    /// What can be done, and what there is no room for.
-    fn turn_away(&self, jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
-        match &self.disk_room {
-            Some(room) if room.is_low() => jobs.into_iter().partition(|job| job.work.needs_no_room()),
-            _ => (jobs, Vec::new()),
+    /// What can be done, and what the disk has no room for.
+    fn turn_away(&self, jobs: Vec<Job>) -> (Vec<Job>, Vec<TurnedAway>) {
+        let Some(why) = self.lack_of_room() else { return (jobs, Vec::new()) };
+        let (kept, away): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.work.needs_no_room());
+        (kept, away.into_iter().map(|job| (job, why.clone())).collect())
+    }
+
+    /// Why the disk takes no more, if so: asked before anything is decided, so that nothing has happened.
+    fn lack_of_room(&self) -> Option<WriteError> {
+        if self.disk_room.as_ref().is_some_and(Room::is_low) {
+            return Some(WriteError::NoRoom);
         }
+        let error = self.journal.make_room().err()?;
+        Some(if error.is_want_of_room() {
+            WriteError::NoRoom
+        } else {
+            WriteError::Storage { reason: error.to_string() }
+        })
     }
 
     /// The sections of the journal all of whose ledgers are removed.
@@ -458,10 +490,14 @@ impl Engine {
     /// Ends the flusher, after what it was asked for, and the merger.
     pub(crate) fn stop_background(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        drop(self.stopped.lock());
+        self.stop_told.notify_all();
         self.flushes.lock().stop = true;
         self.flush_wanted.notify_all();
         drop(self.merge_lock.lock());
         self.merge_wanted.notify_all();
+        drop(self.space_lock.lock());
+        self.space_wanted.notify_all();
         self.hashes.feed.wake();
     }
 

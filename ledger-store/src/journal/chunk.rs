@@ -30,9 +30,8 @@
 //! reducing one to its digest changes no chain; the keyed digest sees it, so
 //! only the store itself can do that.
 //!
-//! The keyed digest stands first so that no client can choose how a stored
-//! page begins: a power cut leaves it to the storage engine's unkeyed
-//! checksum to tell a whole commit from a torn one.
+//! The keyed digest is what nobody without the store's secret can make, so
+//! that no client can choose bytes that read as a chunk.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -45,9 +44,9 @@ use crate::codec::{Corrupt, Reader, put_varint, varint_len};
 /// The newest version of the layout above.
 pub(super) const FORMAT_VERSION: u8 = 1;
 
-/// The size a chunk should have, in bytes and with its head: a page of 16 KiB
-/// less what the storage engine needs in it. More entries than fit go to the
-/// next chunk; a larger entry gets a chunk of its own.
+/// The size a chunk should have, in bytes and with its head: about four blocks
+/// of a disk, which a lookup reads and verifies as a whole. More entries than
+/// fit go to the next chunk; a larger entry gets a chunk of its own.
 pub(crate) const CHUNK_BYTES: usize = 16 * 1024 - 64;
 
 /// The most that the sections of one chunk may hold, in bytes.
@@ -228,7 +227,7 @@ impl From<Corrupt> for DecodeError {
     }
 }
 
-/// Replaces `out` by the bytes of `draft` and says the chain hash after it.
+/// Appends the bytes of `draft` to `out` and returns the chain hash after it.
 ///
 /// The draft has been [checked](ChunkDraft::check).
 pub(super) fn encode(
@@ -247,7 +246,6 @@ pub(super) fn encode(
             digest: *blake3::hash(bytes).as_bytes(),
         })
         .collect();
-    out.clear();
     out.reserve(draft.encoded_len());
     let chain = put_head(out, previous, draft.first, draft.entries, &rows, secret);
     for (_, bytes) in &draft.sections {
@@ -342,6 +340,15 @@ pub(super) fn decode(bytes: &[u8], secret: &Secret) -> Result<Chunk, DecodeError
     Ok(Chunk { first, entries, previous, chain, rows, sections })
 }
 
+/// The first position of the chunk with these bytes and the one after its last, not verified: to pass over chunks on
+/// the way to the one that is wanted.
+pub(super) fn peek_positions(bytes: &[u8]) -> Option<(Position, Position)> {
+    let mut reader = Reader::new(bytes.get(FIXED_HEAD_BYTES - 8..)?);
+    let first = Position::new(reader.u64().ok()?)?;
+    let next = first.after(reader.varint_u32().ok()?)?;
+    Some((first, next))
+}
+
 /// Any bytes as a chunk, for fuzzing: as they are, or else as two sections with digests that fit.
 #[cfg(feature = "testing")]
 pub(crate) fn decode_untrusted(bytes: &[u8]) -> Option<Chunk> {
@@ -358,7 +365,7 @@ pub(crate) fn decode_untrusted(bytes: &[u8]) -> Option<Chunk> {
     decode(&out, &secret).ok()
 }
 
-/// Appends the head to an empty `out`, digest included.
+/// Appends the head to `out`, digest included.
 fn put_head(
     out: &mut Vec<u8>,
     previous: ChainHash,
@@ -368,6 +375,7 @@ fn put_head(
     secret: &Secret,
 ) -> ChainHash {
     let chain = chain_hash(previous, first, entries, rows);
+    let start = out.len();
     out.extend_from_slice(&[0; DIGEST_BYTES]);
     out.push(FORMAT_VERSION);
     out.extend_from_slice(&previous.0);
@@ -380,8 +388,8 @@ fn put_head(
         out.push(u8::from(row.present));
         out.extend_from_slice(&row.digest);
     }
-    let digest = secret.digest(&[&out[DIGEST_BYTES..], &chain.0]);
-    out[..DIGEST_BYTES].copy_from_slice(&digest);
+    let digest = secret.digest(&[&out[start + DIGEST_BYTES..], &chain.0]);
+    out[start..start + DIGEST_BYTES].copy_from_slice(&digest);
     chain
 }
 
@@ -425,7 +433,7 @@ mod tests {
     fn encoded(draft: &ChunkDraft) -> (Vec<u8>, ChainHash) {
         let mut out = vec![1, 2, 3];
         let chain = encode(draft, PREVIOUS, &secret(), &mut out);
-        (out, chain)
+        (out.split_off(3), chain)
     }
 
     fn present(chunk: &Chunk) -> Vec<(SectionId, Option<Vec<u8>>)> {

@@ -47,6 +47,11 @@ pub(crate) enum JournalError {
         /// The first position it holds.
         first: Position,
     },
+    /// The journal's directory holds a file that is none of the journal's.
+    UnknownFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// Two segments do not join: entries are missing between them, or they
     /// belong to different histories.
     Gap {
@@ -99,6 +104,21 @@ pub(crate) enum JournalError {
     Poisoned,
 }
 
+impl JournalError {
+    /// Whether the disk refused for want of room: with more of it, the same may succeed.
+    pub(crate) fn is_want_of_room(&self) -> bool {
+        matches!(self, Self::Storage { cause, .. } if is_want_of_room(cause))
+    }
+}
+
+/// Whether a disk refused for want of room.
+pub(super) fn is_want_of_room(cause: &io::Error) -> bool {
+    matches!(
+        cause.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
 impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -116,6 +136,7 @@ impl fmt::Display for JournalError {
             Self::Missing { path, first } => {
                 write!(f, "{} is missing, with the entries from position {first}", path.display())
             }
+            Self::UnknownFile { path } => write!(f, "{} is no file of a journal", path.display()),
             Self::Gap { path, expected, found } => write!(
                 f,
                 "{} begins at position {found} and does not join the segment before it, which ends before {expected}",
@@ -151,6 +172,7 @@ impl std::error::Error for JournalError {
             | Self::Damaged { .. }
             | Self::ZeroLength { .. }
             | Self::Missing { .. }
+            | Self::UnknownFile { .. }
             | Self::Gap { .. }
             | Self::ForeignStore { .. }
             | Self::NewerFormat { .. }

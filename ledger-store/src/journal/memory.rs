@@ -50,6 +50,7 @@ impl Journal for MemoryJournal {
         // every field of what is read.
         let mut bytes = Vec::new();
         for draft in chunks {
+            bytes.clear();
             encode(draft, state.head.chain, &self.identity.secret, &mut bytes);
             let chunk = decode(&bytes, &self.identity.secret).expect("what was just encoded can be decoded");
             state.head = Head { next: chunk.next(), chain: chunk.chain() };

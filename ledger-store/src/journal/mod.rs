@@ -23,13 +23,21 @@
 
 mod chunk;
 mod error;
+mod frame;
 mod identity;
+mod mark;
 mod memory;
+mod offsets;
+mod opening;
 mod record;
+mod recover;
+mod removal;
 mod segment;
 mod segments;
+mod tail;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -40,6 +48,7 @@ pub(crate) use self::chunk::{CHUNK_BYTES, Chunk, ChunkDraft, MAX_CHUNK_PAYLOAD_B
 pub(crate) use self::error::JournalError;
 pub(crate) use self::identity::{Identity, Secret, StoreId};
 pub(crate) use self::memory::MemoryJournal;
+pub use self::recover::DroppedTail;
 pub(crate) use self::segments::{SegmentOptions, SegmentedJournal};
 
 /// The place of an entry in the journal: 1 for the first, gapless.
@@ -162,6 +171,39 @@ pub(crate) trait Journal: Send + Sync {
     /// they may be, and from then on every append answers
     /// [`JournalError::Poisoned`] until the journal has been opened again.
     fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError>;
+
+    /// Sees to it that the next append finds room on the disk, as long as it is not very large. To be called before what
+    /// is appended is decided: then a disk that is full refuses it, and nothing has happened.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Storage`] if there is no room, or the disk fails. It may be called again.
+    fn make_room(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    /// Whether [`Journal::tend`] should be called soon.
+    fn wants_space(&self) -> bool {
+        false
+    }
+
+    /// Work beside the appends, for a thread of the engine: sets space aside on the disk before it is needed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::make_room`], which meets the same failure where it matters.
+    fn tend(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    /// Takes no more appends, and notes durably where the journal ends. Reads go on.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Storage`]: then the next opening finds a journal that was not closed.
+    fn close(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
 
     /// The chunk that holds `at`, verified; `None` beyond the head.
     ///

@@ -6,16 +6,19 @@ use super::{ChainHash, Head, Identity, JournalError, Position, Secret, StoreId};
 use crate::codec::{Corrupt, Reader};
 use crate::disk::TEMPORARY_SUFFIX;
 
-/// The key of the record that a segment begins with.
-pub(super) const HEADER: u8 = 0;
-/// The key of the record that a segment ends with.
-pub(super) const SEAL: u8 = 1;
+/// Stands in the digest of the record that a segment begins with.
+const HEADER: u8 = 0;
+/// Stands in the digest of the record that a segment ends with.
+const SEAL: u8 = 1;
 
 /// The newest version of a segment's layout.
 const FORMAT_VERSION: u8 = 1;
 
 /// What the file name of a segment ends with.
-const SUFFIX: &str = ".redb";
+const SUFFIX: &str = ".log";
+
+/// The file that says how far the journal was acknowledged: see [`super::mark`].
+pub(super) const MARK: &str = "HEAD";
 
 /// How a file of the journal's directory is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +27,21 @@ pub(super) enum FileName {
     Segment(Position),
     /// One that was never finished.
     Unfinished(Position),
+    /// The file that says how far the journal was acknowledged.
+    Mark,
+    /// One of these that was never finished.
+    UnfinishedMark,
 }
 
 impl FileName {
     /// Reads a file name; `None` for one that is none of the journal's.
     pub(super) fn parse(name: &str) -> Option<Self> {
+        if name == MARK {
+            return Some(Self::Mark);
+        }
+        if name.strip_suffix(TEMPORARY_SUFFIX) == Some(MARK) {
+            return Some(Self::UnfinishedMark);
+        }
         let (name, kind): (_, fn(Position) -> Self) = match name.strip_suffix(TEMPORARY_SUFFIX) {
             Some(name) => (name, Self::Unfinished),
             None => (name, Self::Segment),
@@ -55,6 +68,9 @@ pub(super) struct Header {
 }
 
 impl Header {
+    /// The size of its bytes.
+    pub(super) const BYTES: usize = 16 + 1 + 16 + 8 + 32;
+
     /// The end of a segment without chunks.
     pub(super) fn head(&self) -> Head {
         Head { next: self.first, chain: self.previous }
@@ -100,29 +116,45 @@ impl Header {
     }
 }
 
-/// The record with which a segment ends at `end`.
-pub(super) fn encode_seal(end: Head, secret: &Secret) -> Vec<u8> {
-    let mut bytes = end.next.get().to_be_bytes().to_vec();
-    bytes.extend_from_slice(&end.chain.0);
-    with_digest(SEAL, &bytes, secret)
+/// How a segment ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seal {
+    /// Where it ends.
+    pub(super) end: Head,
+    /// The offset of its last frame of offsets, or 0 if it has none.
+    pub(super) offsets: u64,
 }
 
-/// Reads where the segment `path` ends.
-pub(super) fn decode_seal(
-    record: &[u8],
-    secret: &Secret,
-    path: &Path,
-    first: Position,
-) -> Result<Head, JournalError> {
-    let (digest, body) = split_digest(record, path, first)?;
-    if secret.digest(&[&[SEAL], body]) != digest {
-        return Err(damage(path, first, DIGEST_FAILS));
+impl Seal {
+    /// The size of its bytes.
+    pub(super) const BYTES: usize = 16 + 8 + 32 + 8;
+
+    /// The body of the frame that a segment ends with.
+    pub(super) fn encode(&self, secret: &Secret) -> Vec<u8> {
+        let mut bytes = self.end.next.get().to_be_bytes().to_vec();
+        bytes.extend_from_slice(&self.end.chain.0);
+        bytes.extend_from_slice(&self.offsets.to_be_bytes());
+        with_digest(SEAL, &bytes, secret)
     }
-    let mut reader = Reader::new(body);
-    let corrupt = |corrupt: Corrupt| damage(path, first, corrupt.what);
-    let next = Position::new(reader.u64().map_err(corrupt)?);
-    let next = next.ok_or_else(|| damage(path, first, "its seal names no position"))?;
-    Ok(Head { next, chain: ChainHash(reader.array().map_err(corrupt)?) })
+
+    /// Reads how the segment `path` ends.
+    pub(super) fn decode(
+        record: &[u8],
+        secret: &Secret,
+        path: &Path,
+        first: Position,
+    ) -> Result<Self, JournalError> {
+        let (digest, body) = split_digest(record, path, first)?;
+        if secret.digest(&[&[SEAL], body]) != digest {
+            return Err(damage(path, first, DIGEST_FAILS));
+        }
+        let mut reader = Reader::new(body);
+        let corrupt = |corrupt: Corrupt| damage(path, first, corrupt.what);
+        let next = Position::new(reader.u64().map_err(corrupt)?);
+        let next = next.ok_or_else(|| damage(path, first, "its seal names no position"))?;
+        let chain = ChainHash(reader.array().map_err(corrupt)?);
+        Ok(Self { end: Head { next, chain }, offsets: reader.u64().map_err(corrupt)? })
+    }
 }
 
 const DIGEST_FAILS: &str = "a record about the segment does not match its digest";
@@ -162,14 +194,12 @@ mod tests {
         let path = path_of(Path::new("journal"), Position::new(u64::MAX).unwrap());
         let name = path.file_name().unwrap().to_str().unwrap();
         assert_eq!(FileName::parse(name), Position::new(u64::MAX).map(FileName::Segment));
-        let unfinished = FileName::parse("00000000000000000012.redb.new");
+        let unfinished = FileName::parse("00000000000000000012.log.new");
         assert_eq!(unfinished, Position::new(12).map(FileName::Unfinished));
-        for other in
-            ["", ".redb", "12.redb", "00000000000000000000.redb", "0000000000000000001+.redb", "x.new"]
-        {
+        for other in ["", ".log", "12.log", "00000000000000000000.log", "0000000000000000001+.log", "x.new"] {
             assert_eq!(FileName::parse(other), None, "{other}");
         }
-        assert_eq!(FileName::parse("99999999999999999999.redb"), None, "above 64 bits");
+        assert_eq!(FileName::parse("99999999999999999999.log"), None, "above 64 bits");
     }
 
     #[test]
@@ -177,6 +207,7 @@ mod tests {
         let path = Path::new("segment");
         let header = Header { store: identity().store, first: FIRST, previous: ChainHash([1; 32]) };
         let mut bytes = header.encode(&identity().secret);
+        assert_eq!(bytes.len(), Header::BYTES);
         assert_eq!(Header::decode(&bytes, &identity(), path, FIRST).unwrap(), header);
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -189,14 +220,16 @@ mod tests {
         Header::decode(&bytes, &identity(), path, FIRST.next()).unwrap_err();
 
         let end = Head { next: FIRST.next(), chain: ChainHash([2; 32]) };
-        let mut seal = encode_seal(end, &identity().secret);
-        assert_eq!(decode_seal(&seal, &identity().secret, path, FIRST).unwrap(), end);
+        let sealed = Seal { end, offsets: 700 };
+        let mut seal = sealed.encode(&identity().secret);
+        assert_eq!(seal.len(), Seal::BYTES);
+        assert_eq!(Seal::decode(&seal, &identity().secret, path, FIRST).unwrap(), sealed);
         for bit in 0..seal.len() * 8 {
             seal[bit / 8] ^= 1 << (bit % 8);
-            decode_seal(&seal, &identity().secret, path, FIRST).unwrap_err();
+            Seal::decode(&seal, &identity().secret, path, FIRST).unwrap_err();
             seal[bit / 8] ^= 1 << (bit % 8);
         }
         // A header is no seal, although both verify.
-        decode_seal(&bytes, &identity().secret, path, FIRST).unwrap_err();
+        Seal::decode(&bytes, &identity().secret, path, FIRST).unwrap_err();
     }
 }

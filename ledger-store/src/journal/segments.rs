@@ -1,45 +1,63 @@
 //! The journal on disk: a row of segments of which the last one is written.
 //!
-//! Beginning a new segment takes three steps, each durable before the next:
-//! the new file gets its name, the old one is sealed, the new one takes its
-//! first append. A power cut between the first two leaves an unsealed segment
-//! with an empty successor, which [`SegmentedJournal::open`] finishes. Any
-//! other departure from "all sealed but the last, and each joins the one
-//! before" is damage.
+//! Beginning a new segment takes three steps, each durable before the next: the new file gets its name, the old one is
+//! sealed, the new one takes its first append. [`super::opening`] finishes what a power cut interrupts there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::record::{FileName, path_of};
-use super::segment::{Medium, Segment, prepare, publish};
+use super::error::is_want_of_room;
+use super::frame::{FRAMES_START, Kind};
+use super::mark::{Mark, MarkFile};
+use super::offsets::Offsets;
+use super::opening::Opened;
+use super::record::path_of;
+use super::recover::DroppedTail;
+use super::segment::{Medium, OpenSegment, Segment, open_file, prepare, publish, read_header, storage};
+use super::tail::{Placed, Tail};
 use super::{
     ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
     check_append,
 };
-use crate::disk::{Disk, temporary_name};
+use crate::disk::{BLOCK_BYTES, BootId, Disk, temporary_name};
 
 /// How a journal on disk uses memory and files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentOptions {
-    /// A segment that has taken this many bytes is sealed before the next
-    /// append. It bounds what is read again after a crash. After a reopening
-    /// the size of the file counts, so that a segment may be sealed earlier.
+    /// A segment that has taken this many bytes is sealed before the next batch. Bounds what is read again after a
+    /// crash.
     pub(crate) segment_bytes: u64,
-    /// Page cache of each open segment, in bytes. Appending wants none.
+    /// How much of what was appended last is kept in memory, in bytes: direct writes leave nothing in the page cache.
     pub(crate) cache_bytes: usize,
-    /// How much of the end is verified when the journal is opened, in bytes.
+    /// How much of the end is verified when a journal is opened that was closed, in bytes.
     pub(crate) tail_bytes: usize,
     /// How many sealed segments are kept open for reading.
     pub(crate) open_sealed: usize,
+    /// How much space is set aside at a time at the end of the segment that is written, in bytes. At least an eighth of
+    /// it is there before a batch is decided, so that a full disk refuses the batch instead of breaking it off.
+    pub(crate) space_bytes: u64,
 }
 
 impl Default for SegmentOptions {
     fn default() -> Self {
-        Self { segment_bytes: 1 << 30, cache_bytes: 4 << 20, tail_bytes: 4 << 20, open_sealed: 8 }
+        Self {
+            segment_bytes: 1 << 30,
+            cache_bytes: 4 << 20,
+            tail_bytes: 4 << 20,
+            open_sealed: 8,
+            space_bytes: 8 << 20,
+        }
+    }
+}
+
+impl SegmentOptions {
+    /// The length of a new segment's file.
+    fn new_file_bytes(&self) -> u64 {
+        (FRAMES_START + self.space_bytes).next_multiple_of(BLOCK_BYTES as u64)
     }
 }
 
@@ -48,25 +66,67 @@ impl Default for SegmentOptions {
 pub(crate) struct SegmentedJournal {
     medium: Medium,
     options: SegmentOptions,
+    boot: Option<BootId>,
     /// By ascending first position, without gaps; the last one is written.
     segments: RwLock<Vec<Arc<Segment>>>,
     appender: Mutex<Appender>,
+    /// Held while space is set aside: nobody writes into it meanwhile. Taken after `appender`.
+    space: Mutex<()>,
+    /// The length of the written file: what is between its frames and this reads as zeros.
+    file_end: AtomicU64,
+    /// The offset after the last frame.
+    frames_end: AtomicU64,
+    /// The mark was written and not yet synced.
+    is_mark_unsynced: AtomicBool,
     head: Mutex<Head>,
+    recent: Mutex<Recent>,
+    dropped: Option<DroppedTail>,
     /// Counts uses of segments, to know the least recently used.
     uses: AtomicU64,
-    /// Held by who replaces segments by copies. The list of them only grows
-    /// meanwhile.
+    /// Held by the one that replaces segments by copies. The list of them only grows meanwhile.
     copying: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Appender {
-    /// What the last segment has taken, in bytes.
-    segment_bytes: u64,
-    /// An append has failed. What is on disk is not known before the journal
-    /// is opened again.
-    poisoned: bool,
-    buffer: Vec<u8>,
+    tail: Tail,
+    mark: MarkFile,
+    state: Appending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Appending {
+    /// The next append may come.
+    Ready,
+    /// An append has failed. Only opening the journal again tells what is on disk.
+    Failed,
+    /// The journal was closed.
+    Closed,
+}
+
+/// What was appended last: the bytes of chunks, by their first positions.
+#[derive(Debug, Default)]
+struct Recent {
+    chunks: VecDeque<(Position, Arc<[u8]>)>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn push(&mut self, first: Position, bytes: &[u8], max_bytes: usize) {
+        self.bytes += bytes.len();
+        self.chunks.push_back((first, Arc::from(bytes)));
+        while self.bytes > max_bytes
+            && let Some((_, gone)) = self.chunks.pop_front()
+        {
+            self.bytes -= gone.len();
+        }
+    }
+
+    /// The bytes of the chunk that holds `at`, which is before the head, if they are here.
+    fn get(&self, at: Position) -> Option<Arc<[u8]>> {
+        let after = self.chunks.partition_point(|(first, _)| *first <= at);
+        after.checked_sub(1).map(|place| self.chunks[place].1.clone())
+    }
 }
 
 impl SegmentedJournal {
@@ -83,27 +143,33 @@ impl SegmentedJournal {
         dir: PathBuf,
         identity: Identity,
     ) -> Result<(), JournalError> {
-        let chain = ChainHash::genesis(identity.store);
-        let cache_bytes = SegmentOptions::default().cache_bytes;
-        let medium = Medium { disk, dir, identity, cache_bytes };
-        prepare(&medium, Head { next: Position::FIRST, chain })?;
-        medium.disk.sync_dir(&medium.dir).map_err(|cause| JournalError::Storage {
-            path: medium.dir.clone(),
-            action: "sync",
-            cause,
-        })
+        let head = Head { next: Position::FIRST, chain: ChainHash::genesis(identity.store) };
+        let medium = Medium { disk, dir, identity };
+        prepare(&medium, head, BLOCK_BYTES as u64)?;
+        let mark = Mark {
+            is_closed: false,
+            boot: None,
+            segment: Position::FIRST,
+            end: FRAMES_START,
+            offsets: 0,
+            head,
+        };
+        MarkFile::create(&medium, &mark)?;
+        medium.disk.sync_dir(&medium.dir).map_err(|cause| storage(&medium.dir, "sync", cause))
     }
 
-    /// The only file name that [`SegmentedJournal::initialise`] leaves.
-    pub(crate) fn unfinished_name() -> String {
-        let name = temporary_name(&path_of(Path::new(""), Position::FIRST));
-        name.to_string_lossy().into_owned()
+    /// Whether [`SegmentedJournal::initialise`] leaves a file of this name when it is interrupted.
+    pub(crate) fn is_unfinished_name(name: &str) -> bool {
+        let first = temporary_name(&path_of(Path::new(""), Position::FIRST));
+        let mark = Path::new(super::record::MARK);
+        let name = Path::new(name);
+        name == first || name == mark || name == temporary_name(mark)
     }
 
     /// Opens the journal in the directory `dir`, verifies how its segments
     /// join and how it ends, and finishes what a power cut has interrupted.
     ///
-    /// After a crash this reads the whole last segment.
+    /// If it was not closed this reads the whole last segment.
     ///
     /// # Errors
     ///
@@ -115,74 +181,57 @@ impl SegmentedJournal {
         identity: Identity,
         options: SegmentOptions,
     ) -> Result<Self, JournalError> {
-        let medium = Medium { disk, dir, identity, cache_bytes: options.cache_bytes };
-        let firsts = segments_in(&medium)?;
-        let genesis = Head { next: Position::FIRST, chain: ChainHash::genesis(medium.identity.store) };
-        let mut end = genesis;
-        let mut segments: Vec<Arc<Segment>> = Vec::with_capacity(firsts.len());
-        let (&last, sealed) = firsts.split_last().expect("there is one, or it was an error");
-        // Of the last but one, if a power cut came before it was sealed.
-        let mut unsealed: Option<Arc<Segment>> = None;
-        for (i, &first) in sealed.iter().enumerate() {
-            let (segment, meta) = Segment::open_sealed(&medium, first)?;
-            check_joins(&medium, end, &segment)?;
-            let segment = match meta.seal {
-                Some(seal) => {
-                    end = seal;
-                    segment
-                }
-                None if i + 1 == sealed.len() => {
-                    let (segment, _) = Segment::open_writable(&medium, first)?;
-                    end = segment.verify_tail(&medium, options.tail_bytes)?;
-                    segment
-                }
-                None => return Err(not_sealed(&segment)),
-            };
-            segments.push(Arc::new(segment));
-            unsealed = meta.seal.is_none().then(|| Arc::clone(&segments[i]));
-        }
-
-        let (segment, meta) = Segment::open_writable(&medium, last)?;
-        check_joins(&medium, end, &segment)?;
-        if let Some(seal) = meta.seal {
-            // It was sealed after its successor had got its name.
-            return Err(JournalError::Missing { path: path_of(&medium.dir, seal.next), first: seal.next });
-        }
-        let head = segment.verify_tail(&medium, options.tail_bytes)?;
-        if let Some(unsealed) = unsealed {
-            if head != end {
-                return Err(not_sealed(&unsealed));
-            }
-            unsealed.seal(&medium, end)?;
-        }
-        let segment_bytes = size_of(&medium, &segment)?;
-        // A new file has a size before it has chunks.
-        let segment_bytes = if head == end { 0 } else { segment_bytes };
-        segments.push(Arc::new(segment));
+        let medium = Medium { disk, dir, identity };
+        let Opened { segments, tail, mark, head, file_end, boot, dropped } =
+            super::opening::open(&medium, &options)?;
         Ok(Self {
-            medium,
             options,
+            boot,
+            file_end: AtomicU64::new(file_end),
+            frames_end: AtomicU64::new(tail.end()),
             segments: RwLock::new(segments),
-            appender: Mutex::new(Appender { segment_bytes, poisoned: false, buffer: Vec::new() }),
+            appender: Mutex::new(Appender { tail, mark, state: Appending::Ready }),
+            space: Mutex::default(),
+            is_mark_unsynced: AtomicBool::new(false),
             head: Mutex::new(head),
+            recent: Mutex::default(),
+            dropped,
             uses: AtomicU64::new(0),
             copying: Mutex::default(),
+            medium,
         })
+    }
+
+    /// What opening dropped from the end, if anything.
+    pub(crate) fn dropped(&self) -> Option<DroppedTail> {
+        self.dropped
     }
 
     /// Ends the last segment and begins a new one.
     fn roll(&self, appender: &mut Appender) -> Result<(), JournalError> {
+        if appender.state != Appending::Ready {
+            return Err(JournalError::Poisoned);
+        }
         let head = self.head();
+        let file_end = self.options.new_file_bytes();
         // Until here nothing but a temporary file has changed, and the next
-        // append may try again: a full disk may have room by then.
-        prepare(&self.medium, head)?;
-        appender.poisoned = true;
+        // batch may try again: a full disk may have room by then.
+        prepare(&self.medium, head, file_end)?;
+        appender.state = Appending::Failed;
         publish(&self.medium, head.next)?;
-        let (segment, _) = Segment::open_writable(&self.medium, head.next)?;
-        self.last_segment().seal(&self.medium, head)?;
-        self.segments.write().push(Arc::new(segment));
-        appender.segment_bytes = 0;
-        appender.poisoned = false;
+        let path = path_of(&self.medium.dir, head.next);
+        let file = open_file(&path, head.next, |path| self.medium.disk.open_durable(path))?;
+        let header = read_header(&*file, &self.medium, &path, head.next)?;
+        let tail =
+            Tail::open(&*file, head.next, FRAMES_START).map_err(|cause| storage(&path, "read", cause))?;
+        let open = OpenSegment { file: Arc::from(file), offsets: Offsets::default(), end: FRAMES_START };
+        let _space = self.space.lock();
+        self.last_segment().seal(&self.medium, &mut appender.tail, head)?;
+        self.segments.write().push(Arc::new(Segment::written(&self.medium, header, open)));
+        appender.tail = tail;
+        self.file_end.store(file_end, Ordering::Relaxed);
+        self.frames_end.store(FRAMES_START, Ordering::Relaxed);
+        appender.state = Appending::Ready;
         Ok(())
     }
 
@@ -192,9 +241,6 @@ impl SegmentedJournal {
         let mut appender = self.appender.lock();
         if self.segments.read().len() > place + 1 {
             return Ok(());
-        }
-        if appender.poisoned {
-            return Err(JournalError::Poisoned);
         }
         self.roll(&mut appender)
     }
@@ -226,6 +272,79 @@ impl SegmentedJournal {
             }
         }
     }
+
+    /// The bytes that are set aside behind the last frame.
+    fn space(&self) -> u64 {
+        self.file_end.load(Ordering::Relaxed).saturating_sub(self.frames_end.load(Ordering::Relaxed))
+    }
+
+    /// Sets more space aside at the end of the segment that is written: on a disk that is nearly full, less.
+    fn extend(&self, segment: &Segment) -> Result<(), JournalError> {
+        let _space = self.space.lock();
+        // It may have been done, or another segment begun, while this waited.
+        if self.space() >= self.options.space_bytes
+            || self.last_segment().header.first != segment.header.first
+        {
+            return Ok(());
+        }
+        let file = segment.change(|open| open.file.clone());
+        let mut step = self.options.space_bytes;
+        loop {
+            let from = self.file_end.load(Ordering::Relaxed);
+            let to = (from + step).next_multiple_of(BLOCK_BYTES as u64);
+            match file.set_aside(from, to) {
+                Ok(()) => {
+                    self.file_end.store(to, Ordering::Relaxed);
+                    return Ok(());
+                }
+                Err(cause) if is_want_of_room(&cause) && step > self.least_space() => step /= 2,
+                Err(cause) if is_want_of_room(&cause) && self.space() >= self.least_space() => return Ok(()),
+                Err(cause) => return Err(storage(segment.path(), "extend", cause)),
+            }
+        }
+    }
+
+    /// With less space behind the last frame than this, no batch is taken.
+    fn least_space(&self) -> u64 {
+        self.options.space_bytes / 8
+    }
+
+    /// Writes what was put into the tail.
+    fn write_tail(&self, segment: &Segment, tail: &mut Tail) -> std::io::Result<()> {
+        let file = segment.change(|open| open.file.clone());
+        if tail.blocks_end() <= self.file_end.load(Ordering::Relaxed) {
+            return tail.write(&*file);
+        }
+        // Larger than what was set aside: nobody may set space aside where this is written.
+        let _space = self.space.lock();
+        let end = tail.blocks_end();
+        tail.write(&*file)?;
+        self.file_end.fetch_max(end, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn mark(&self, segment: &Segment, head: Head, is_closed: bool) -> Mark {
+        let (end, offsets) = segment.change(|open| (open.end, open.offsets.newest_frame));
+        Mark { is_closed, boot: self.boot, segment: segment.header.first, end, offsets, head }
+    }
+
+    /// Notes in memory what an append made durable.
+    fn note(&self, segment: &Segment, tail: &Tail, placed: &[Placed]) {
+        let end = tail.end();
+        segment.change(|open| {
+            for Placed { position, offset, .. } in placed {
+                open.offsets.note(position.get(), *offset);
+            }
+            open.end = end;
+        });
+        self.frames_end.store(end, Ordering::Relaxed);
+    }
+
+    /// The chunk that holds `at`, if it is among those that were appended last.
+    fn read_recent(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
+        let Some(bytes) = self.recent.lock().get(at) else { return Ok(None) };
+        self.last_segment().verified(&self.medium, at, &bytes).map(Some)
+    }
 }
 
 impl Journal for SegmentedJournal {
@@ -235,7 +354,8 @@ impl Journal for SegmentedJournal {
 
     fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
         let mut appender = self.appender.lock();
-        if appender.poisoned {
+        let appender = &mut *appender;
+        if appender.state != Appending::Ready {
             return Err(JournalError::Poisoned);
         }
         let head = self.head();
@@ -243,23 +363,102 @@ impl Journal for SegmentedJournal {
         if chunks.is_empty() {
             return Ok(head);
         }
-        if appender.segment_bytes >= self.options.segment_bytes {
-            self.roll(&mut appender)?;
-        }
-        let appender = &mut *appender;
-        // Whatever fails below, the engine refuses to go on after it.
-        appender.poisoned = true;
         let segment = self.last_segment();
-        let (head, stored) = segment.append(&self.medium, head, chunks, &mut appender.buffer)?;
-        appender.poisoned = false;
-        appender.segment_bytes += stored;
+        let (head, placed) = appender.tail.put_chunks(chunks, head, &self.medium.identity.secret);
+        {
+            let mut recent = self.recent.lock();
+            // Readers ask for what is before the head: not for these, until they are durable.
+            for placed in &placed {
+                let bytes = appender.tail.chunk(placed);
+                recent.push(placed.position, bytes, self.options.cache_bytes);
+            }
+        }
+        // Nothing is appended behind a failure: what is on disk is not known then.
+        appender.state = Appending::Failed;
+        let unknown = |cause| JournalError::OutcomeUnknown {
+            path: segment.path().to_owned(),
+            position: expected,
+            cause,
+        };
+        self.write_tail(&segment, &mut appender.tail).map_err(unknown)?;
+        self.note(&segment, &appender.tail, &placed);
+        appender.mark.note(&self.mark(&segment, head, false)).map_err(|error| match error {
+            JournalError::Storage { cause, .. } => unknown(cause),
+            other => other,
+        })?;
+        self.is_mark_unsynced.store(true, Ordering::Relaxed);
+        appender.state = Appending::Ready;
         *self.head.lock() = head;
         Ok(head)
+    }
+
+    fn make_room(&self) -> Result<(), JournalError> {
+        let is_full = self.frames_end.load(Ordering::Relaxed) >= self.options.segment_bytes;
+        if !is_full && self.space() >= self.options.space_bytes / 2 {
+            return Ok(());
+        }
+        if is_full {
+            let mut appender = self.appender.lock();
+            // Another may have begun the next one.
+            if self.frames_end.load(Ordering::Relaxed) >= self.options.segment_bytes {
+                return self.roll(&mut appender);
+            }
+        }
+        self.extend(&self.last_segment())
+    }
+
+    fn tend(&self) -> Result<(), JournalError> {
+        if self.space() < self.options.space_bytes {
+            self.extend(&self.last_segment())?;
+        }
+        if self.is_mark_unsynced.swap(false, Ordering::Relaxed) {
+            let (file, path) = {
+                let appender = self.appender.lock();
+                (appender.mark.file(), appender.mark.path().to_owned())
+            };
+            file.sync().map_err(|cause| storage(&path, "sync", cause))?;
+        }
+        Ok(())
+    }
+
+    fn wants_space(&self) -> bool {
+        self.space() < self.options.space_bytes
+    }
+
+    fn close(&self) -> Result<(), JournalError> {
+        let mut appender = self.appender.lock();
+        let appender = &mut *appender;
+        if appender.state != Appending::Ready {
+            return Ok(());
+        }
+        appender.state = Appending::Closed;
+        let _space = self.space.lock();
+        let segment = self.last_segment();
+        let failed = |cause| storage(segment.path(), "close", cause);
+        let secret = &self.medium.identity.secret;
+        let list = segment.change(|open| open.offsets.has_news().then(|| open.offsets.encode(secret)));
+        if let Some(list) = list {
+            let mut write = appender.tail.begin(1, list.len() + 1024);
+            let offset =
+                appender.tail.put(&mut write, Kind::Offsets, secret, |out| out.extend_from_slice(&list));
+            let file = segment.change(|open| open.file.clone());
+            appender.tail.write(&*file).map_err(failed)?;
+            segment.change(|open| open.offsets.set_stored(offset));
+            self.note(&segment, &appender.tail, &[]);
+        }
+        let file = segment.change(|open| open.file.clone());
+        let end = appender.tail.blocks_end();
+        file.set_len(end).and_then(|()| file.sync()).map_err(failed)?;
+        self.file_end.store(end, Ordering::Relaxed);
+        appender.mark.set(&self.mark(&segment, self.head(), true))
     }
 
     fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
         if at >= self.head().next {
             return Ok(None);
+        }
+        if let Some(chunk) = self.read_recent(at)? {
+            return Ok(Some(chunk));
         }
         let chunk = self.segment_of(at).read(&self.medium, at);
         self.close_idle();
@@ -280,7 +479,7 @@ impl Journal for SegmentedJournal {
         loop {
             let (segment, next) = {
                 let segments = self.segments.read();
-                let Some(segment) = segments.get(place) else { return Ok(freed) };
+                let Some(segment) = segments.get(place) else { break };
                 (Arc::clone(segment), segments.get(place + 1).map(|next| next.header.first))
             };
             // What is appended from now on is not of these sections.
@@ -298,19 +497,27 @@ impl Journal for SegmentedJournal {
                 };
                 freed.bytes += before.saturating_sub(size_of(&self.medium, &copy)?);
                 self.segments.write()[place] = Arc::new(copy);
+                // It may have the bytes that were removed.
+                *self.recent.lock() = Recent::default();
             }
             place += 1;
         }
+        Ok(freed)
     }
 
     fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
         let end = self.head().next;
-        let mut chunks = Vec::new();
+        let mut chunks: Vec<Chunk> = Vec::new();
         // One byte is wanted at least: so there is one chunk at least.
         let mut wanted = max_bytes.max(1);
         let mut at = from;
         while at < end && wanted > 0 {
-            self.segment_of(at).scan(&self.medium, at, end, &mut wanted, &mut chunks)?;
+            if let Some(chunk) = self.read_recent(at)? {
+                wanted = wanted.saturating_sub(chunk.weight());
+                chunks.push(chunk);
+            } else {
+                self.segment_of(at).scan(&self.medium, at, end, &mut wanted, &mut chunks)?;
+            }
             // Each scan adds chunks or fails, so this comes to an end.
             at = chunks.last().map_or(end, Chunk::next);
         }
@@ -319,73 +526,8 @@ impl Journal for SegmentedJournal {
     }
 }
 
-/// The first positions of the segments in the directory, in order. Removes
-/// what was never finished, and gives the very first segment its name.
-fn segments_in(medium: &Medium) -> Result<Vec<Position>, JournalError> {
-    let storage = |path: &Path, action, cause| JournalError::Storage { path: path.to_owned(), action, cause };
-    let first_path = path_of(&medium.dir, Position::FIRST);
-    let missing = || JournalError::Missing { path: first_path.clone(), first: Position::FIRST };
-    let names = medium.disk.list(&medium.dir).map_err(|cause| match cause.kind() {
-        std::io::ErrorKind::NotFound => missing(),
-        _ => storage(&medium.dir, "list", cause),
-    })?;
-    let names = names.iter().filter_map(|name| FileName::parse(name.to_str()?));
-    let (mut segments, mut unfinished) = (Vec::new(), Vec::new());
-    for name in names {
-        match name {
-            FileName::Segment(first) => segments.push(first),
-            FileName::Unfinished(first) => unfinished.push(first),
-        }
-    }
-    segments.sort_unstable();
-    if segments.is_empty() {
-        // A new store: its first segment was complete before the manifest.
-        if !unfinished.contains(&Position::FIRST) {
-            return Err(missing());
-        }
-        publish(medium, Position::FIRST)?;
-        return Ok(vec![Position::FIRST]);
-    }
-    if segments[0] != Position::FIRST {
-        return Err(missing());
-    }
-    for first in unfinished {
-        let path = temporary_name(&path_of(&medium.dir, first));
-        medium.disk.remove(&path).map_err(|cause| storage(&path, "remove", cause))?;
-    }
-    Ok(segments)
-}
-
-/// Checks that `segment` begins where the one before it ends.
-fn check_joins(medium: &Medium, end: Head, segment: &Segment) -> Result<(), JournalError> {
-    let header = &segment.header;
-    if header.first > end.next {
-        return Err(JournalError::Missing { path: path_of(&medium.dir, end.next), first: end.next });
-    }
-    if header.first < end.next || header.previous != end.chain {
-        return Err(JournalError::Gap {
-            path: segment.path().to_owned(),
-            expected: end.next,
-            found: header.first,
-        });
-    }
-    Ok(())
-}
-
 /// How many bytes the file of a segment has.
 fn size_of(medium: &Medium, segment: &Segment) -> Result<u64, JournalError> {
     let file = medium.disk.open(segment.path(), crate::disk::OpenMode::Existing);
-    file.and_then(|file| file.len()).map_err(|cause| JournalError::Storage {
-        path: segment.path().to_owned(),
-        action: "measure",
-        cause,
-    })
-}
-
-fn not_sealed(segment: &Segment) -> JournalError {
-    JournalError::Damaged {
-        path: segment.path().to_owned(),
-        position: Some(segment.header.first),
-        what: "it is not sealed although a later segment has entries".to_owned(),
-    }
+    file.and_then(|file| file.len()).map_err(|cause| storage(segment.path(), "measure", cause))
 }

@@ -414,7 +414,13 @@ fn same<T: PartialEq + std::fmt::Debug>(
 }
 
 fn is_no_answer(error: &WriteError) -> bool {
-    matches!(error, WriteError::OutcomeUnknown { .. } | WriteError::Stopped { .. } | WriteError::Read(_))
+    matches!(
+        error,
+        WriteError::OutcomeUnknown { .. }
+            | WriteError::Stopped { .. }
+            | WriteError::Storage { .. }
+            | WriteError::Read(_)
+    )
 }
 
 fn imported((entry, hash): &(LogEntry, WireHash), is_damaged: bool) -> ImportedLog {

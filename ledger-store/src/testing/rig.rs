@@ -11,6 +11,7 @@ use crate::error::{OpenError, WriteError};
 use crate::options::Options;
 use crate::read::Snapshot;
 use crate::store::Store;
+use crate::verify::{VerifyReport, ViolationCode};
 
 /// How a store is opened, and how much is asked of it.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +162,7 @@ impl Rig {
                 if !self.disk.power_is_off() {
                     return Err(format!("no answer although the power is on: {error}"));
                 }
-                if !matches!(error, WriteError::Stopped { .. }) {
+                if !matches!(error, WriteError::Stopped { .. } | WriteError::Storage { .. }) {
                     self.possible = Some(self.certain.clone());
                 }
                 self.certain.go_back(before);
@@ -228,7 +229,7 @@ impl Rig {
         }
         let report = store.verify().map_err(|error| error.to_string());
         match report {
-            Ok(report) if report.is_clean() => {}
+            Ok(report) if is_whole(&report) => {}
             _ if self.disk.power_is_off() => {
                 drop(store);
                 return Ok(false);
@@ -247,4 +248,9 @@ impl Rig {
         }
         compared.map(|()| true)
     }
+}
+
+/// Whether nothing is wrong but that a power cut tore the write that was under way.
+fn is_whole(report: &VerifyReport) -> bool {
+    report.complete && report.violations.iter().all(|violation| violation.code == ViolationCode::TornTail)
 }

@@ -25,14 +25,14 @@ use std::time::Instant;
 use ledger_core::LedgerName;
 
 use crate::directory::DataDirectory;
-use crate::disk::engine::backend;
+use crate::disk::{OpenMode, backend};
 use crate::error::OpenError;
 use crate::flush::Watermark;
 use crate::index::{Gone, IndexError, IndexFile, IndexOptions, IndexSnapshot};
 use crate::journal::{Identity, Journal};
 use crate::options::Shares;
 use crate::recovery;
-use crate::store::Store;
+use crate::store::{Opening, Store};
 
 #[cfg(test)]
 pub(crate) use self::compare::PLAIN;
@@ -114,7 +114,7 @@ impl Store {
             Some(directory) => {
                 clear_workspace(directory).map_err(workspace)?;
                 let path = directory.index_dir().join(WORKSPACE);
-                let file = backend(&**directory.disk(), &path, true)
+                let file = backend(&**directory.disk(), &path, OpenMode::CreateNew)
                     .map_err(|error| workspace(error.to_string()))?;
                 IndexFile::create(file, options)?
             }
@@ -126,8 +126,20 @@ impl Store {
         if let Some(directory) = self.directory() {
             clear_workspace(directory).map_err(workspace)?;
         }
-        report
+        let mut report = report?;
+        report.violations.extend(torn_tail(self.opening()));
+        Ok(report)
     }
+}
+
+/// What opening dropped from the journal and may have been acknowledged.
+fn torn_tail(opening: &Opening) -> Option<Violation> {
+    let dropped = opening.dropped_tail.filter(|dropped| dropped.may_have_been_acknowledged)?;
+    let detail = format!(
+        "opening dropped {} bytes from here on as torn by a power cut; they may have been acknowledged",
+        dropped.bytes
+    );
+    Some(Violation { code: ViolationCode::TornTail, ledger: None, position: Some(dropped.position), detail })
 }
 
 /// Removes the second index, which an interrupted verification has left.

@@ -49,11 +49,13 @@ pub enum ViolationCode {
     IndexAhead,
     /// The head of the journal, or of a ledger, is not that of the entries.
     HeadMismatch,
+    /// Opening dropped the end of the journal as torn by a power cut, and it may have been acknowledged.
+    TornTail,
 }
 
 impl ViolationCode {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::FileFormat,
         Self::RecordChecksum,
         Self::ChainBreak,
@@ -73,6 +75,7 @@ impl ViolationCode {
         Self::IndexExtra,
         Self::IndexAhead,
         Self::HeadMismatch,
+        Self::TornTail,
     ];
 
     /// Its name in reports, such as `VOLUME_MISMATCH`. Names do not change.
@@ -97,6 +100,7 @@ impl ViolationCode {
             Self::IndexExtra => "INDEX_EXTRA",
             Self::IndexAhead => "INDEX_AHEAD",
             Self::HeadMismatch => "HEAD_MISMATCH",
+            Self::TornTail => "TORN_TAIL",
         }
     }
 }

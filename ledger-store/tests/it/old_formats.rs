@@ -20,7 +20,7 @@ fn copy(format: &str) -> (tempfile::TempDir, PathBuf, String) {
             let (from, to) = (entry.path(), data.join(dir).join(entry.file_name()));
             if from.extension().is_some_and(|extension| extension == "sectors") {
                 let file = from_sectors(&fs::read(from).expect("it is kept")).expect("sectors");
-                fs::write(to.with_extension("redb"), file).expect("a new file");
+                fs::write(to.with_extension(""), file).expect("a new file");
             } else if from.is_file() {
                 fs::copy(from, to).expect("a copy");
             }

@@ -7,7 +7,8 @@ use ledger_store::testing::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Worklo
 use ledger_store::{OpenError, Options, Store};
 
 const INDEX: &str = "data/index/index.redb";
-const JOURNAL: &str = "data/journal/00000000000000000001.redb";
+const JOURNAL: &str = "data/journal/00000000000000000001.log";
+const HEAD: &str = "data/journal/HEAD";
 
 /// A disk with a store, and what the store must hold.
 struct Kept {
@@ -181,10 +182,14 @@ fn an_older_copy_of_the_index_is_brought_up() {
 #[test]
 fn a_journal_that_lacks_acknowledged_entries_is_refused() {
     let early = Kept::new(8).with(30);
-    let older = early.disk.bytes(path(JOURNAL)).expect("there is a journal");
+    let older = [JOURNAL, HEAD].map(|name| early.disk.bytes(path(name)).expect("there is a journal"));
     let mut kept = early.with(30);
-    let whole = kept.disk.bytes(path(JOURNAL)).expect("there is a journal");
-    kept.disk.set_bytes(path(JOURNAL), older).expect("there is a journal");
+    let whole = [JOURNAL, HEAD].map(|name| kept.disk.bytes(path(name)).expect("there is a journal"));
+    // One file of an older moment, and then all of them: the index remembers.
+    for (name, older) in [JOURNAL, HEAD].into_iter().zip(older) {
+        kept.disk.set_bytes(path(name), older).expect("there is a journal");
+        assert!(matches!(kept.check_refused(), OpenError::Damaged { .. }));
+    }
     match kept.check_refused() {
         OpenError::Damaged { reason } => assert!(reason.contains("older copy"), "{reason}"),
         other => panic!("{other}"),
@@ -193,7 +198,9 @@ fn a_journal_that_lacks_acknowledged_entries_is_refused() {
     lost.disk.remove(path(JOURNAL)).expect("there is a journal");
     assert!(matches!(lost.check_refused(), OpenError::Damaged { .. }));
     // A refusal has spoilt nothing: with the right journal the store is whole.
-    kept.disk.set_bytes(path(JOURNAL), whole).expect("there is a journal");
+    for (name, whole) in [JOURNAL, HEAD].into_iter().zip(whole) {
+        kept.disk.set_bytes(path(name), whole).expect("there is a journal");
+    }
     let store = kept.check();
     assert_eq!(store.opening().rebuilt, None);
 }

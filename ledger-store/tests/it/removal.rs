@@ -213,7 +213,8 @@ fn what_is_removed_is_gone_for_good_and_nothing_else_is() {
     let reclaimed = store.reclaim(&|| false).expect("there is room");
     assert_eq!((reclaimed.ledgers, reclaimed.is_done), (2, true));
     let after = place.sealed_bytes();
-    assert!(reclaimed.journal_bytes > 0 && after < before / 2, "{before} bytes became {after}");
+    // The heads of small chunks stay, and are a good part of them.
+    assert!(reclaimed.journal_bytes > 0 && after < before * 3 / 4, "{before} bytes became {after}");
     check_removed(&store, &expected);
     let nothing = Reclaimed { is_done: true, ..Reclaimed::default() };
     assert_eq!(store.reclaim(&|| false).expect("it answers"), nothing);

@@ -211,7 +211,12 @@ impl Place {
         self.written_at = Instant::now();
         match written {
             Ok(Ok(())) => (self.written, self.delivered) = (at, false),
-            Ok(Err(WriteError::Busy | WriteError::NoRoom | WriteError::Stopped { .. })) => {}
+            Ok(Err(
+                WriteError::Busy
+                | WriteError::NoRoom
+                | WriteError::Storage { .. }
+                | WriteError::Stopped { .. },
+            )) => {}
             Ok(Err(error)) => log_fault(name, &error.to_string()),
             Err(error) => log_fault(name, &error.to_string()),
         }

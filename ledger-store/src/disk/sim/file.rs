@@ -9,9 +9,8 @@ pub(super) struct FileState {
     /// The bytes as programs see them.
     pub(super) bytes: Vec<u8>,
     pub(super) synced: Vec<u8>,
+    /// Changes since the last sync: the next one makes them durable.
     pub(super) pending: Vec<Change>,
-    /// A sync has failed: what is pending stays so.
-    pub(super) stuck: bool,
 }
 
 /// A change of a file.
@@ -22,6 +21,14 @@ pub(super) enum Change {
 }
 
 impl Change {
+    /// The length that a file has after it at least.
+    pub(super) fn end(&self) -> usize {
+        match self {
+            Self::Write { offset, data } => offset + data.len(),
+            Self::SetLen(len) => *len,
+        }
+    }
+
     pub(super) fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Write { offset, data } => put(bytes, *offset, data),
@@ -40,6 +47,15 @@ fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
 }
 
 impl FileState {
+    /// What programs see once the page cache has forgotten what is clean.
+    pub(super) fn uncached(&self) -> Vec<u8> {
+        let mut bytes = self.synced.clone();
+        for change in &self.pending {
+            change.apply(&mut bytes);
+        }
+        bytes
+    }
+
     /// The bytes that a power cut leaves.
     pub(super) fn survivor(&self, keep_percent: u64, random: &mut Random) -> Vec<u8> {
         let mut bytes = self.synced.clone();

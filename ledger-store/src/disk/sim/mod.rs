@@ -18,18 +18,23 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use self::file::{Change, FileState, Random};
-use super::{Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode, parent};
+use super::{BootId, Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode, parent};
 
 /// What shall go wrong. Operations are counted from 1, over all files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// Power fails at this sync, before it takes effect.
     pub cut_at_sync: Option<u64>,
-    /// This sync fails. The unsynced changes of its file can no longer be
-    /// made durable, although later syncs of it succeed: so do real kernels.
+    /// This sync fails. The unsynced changes of its file are still seen, as if
+    /// they were clean, and no later sync makes them durable: so do real
+    /// kernels.
     pub fail_sync: Option<u64>,
     /// This write or change of length fails and has no effect.
     pub fail_write: Option<u64>,
+    /// This read fails.
+    pub fail_read: Option<u64>,
+    /// No file can grow.
+    pub is_full: bool,
     /// Syncs succeed and do nothing. No store survives that: it shows that a
     /// test would notice a missing sync.
     pub lying_syncs: bool,
@@ -54,6 +59,9 @@ struct State {
     locks: BTreeMap<PathBuf, String>,
     syncs: u64,
     writes: u64,
+    reads: u64,
+    /// How often the power has returned.
+    boots: u8,
     power_is_off: bool,
 }
 
@@ -114,6 +122,11 @@ impl SimDisk {
         self.state.lock().writes
     }
 
+    /// How many reads there were.
+    pub fn reads(&self) -> u64 {
+        self.state.lock().reads
+    }
+
     /// Whether the power has failed. Then every operation does.
     pub fn power_is_off(&self) -> bool {
         self.state.lock().power_is_off
@@ -163,7 +176,13 @@ impl SimDisk {
                 FileState { synced: bytes.clone(), bytes, ..FileState::default() }
             })
             .collect();
-        let found = State { files, names: survivors.clone(), durable_names: survivors, ..State::default() };
+        let found = State {
+            files,
+            names: survivors.clone(),
+            durable_names: survivors,
+            boots: state.boots + 1,
+            ..State::default()
+        };
         Self { state: Arc::new(Mutex::new(found)) }
     }
 
@@ -190,7 +209,8 @@ impl SimDisk {
         Ok(())
     }
 
-    /// A working disk with the same names and bytes, all of them synced.
+    /// A working disk with the same names and bytes, all of them synced, as a
+    /// process finds it that is started after another was killed.
     #[must_use]
     pub fn copy(&self) -> Self {
         let state = self.state.lock();
@@ -207,6 +227,7 @@ impl SimDisk {
             files,
             names: state.names.clone(),
             durable_names: state.names.clone(),
+            boots: state.boots,
             ..State::default()
         };
         Self { state: Arc::new(Mutex::new(copy)) }
@@ -251,6 +272,15 @@ impl State {
     fn sync_fails(&self) -> io::Result<()> {
         if self.faults.fail_sync == Some(self.syncs) {
             return Err(io::Error::other("injected failure of a sync"));
+        }
+        Ok(())
+    }
+
+    fn count_read(&mut self) -> io::Result<()> {
+        self.powered()?;
+        self.reads += 1;
+        if self.faults.fail_read == Some(self.reads) {
+            return Err(io::Error::other("injected failure of a read"));
         }
         Ok(())
     }
@@ -315,6 +345,10 @@ impl Disk for SimDisk {
             }
         };
         Ok(Box::new(SimFile { disk: self.clone(), file }))
+    }
+
+    fn boot_id(&self) -> Option<BootId> {
+        Some(BootId([self.state.lock().boots + 1; 16]))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -383,7 +417,11 @@ impl SimFile {
     fn change(&self, change: Change) -> io::Result<()> {
         let mut state = self.disk.state.lock();
         state.count_write()?;
+        let is_full = state.faults.is_full;
         let file = &mut state.files[self.file];
+        if is_full && change.end() > file.bytes.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         change.apply(&mut file.bytes);
         file.pending.push(change);
         Ok(())
@@ -398,8 +436,8 @@ impl DiskFile for SimFile {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.disk.state.lock();
-        state.powered()?;
+        let mut state = self.disk.state.lock();
+        state.count_read()?;
         let bytes = &state.files[self.file].bytes;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = start.saturating_add(out.len());
@@ -423,13 +461,20 @@ impl DiskFile for SimFile {
         }
         let failure = state.sync_fails();
         let file = &mut state.files[self.file];
-        file.stuck |= failure.is_err();
-        if !file.stuck {
-            for change in std::mem::take(&mut file.pending) {
+        for change in std::mem::take(&mut file.pending) {
+            if failure.is_ok() {
                 change.apply(&mut file.synced);
             }
         }
         failure
+    }
+
+    fn forget_cached(&self) -> io::Result<()> {
+        let mut state = self.disk.state.lock();
+        state.powered()?;
+        let file = &mut state.files[self.file];
+        file.bytes = file.uncached();
+        Ok(())
     }
 }
 

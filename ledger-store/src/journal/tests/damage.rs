@@ -1,27 +1,34 @@
 //! Files that are missing, foreign, cut or changed.
 
-use redb::TableDefinition;
-
 use super::*;
-use crate::disk::engine::EngineFile;
 use crate::journal::chunk::encode;
-use crate::journal::record::{SEAL, path_of};
+use crate::journal::record::{MARK, path_of};
 
 /// A disk with a closed journal of several segments, and what is in it.
 fn closed_journal() -> (SimDisk, Vec<ChunkDraft>) {
     let disk = new_disk();
-    let all = fill(&open(&disk).unwrap(), 16);
+    let journal = open(&disk).unwrap();
+    let all = fill(&journal, 16);
+    journal.close().unwrap();
+    drop(journal);
     assert!(sealed_segments(&disk).len() >= 2);
+    (disk.copy(), all)
+}
+
+/// The same, of which the process was killed.
+fn killed_journal() -> (SimDisk, Vec<ChunkDraft>) {
+    let disk = new_disk();
+    let journal = open(&disk).unwrap();
+    let all = fill(&journal, 16);
     (disk.copy(), all)
 }
 
 #[test]
 fn a_missing_segment_is_named() {
     let (disk, _) = closed_journal();
-    let mut segments = sealed_segments(&disk);
-    let last = disk.list(&dir()).unwrap().into_iter().map(|name| dir().join(name)).max().unwrap();
-    segments.push(last);
-    for gone in segments {
+    let (killed, _) = killed_journal();
+    for (disk, gone) in segments(&disk).into_iter().flat_map(|path| [(&disk, path.clone()), (&killed, path)])
+    {
         let disk = disk.copy();
         disk.remove(&gone).unwrap();
         match open(&disk).unwrap_err() {
@@ -38,11 +45,35 @@ fn a_missing_segment_is_named() {
 }
 
 #[test]
+fn a_missing_mark_is_named() {
+    let (disk, _) = closed_journal();
+    disk.remove(&dir().join(MARK)).unwrap();
+    match open(&disk).unwrap_err() {
+        JournalError::Missing { path, .. } => assert_eq!(path, dir().join(MARK)),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_foreign_file_is_named_and_left() {
+    for name in ["notes.txt", "00000000000000000001.redb", "1.log", "HEAD.old"] {
+        let (disk, _) = closed_journal();
+        let foreign = dir().join(name);
+        disk.open(&foreign, crate::disk::OpenMode::CreateNew).unwrap();
+        let before = disk.list(&dir()).unwrap();
+        match open(&disk).unwrap_err() {
+            JournalError::UnknownFile { path } => assert_eq!(path, foreign),
+            other => panic!("{other}"),
+        }
+        assert_eq!(disk.list(&dir()).unwrap(), before);
+    }
+}
+
+#[test]
 fn a_file_without_bytes_is_damage_and_not_new() {
     let (disk, _) = closed_journal();
-    for name in disk.list(&dir()).unwrap() {
+    for emptied in segments(&disk) {
         let disk = disk.copy();
-        let emptied = dir().join(name);
         disk.set_bytes(&emptied, Vec::new()).unwrap();
         match open(&disk).unwrap_err() {
             JournalError::ZeroLength { path } => assert_eq!(path, emptied),
@@ -50,6 +81,8 @@ fn a_file_without_bytes_is_damage_and_not_new() {
         }
         assert!(disk.bytes(&emptied).unwrap().is_empty(), "it is left as it was");
     }
+    disk.set_bytes(&dir().join(MARK), Vec::new()).unwrap();
+    assert!(matches!(open(&disk).unwrap_err(), JournalError::Damaged { .. }));
 }
 
 #[test]
@@ -75,6 +108,7 @@ fn segments_of_two_histories_do_not_join() {
     for i in 0..16 {
         let mut drafts = script_append(i, journal.head().next.get());
         drafts[0].sections[0].1[0] ^= 1;
+        journal.make_room().unwrap();
         journal.append(drafts[0].first, &drafts).unwrap();
     }
     drop(journal);
@@ -94,26 +128,49 @@ fn open_and_compare(disk: &SimDisk, all: &[ChunkDraft]) -> Result<(), JournalErr
     Ok(())
 }
 
+/// The files that hold entries, and the mark.
+fn files(disk: &SimDisk) -> Vec<PathBuf> {
+    disk.list(&dir()).unwrap().into_iter().map(|name| dir().join(name)).collect()
+}
+
 #[test]
 fn damaged_bytes_are_never_served() {
-    let (disk, all) = closed_journal();
-    let files: Vec<_> = disk.list(&dir()).unwrap().into_iter().map(|name| dir().join(name)).collect();
-    let mut noticed = 0;
-    let mut tried = 0;
-    for (i, path) in files.iter().enumerate() {
-        let bytes = disk.bytes(path).unwrap();
-        for step in 0..120 {
-            // A bit of every 4 KiB page that holds something, at places that wander.
-            let offset = (step * 4096 + (step * 1237 + i * 331) % 4096) % bytes.len();
+    for (disk, all) in [closed_journal(), killed_journal()] {
+        let (mut tried, mut noticed) = (0_u32, 0);
+        for (i, path) in files(&disk).iter().enumerate() {
+            let bytes = disk.bytes(path).unwrap();
+            let used = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+            for step in 0..400 {
+                let offset = (step * 1237 + i * 331) % used;
+                let disk = disk.copy();
+                let mut changed = bytes.clone();
+                changed[offset] ^= 1 << (step % 8);
+                disk.set_bytes(path, changed).unwrap();
+                tried += 1;
+                noticed += u32::from(open_and_compare(&disk, &all).is_err());
+            }
+        }
+        assert!(noticed > tried / 2, "{noticed} of {tried}");
+    }
+}
+
+#[test]
+fn damage_of_one_record_of_the_mark_is_harmless() {
+    for (disk, all) in [closed_journal(), killed_journal()] {
+        let path = dir().join(MARK);
+        let bytes = disk.bytes(&path).unwrap();
+        for offset in (0..106).chain(4096..4096 + 106) {
             let disk = disk.copy();
             let mut changed = bytes.clone();
-            changed[offset] ^= 1 << (step % 8);
-            disk.set_bytes(path, changed).unwrap();
-            tried += 1;
-            noticed += u32::from(open_and_compare(&disk, &all).is_err());
+            changed[offset] ^= 4;
+            disk.set_bytes(&path, changed).unwrap();
+            open_and_compare(&disk, &all).unwrap();
         }
+        let mut changed = bytes.clone();
+        (changed[50], changed[4096 + 50]) = (changed[50] ^ 1, changed[4096 + 50] ^ 1);
+        disk.set_bytes(&path, changed).unwrap();
+        assert!(matches!(open(&disk).unwrap_err(), JournalError::Damaged { .. }));
     }
-    assert!(noticed > tried / 20, "{noticed} of {tried}: most of a small file is not in use");
 }
 
 #[test]
@@ -123,6 +180,7 @@ fn every_flipped_bit_of_a_stored_chunk_is_noticed() {
     let written = draft(1, 2, 150);
     journal.append(Position::FIRST, std::slice::from_ref(&written)).unwrap();
     drop(journal);
+    let disk = disk.copy();
     let path = path_of(&dir(), Position::FIRST);
     let mut stored = Vec::new();
     let genesis = ChainHash::genesis(identity().store);
@@ -145,94 +203,68 @@ fn every_flipped_bit_of_a_stored_chunk_is_noticed() {
 
 #[test]
 fn truncation_is_noticed() {
-    let (disk, all) = closed_journal();
-    for name in disk.list(&dir()).unwrap() {
-        let path = dir().join(name);
-        let bytes = disk.bytes(&path).unwrap();
-        for percent in 0..100 {
-            let disk = disk.copy();
-            disk.set_bytes(&path, bytes[..bytes.len() * percent / 100].to_vec()).unwrap();
-            open_and_compare(&disk, &all).unwrap_err();
+    for (disk, all) in [closed_journal(), killed_journal()] {
+        for path in files(&disk) {
+            let bytes = disk.bytes(&path).unwrap();
+            let used = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+            for percent in 0..100 {
+                let disk = disk.copy();
+                disk.set_bytes(&path, bytes[..used * percent / 100].to_vec()).unwrap();
+                open_and_compare(&disk, &all).unwrap_err();
+            }
         }
     }
 }
 
-/// Changes the rows of a segment with the engine's own means, so that its
-/// pages agree with each other.
-fn with_rows(disk: &SimDisk, path: &Path, work: impl FnOnce(&mut redb::Table<'_, u64, &'static [u8]>)) {
-    let file = EngineFile::open(disk, path, 1 << 16).unwrap();
-    let write_txn = file.begin_write().unwrap();
-    work(&mut write_txn.open_table(TableDefinition::new("chunks")).unwrap());
-    write_txn.commit().unwrap();
-    file.close().unwrap();
-}
-
 #[test]
-fn a_chunk_that_was_taken_out_is_noticed() {
+fn something_behind_the_end_of_a_closed_journal_is_noticed() {
     let (disk, all) = closed_journal();
-    let first_segment = path_of(&dir(), Position::FIRST);
-    let in_first = all.iter().take_while(|draft| draft.first.get() < 10);
-    for gone in in_first {
+    let last = segments(&disk).pop().unwrap();
+    let bytes = disk.bytes(&last).unwrap();
+    for longer in [vec![0; 1], vec![0; 4096], vec![7; 100]] {
         let disk = disk.copy();
-        with_rows(&disk, &first_segment, |table| drop(table.remove(gone.first.get()).unwrap()));
-        let journal = open(&disk).unwrap();
-        assert!(matches!(journal.read(gone.first), Err(JournalError::Damaged { .. })));
-        assert!(matches!(journal.scan(Position::FIRST, usize::MAX), Err(JournalError::Damaged { .. })));
-        assert!(matches!(journal.scan(gone.first, 1), Err(JournalError::Damaged { .. })));
+        disk.set_bytes(&last, [&bytes[..], &longer].concat()).unwrap();
+        open_and_compare(&disk, &all).unwrap_err();
     }
+    let mut changed = bytes.clone();
+    *changed.last_mut().unwrap() = 1;
+    disk.set_bytes(&last, changed).unwrap();
+    open_and_compare(&disk, &all).unwrap_err();
 }
 
 #[test]
-fn a_chunk_of_another_history_is_noticed() {
-    let (disk, all) = closed_journal();
-    // Written by this very store, but after other chunks.
-    let mut forged = Vec::new();
-    encode(&all[2], ChainHash([1; 32]), &identity().secret, &mut forged);
-    let first = all[2].first;
-    let first_segment = path_of(&dir(), Position::FIRST);
-    with_rows(&disk, &first_segment, |table| drop(table.insert(first.get(), &forged[..]).unwrap()));
+fn an_older_journal_is_not_taken_for_the_whole() {
+    let disk = new_disk();
     let journal = open(&disk).unwrap();
-    match journal.scan(Position::FIRST, usize::MAX).unwrap_err() {
-        JournalError::Damaged { position, .. } => assert_eq!(position, Some(first)),
-        other => panic!("{other}"),
+    fill(&journal, 3);
+    let before = disk.copy();
+    let all = fill(&journal, 1);
+    assert!(!all.is_empty());
+    drop(journal);
+    // The segment of an older moment beside the mark of now, on the same machine and after a power cut.
+    let path = segments(&disk).pop().unwrap();
+    for disk in [disk.copy(), disk.after_power_cut(0)] {
+        disk.set_bytes(&path, before.bytes(&path).unwrap()).unwrap();
+        match open(&disk).map(|_| ()) {
+            Err(JournalError::Damaged { path: named, .. }) => assert_eq!(named, path),
+            // The cut took the newest mark as well: then nothing tells.
+            Ok(()) if disk.boot_id() != before.boot_id() => {}
+            other => panic!("{other:?}"),
+        }
     }
-    // And one that is whole, but stands under another's key.
-    let mut moved = Vec::new();
-    encode(&all[3], ChainHash([1; 32]), &identity().secret, &mut moved);
-    with_rows(&disk, &first_segment, |table| drop(table.insert(first.get(), &moved[..]).unwrap()));
-    assert!(open(&disk).unwrap().read(first).is_err());
 }
 
 #[test]
-fn a_tail_that_does_not_join_is_noticed_when_it_is_opened() {
-    let disk = new_disk();
-    let all = fill(&open(&disk).unwrap(), 2);
-    let path = path_of(&dir(), Position::FIRST);
-    let gone = all[1].first.get();
-    with_rows(&disk, &path, |table| drop(table.remove(gone).unwrap()));
-    let whole_tail = SegmentOptions { tail_bytes: 1 << 20, ..small() };
-    assert!(matches!(open_with(&disk, whole_tail).unwrap_err(), JournalError::Damaged { .. }));
-    // The very first chunk too: the segment must begin where it says.
-    let disk = new_disk();
-    fill(&open(&disk).unwrap(), 2);
-    with_rows(&disk, &path, |table| drop(table.remove(1).unwrap()));
-    assert!(matches!(open_with(&disk, whole_tail).unwrap_err(), JournalError::Damaged { .. }));
-}
-
-#[test]
-fn a_seal_that_was_taken_out_is_noticed() {
-    let (disk, _) = closed_journal();
+fn a_seal_that_does_not_verify_is_noticed() {
+    let (disk, all) = closed_journal();
     for path in sealed_segments(&disk) {
-        let disk = disk.copy();
-        let file = EngineFile::open(&disk, &path, 1 << 16).unwrap();
-        let write_txn = file.begin_write().unwrap();
-        let meta = TableDefinition::<u8, &[u8]>::new("meta");
-        write_txn.open_table(meta).unwrap().remove(SEAL).unwrap().unwrap();
-        write_txn.commit().unwrap();
-        file.close().unwrap();
-        match open(&disk).unwrap_err() {
-            JournalError::Damaged { path: named, .. } => assert_eq!(named, path),
-            other => panic!("{other}"),
+        let bytes = disk.bytes(&path).unwrap();
+        for from_end in 1..=96 {
+            let disk = disk.copy();
+            let mut changed = bytes.clone();
+            changed[bytes.len() - from_end] ^= 1;
+            disk.set_bytes(&path, changed).unwrap();
+            open_and_compare(&disk, &all).unwrap_err();
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod damage;
 mod faults;
+mod torn;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +21,13 @@ fn identity() -> Identity {
 
 /// Segments of a few chunks, so that a short script rolls over.
 fn small() -> SegmentOptions {
-    SegmentOptions { segment_bytes: 6000, cache_bytes: 1 << 16, tail_bytes: 2000, open_sealed: 2 }
+    SegmentOptions {
+        segment_bytes: 6000,
+        cache_bytes: 3000,
+        tail_bytes: 2000,
+        open_sealed: 2,
+        space_bytes: 16 << 10,
+    }
 }
 
 fn open_with(disk: &SimDisk, options: SegmentOptions) -> Result<SegmentedJournal, JournalError> {
@@ -104,6 +111,7 @@ fn fill(journal: &dyn Journal, appends: u64) -> Vec<ChunkDraft> {
     let mut all = Vec::new();
     for i in 0..appends {
         let drafts = script_append(i, journal.head().next.get());
+        journal.make_room().unwrap();
         let head = journal.append(drafts[0].first, &drafts).unwrap();
         assert_eq!(head, journal.head());
         all.extend(drafts);
@@ -200,11 +208,16 @@ fn a_journal_on_a_real_disk_reopens() {
         || SegmentedJournal::open(Arc::new(RealDisk), home.path().to_owned(), identity(), small()).unwrap();
     SegmentedJournal::initialise(Arc::new(RealDisk), home.path().to_owned(), identity()).unwrap();
     let mut all = Vec::new();
-    for _ in 0..5 {
+    for round in 0..6 {
         let journal = open();
+        assert_eq!(journal.dropped(), None);
         assert_eq!(contents(&journal), all);
         all.extend(fill(&journal, 4));
+        journal.tend().unwrap();
         assert_eq!(contents(&journal), all);
+        if round % 2 == 0 {
+            journal.close().unwrap();
+        }
     }
     assert!(RealDisk.list(home.path()).unwrap().len() > 3);
 }
@@ -224,10 +237,17 @@ fn a_sealed_segment_is_never_changed() {
     assert!(before == after);
 }
 
+/// The files of all segments, in order.
+fn segments(disk: &SimDisk) -> Vec<PathBuf> {
+    let names = disk.list(&dir()).unwrap().into_iter().map(|name| dir().join(name));
+    let mut names: Vec<_> = names.filter(|path| path.extension().is_some()).collect();
+    names.sort();
+    names
+}
+
 /// All segments but the last.
 fn sealed_segments(disk: &SimDisk) -> Vec<PathBuf> {
-    let mut names: Vec<_> = disk.list(&dir()).unwrap().into_iter().map(|name| dir().join(name)).collect();
-    names.sort();
+    let mut names = segments(disk);
     names.pop();
     names
 }
@@ -263,6 +283,7 @@ fn readers_see_whole_chains_while_segments_come_and_go() {
         }
         while journal.head().next.get() < 300 {
             let head = journal.head();
+            journal.make_room().unwrap();
             journal.append(head.next, &script_append(head.next.get(), head.next.get())).unwrap();
         }
     });

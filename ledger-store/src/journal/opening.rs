@@ -1,0 +1,275 @@
+//! Opening the journal of a directory: what its files are, whether they join, and where the journal ends.
+//!
+//! All segments but the last are sealed, and each joins the one before. The one departure that is no damage is an
+//! unsealed segment with an empty successor: a power cut came before it was sealed, and opening finishes that.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::frame::is_blank;
+use super::mark::{Mark, MarkFile};
+use super::record::{FileName, Header, MARK, path_of};
+use super::recover::{DroppedTail, Walked, walk};
+use super::segment::{Medium, OpenSegment, Segment, open_file, publish, read_header, read_offsets, storage};
+use super::segments::SegmentOptions;
+use super::tail::Tail;
+use super::{ChainHash, Head, JournalError, Position};
+use crate::disk::{BLOCK_BYTES, BootId, DiskFile, temporary_name};
+
+/// What opening found.
+pub(super) struct Opened {
+    /// By ascending first position; the last one is written.
+    pub(super) segments: Vec<Arc<Segment>>,
+    pub(super) tail: Tail,
+    pub(super) mark: MarkFile,
+    pub(super) head: Head,
+    /// The length of the last segment's file.
+    pub(super) file_end: u64,
+    pub(super) boot: Option<BootId>,
+    pub(super) dropped: Option<DroppedTail>,
+}
+
+/// Opens the segments of a journal.
+pub(super) fn open(medium: &Medium, options: &SegmentOptions) -> Result<Opened, JournalError> {
+    let firsts = segments_in(medium)?;
+    let (&last, sealed) = firsts.split_last().expect("there is one, or it was an error");
+    let (mut segments, end, unsealed) = open_sealed(medium, sealed)?;
+    let written = Written::open(medium, last)?;
+    let (mut mark_file, mark) = MarkFile::open(medium)?;
+    let boot = medium.disk.boot_id();
+    let acknowledged = Acknowledged { mark, same_boot: boot.is_some() && boot == mark.boot };
+    if mark.segment > last {
+        let path = path_of(&medium.dir, mark.segment);
+        return Err(JournalError::Missing { path, first: mark.segment });
+    }
+    let (end, unsealed) = match unsealed {
+        None => (end, None),
+        Some(first) => {
+            let before = Written::open(medium, first)?;
+            let found = before.find_end(medium, &acknowledged)?;
+            (found.walked.head, Some((before, found)))
+        }
+    };
+    check_joins(medium, end, &written.header)?;
+    let found = if mark.is_closed && mark.segment == last && unsealed.is_none() {
+        written.find_closed_end(medium, &mark, options.tail_bytes as u64)?
+    } else {
+        written.find_end(medium, &acknowledged)?
+    };
+    if let Some(seal) = found.walked.seal {
+        // It was sealed after its successor had got its name.
+        let path = path_of(&medium.dir, seal.end.next);
+        return Err(JournalError::Missing { path, first: seal.end.next });
+    }
+    if found.walked.head.next < mark.head.next {
+        return Err(written.damage(medium, &mark, "entries up to there were acknowledged"));
+    }
+    let is_empty = found.walked.head == written.header.head() && found.dropped.is_none();
+    if let (Some((before, _)), false) = (&unsealed, is_empty) {
+        return Err(not_sealed(medium, before.header.first));
+    }
+    // Nothing was changed so far, and from here on only the disk can refuse.
+    let mut dropped = None;
+    if let Some((before, found)) = unsealed {
+        dropped = found.dropped.map(|(_, dropped)| dropped);
+        segments.push(before.finish_seal(medium, found)?);
+    }
+    let (end, head) = (found.walked.end, found.walked.head);
+    let dropped = found.dropped.map(|(_, dropped)| dropped).or(dropped);
+    let (segment, tail, file_end) = written.ready(medium, found)?;
+    let offsets = segment.change(|open| open.offsets.newest_frame);
+    mark_file.set(&Mark { is_closed: false, boot, segment: last, end, offsets, head })?;
+    segments.push(Arc::new(segment));
+    Ok(Opened { segments, tail, mark: mark_file, head, file_end, boot, dropped })
+}
+
+/// Opens all segments but the last: them, where they end, and the one of them that is not sealed, if it is the last.
+type Sealed = (Vec<Arc<Segment>>, Head, Option<Position>);
+
+fn open_sealed(medium: &Medium, firsts: &[Position]) -> Result<Sealed, JournalError> {
+    let mut end = Head { next: Position::FIRST, chain: ChainHash::genesis(medium.identity.store) };
+    let mut segments = Vec::with_capacity(firsts.len() + 1);
+    for (i, &first) in firsts.iter().enumerate() {
+        let (segment, seal) = Segment::open_sealed(medium, first)?;
+        check_joins(medium, end, &segment.header)?;
+        match seal {
+            Some(seal) => {
+                end = seal.end;
+                segments.push(Arc::new(segment));
+            }
+            None if i + 1 == firsts.len() => return Ok((segments, end, Some(first))),
+            None => return Err(not_sealed(medium, first)),
+        }
+    }
+    Ok((segments, end, None))
+}
+
+/// What was acknowledged for certain.
+struct Acknowledged {
+    mark: Mark,
+    /// Whether the machine has run all the time since the mark was written.
+    same_boot: bool,
+}
+
+/// A segment that is written, or was not sealed, while it is opened.
+struct Written {
+    header: Header,
+    file: Arc<dyn DiskFile>,
+    len: u64,
+}
+
+/// Where a segment ends, and what is to be dropped behind that: up to which offset, and what to report.
+struct Found {
+    walked: Walked,
+    dropped: Option<(u64, DroppedTail)>,
+}
+
+impl Written {
+    fn open(medium: &Medium, first: Position) -> Result<Self, JournalError> {
+        let path = path_of(&medium.dir, first);
+        let file = open_file(&path, first, |path| medium.disk.open_durable(path))?;
+        let header = read_header(&*file, medium, &path, first)?;
+        let len = file.len().map_err(|cause| storage(&path, "measure", cause))?;
+        Ok(Self { header, file: Arc::from(file), len })
+    }
+
+    /// Walks over a segment that was not closed.
+    fn find_end(&self, medium: &Medium, acknowledged: &Acknowledged) -> Result<Found, JournalError> {
+        let path = path_of(&medium.dir, self.header.first);
+        // What counts is on the disk. A sync that failed before may have left pages in the cache that are not.
+        self.file.sync().map_err(|cause| storage(&path, "sync", cause))?;
+        self.file.forget_cached().map_err(|cause| storage(&path, "read", cause))?;
+        let walked = walk(&*self.file, &path, &self.header, &medium.identity.secret, self.len)?;
+        let mark = Some(&acknowledged.mark).filter(|mark| mark.segment == self.header.first);
+        let dropped = walked.judge(&path, mark, acknowledged.same_boot)?;
+        Ok(Found { walked, dropped })
+    }
+
+    /// Checks that a segment that was closed ends as it was closed.
+    fn find_closed_end(&self, medium: &Medium, mark: &Mark, tail_bytes: u64) -> Result<Found, JournalError> {
+        let first = self.header.first;
+        let path = path_of(&medium.dir, first);
+        if self.len != mark.end.next_multiple_of(BLOCK_BYTES as u64) {
+            return Err(self.damage(medium, mark, "it does not have the length with which it was closed"));
+        }
+        let mut padding = vec![0; (self.len - mark.end) as usize];
+        self.file.read_at(mark.end, &mut padding).map_err(|cause| storage(&path, "read", cause))?;
+        if !is_blank(&padding) {
+            return Err(self.damage(medium, mark, "something stands behind where it was closed"));
+        }
+        let offsets = read_offsets(&*self.file, medium, &path, first, (mark.offsets, mark.end))?;
+        let open = OpenSegment { file: self.file.clone(), offsets: offsets.clone(), end: mark.end };
+        Segment::written(medium, self.header, open).verify_tail(medium, mark.head, tail_bytes)?;
+        Ok(Found { walked: Walked::closed(mark, offsets), dropped: None })
+    }
+
+    /// Removes what is to be dropped, durably.
+    fn drop_tail(&self, path: &Path, found: &Found) -> Result<(), JournalError> {
+        let Some((until, _)) = found.dropped else { return Ok(()) };
+        let zeros = vec![0; (until - found.walked.end) as usize];
+        let dropped = self.file.write_at(found.walked.end, &zeros).and_then(|()| self.file.sync());
+        dropped.map_err(|cause| storage(path, "write", cause))
+    }
+
+    /// Makes it ready for appends: it, its tail, and the length of its file.
+    fn ready(self, medium: &Medium, found: Found) -> Result<(Segment, Tail, u64), JournalError> {
+        let path = path_of(&medium.dir, self.header.first);
+        self.drop_tail(&path, &found)?;
+        let Walked { end, offsets, .. } = found.walked;
+        let failed = |cause| storage(&path, "read", cause);
+        let tail = Tail::open(&*self.file, self.header.first, end).map_err(failed)?;
+        let file_end = self.len.next_multiple_of(BLOCK_BYTES as u64);
+        if file_end > self.len {
+            // A file that a power cut or a crash left with another length.
+            self.file.set_aside(self.len, file_end).map_err(|cause| storage(&path, "extend", cause))?;
+        }
+        let open = OpenSegment { file: self.file, offsets, end };
+        Ok((Segment::written(medium, self.header, open), tail, file_end))
+    }
+
+    /// Seals a segment whose successor has its name.
+    fn finish_seal(self, medium: &Medium, found: Found) -> Result<Arc<Segment>, JournalError> {
+        let path = path_of(&medium.dir, self.header.first);
+        let (first, end) = (self.header.first, found.walked.head);
+        if found.walked.seal.is_some() {
+            // Only its length is missing.
+            let cut = self.file.set_len(found.walked.end).and_then(|()| self.file.sync());
+            cut.map_err(|cause| storage(&path, "seal", cause))?;
+        } else {
+            let (segment, mut tail, _) = self.ready(medium, found)?;
+            segment.seal(medium, &mut tail, end)?;
+        }
+        let (segment, _) = Segment::open_sealed(medium, first)?;
+        Ok(Arc::new(segment))
+    }
+
+    fn damage(&self, medium: &Medium, mark: &Mark, what: &str) -> JournalError {
+        JournalError::Damaged {
+            path: path_of(&medium.dir, self.header.first),
+            position: Some(mark.head.next),
+            what: what.to_owned(),
+        }
+    }
+}
+
+/// Checks that a segment begins where the one before it ends.
+fn check_joins(medium: &Medium, end: Head, header: &Header) -> Result<(), JournalError> {
+    if header.first > end.next {
+        return Err(JournalError::Missing { path: path_of(&medium.dir, end.next), first: end.next });
+    }
+    if header.first < end.next || header.previous != end.chain {
+        return Err(JournalError::Gap {
+            path: path_of(&medium.dir, header.first),
+            expected: end.next,
+            found: header.first,
+        });
+    }
+    Ok(())
+}
+
+fn not_sealed(medium: &Medium, first: Position) -> JournalError {
+    JournalError::Damaged {
+        path: path_of(&medium.dir, first),
+        position: Some(first),
+        what: "it is not sealed although a later segment has entries".to_owned(),
+    }
+}
+
+/// The first positions of the segments in the directory, in order. Removes
+/// what was never finished, and gives the very first segment its name.
+fn segments_in(medium: &Medium) -> Result<Vec<Position>, JournalError> {
+    let storage = |path: &Path, action, cause| JournalError::Storage { path: path.to_owned(), action, cause };
+    let first_path = path_of(&medium.dir, Position::FIRST);
+    let missing = || JournalError::Missing { path: first_path.clone(), first: Position::FIRST };
+    let names = medium.disk.list(&medium.dir).map_err(|cause| match cause.kind() {
+        std::io::ErrorKind::NotFound => missing(),
+        _ => storage(&medium.dir, "list", cause),
+    })?;
+    let (mut segments, mut unfinished) = (Vec::new(), Vec::new());
+    for name in names {
+        match name.to_str().and_then(FileName::parse) {
+            Some(FileName::Segment(first)) => segments.push(first),
+            Some(FileName::Unfinished(first)) => unfinished.push(path_of(&medium.dir, first)),
+            Some(FileName::UnfinishedMark) => unfinished.push(medium.dir.join(MARK)),
+            Some(FileName::Mark) => {}
+            None => return Err(JournalError::UnknownFile { path: medium.dir.join(name) }),
+        }
+    }
+    segments.sort_unstable();
+    if segments.is_empty() {
+        // A new store: its first segment was complete before the manifest.
+        if !unfinished.contains(&first_path) {
+            return Err(missing());
+        }
+        publish(medium, Position::FIRST)?;
+        return Ok(vec![Position::FIRST]);
+    }
+    if segments[0] != Position::FIRST {
+        return Err(missing());
+    }
+    for path in unfinished {
+        let path = temporary_name(&path);
+        medium.disk.remove(&path).map_err(|cause| storage(&path, "remove", cause))?;
+    }
+    Ok(segments)
+}

@@ -1,0 +1,343 @@
+//! Where the frames of a segment end that nobody closed, and whether what is behind them was torn or damaged.
+//!
+//! A frame that does not verify is damage if a later write stands behind it, since a write begins only when the one
+//! before is durable; and if it was acknowledged, which [`Mark`] tells. What is left is the very last write:
+//!
+//! - If the machine has not gone down since, everything that was written is visible, and the mark is exact. Bytes that
+//!   do not verify behind it are of a write that was cut off with its process, or that failed: never acknowledged.
+//! - If the machine went down, the mark is older. Bytes count as torn only if they are what a power cut can leave: a
+//!   header or a piece is blank that was not to be. Otherwise no byte of the write is missing, and it is damage.
+//!
+//! What stays ambiguous: a write after the newest mark on disk that was acknowledged, and then lost a whole sector to
+//! zeros. It is dropped as torn, and reported.
+
+use std::io;
+use std::path::Path;
+
+use super::chunk::{DecodeError, FORMAT_VERSION as CHUNK_FORMAT_VERSION, decode};
+use super::frame::{
+    FRAMES_START, HEADER_BYTES, Header as FrameHeader, Kind, Parsed, SECTOR_BYTES, blank_pieces, is_blank,
+};
+use super::mark::Mark;
+use super::offsets::{self, Offsets};
+use super::record::{Header, Seal};
+use super::walk::{Found, Frame, FrameReader};
+use super::{Head, JournalError, Position, Secret};
+use crate::disk::DiskFile;
+
+/// A walk over a whole segment reads so much at once.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// What opening dropped from the end of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DroppedTail {
+    /// The position that its first entry would have had.
+    pub position: u64,
+    /// How many bytes it had on disk, from its first to its last that was not zero.
+    pub bytes: u64,
+    /// Whether some of it may have been acknowledged. It was not if the machine ran all the time since it was written.
+    pub may_have_been_acknowledged: bool,
+}
+
+/// The frames of a segment up to the first that is missing or does not verify.
+#[derive(Debug)]
+pub(super) struct Walked {
+    /// The offset after the last whole write.
+    pub(super) end: u64,
+    pub(super) head: Head,
+    pub(super) offsets: Offsets,
+    /// How the segment ends, if it does.
+    pub(super) seal: Option<Seal>,
+    /// What is behind the end, unless there is nothing.
+    bad: Option<Bad>,
+}
+
+/// Bytes behind the end that are no whole write.
+#[derive(Debug)]
+struct Bad {
+    /// The offset after the last of them.
+    until: u64,
+    /// Whether a power cut can have left them.
+    may_be_torn: bool,
+    what: &'static str,
+}
+
+/// Why a frame is not the next one of a segment.
+struct Mismatch {
+    may_be_torn: bool,
+    what: &'static str,
+}
+
+impl Mismatch {
+    const fn damage(what: &'static str) -> Self {
+        Self { may_be_torn: false, what }
+    }
+
+    const fn torn(what: &'static str) -> Self {
+        Self { may_be_torn: true, what }
+    }
+}
+
+/// Walks over the segment `path`, which has `len` bytes.
+pub(super) fn walk(
+    file: &dyn DiskFile,
+    path: &Path,
+    header: &Header,
+    secret: &Secret,
+    len: u64,
+) -> Result<Walked, JournalError> {
+    let failed = |cause: io::Error| JournalError::Storage { path: path.to_owned(), action: "read", cause };
+    let mut walked =
+        Walked { end: FRAMES_START, head: header.head(), offsets: Offsets::default(), seal: None, bad: None };
+    let mut frames = FrameReader::new(file, secret, header.first, len, WINDOW_BYTES);
+    // What the write under way has brought so far.
+    let mut write = Unfinished::after(&walked);
+    let mismatch = loop {
+        match next_frame(&mut frames, &mut write, path, header, secret).map_err(failed)? {
+            Next::Frame { is_last: false } => {}
+            Next::Frame { is_last: true } => {
+                walked.end = write.end;
+                walked.head = write.head;
+                write.apply_to(&mut walked.offsets);
+                walked.seal = write.seal;
+                write = Unfinished::after(&walked);
+                if walked.seal.is_some() {
+                    break None;
+                }
+            }
+            Next::Nothing => break None,
+            Next::Mismatch(mismatch) => break Some(mismatch),
+            Next::Failed(error) => return Err(error),
+        }
+    };
+    let until = last_byte(&mut frames, walked.end, len).map_err(failed)?;
+    if until == walked.end {
+        return Ok(walked);
+    }
+    let mismatch = mismatch.unwrap_or(Mismatch::torn("the beginning of a write is missing"));
+    if has_later_write(&mut frames, walked.end, until, secret, header.first).map_err(failed)? {
+        return Err(JournalError::Damaged {
+            path: path.to_owned(),
+            position: Some(walked.head.next),
+            what: format!("{}, and a later write stands behind it", mismatch.what),
+        });
+    }
+    walked.bad = Some(Bad { until, may_be_torn: mismatch.may_be_torn, what: mismatch.what });
+    Ok(walked)
+}
+
+/// A write of which not all frames were seen.
+struct Unfinished {
+    /// The offset of its first frame, once that was seen.
+    start: Option<u64>,
+    remaining: u32,
+    end: u64,
+    head: Head,
+    chunks: Vec<(u64, u64)>,
+    offsets_frame: Option<u64>,
+    seal: Option<Seal>,
+}
+
+impl Unfinished {
+    fn after(walked: &Walked) -> Self {
+        Self {
+            start: None,
+            remaining: 0,
+            end: walked.end,
+            head: walked.head,
+            chunks: Vec::new(),
+            offsets_frame: None,
+            seal: None,
+        }
+    }
+
+    fn apply_to(&self, offsets: &mut Offsets) {
+        for (position, offset) in &self.chunks {
+            offsets.note(*position, *offset);
+        }
+        if let Some(offset) = self.offsets_frame {
+            offsets.set_stored(offset);
+        }
+    }
+}
+
+enum Next {
+    Frame { is_last: bool },
+    Nothing,
+    Mismatch(Mismatch),
+    Failed(JournalError),
+}
+
+/// Takes in the next frame, if it continues what came before.
+fn next_frame(
+    frames: &mut FrameReader<'_>,
+    write: &mut Unfinished,
+    path: &Path,
+    header: &Header,
+    secret: &Secret,
+) -> io::Result<Next> {
+    let frame = match frames.at(write.end)? {
+        Found::Frame(frame) => frame,
+        Found::Nothing if write.start.is_none() => return Ok(Next::Nothing),
+        Found::Nothing => return Ok(Next::Mismatch(Mismatch::torn("the end of a write is missing"))),
+        Found::Invalid => return Ok(Next::Mismatch(Mismatch::damage("a frame does not match its check"))),
+        Found::Cut => return Ok(Next::Mismatch(Mismatch::torn("the file ends within a write"))),
+    };
+    let offset = frame.body_start - HEADER_BYTES as u64;
+    let expected = (write.start.unwrap_or(offset), write.start.map(|_| write.remaining.wrapping_sub(1)));
+    if frame.header.start != expected.0 || expected.1.is_some_and(|left| left != frame.header.remaining) {
+        return Ok(Next::Mismatch(Mismatch::damage("a frame does not continue the one before it")));
+    }
+    if let Err(problem) = take_body(&frame, write, path, header, secret) {
+        return Ok(match problem {
+            Problem::Newer(error) => Next::Failed(error),
+            Problem::Corrupt(what) => Next::Mismatch(Mismatch { may_be_torn: lacks_piece(&frame), what }),
+        });
+    }
+    write.start = Some(expected.0);
+    write.remaining = frame.header.remaining;
+    write.end = frame.end();
+    Ok(Next::Frame { is_last: write.remaining == 0 })
+}
+
+/// Whether a power cut kept a part of a frame's body from the disk.
+fn lacks_piece(frame: &Frame<'_>) -> bool {
+    blank_pieces(frame.body_start, frame.body) > frame.header.blank
+}
+
+enum Problem {
+    Corrupt(&'static str),
+    Newer(JournalError),
+}
+
+fn take_body(
+    frame: &Frame<'_>,
+    write: &mut Unfinished,
+    path: &Path,
+    header: &Header,
+    secret: &Secret,
+) -> Result<(), Problem> {
+    let offset = frame.body_start - HEADER_BYTES as u64;
+    match frame.header.kind {
+        Kind::Chunk => {
+            let chunk = decode(frame.body, secret).map_err(|error| match error {
+                DecodeError::Corrupt(corrupt) => Problem::Corrupt(corrupt.what),
+                DecodeError::Newer(found) if found < CHUNK_FORMAT_VERSION || lacks_piece(frame) => {
+                    Problem::Corrupt("a chunk has no version")
+                }
+                DecodeError::Newer(found) => Problem::Newer(JournalError::NewerFormat {
+                    path: path.to_owned(),
+                    found,
+                    supported: CHUNK_FORMAT_VERSION,
+                }),
+            })?;
+            if (chunk.first(), chunk.previous()) != (write.head.next, write.head.chain) {
+                return Err(Problem::Corrupt("a chunk does not continue the one before it"));
+            }
+            write.head = Head { next: chunk.next(), chain: chunk.chain() };
+            write.chunks.push((chunk.first().get(), offset));
+        }
+        Kind::Offsets => {
+            offsets::decode(frame.body, secret).map_err(|corrupt| Problem::Corrupt(corrupt.what))?;
+            write.offsets_frame = Some(offset);
+        }
+        Kind::Seal => {
+            let seal = Seal::decode(frame.body, secret, path, header.first)
+                .map_err(|_| Problem::Corrupt("a seal does not match its digest"))?;
+            if seal.end != write.head {
+                return Err(Problem::Corrupt("a seal names another end"));
+            }
+            write.seal = Some(seal);
+        }
+    }
+    Ok(())
+}
+
+/// The offset after the last byte that is not zero, or `from` if there is none from there on.
+fn last_byte(frames: &mut FrameReader<'_>, from: u64, len: u64) -> io::Result<u64> {
+    let mut found = from;
+    let mut at = from;
+    while at < len {
+        let end = len.min(at + WINDOW_BYTES as u64);
+        let bytes = frames.bytes(at..end)?;
+        if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+            found = at + last as u64 + 1;
+        }
+        at = end;
+    }
+    Ok(found)
+}
+
+/// Whether the header of a write that began behind `end` stands before `until`, other than of the one that begins
+/// right at the end.
+fn has_later_write(
+    frames: &mut FrameReader<'_>,
+    end: u64,
+    until: u64,
+    secret: &Secret,
+    first: Position,
+) -> io::Result<bool> {
+    let own = super::frame::header_place(end);
+    let mut sector = end / SECTOR_BYTES * SECTOR_BYTES;
+    while sector < until {
+        let from = sector.max(end);
+        let to = (sector + SECTOR_BYTES).min(until.max(from));
+        let bytes = frames.bytes(from..to)?;
+        if !is_blank(bytes) {
+            for (i, header) in bytes.windows(HEADER_BYTES).enumerate() {
+                let offset = from + i as u64;
+                let header: &[u8; HEADER_BYTES] = header.try_into().expect("as long as a header");
+                let may_be = FrameHeader::read_unverified(header)
+                    .is_some_and(|header| header.start > own && header.start <= offset);
+                if may_be && matches!(FrameHeader::parse(header, secret, first, offset), Parsed::Valid(_)) {
+                    return Ok(true);
+                }
+            }
+        }
+        sector += SECTOR_BYTES;
+    }
+    Ok(false)
+}
+
+impl Walked {
+    /// A segment that ends as `mark` says, and was closed there.
+    pub(super) fn closed(mark: &Mark, offsets: Offsets) -> Self {
+        Self { end: mark.end, head: mark.head, offsets, seal: None, bad: None }
+    }
+
+    /// Compares what was found with what was acknowledged, as `mark` tells of this segment if it tells anything of it,
+    /// and decides what becomes of the bytes behind the end: the offset after the last, and what to report.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Damaged`] if something acknowledged is not there, or bytes are there that are no torn write.
+    pub(super) fn judge(
+        &self,
+        path: &Path,
+        mark: Option<&Mark>,
+        same_boot: bool,
+    ) -> Result<Option<(u64, DroppedTail)>, JournalError> {
+        let damaged = |what: String| {
+            Err(JournalError::Damaged { path: path.to_owned(), position: Some(self.head.next), what })
+        };
+        if let Some(mark) = mark
+            && (self.end < mark.end || self.head.next < mark.head.next)
+        {
+            let what = self.bad.as_ref().map_or("nothing stands there", |bad| bad.what);
+            return damaged(format!(
+                "entries up to {} were acknowledged: {what}",
+                mark.head.next.get().saturating_sub(1)
+            ));
+        }
+        let Some(bad) = &self.bad else { return Ok(None) };
+        if !same_boot && !bad.may_be_torn {
+            return damaged(format!("{}, and no part of it is missing", bad.what));
+        }
+        let dropped = DroppedTail {
+            position: self.head.next.get(),
+            bytes: bad.until - self.end,
+            may_have_been_acknowledged: !same_boot,
+        };
+        Ok(Some((bad.until, dropped)))
+    }
+}

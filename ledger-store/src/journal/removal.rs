@@ -1,0 +1,115 @@
+//! Removing sections of sealed segments: each file that has some is replaced by a copy in which they are reduced to
+//! their digests.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::chunk::encode_without;
+use super::frame::{FRAMES_START, Kind};
+use super::offsets::Offsets;
+use super::record::Seal;
+use super::segment::{Medium, NOT_CONTINUED, Segment, publish, storage};
+use super::tail::Tail;
+use super::{Chunk, Head, JournalError, SectionId};
+use crate::disk::{DiskFile, OpenMode, temporary_name};
+
+/// So much of a segment is copied at once.
+const COPY_BYTES: usize = 4 << 20;
+
+impl Segment {
+    /// Replaces the file of this sealed segment, which ends at `end`, by a copy in which sections are reduced to their
+    /// digests, and returns what is read from now on. `None` if it was to stop.
+    ///
+    /// The copy takes the name in one step, when it is complete and durable: a power cut leaves the one or the other.
+    /// Those who read the old file go on.
+    pub(super) fn without(
+        &self,
+        medium: &Medium,
+        end: Head,
+        sections: &BTreeSet<SectionId>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, JournalError> {
+        let path = temporary_name(self.path());
+        let copied = self.copy_without(medium, &path, end, sections, should_stop);
+        if !matches!(copied, Ok(true)) {
+            // The next opening would remove it at the latest.
+            let _ = medium.disk.remove(&path);
+            return copied.map(|_| None);
+        }
+        publish(medium, self.header.first)?;
+        let (segment, seal) = Self::open_sealed(medium, self.header.first)?;
+        if seal.is_none_or(|seal| seal.end != end) || segment.header != self.header {
+            return Err(self.damage(self.header.first, "a copy of it is not what was written"));
+        }
+        Ok(Some(segment))
+    }
+
+    fn copy_without(
+        &self,
+        medium: &Medium,
+        path: &Path,
+        end: Head,
+        sections: &BTreeSet<SectionId>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<bool, JournalError> {
+        let failed = |cause| storage(path, "copy to", cause);
+        let mut copy = Copy::begin(self, medium, path).map_err(failed)?;
+        let mut head = self.header.head();
+        while head.next < end.next {
+            if should_stop() {
+                return Ok(false);
+            }
+            let mut chunks = Vec::new();
+            self.scan(medium, head.next, end.next, &mut { COPY_BYTES }, &mut chunks)?;
+            for chunk in &chunks {
+                if (chunk.first(), chunk.previous()) != (head.next, head.chain) {
+                    return Err(self.damage(chunk.first(), NOT_CONTINUED));
+                }
+                head = Head { next: chunk.next(), chain: chunk.chain() };
+                copy.put(chunk, sections, medium);
+            }
+            copy.flush().map_err(failed)?;
+        }
+        if head != end {
+            return Err(self.damage(head.next, "it does not end where it says"));
+        }
+        copy.finish(end, medium).map_err(failed)?;
+        Ok(true)
+    }
+}
+
+/// A copy of a segment that is being written.
+struct Copy {
+    file: Box<dyn DiskFile>,
+    tail: Tail,
+    offsets: Offsets,
+}
+
+impl Copy {
+    fn begin(of: &Segment, medium: &Medium, path: &Path) -> std::io::Result<Self> {
+        if medium.disk.exists(path)? {
+            medium.disk.remove(path)?;
+        }
+        let file = medium.disk.open(path, OpenMode::CreateNew)?;
+        file.write_at(0, &of.header.encode(&medium.identity.secret))?;
+        file.set_len(FRAMES_START)?;
+        let tail = Tail::open(&*file, of.header.first, FRAMES_START)?;
+        Ok(Self { file, tail, offsets: Offsets::default() })
+    }
+
+    fn put(&mut self, chunk: &Chunk, sections: &BTreeSet<SectionId>, medium: &Medium) {
+        let secret = &medium.identity.secret;
+        let bytes = encode_without(chunk, sections, secret);
+        let mut write = self.tail.begin(1, bytes.len() + 1024);
+        let offset = self.tail.put(&mut write, Kind::Chunk, secret, |out| out.extend_from_slice(&bytes));
+        self.offsets.note(chunk.first().get(), offset);
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.tail.write(&*self.file)
+    }
+
+    fn finish(mut self, end: Head, medium: &Medium) -> std::io::Result<()> {
+        self.tail.seal(&*self.file, &mut self.offsets, end, &medium.identity.secret).map(|_: Seal| ())
+    }
+}

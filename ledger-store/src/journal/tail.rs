@@ -1,0 +1,164 @@
+//! The end of the segment that is written: chunks become frames there, in whole blocks of the disk.
+
+use std::io;
+
+use super::chunk::encode;
+use super::frame::{HEADER_BYTES, Header, Kind, SECTOR_BYTES, blank_pieces, header_place};
+use super::offsets::Offsets;
+use super::record::Seal;
+use super::{ChunkDraft, Head, Position, Secret};
+use crate::disk::{AlignedBuffer, BLOCK_BYTES, DiskFile};
+
+/// Where the next frame goes, and what its first block holds already.
+///
+/// A block that holds acknowledged bytes is written again with the same beginning, so that small appends share one.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// The first position of the segment.
+    first: Position,
+    /// The bytes of the last block that holds any, and during a write those to be added.
+    buffer: AlignedBuffer,
+    /// The offset of the buffer in the file: a multiple of a block.
+    start: u64,
+}
+
+/// Where the frame of a chunk went.
+#[derive(Debug)]
+pub(super) struct Placed {
+    /// The first position of the chunk.
+    pub(super) position: Position,
+    /// The offset of the frame.
+    pub(super) offset: u64,
+    /// The bytes of the chunk.
+    length: usize,
+}
+
+/// A write to be made: what is appended, as frames in [`Tail`]'s buffer.
+#[derive(Debug)]
+pub(super) struct Write {
+    /// Where the write begins: the offset of its first frame.
+    start: u64,
+    remaining: u32,
+}
+
+impl Tail {
+    /// The tail of a file whose frames end at `end`.
+    pub(super) fn open(file: &dyn DiskFile, first: Position, end: u64) -> io::Result<Self> {
+        let start = end / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+        let mut block = vec![0; (end - start) as usize];
+        file.read_at(start, &mut block)?;
+        let mut buffer = AlignedBuffer::default();
+        buffer.reserve(BLOCK_BYTES);
+        buffer.end().extend_from_slice(&block);
+        Ok(Self { first, buffer, start })
+    }
+
+    /// The offset after the last frame.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.buffer.len() as u64
+    }
+
+    /// Puts `chunks`, which follow `head`, into frames. Says the new head and where they went.
+    pub(super) fn put_chunks(
+        &mut self,
+        chunks: &[ChunkDraft],
+        mut head: Head,
+        secret: &Secret,
+    ) -> (Head, Vec<Placed>) {
+        let bytes: usize = chunks.iter().map(|chunk| chunk.encoded_len() + MAX_FRAME_OVERHEAD).sum();
+        let mut write = self.begin(chunks.len() as u32, bytes);
+        let placed = chunks.iter().map(|chunk| {
+            let offset = self.put(&mut write, Kind::Chunk, secret, |out| {
+                let chain = encode(chunk, head.chain, secret, out);
+                let next = chunk.first.after(chunk.entries).expect("the append was checked");
+                head = Head { next, chain };
+            });
+            let length = (self.end() - offset) as usize - HEADER_BYTES;
+            Placed { position: chunk.first, offset, length }
+        });
+        let placed = placed.collect();
+        (head, placed)
+    }
+
+    /// Begins a write of so many frames.
+    pub(super) fn begin(&mut self, frames: u32, bytes: usize) -> Write {
+        self.buffer.reserve(bytes + BLOCK_BYTES);
+        Write { start: header_place(self.end()), remaining: frames }
+    }
+
+    /// Puts the next frame of a write, whose body `encode` appends, and says its offset.
+    pub(super) fn put(
+        &mut self,
+        write: &mut Write,
+        kind: Kind,
+        secret: &Secret,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> u64 {
+        let place = header_place(self.end());
+        let padding = (place - self.end()) as usize;
+        let out = self.buffer.end();
+        out.resize(out.len() + padding, 0);
+        let header_at = out.len();
+        out.extend_from_slice(&[0; HEADER_BYTES]);
+        let body_at = out.len();
+        encode(out);
+        let body = &out[body_at..];
+        write.remaining -= 1;
+        let header = Header {
+            start: write.start,
+            length: u32::try_from(body.len()).expect("a frame is far smaller than 4 GiB"),
+            blank: blank_pieces(place + HEADER_BYTES as u64, body),
+            remaining: write.remaining,
+            kind,
+        };
+        out[header_at..body_at].copy_from_slice(&header.encode(secret, self.first, place));
+        place
+    }
+
+    /// Ends the file: lists where its chunks lie and where it ends, and cuts it off there.
+    pub(super) fn seal(
+        &mut self,
+        file: &dyn DiskFile,
+        offsets: &mut Offsets,
+        end: Head,
+        secret: &Secret,
+    ) -> io::Result<Seal> {
+        let list = offsets.encode(secret);
+        let mut write = self.begin(2, list.len() + Seal::BYTES + 2 * MAX_FRAME_OVERHEAD);
+        let listed = self.put(&mut write, Kind::Offsets, secret, |out| out.extend_from_slice(&list));
+        offsets.set_stored(listed);
+        let seal = Seal { end, offsets: listed };
+        self.put(&mut write, Kind::Seal, secret, |out| out.extend_from_slice(&seal.encode(secret)));
+        let len = self.end();
+        self.write(file)?;
+        file.set_len(len)?;
+        file.sync()?;
+        Ok(seal)
+    }
+
+    /// The bytes of a chunk that was put and not written yet.
+    pub(super) fn chunk(&self, placed: &Placed) -> &[u8] {
+        let body = (placed.offset - self.start) as usize + HEADER_BYTES;
+        &self.buffer.bytes()[body..body + placed.length]
+    }
+
+    /// The length that the file will have at least.
+    pub(super) fn blocks_end(&self) -> u64 {
+        self.end().next_multiple_of(BLOCK_BYTES as u64)
+    }
+
+    /// Makes what was put durable.
+    pub(super) fn write(&mut self, file: &dyn DiskFile) -> io::Result<()> {
+        let len = self.buffer.len();
+        self.buffer.pad_to_block();
+        file.write_durably(self.start, self.buffer.bytes())?;
+        self.buffer.truncate(len);
+        let done = len / BLOCK_BYTES * BLOCK_BYTES;
+        self.buffer.discard(done);
+        self.start += done as u64;
+        Ok(())
+    }
+}
+
+/// A frame takes at most this many bytes besides its body.
+const MAX_FRAME_OVERHEAD: usize = HEADER_BYTES + SECTOR_BYTES as usize;

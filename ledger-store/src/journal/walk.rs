@@ -1,0 +1,109 @@
+//! Reading the frames of a file one after the other.
+
+use std::io;
+use std::ops::Range;
+
+use super::frame::{HEADER_BYTES, Header, Kind, Parsed, header_place};
+use super::{Position, Secret};
+use crate::disk::DiskFile;
+
+/// Reads frames through a window of the file that moves with them.
+#[derive(Debug)]
+pub(super) struct FrameReader<'a> {
+    file: &'a dyn DiskFile,
+    secret: &'a Secret,
+    /// The first position of the segment.
+    first: Position,
+    /// Bytes from here on are not read.
+    end: u64,
+    /// How much is read at once.
+    window_bytes: usize,
+    window: Vec<u8>,
+    window_start: u64,
+}
+
+/// A frame whose header was verified.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    pub(super) header: Header,
+    /// The offset of its body.
+    pub(super) body_start: u64,
+    pub(super) body: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// The offset after its body.
+    pub(super) fn end(&self) -> u64 {
+        self.body_start + self.body.len() as u64
+    }
+
+    /// Whether it holds a chunk.
+    pub(super) fn is_chunk(&self) -> bool {
+        self.header.kind == Kind::Chunk
+    }
+}
+
+/// What follows some offset.
+#[derive(Debug)]
+pub(super) enum Found<'a> {
+    Frame(Frame<'a>),
+    /// Nothing: the header's place is blank, or beyond the end.
+    Nothing,
+    /// A header that does not verify.
+    Invalid,
+    /// A header whose body ends beyond the end.
+    Cut,
+}
+
+impl<'a> FrameReader<'a> {
+    /// A reader of the frames before `end` in the segment that begins with `first`.
+    pub(super) fn new(
+        file: &'a dyn DiskFile,
+        secret: &'a Secret,
+        first: Position,
+        end: u64,
+        window_bytes: usize,
+    ) -> Self {
+        Self { file, secret, first, end, window_bytes, window: Vec::new(), window_start: 0 }
+    }
+
+    /// The frame whose header comes first at `offset` or after it, in the place that headers have.
+    pub(super) fn at(&mut self, offset: u64) -> io::Result<Found<'_>> {
+        let place = header_place(offset);
+        let body_start = place + HEADER_BYTES as u64;
+        if body_start > self.end {
+            return Ok(Found::Nothing);
+        }
+        let (secret, first, end) = (self.secret, self.first, self.end);
+        let bytes = self.bytes(place..body_start)?;
+        let bytes = bytes.try_into().expect("as many bytes as a header has");
+        let header = match Header::parse(bytes, secret, first, place) {
+            Parsed::Blank => return Ok(Found::Nothing),
+            Parsed::Invalid => return Ok(Found::Invalid),
+            Parsed::Valid(header) => header,
+        };
+        let body_end = body_start + u64::from(header.length);
+        if body_end > end {
+            return Ok(Found::Cut);
+        }
+        let body = self.bytes(body_start..body_end)?;
+        Ok(Found::Frame(Frame { header, body_start, body }))
+    }
+
+    /// These bytes of the file.
+    pub(super) fn bytes(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
+        let window_end = self.window_start + self.window.len() as u64;
+        if range.start < self.window_start || range.end > window_end {
+            let wanted = (range.end - range.start).max(self.window_bytes as u64);
+            let len = wanted.min(self.end.saturating_sub(range.start)) as usize;
+            self.window.resize(len, 0);
+            self.window_start = range.start;
+            if let Err(error) = self.file.read_at(range.start, &mut self.window) {
+                self.window.clear();
+                return Err(error);
+            }
+        }
+        let start = (range.start - self.window_start) as usize;
+        Ok(&self.window[start..start + (range.end - range.start) as usize])
+    }
+}
