@@ -1,19 +1,20 @@
 //! A campaign of power cuts, as long as one likes.
 //!
 //! ```text
-//! cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000 [--seed 0] [--threads 8] [--mutant]
+//! cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000 [--seed 0] [--threads 8] [--writers] [--mutant]
 //! ```
 //!
-//! With `--mutant` syncs do nothing, and runs must fail. Prints the seeds that fail and a summary, and exits
+//! With `--writers` several writers submit at once, each with several transactions on their way. With `--mutant` syncs do nothing, and runs must fail. Prints the seeds that fail and a summary, and exits
 //! with 1 if a run failed, or, with `--mutant`, if none did.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_store::testing::{Campaign, Done};
+use ledger_store::testing::{Campaign, Done, Work};
 
 fn main() -> ExitCode {
-    let mut campaign = Campaign { first_seed: 0, runs: 200, lying_syncs: false, threads: 8 };
+    let mut campaign =
+        Campaign { first_seed: 0, runs: 200, lying_syncs: false, work: Work::Steps, threads: 8 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let number = |text: Option<String>| text.and_then(|text| text.parse::<u64>().ok());
@@ -21,6 +22,10 @@ fn main() -> ExitCode {
             "--runs" => number(arguments.next()).map(|runs| campaign.runs = runs),
             "--seed" => number(arguments.next()).map(|seed| campaign.first_seed = seed),
             "--threads" => number(arguments.next()).map(|threads| campaign.threads = threads as usize),
+            "--writers" => {
+                campaign.work = Work::Writers;
+                Some(())
+            }
             "--mutant" => {
                 campaign.lying_syncs = true;
                 Some(())
@@ -28,7 +33,7 @@ fn main() -> ExitCode {
             _ => None,
         };
         if known.is_none() {
-            eprintln!("usage: power_cuts [--runs N] [--seed N] [--threads N] [--mutant]");
+            eprintln!("usage: power_cuts [--runs N] [--seed N] [--threads N] [--writers] [--mutant]");
             return ExitCode::from(2);
         }
     }

@@ -12,6 +12,7 @@ use ledger_core::schema::Enforcement;
 use parking_lot::Mutex;
 
 use super::rig::{Done, Rig, Settings};
+use super::writers::power_cut_under_writers;
 use super::{Dice, Workload};
 
 /// Many runs.
@@ -23,8 +24,19 @@ pub struct Campaign {
     pub runs: u64,
     /// Whether syncs do nothing: then runs must fail, or the campaign has no teeth.
     pub lying_syncs: bool,
+    /// What is done before and after the cuts.
+    pub work: Work,
     /// How many runs go on at once. A run waits more than it works, so there may be more than processors.
     pub threads: usize,
+}
+
+/// What the runs of a [`Campaign`] do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Random work of every kind, one step at a time, judged by the model.
+    Steps,
+    /// Transactions of several writers, each with several on their way.
+    Writers,
 }
 
 impl Campaign {
@@ -35,7 +47,11 @@ impl Campaign {
             self.threads,
             |run| {
                 let seed = self.first_seed + run;
-                (seed, power_cut(seed, self.lying_syncs))
+                let result = match self.work {
+                    Work::Steps => power_cut(seed, self.lying_syncs),
+                    Work::Writers => power_cut_under_writers(seed, self.lying_syncs),
+                };
+                (seed, result)
             },
             each,
         );

@@ -16,6 +16,7 @@ mod shelf;
 mod tally;
 mod trial;
 mod workload;
+mod writers;
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ use crate::journal::{Position, decode_untrusted};
 use crate::read::LedgerReader;
 use crate::store::Store;
 
-pub use self::campaign::{Campaign, power_cut};
+pub use self::campaign::{Campaign, Work, power_cut};
 pub use self::clock::SetClock;
 pub use self::dice::Dice;
 pub use self::judge::{ImportStep, Judge};
@@ -38,6 +39,7 @@ pub use self::shelf::DocumentStep;
 pub use self::tally::Tally;
 pub use self::trial::{Trials, trial_of};
 pub use self::workload::{Step, Workload};
+pub use self::writers::power_cut_under_writers;
 pub use crate::disk::{Disk, DiskFile, DiskLock, DiskRoom, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};
 
 /// Every log of every ledger, oldest entry first, as it is acknowledged now.

@@ -251,6 +251,6 @@ impl Rig {
 }
 
 /// Whether nothing is wrong but that a power cut tore the write that was under way.
-fn is_whole(report: &VerifyReport) -> bool {
+pub(super) fn is_whole(report: &VerifyReport) -> bool {
     report.complete && report.violations.iter().all(|violation| violation.code == ViolationCode::TornTail)
 }

@@ -1,11 +1,11 @@
 //! What was acknowledged survives power cuts, and nothing else does. Thousands of them:
 //! `cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000`.
 
-use ledger_store::testing::Campaign;
+use ledger_store::testing::{Campaign, Work};
 
 #[test]
 fn power_cuts_lose_nothing_that_was_acknowledged() {
-    let campaign = Campaign { first_seed: 0, runs: 150, lying_syncs: false, threads: 8 };
+    let campaign = Campaign { first_seed: 0, runs: 150, lying_syncs: false, work: Work::Steps, threads: 8 };
     let (mut cuts, mut failed) = (0, Vec::new());
     campaign.run(|seed, result| match result {
         Ok(cut) => cuts += cut.cuts,
@@ -17,7 +17,27 @@ fn power_cuts_lose_nothing_that_was_acknowledged() {
 
 #[test]
 fn a_disk_that_does_not_sync_is_noticed() {
-    let campaign = Campaign { first_seed: 0, runs: 20, lying_syncs: true, threads: 4 };
+    let campaign = Campaign { first_seed: 0, runs: 20, lying_syncs: true, work: Work::Steps, threads: 4 };
+    let mut noticed = 0;
+    campaign.run(|_, result| noticed += u64::from(result.is_err()));
+    assert!(noticed >= 5, "noticed in {noticed} of {} runs", campaign.runs);
+}
+
+#[test]
+fn power_cuts_under_several_writers_lose_nothing() {
+    let campaign = Campaign { first_seed: 0, runs: 60, lying_syncs: false, work: Work::Writers, threads: 4 };
+    let (mut unknown_kept, mut failed) = (0, Vec::new());
+    campaign.run(|seed, result| match result {
+        Ok(cut) => unknown_kept += cut.unknown_kept,
+        Err(reason) => failed.push(format!("seed {seed}: {reason}")),
+    });
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(unknown_kept > 0, "the third outcome is met");
+}
+
+#[test]
+fn lying_syncs_under_several_writers_are_noticed() {
+    let campaign = Campaign { first_seed: 0, runs: 20, lying_syncs: true, work: Work::Writers, threads: 4 };
     let mut noticed = 0;
     campaign.run(|_, result| noticed += u64::from(result.is_err()));
     assert!(noticed >= 5, "noticed in {noticed} of {} runs", campaign.runs);
