@@ -1,0 +1,79 @@
+//! What the journal makes of the disk below it: durable writes a second, and bytes a second.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::disk::{AlignedBuffer, BLOCK_BYTES, Disk, OpenMode, RealDisk};
+use crate::journal::{
+    CHUNK_BYTES, ChunkDraft, Identity, Journal, JournalError, SectionId, SegmentOptions, SegmentedJournal,
+};
+
+/// The time of durable writes of so many bytes each, one after the other, into space that was set aside: the fastest
+/// that the disk offers. The file is removed afterwards.
+///
+/// # Errors
+///
+/// What the file system says.
+pub fn bare_writes(directory: &Path, bytes: usize, writes: u64) -> io::Result<Duration> {
+    let path = directory.join("bare");
+    drop(RealDisk.open(&path, OpenMode::CreateNew)?);
+    let file = RealDisk.open_durable(&path)?;
+    let bytes = bytes.next_multiple_of(BLOCK_BYTES);
+    file.set_aside(0, bytes as u64 * writes)?;
+    let mut buffer = AlignedBuffer::default();
+    buffer.reserve(bytes);
+    let filled = buffer.end().len() + bytes;
+    buffer.end().resize(filled, 0xa5);
+    let begun = Instant::now();
+    for write in 0..writes {
+        file.write_durably(write * bytes as u64, buffer.bytes())?;
+    }
+    let took = begun.elapsed();
+    RealDisk.remove(&path)?;
+    Ok(took)
+}
+
+/// The time of so many appends to a new journal in a directory, which must be empty; each of about so many bytes in
+/// chunks of the usual size. A thread looks after its space, as the engine's does.
+///
+/// # Errors
+///
+/// What the journal says, as text.
+pub fn journal_appends(directory: &Path, bytes: usize, appends: u64) -> Result<Duration, String> {
+    let told = |error: JournalError| error.to_string();
+    let identity = Identity::random().map_err(|error| error.to_string())?;
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    SegmentedJournal::initialise(disk.clone(), directory.to_owned(), identity.clone()).map_err(told)?;
+    let journal = SegmentedJournal::open(disk, directory.to_owned(), identity, SegmentOptions::default());
+    let journal = journal.map_err(told)?;
+    let section: Vec<u8> = (0..CHUNK_BYTES - 200).map(|i| (i * 7 + i / 13) as u8).collect();
+    let chunks = bytes.div_ceil(CHUNK_BYTES).max(1);
+    let section = &section[..section.len().min(bytes)];
+    std::thread::scope(|scope| {
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
+        let tended = &journal;
+        scope.spawn(move || {
+            while is_done.recv_timeout(Duration::from_millis(1)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                if tended.wants_space() {
+                    // The append that needs the space meets the failure.
+                    let _ = tended.tend();
+                }
+            }
+        });
+        let begun = Instant::now();
+        for _ in 0..appends {
+            let mut next = journal.head().next;
+            let mut drafts = Vec::with_capacity(chunks);
+            for _ in 0..chunks {
+                drafts.push(ChunkDraft { first: next, entries: 1, sections: vec![(SectionId(1), section.to_vec())] });
+                next = next.next();
+            }
+            journal.make_room().map_err(told)?;
+            journal.append(drafts[0].first, &drafts).map_err(told)?;
+        }
+        drop(done);
+        Ok(begun.elapsed())
+    })
+}
