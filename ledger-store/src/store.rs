@@ -210,9 +210,14 @@ impl Store {
 
     /// The engine of a store in memory, before its threads are started.
     pub(crate) fn engine_in_memory(options: &Options) -> Engine {
-        let shares = options.shares();
         let identity = Identity::random().expect("the system has random numbers");
         let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new(identity.clone()));
+        Self::engine_over(journal, identity, options)
+    }
+
+    /// The engine of a store with an empty journal and an index in memory, before its threads are started.
+    pub(crate) fn engine_over(journal: Arc<dyn Journal>, identity: Identity, options: &Options) -> Engine {
+        let shares = options.shares();
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let index = IndexFile::create(redb::backends::InMemoryBackend::new(), index_options)
             .expect("memory takes what is written");

@@ -14,6 +14,8 @@ mod hashing;
 mod pace;
 mod panics;
 mod pending;
+#[cfg(test)]
+mod tests;
 mod written;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -476,6 +478,16 @@ impl Engine {
     /// The sections of the journal all of whose ledgers are removed.
     pub(crate) fn removed_sections(&self) -> BTreeSet<u32> {
         self.decider.lock().removed_sections()
+    }
+
+    /// Compares the writer's counts of bytes with what it holds.
+    ///
+    /// # Errors
+    ///
+    /// What differs.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn check_bytes(&self) -> Result<(), String> {
+        self.decider.lock().check_bytes()
     }
 
     // Closing.

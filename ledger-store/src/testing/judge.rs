@@ -162,6 +162,7 @@ impl Judge {
             }
             Step::Reopen => Ok(None),
         };
+        let judged = judged.and_then(|judged| store.engine().check_bytes().map(|()| judged));
         judged.map_err(|differs| format!("{differs}\n  by {step:?}"))
     }
 

@@ -340,7 +340,29 @@ impl AccountTable {
 
     /// Puts back what an account was.
     pub(crate) fn restore(&mut self, place: Place, account: AccountState) {
-        *self.slot_mut(place.0) = Some(account);
+        let after = account.bytes();
+        let before = std::mem::replace(self.get_mut(place), account).bytes();
+        self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
+    }
+
+    /// Compares the count of heap bytes with the sum over all accounts.
+    ///
+    /// # Errors
+    ///
+    /// Both, if they differ.
+    #[cfg(any(test, debug_assertions, feature = "testing"))]
+    pub(crate) fn check_bytes(&self) -> Result<(), String> {
+        let held: usize = self.iter().map(|(_, account)| account.bytes()).sum();
+        if held == self.heap_bytes {
+            return Ok(());
+        }
+        Err(format!("{} bytes of accounts are counted, {held} are held", self.heap_bytes))
+    }
+
+    /// Whether the table is so small that a debug build may look at all of it after every undo.
+    #[cfg(debug_assertions)]
+    pub(crate) fn is_small(&self) -> bool {
+        self.slots() <= BLOCK
     }
 
     /// All accounts with their places.

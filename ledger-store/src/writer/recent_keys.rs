@@ -135,6 +135,15 @@ impl Keys {
         }
     }
 
+    #[cfg(any(test, debug_assertions, feature = "testing"))]
+    fn check_bytes(&self) -> Result<(), String> {
+        let held: usize = self.all.iter().map(RecentKey::heap_bytes).sum();
+        if held == self.heap_bytes {
+            return Ok(());
+        }
+        Err(format!("{} bytes of recent keys are counted, {held} are held", self.heap_bytes))
+    }
+
     fn bytes(&self) -> usize {
         self.all.len() * size_of::<RecentKey>() + self.slots.allocation_size() + self.heap_bytes
     }
@@ -195,6 +204,16 @@ impl RecentKeys {
     /// Takes back a key that [`RecentKeys::put`] put, and that was not there before.
     pub(crate) fn undo(&mut self, key: &RecentKey) {
         self.0.newest_mut().undo(key);
+    }
+
+    /// Compares the count of heap bytes with the sum over the keys that no flush was begun for.
+    ///
+    /// # Errors
+    ///
+    /// Both, if they differ.
+    #[cfg(any(test, debug_assertions, feature = "testing"))]
+    pub(crate) fn check_bytes(&self) -> Result<(), String> {
+        self.0.newest().check_bytes()
     }
 
     /// Bytes of those that no flush was begun for.

@@ -599,5 +599,22 @@ impl State {
         ledger.head.keys.truncate(undo.counters.keys as usize);
         ledger.forget_names();
         self.next = undo.next;
+        #[cfg(debug_assertions)]
+        if self.accounts.is_small()
+            && let Err(differs) = self.check_bytes()
+        {
+            panic!("after an undo {differs}");
+        }
+    }
+
+    /// Compares the counts of bytes, by which memory is bounded, with what is held.
+    ///
+    /// # Errors
+    ///
+    /// What differs.
+    #[cfg(any(test, debug_assertions, feature = "testing"))]
+    pub(crate) fn check_bytes(&self) -> Result<(), String> {
+        self.accounts.check_bytes()?;
+        self.keys.check_bytes()
     }
 }

@@ -1,0 +1,140 @@
+//! A journal in memory that does as a test tells it.
+
+use std::collections::BTreeSet;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::journal::{
+    Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, MemoryJournal, Position, SectionId,
+};
+
+/// What happens while an append is under way.
+type Look = Box<dyn Fn(Head) + Send>;
+
+/// Keeps its chunks in memory and follows a script.
+pub(super) struct ScriptedJournal {
+    inner: MemoryJournal,
+    script: Mutex<Script>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Script {
+    held: bool,
+    fail_appends: bool,
+    fail_reads: bool,
+    /// How many appends are under way.
+    under_way: usize,
+    look: Option<Look>,
+}
+
+impl ScriptedJournal {
+    pub(super) fn new(identity: Identity) -> Self {
+        Self { inner: MemoryJournal::new(identity), script: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Holds appends until [`ScriptedJournal::release`].
+    pub(super) fn hold(&self) {
+        self.script.lock().held = true;
+    }
+
+    /// Lets appends go on.
+    pub(super) fn release(&self) {
+        self.script.lock().held = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits until an append is under way.
+    pub(super) fn wait_for_append(&self) {
+        let mut script = self.script.lock();
+        while script.under_way == 0 {
+            self.changed.wait(&mut script);
+        }
+    }
+
+    /// Whether appends fail from now on, with an unknown outcome. Unlike a journal on a disk this one forgets the
+    /// failure: what stops the writing is the engine alone.
+    pub(super) fn fail_appends(&self, fail: bool) {
+        self.script.lock().fail_appends = fail;
+    }
+
+    /// Whether reads fail from now on.
+    pub(super) fn fail_reads(&self, fail: bool) {
+        self.script.lock().fail_reads = fail;
+    }
+
+    /// Calls `look` in every append, before anything is appended and after, with the head at that time.
+    pub(super) fn look(&self, look: impl Fn(Head) + Send + 'static) {
+        self.script.lock().look = Some(Box::new(look));
+    }
+
+    fn show(&self) {
+        let look = self.script.lock().look.take();
+        if let Some(look) = look {
+            look(self.inner.head());
+            self.script.lock().look = Some(look);
+        }
+    }
+
+    fn unread(&self) -> Result<(), JournalError> {
+        if self.script.lock().fail_reads {
+            return Err(JournalError::Storage {
+                path: "memory".into(),
+                action: "read",
+                cause: std::io::Error::other("injected failure of a read"),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Journal for ScriptedJournal {
+    fn head(&self) -> Head {
+        self.inner.head()
+    }
+
+    fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
+        let mut script = self.script.lock();
+        script.under_way += 1;
+        self.changed.notify_all();
+        while script.held {
+            self.changed.wait(&mut script);
+        }
+        script.under_way -= 1;
+        let fails = script.fail_appends;
+        drop(script);
+        if fails {
+            return Err(JournalError::OutcomeUnknown {
+                path: "memory".into(),
+                position: expected,
+                cause: std::io::Error::other("injected failure of an append"),
+            });
+        }
+        self.show();
+        let before = self.inner.head();
+        let head = self.inner.append(expected, chunks)?;
+        // The append has not returned: what shows the new entries now shows too much.
+        if let Some(look) = &self.script.lock().look {
+            look(before);
+        }
+        Ok(head)
+    }
+
+    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
+        self.unread()?;
+        self.inner.read(at)
+    }
+
+    fn remove_sections(
+        &self,
+        removed: &BTreeSet<SectionId>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<Freed, JournalError> {
+        self.inner.remove_sections(removed, should_stop)
+    }
+
+    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
+        self.unread()?;
+        self.inner.scan(from, max_bytes)
+    }
+}

@@ -1,0 +1,91 @@
+//! The engine without a disk and with a journal that does as it is told.
+//!
+//! [`ScriptedJournal`] holds an append, fails one, fails reads, and looks at the engine while an append is under way.
+//! The tests call the engine on their own threads, so that each step comes when they want it.
+
+mod journal;
+mod memory;
+
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use ledger_core::{
+    AccountAddress, Command, CreateTransaction, LedgerName, LedgerOptions, Metadata, Posting, Postings,
+    Target,
+};
+
+use self::journal::ScriptedJournal;
+use super::{Answer, Done, Engine, Work};
+use crate::error::WriteError;
+use crate::journal::Identity;
+use crate::options::Options;
+use crate::scripts::Programs;
+use crate::store::Store;
+use crate::submission::{Atomicity, Detail, Mode, Outcome, Request, Submission};
+
+/// An engine over a scripted journal, with the ledger `main`. It has no threads.
+fn engine(options: &Options) -> (Arc<Engine>, Arc<ScriptedJournal>) {
+    let identity = Identity::random().expect("the system has random numbers");
+    let journal = Arc::new(ScriptedJournal::new(identity.clone()));
+    let engine = Arc::new(Store::engine_over(journal.clone(), identity, options));
+    let created = run(&engine, Work::CreateLedger(main_ledger(), LedgerOptions::default()), 1);
+    assert!(created.is_ok());
+    (engine, journal)
+}
+
+fn main_ledger() -> LedgerName {
+    LedgerName::parse("main").expect("a name")
+}
+
+fn account(address: &str) -> AccountAddress {
+    AccountAddress::parse(address).expect("an address")
+}
+
+/// Has this thread decide and commit some work.
+fn run(engine: &Engine, work: Work, bytes: usize) -> Result<Answer, WriteError> {
+    let (told, answer) = mpsc::channel();
+    engine.submit_here(work, bytes, Done::new(move |answer| told.send(answer).expect("the test waits")));
+    answer.recv().expect("an answer")
+}
+
+/// Has this thread decide and commit commands on `main`.
+fn apply(
+    engine: &Engine,
+    commands: Vec<Command>,
+    atomicity: Atomicity,
+    mode: Mode,
+) -> Result<Vec<Outcome>, WriteError> {
+    match run(engine, work(commands, atomicity, mode), 1)? {
+        Answer::Outcomes(outcomes) => Ok(outcomes),
+        _ => unreachable!("outcomes answer a submission"),
+    }
+}
+
+fn work(commands: Vec<Command>, atomicity: Atomicity, mode: Mode) -> Work {
+    let requests = commands.into_iter().map(Request::from).collect();
+    let submission = Submission { ledger: main_ledger(), requests, atomicity, mode, detail: Detail::Ids };
+    Work::Apply(submission, Programs::default())
+}
+
+/// A payment of 1 COIN, with a reference unless that is empty.
+fn payment(from: &str, to: &str, reference: &str) -> Command {
+    let posting = Posting {
+        source: account(from),
+        destination: account(to),
+        amount: 1_u64.into(),
+        asset: "COIN".parse().expect("an asset"),
+    };
+    let mut create = CreateTransaction::of(Postings::from(vec![posting]));
+    create.reference = (!reference.is_empty()).then(|| reference.parse().expect("a reference"));
+    Command::CreateTransaction(create)
+}
+
+fn set_metadata(address: &str, key: &str, value: &str) -> Command {
+    let mut metadata = Metadata::EMPTY;
+    metadata.insert_text(key, value);
+    Command::SetMetadata { target: Target::Account(account(address)), metadata }
+}
+
+fn delete_metadata(address: &str, key: &str) -> Command {
+    Command::DeleteMetadata { target: Target::Account(account(address)), key: key.into() }
+}
