@@ -4,7 +4,7 @@
 //! ```text
 //! MANIFEST   store id, format version, and a check of the secret: text
 //! SECRET     32 random bytes
-//! LOCK       locked while the store is open; says by whom
+//! LOCK       says who has the store open; what is locked is the directory
 //! journal/   the segments of the journal: the truth
 //! index/     projections, which can be rebuilt
 //! state.redb operational state, when there is any
@@ -36,7 +36,7 @@ const INDEX: &str = "index";
 pub(crate) enum DirectoryError {
     /// Another process has the store open, or this one has, already.
     InUse {
-        /// The lock.
+        /// The directory.
         path: PathBuf,
         /// What the holder says about itself, such as its process id.
         holder: String,
@@ -151,9 +151,11 @@ impl DataDirectory {
         check_contents(&*disk, path)?;
         let lock_path = path.join(LOCK);
         let holder = format!("process {}\n", std::process::id());
-        let lock = match disk.lock(&lock_path, &holder).map_err(failed(&lock_path, "lock"))? {
+        let lock = match disk.lock(path, &lock_path, &holder).map_err(failed(path, "lock"))? {
             LockOutcome::Taken(lock) => lock,
-            LockOutcome::Held { holder } => return Err(DirectoryError::InUse { path: lock_path, holder }),
+            LockOutcome::Held { holder } => {
+                return Err(DirectoryError::InUse { path: path.to_owned(), holder });
+            }
         };
         // And again: whoever held the lock before may have made a store.
         let identity = match check_contents(&*disk, path)? {
@@ -362,6 +364,10 @@ mod tests {
             other => panic!("{other}"),
         }
         append_one(&directory).unwrap();
+        // What looks like a stale lock is none.
+        std::fs::remove_file(path.join(LOCK)).unwrap();
+        let again = DataDirectory::open(Arc::new(RealDisk), &path).map(drop);
+        assert_eq!(matches!(again, Err(DirectoryError::InUse { .. })), cfg!(unix));
         drop(directory);
         let directory = DataDirectory::open(Arc::new(RealDisk), &path).unwrap();
         let journal = directory.open_journal(SegmentOptions::default()).unwrap();

@@ -12,7 +12,7 @@ pub enum OpenError {
     Locked {
         /// The directory.
         path: PathBuf,
-        /// What the holder wrote about itself, usually its process id.
+        /// What the holder wrote about itself, usually its process id; empty if that cannot be read.
         holder: String,
     },
     /// The directory has files but no manifest: it is not a store, or not a whole one.
@@ -44,6 +44,9 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Locked { path, holder } if holder.is_empty() => {
+                write!(f, "{} is in use by another process", path.display())
+            }
             Self::Locked { path, holder } => write!(f, "{} is in use by {holder}", path.display()),
             Self::NotAStore { path, reason } => write!(f, "{} is not a store: {reason}", path.display()),
             Self::NewerFormat { found, supported } => {

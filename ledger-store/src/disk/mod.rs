@@ -128,14 +128,16 @@ pub trait Disk: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// Takes a lock that at most one open store holds, and writes `holder`
-    /// into the file so that others can say who has it. The system frees it
-    /// when the process ends, however it ends.
+    /// Locks a directory, so that at most one store has it open, and keeps
+    /// `holder` in the file `text` for others to say who has it. Nobody can
+    /// take the lock by deleting or replacing that file. Locking needs no more
+    /// than the right to read the directory. The system frees the lock when
+    /// the process ends, however it ends.
     ///
     /// # Errors
     ///
     /// If the file system cannot lock: then the store must not be opened.
-    fn lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome>;
+    fn lock(&self, dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome>;
 
     /// Reads a whole small file.
     ///

@@ -32,11 +32,14 @@ struct RealFile {
     has_failed: Mutex<bool>,
 }
 
-/// The operating system frees the lock when the file is closed, also for a
+/// The operating system frees the locks when the files are closed, also for a
 /// process that is killed.
 #[derive(Debug)]
 struct RealLock {
-    _file: File,
+    /// The directory; `None` where directories cannot be locked.
+    _dir: Option<File>,
+    /// The file with the holder's text; `None` if it cannot be written.
+    _text: Option<File>,
 }
 
 impl DiskLock for RealLock {}
@@ -114,25 +117,33 @@ impl Disk for RealDisk {
         Ok(Some(DiskRoom { total: bytes(of.f_blocks), free: bytes(of.f_bavail) }))
     }
 
-    fn lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
+    /// The lock is that of the directory itself, which cannot be deleted while
+    /// a store is in it. The file with the text is locked too: releases before
+    /// this one lock nothing else, and where directories cannot be locked it is
+    /// all there is.
+    fn lock(&self, dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome> {
+        let held = || Ok(LockOutcome::Held { holder: holder_in(text) });
+        let dir = match lock_dir(dir)? {
+            DirLock::Taken(dir) => Some(dir),
+            DirLock::Held => return held(),
+            DirLock::Impossible => None,
+        };
         // Not truncated here: until the lock is ours the text is another's.
-        let mut file = options().create(true).truncate(false).open(path)?;
-        match file.try_lock() {
-            Ok(()) => {
-                file.set_len(0)?;
-                file.rewind()?;
-                file.write_all(holder.as_bytes())?;
-                Ok(LockOutcome::Taken(Box::new(RealLock { _file: file })))
+        let file = match options().create(true).truncate(false).open(text) {
+            Ok(file) => Some(file),
+            // The directory is locked; only the text is missing.
+            Err(error) if dir.is_some() && is_not_writable(&error) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(mut file) = file.as_ref() {
+            if !try_lock(file)? {
+                return held();
             }
-            Err(TryLockError::WouldBlock) => {
-                // Where locks are mandatory the text cannot be read; the
-                // refusal stands without it.
-                let mut text = Vec::new();
-                let _ = file.take(MAX_HOLDER_BYTES).read_to_end(&mut text);
-                Ok(LockOutcome::Held { holder: String::from_utf8_lossy(&text).trim().to_owned() })
-            }
-            Err(TryLockError::Error(error)) => Err(error),
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(holder.as_bytes())?;
         }
+        Ok(LockOutcome::Taken(Box::new(RealLock { _dir: dir, _text: file })))
     }
 }
 
@@ -212,6 +223,62 @@ fn write_all_at(file: &File, mut offset: u64, mut data: &[u8]) -> io::Result<()>
         }
     }
     Ok(())
+}
+
+/// What came of locking a directory.
+enum DirLock {
+    #[cfg_attr(not(unix), expect(dead_code, reason = "a directory cannot be opened as a file there"))]
+    Taken(File),
+    #[cfg_attr(not(unix), expect(dead_code, reason = "a directory cannot be opened as a file there"))]
+    Held,
+    /// The system locks no directories. Then the file with the text is all
+    /// there is.
+    Impossible,
+}
+
+#[cfg(unix)]
+fn lock_dir(dir: &Path) -> io::Result<DirLock> {
+    let dir = File::open(dir)?;
+    match try_lock(&dir) {
+        Ok(true) => Ok(DirLock::Taken(dir)),
+        Ok(false) => Ok(DirLock::Held),
+        // NFS locks nothing that is not open for writing, and says so like
+        // this.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BADF.raw_os_error()) => {
+            Ok(DirLock::Impossible)
+        }
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(DirLock::Impossible),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
+fn lock_dir(_dir: &Path) -> io::Result<DirLock> {
+    Ok(DirLock::Impossible)
+}
+
+/// Whether the lock of a file is ours now.
+fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn is_not_writable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// What the holder of a lock wrote about itself; empty if that is gone or, as
+/// where locks are mandatory, cannot be read. The refusal stands without it.
+fn holder_in(text: &Path) -> String {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(text) {
+        let _ = file.take(MAX_HOLDER_BYTES).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).trim().to_owned()
 }
 
 impl DiskFile for RealFile {
@@ -329,17 +396,61 @@ mod tests {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
             assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
 
-        let lock = path.join("LOCK");
-        let held = match disk.lock(&lock, "pid 1\n").unwrap() {
+    fn lock(dir: &Path, holder: &str) -> LockOutcome {
+        RealDisk.lock(dir, &dir.join("LOCK"), holder).unwrap()
+    }
+
+    fn taken(outcome: LockOutcome) -> Box<dyn DiskLock> {
+        match outcome {
             LockOutcome::Taken(held) => held,
             LockOutcome::Held { holder } => panic!("held by {holder}"),
-        };
-        match disk.lock(&lock, "pid 2\n").unwrap() {
-            LockOutcome::Held { holder } => assert_eq!(holder, "pid 1"),
+        }
+    }
+
+    fn holder(outcome: LockOutcome) -> String {
+        match outcome {
+            LockOutcome::Held { holder } => holder,
             LockOutcome::Taken(_) => panic!("taken twice"),
         }
+    }
+
+    #[test]
+    fn one_lock_is_given_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = taken(lock(dir.path(), "pid 1\n"));
+        assert_eq!(holder(lock(dir.path(), "pid 2\n")), "pid 1");
         drop(held);
-        assert!(matches!(disk.lock(&lock, "pid 3\n").unwrap(), LockOutcome::Taken(_)));
+        taken(lock(dir.path(), "pid 3\n"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn deleting_the_text_frees_no_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("data");
+        let link = home.path().join("link");
+        fs::create_dir(&dir).unwrap();
+        std::os::unix::fs::symlink(&dir, &link).unwrap();
+        let held = taken(lock(&dir, "pid 1\n"));
+        for path in [&dir, &link] {
+            fs::remove_file(dir.join("LOCK")).unwrap();
+            assert_eq!(holder(lock(path, "pid 2\n")), "");
+            fs::write(dir.join("LOCK"), "pid 7\n").unwrap();
+            assert_eq!(holder(lock(path, "pid 2\n")), "pid 7");
+        }
+        drop(held);
+        taken(lock(&link, "pid 3\n"));
+    }
+
+    #[test]
+    fn a_holder_that_locks_only_the_text_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let older = options().create(true).truncate(false).open(dir.path().join("LOCK")).unwrap();
+        older.try_lock().unwrap();
+        holder(lock(dir.path(), "pid 2\n"));
+        drop(older);
+        taken(lock(dir.path(), "pid 2\n"));
     }
 }

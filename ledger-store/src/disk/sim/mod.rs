@@ -390,19 +390,19 @@ impl Disk for SimDisk {
         Ok(())
     }
 
-    fn lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
+    fn lock(&self, dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome> {
         let mut state = self.state.lock();
         state.powered()?;
-        if let Some(holder) = state.locks.get(path) {
+        if let Some(holder) = state.locks.get(dir) {
             return Ok(LockOutcome::Held { holder: holder.trim().to_owned() });
         }
-        if !state.names.contains_key(path) {
+        if !state.names.contains_key(text) {
             let file = state.files.len();
             state.files.push(FileState::default());
-            state.change_names(NameChange { gone: None, come: Some((path.to_owned(), Node::File(file))) });
+            state.change_names(NameChange { gone: None, come: Some((text.to_owned(), Node::File(file))) });
         }
-        state.locks.insert(path.to_owned(), holder.to_owned());
-        Ok(LockOutcome::Taken(Box::new(SimLock { disk: self.clone(), path: path.to_owned() })))
+        state.locks.insert(dir.to_owned(), holder.to_owned());
+        Ok(LockOutcome::Taken(Box::new(SimLock { disk: self.clone(), dir: dir.to_owned() })))
     }
 }
 
@@ -482,13 +482,13 @@ impl DiskFile for SimFile {
 #[derive(Debug)]
 struct SimLock {
     disk: SimDisk,
-    path: PathBuf,
+    dir: PathBuf,
 }
 
 impl DiskLock for SimLock {}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        self.disk.state.lock().locks.remove(&self.path);
+        self.disk.state.lock().locks.remove(&self.dir);
     }
 }

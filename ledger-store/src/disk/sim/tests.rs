@@ -93,3 +93,18 @@ fn after_a_failed_sync_a_second_one_is_worth_nothing() {
     assert_eq!(seen, *b"old");
     assert!((0..64).all(|seed| disk.after_power_cut(seed).bytes(&path("a")).unwrap() == b"old"));
 }
+
+#[test]
+fn a_read_fails_once() {
+    let disk = disk();
+    disk.replace(&path("a"), b"bytes").unwrap();
+    let file = disk.open(&path("a"), OpenMode::Existing).unwrap();
+    disk.set_faults(Faults { fail_read: Some(disk.reads() + 2), ..Faults::default() });
+    let mut bytes = [0; 5];
+    file.read_at(0, &mut bytes).unwrap();
+    bytes.fill(0);
+    file.read_at(0, &mut bytes).unwrap_err();
+    assert_eq!(bytes, [0; 5]);
+    file.read_at(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"bytes");
+}
