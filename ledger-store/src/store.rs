@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, ThreadId};
 
 use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata, NameError};
 use parking_lot::{Condvar, Mutex};
@@ -35,12 +35,20 @@ pub struct Store {
 
 struct Inner {
     engine: Arc<Engine>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    running: Arc<Running>,
     /// One verification at a time: each needs the place for its index.
     verifying: Mutex<()>,
-    /// Releases the lock of the directory after everything else.
-    directory: Option<DataDirectory>,
     opening: Opening,
+}
+
+/// What must end when a store closes, in this order.
+struct Running {
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// The threads, also while they are being joined.
+    ids: Vec<ThreadId>,
+    engine: Arc<Engine>,
+    /// Holds the lock of the directory, so it comes last.
+    directory: Option<DataDirectory>,
 }
 
 /// What happened when a store was opened.
@@ -241,8 +249,9 @@ impl Store {
         spawn("ledger-space", Engine::space_loop);
         spawn("ledger-merger", Engine::merge_loop);
         spawn("ledger-hasher", Engine::hash_loop);
-        let inner =
-            Inner { engine, threads: Mutex::new(threads), verifying: Mutex::new(()), directory, opening };
+        let ids = threads.iter().map(|thread| thread.thread().id()).collect();
+        let running = Running { threads: Mutex::new(threads), ids, engine: engine.clone(), directory };
+        let inner = Inner { engine, running: Arc::new(running), verifying: Mutex::new(()), opening };
         Self { inner: Arc::new(inner) }
     }
 
@@ -526,7 +535,7 @@ impl Store {
 
     /// The directory, unless the store is in memory.
     pub(crate) fn directory(&self) -> Option<&DataDirectory> {
-        self.inner.directory.as_ref()
+        self.inner.running.directory.as_ref()
     }
 
     /// Held by the one verification at work.
@@ -546,6 +555,9 @@ impl Store {
     /// Finishes what waits, flushes, and takes no more writes. Reads go on. Dropping the last clone does the
     /// same.
     ///
+    /// In a callback of [`Store::submit`] or [`Store::watch_commits`] neither can wait for what called it: then another
+    /// thread closes the store, and until it is done the directory stays locked.
+    ///
     /// # Errors
     ///
     /// [`WriteError::Stopped`] if an earlier commit had failed; then the next opening recovers.
@@ -564,7 +576,8 @@ struct Slot {
     ready: Condvar,
 }
 
-impl Inner {
+impl Running {
+    /// Ends all threads, unless somebody has. No thread of the store may call it: it would wait for itself.
     fn close(&self) {
         let mut threads = self.threads.lock();
         if threads.is_empty() {
@@ -589,6 +602,23 @@ impl Inner {
             && let Err(error) = self.engine.journal.close()
         {
             self.engine.stop_writing(&error.to_string());
+        }
+    }
+}
+
+impl Inner {
+    /// Closes the store and waits for it. A thread of the store, as in a callback, leaves that to a thread of its own:
+    /// the store closes, and gives back its directory, soon after.
+    fn close(&self) {
+        if !self.running.ids.contains(&std::thread::current().id()) {
+            return self.running.close();
+        }
+        self.engine.close_queue();
+        let running = self.running.clone();
+        let closer = std::thread::Builder::new().name("ledger-closer".to_owned());
+        if closer.spawn(move || running.close()).is_err() {
+            // The threads are left running, so the directory must stay locked until the process ends.
+            std::mem::forget(self.running.clone());
         }
     }
 }
@@ -629,5 +659,84 @@ impl From<JournalError> for OpenError {
 impl From<NameError> for WriteError {
     fn from(_: NameError) -> Self {
         Self::LedgerNotFound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::submission::{Atomicity, Detail, Mode};
+
+    fn main_ledger() -> LedgerName {
+        LedgerName::parse("main").expect("a name")
+    }
+
+    fn nothing() -> Submission {
+        Submission {
+            ledger: main_ledger(),
+            requests: Vec::new(),
+            atomicity: Atomicity::Independent,
+            mode: Mode::Commit,
+            detail: Detail::Ids,
+        }
+    }
+
+    /// Opens the store as soon as its directory is free.
+    fn open_when_free(path: &Path) -> Store {
+        let until = Instant::now() + Duration::from_mins(1);
+        loop {
+            match Store::open(path) {
+                Ok(store) => return store,
+                Err(OpenError::Locked { .. }) if Instant::now() < until => std::thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_callback_may_drop_the_last_store() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("data");
+        for _ in 0..8 {
+            let store = open_when_free(&path);
+            let engine = Arc::downgrade(store.engine());
+            let last = store.clone();
+            let (drop_it, dropping) = mpsc::channel::<()>();
+            let (told, dropped) = mpsc::channel();
+            store.submit(nothing(), move |_| {
+                dropping.recv().expect("the test tells when");
+                drop(last);
+                told.send(()).expect("the test waits");
+            });
+            drop(store);
+            drop_it.send(()).expect("the callback waits");
+            dropped.recv().expect("the callback returns");
+            let again = open_when_free(&path);
+            assert!(engine.upgrade().is_none(), "the lock is free, and a thread of the store is left");
+            again.close().expect("nothing has failed");
+        }
+    }
+
+    #[test]
+    fn a_callback_may_close_the_store() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("data");
+        let store = Store::open(&path).expect("it opens");
+        let engine = Arc::downgrade(store.engine());
+        let closing = store.clone();
+        let (told, closed) = mpsc::channel();
+        store.submit(nothing(), move |_| told.send(closing.close()).expect("the test waits"));
+        closed.recv().expect("the callback returns").expect("nothing has failed");
+        // This waits for the other one.
+        store.close().expect("nothing has failed");
+        let refused = store.create_ledger(main_ledger(), LedgerOptions::default());
+        assert!(matches!(refused, Err(WriteError::Stopped { .. })), "{refused:?}");
+        drop(store);
+        let again = open_when_free(&path);
+        assert!(engine.upgrade().is_none(), "the lock is free, and a thread of the store is left");
+        drop(again);
     }
 }
