@@ -50,31 +50,34 @@ impl ResidentFilter {
 }
 
 impl ResidentFilters {
-    /// The filters of these runs. Those that `before` holds are taken over, the others are read, as long as all
-    /// together stay within `bytes_max`.
+    /// Makes these the filters of the runs of a snapshot. Filters that are here already stay, the others are read, as
+    /// long as all together stay within `bytes_max`.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if a filter is not as it was written; else as the storage engine fails.
-    fn load(before: Self, snapshot: &IndexSnapshot, table: u8, bytes_max: usize) -> Result<Self, IndexError> {
-        let mut old = before.runs;
-        let mut filters = Self { runs: Vec::new(), bytes: 0, complete: true };
+    /// [`IndexError::Damaged`] if a filter is not as it was written; else as the storage engine fails. Then everything
+    /// is as it was.
+    fn load(&mut self, snapshot: &IndexSnapshot, table: u8, bytes_max: usize) -> Result<(), IndexError> {
+        let mut now = Self { runs: Vec::new(), bytes: 0, complete: true };
+        let mut kept = Vec::new();
         let mut bytes = 0;
         for run in snapshot.runs(table).iter() {
             bytes += whole_bytes(run.filter_pages);
             if bytes > bytes_max || run.filter_pages == 0 {
-                filters.complete = false;
+                now.complete = false;
                 continue;
             }
-            let filter = if let Some(at) = old.iter().position(|filter| filter.run == run.id) {
-                old.swap_remove(at)
+            now.bytes = bytes;
+            if self.runs.iter().any(|filter| filter.run == run.id) {
+                kept.push(run.id);
             } else {
-                ResidentFilter::new(run, whole(snapshot, run)?)
-            };
-            filters.bytes = bytes;
-            filters.runs.push(filter);
+                now.runs.push(ResidentFilter::new(run, whole(snapshot, run)?));
+            }
         }
-        Ok(filters)
+        self.runs.retain(|filter| kept.contains(&filter.run));
+        now.runs.append(&mut self.runs);
+        *self = now;
+        Ok(())
     }
 
     /// Whether no run of the table has a row with `key`; false proves nothing.
@@ -167,29 +170,45 @@ pub(crate) struct KnownKeys {
     since: OpenFilters,
     /// Keys from before `since` began, and the flush with which the index has all of them.
     parting: Option<(OpenFilters, u64)>,
+    /// The flush that will hold the keys that are added now.
+    flush: u64,
+    /// The last flush that holds keys which were not remembered; 0 if none does.
+    forgot: u64,
+    /// Whether the filters of the runs fit again, but lack keys of flush `forgot`, which is not in the index yet.
+    awaits_forgotten: bool,
 }
 
 impl KnownKeys {
-    /// The keys that a table of the index holds.
+    /// The keys that a table of the index holds. `flush` is the one that will hold the keys that are added next.
     ///
     /// # Errors
     ///
     /// [`IndexError::Damaged`] if a filter is not as it was written; else as the storage engine fails.
-    pub(crate) fn load(snapshot: &IndexSnapshot, table: u8, bytes_max: usize) -> Result<Self, IndexError> {
-        let runs = ResidentFilters::load(ResidentFilters::default(), snapshot, table, bytes_max)?;
-        Ok(Self { table, bytes_max, runs, since: OpenFilters::default(), parting: None })
+    pub(crate) fn load(
+        snapshot: &IndexSnapshot,
+        table: u8,
+        bytes_max: usize,
+        flush: u64,
+    ) -> Result<Self, IndexError> {
+        let mut runs = ResidentFilters::default();
+        runs.load(snapshot, table, bytes_max)?;
+        let since = OpenFilters::default();
+        Ok(Self { table, bytes_max, runs, since, parting: None, flush, forgot: 0, awaits_forgotten: false })
     }
 
     /// Adds a key that the next flush to begin will hold.
     pub(crate) fn add(&mut self, key: ProbeKey) {
-        // If nothing can be proved there is nothing to remember.
-        if self.runs.complete {
+        if self.runs.complete || self.awaits_forgotten {
             self.since.add(key, self.bytes_max);
+        } else {
+            // Nothing can be proved now. Nothing may be until the runs have this key.
+            self.forgot = self.flush;
         }
     }
 
     /// Keys that are added from now on are not in the flush with this number.
     pub(crate) fn end_flush(&mut self, flush: u64) {
+        self.flush = flush + 1;
         let since = self.since.bytes();
         let is_much = since + self.runs.bytes > self.bytes_max && since >= self.bytes_max / 8;
         if is_much && self.parting.is_none() {
@@ -203,10 +222,15 @@ impl KnownKeys {
     ///
     /// As [`Self::load`]; then everything is as it was.
     pub(crate) fn adopt(&mut self, snapshot: &IndexSnapshot, flushed: u64) -> Result<(), IndexError> {
-        if self.parting.as_ref().is_some_and(|(_, until)| *until <= flushed) {
-            let before = std::mem::take(&mut self.runs);
-            self.runs = ResidentFilters::load(before, snapshot, self.table, self.bytes_max)?;
-            self.parting = None;
+        let has_parting = self.parting.as_ref().is_some_and(|(_, until)| *until <= flushed);
+        let has_forgotten = self.forgot <= flushed;
+        if has_parting || (self.awaits_forgotten && has_forgotten) {
+            self.runs.load(snapshot, self.table, self.bytes_max)?;
+            self.awaits_forgotten = self.runs.complete && !has_forgotten;
+            self.runs.complete &= has_forgotten;
+            if has_parting {
+                self.parting = None;
+            }
         }
         Ok(())
     }
@@ -228,6 +252,37 @@ impl KnownKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::file::{IndexFile, IndexOptions};
+    use crate::index::{KeyRow, Row};
+
+    /// A snapshot of an index without rows.
+    fn empty() -> IndexSnapshot {
+        let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
+        let file = IndexFile::create(redb::backends::InMemoryBackend::new(), options).expect("an index");
+        file.snapshot().expect("a snapshot")
+    }
+
+    #[test]
+    fn keys_of_a_flush_that_was_forgotten_stay_possible() {
+        let snapshot = empty();
+        let mut known = KnownKeys::load(&snapshot, KeyRow::TABLE, 1 << 20, 1).expect("no filters");
+        known.add((7, 1));
+        known.parting = Some((std::mem::take(&mut known.since), 1));
+        // The filters of the runs took too much for a while.
+        known.runs.complete = false;
+        known.end_flush(1);
+        known.add((7, 2));
+        assert!(!known.prove_absent((7, 2)) && !known.prove_absent((7, 9)));
+        // They fit again, but key 2 is in flush 2, which no run has.
+        known.adopt(&snapshot, 1).expect("no filters");
+        assert!(!known.prove_absent((7, 2)), "it was added, and no filter has it");
+        known.end_flush(2);
+        known.add((7, 3));
+        known.adopt(&snapshot, 2).expect("no filters");
+        // Flush 2 is in the runs, of which this snapshot has none; key 3 was remembered.
+        assert!(!known.prove_absent((7, 3)));
+        assert!(known.prove_absent((7, 9)), "all that was added is known again");
+    }
 
     #[test]
     fn what_was_added_is_never_proved_absent_and_little_else_is_missed() {

@@ -212,7 +212,7 @@ impl State {
         shares: Shares,
     ) -> Result<Self, ReadError> {
         let flush = flushed + 1;
-        let known = KnownKeys::load(&index, KeyRow::TABLE, shares.filters)?;
+        let known = KnownKeys::load(&index, KeyRow::TABLE, shares.filters, flush)?;
         let index = StoredState::new(index, flushed);
         Ok(Self {
             ledgers: Vec::new(),
