@@ -91,7 +91,7 @@ pub enum WriteError {
         /// Why.
         reason: String,
     },
-    /// What had to be read could not be. Nothing happened.
+    /// What had to be read could not be. Nothing happened; it can be tried again.
     Read(ReadError),
 }
 

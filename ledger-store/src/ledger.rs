@@ -137,7 +137,7 @@ impl Ledger {
         let outcomes = self.submit(requests, Atomicity::AllOrNothing, Detail::Ids)?;
         let refusal = outcomes.iter().find_map(|outcome| match outcome {
             Outcome::Refused(rejection) => Some(rejection.clone()),
-            Outcome::Done(_) | Outcome::Cancelled => None,
+            Outcome::Done(_) | Outcome::Cancelled | Outcome::Failed(_) => None,
         });
         match refusal {
             Some(rejection) => Err(LedgerError::Refused(rejection)),
@@ -145,7 +145,7 @@ impl Ledger {
                 .into_iter()
                 .filter_map(|outcome| match outcome {
                     Outcome::Done(receipt) => Some(receipt),
-                    Outcome::Refused(_) | Outcome::Cancelled => None,
+                    Outcome::Refused(_) | Outcome::Cancelled | Outcome::Failed(_) => None,
                 })
                 .collect()),
         }
@@ -229,6 +229,7 @@ impl Ledger {
         match self.submit(vec![request], Atomicity::Independent, detail)?.pop() {
             Some(Outcome::Done(receipt)) => Ok(receipt),
             Some(Outcome::Refused(rejection)) => Err(LedgerError::Refused(rejection)),
+            Some(Outcome::Failed(error)) => Err(LedgerError::Write(error.into())),
             Some(Outcome::Cancelled) | None => unreachable!("a single command is done or refused"),
         }
     }

@@ -5,6 +5,8 @@ use ledger_core::{
     Timestamp, TransactionId,
 };
 
+use crate::error::ReadError;
+
 /// Commands on one ledger that are decided one after the other, each seeing what those before it did.
 #[derive(Clone, Debug)]
 pub struct Submission {
@@ -84,6 +86,10 @@ pub enum Outcome {
     Refused(Rejection),
     /// Not tried, or undone, since another of the submission was refused.
     Cancelled,
+    /// What it needs could not be read. Nothing of it happened, and it can be tried again. Only one of several requests
+    /// fails alone, and only where the others need not be undone with it: else the whole submission answers
+    /// [`WriteError::Read`](crate::WriteError::Read).
+    Failed(ReadError),
 }
 
 /// The answer to a command that was recorded.

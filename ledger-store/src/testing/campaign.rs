@@ -99,6 +99,7 @@ pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, String> {
         segment_bytes: 64 << 10,
         enforcement: if seed % 4 == 3 { Enforcement::Strict } else { Enforcement::Audit },
         asks_one_in: 0,
+        fails_reads_one_in: 0,
         rebuilds_one_in: 0,
         lying_syncs,
     };

@@ -180,7 +180,7 @@ impl Judge {
             self.tally.not_found += 1;
             return same(&Err(WriteError::LedgerNotFound), found);
         }
-        let expected = self.submit(submission, now);
+        let expected = self.submit(submission, found.as_deref().unwrap_or_default(), now);
         let found = match found {
             Ok(found) => found,
             Err(error) if is_no_answer(&error) => return Ok(Some(error)),
@@ -197,15 +197,23 @@ impl Judge {
         }
     }
 
-    fn submit(&mut self, submission: &Submission, now: Timestamp) -> Vec<Expected> {
+    /// What the model answers. Commands of `found` that could not be read happen in neither.
+    fn submit(&mut self, submission: &Submission, found: &[Outcome], now: Timestamp) -> Vec<Expected> {
         let before = self.model.moment();
         let log = |model: &Model| model.log(&submission.ledger).len() as u64;
         let length = log(&self.model);
         let mut refused = false;
         let mut expected = Vec::new();
-        for request in &submission.requests {
+        let whole = matches!(submission.atomicity, Atomicity::AllOrNothing | Atomicity::AsOne);
+        let stand_alone = !whole && submission.mode == Mode::Commit && submission.requests.len() > 1;
+        for (at, request) in submission.requests.iter().enumerate() {
             if refused && submission.atomicity != Atomicity::Independent {
                 expected.push(Expected::Cancelled);
+                continue;
+            }
+            if stand_alone && matches!(found.get(at), Some(Outcome::Failed(_))) {
+                refused = true;
+                expected.push(Expected::Failed);
                 continue;
             }
             if submission.atomicity == Atomicity::AsOne
@@ -243,7 +251,6 @@ impl Judge {
             };
             *count += 1;
         }
-        let whole = matches!(submission.atomicity, Atomicity::AllOrNothing | Atomicity::AsOne);
         let undone = refused && whole;
         if undone || submission.mode == Mode::DryRun {
             self.model.go_back(&before);
@@ -448,6 +455,8 @@ enum Expected {
     Done(ModelAnswer),
     Refused(Rejection),
     Cancelled,
+    /// It could not be read, which only one of several independent requests may answer.
+    Failed,
 }
 
 impl Expected {
@@ -467,7 +476,7 @@ impl Expected {
                     && expected.violation.as_ref() == found.violation.as_deref()
             }
             (Self::Refused(expected), Outcome::Refused(found)) => expected == found,
-            (Self::Cancelled, Outcome::Cancelled) => true,
+            (Self::Cancelled, Outcome::Cancelled) | (Self::Failed, Outcome::Failed(_)) => true,
             _ => false,
         }
     }

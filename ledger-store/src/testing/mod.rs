@@ -67,6 +67,12 @@ pub fn logs(store: &Store) -> Result<BTreeMap<LedgerName, Vec<LogEntry>>, ReadEr
     Ok(all)
 }
 
+/// Fails one of the next reads on which the writer decides, counted from 1; none for 0. Says whether the one that was
+/// to fail before is still to come.
+pub fn fail_decision_read(store: &Store, nth: u64) -> bool {
+    store.engine().fail_decision_read(nth)
+}
+
 /// Decodes any bytes as a chunk of the journal and, if its digest were right, as the entries in it: how many
 /// there are. For fuzzing: no bytes may make it panic.
 pub fn decode_chunk(bytes: &[u8]) -> Option<usize> {

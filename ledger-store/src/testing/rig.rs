@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ledger_core::Timestamp;
 use ledger_core::schema::Enforcement;
 
-use super::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Tally, Workload};
+use super::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Tally, Workload, fail_decision_read};
 use crate::error::{OpenError, WriteError};
 use crate::options::Options;
 use crate::read::Snapshot;
@@ -21,6 +21,8 @@ pub(super) struct Settings {
     pub(super) enforcement: Enforcement,
     /// Questions after one step in so many; none for 0.
     pub(super) asks_one_in: u64,
+    /// A read on which the writer decides fails in one step in so many; never for 0.
+    pub(super) fails_reads_one_in: u64,
     /// The index is removed before one opening in so many; never for 0.
     pub(super) rebuilds_one_in: u64,
     pub(super) lying_syncs: bool,
@@ -37,6 +39,8 @@ pub struct Done {
     pub cuts: u64,
     /// How often a step with an unknown outcome was found to have happened.
     pub unknown_kept: u64,
+    /// How many steps failed since something could not be read.
+    pub unread: u64,
     /// How often the store was opened.
     pub openings: u64,
     /// What of it was rare.
@@ -50,6 +54,7 @@ impl Done {
         self.questions += other.questions;
         self.cuts += other.cuts;
         self.unknown_kept += other.unknown_kept;
+        self.unread += other.unread;
         self.openings += other.openings;
         self.tally.add(other.tally);
     }
@@ -158,7 +163,20 @@ impl Rig {
             }
             self.clock.set(now);
             let before = self.certain.moment_before(&step);
-            if let Some(error) = self.certain.step(&store, &step, now)? {
+            let fails = self.settings.fails_reads_one_in;
+            if fails > 0 && self.dice.one_in(fails) {
+                fail_decision_read(&store, 1 + self.dice.below(8));
+            }
+            let stepped = self.certain.step(&store, &step, now);
+            fail_decision_read(&store, 0);
+            if let Some(error) = stepped? {
+                if matches!(error, WriteError::Read(_)) && !self.disk.power_is_off() {
+                    // Nothing of it happened, and the store goes on.
+                    self.certain.go_back(before);
+                    self.certain.compare(&store).map_err(|differs| format!("{differs}\n  after {error}"))?;
+                    self.done.unread += 1;
+                    continue;
+                }
                 if !self.disk.power_is_off() {
                     return Err(format!("no answer although the power is on: {error}"));
                 }

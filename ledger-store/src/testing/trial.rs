@@ -45,6 +45,7 @@ pub fn trial_of(seed: u64, commands: u64) -> Result<Done, String> {
         segment_bytes: 64 << 10,
         enforcement: dice.pick(&[Enforcement::Audit, Enforcement::Audit, Enforcement::Strict]),
         asks_one_in: 6,
+        fails_reads_one_in: dice.pick(&[0, 0, 3]),
         rebuilds_one_in: 8,
         lying_syncs: false,
     };

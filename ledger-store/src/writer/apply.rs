@@ -37,10 +37,42 @@ pub(crate) struct Hints {
     pub(crate) located: SmallVec<[Located; 4]>,
     /// The metadata with which the transaction was recorded that it changes or reverts.
     pub(crate) original: Option<Metadata>,
+    /// What had happened to that transaction since.
+    pub(crate) changed: Prior<TransactionDocument>,
+    /// What stands where the entry puts a document or a schema.
+    pub(crate) stored: Prior<Box<[u8]>>,
     /// The fingerprints of its keys.
     pub(crate) prints: KeyPrints,
     /// What the chart of a schema gives to the accounts that it is the first to use, ascending by address.
     pub(crate) defaults: Vec<(AccountAddress, Metadata)>,
+}
+
+/// What stands where an entry puts something. The writer reads it before it changes anything, so that a failed read
+/// leaves nothing half done; a replay reads it when it gets there.
+#[derive(Debug, Default)]
+pub(crate) enum Prior<T> {
+    /// It was not looked up.
+    #[default]
+    Unread,
+    /// There is nothing.
+    Absent,
+    /// This.
+    Found(T),
+}
+
+impl<T: Clone> Prior<T> {
+    /// What was looked up.
+    pub(crate) fn of(found: Option<T>) -> Self {
+        found.map_or(Self::Absent, Self::Found)
+    }
+
+    pub(super) fn or_read<E>(&self, read: impl FnOnce() -> Result<Option<T>, E>) -> Result<Option<T>, E> {
+        match self {
+            Self::Unread => read(),
+            Self::Absent => Ok(None),
+            Self::Found(found) => Ok(Some(found.clone())),
+        }
+    }
 }
 
 /// A date that makes no first usage earlier.
@@ -62,7 +94,26 @@ struct Touched {
 }
 
 impl State {
-    /// Applies an entry: the state is then as it was right after it, and its rows are in `rows`.
+    /// Reads what applying a log will change and is not in memory yet, so that [`State::apply`] reads nothing.
+    pub(super) fn load_changed(&mut self, log: &LogRecord<'_>, hints: &Hints) -> Result<(), ReadError> {
+        let (holdings, used_at) = match &log.event {
+            Event::Transaction(transaction) => (transaction.holdings.len(), transaction.timestamp),
+            Event::SetMetadata { .. } | Event::DeleteMetadata { .. } => (0, log.date),
+            Event::InsertedSchema { .. } => return Ok(()),
+        };
+        for (at, place) in hints.located.iter().map(Located::place).enumerate() {
+            // Documents change of accounts that get metadata, and of those that are used earlier than ever before.
+            if let Some(place) = place
+                && (at >= holdings || used_at < self.accounts.get(place).first_usage)
+            {
+                self.load_document(place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies an entry: the state is then as it was right after it, and its rows are in `rows`. If this fails the
+    /// state is [half changed](State::is_half_changed), unless it is taken back.
     pub(crate) fn apply(
         &mut self,
         record: &Record<'_>,
@@ -73,16 +124,21 @@ impl State {
             return Err(Corrupt { what: "entries are not in order" }.into());
         }
         self.next = self.next.next();
-        match &record.body {
+        let applied = match &record.body {
             Body::Log(log) => self.apply_log(record.position.get(), log, hints, rows),
-            Body::Document(document) => self.apply_document(record.position.get(), document, rows),
+            Body::Document(document) => self.apply_document(record.position.get(), document, hints, rows),
+        };
+        if applied.is_err() {
+            self.half_changed = true;
         }
+        applied
     }
 
     fn apply_document(
         &mut self,
         position: u64,
         document: &DocumentRecord<'_>,
+        hints: &Hints,
         rows: &mut PieceBuilder,
     ) -> Result<(), ReadError> {
         if let (LEDGERS, Some(value)) = (document.collection, document.value) {
@@ -107,7 +163,7 @@ impl State {
         if let (MAPPINGS, Some(value)) = (document.collection, document.value) {
             self.put_mapping(document.key, value)?;
         }
-        self.put_document(position, document, rows)
+        self.put_document(position, document, &hints.stored, rows)
     }
 
     fn apply_log(
@@ -181,7 +237,9 @@ impl State {
             Event::SetMetadata { target: TargetRecord::Unknown(_), .. } => {
                 return Err(Corrupt { what: "metadata of an account without a number" }.into());
             }
-            Event::InsertedSchema { schema } => self.put_schema(position, ledger, schema, rows)?,
+            Event::InsertedSchema { schema } => {
+                self.put_schema(position, ledger, schema, &hints.stored, rows)?;
+            }
         }
         self.write_documents(position, &touched, rows);
         Ok(())
@@ -509,7 +567,8 @@ impl State {
         rows: &mut PieceBuilder,
         change: impl FnOnce(&mut TransactionDocument),
     ) -> Result<(), ReadError> {
-        let mut document = match self.transaction_document(ledger, id)? {
+        let changed = hints.changed.or_read(|| self.transaction_document(ledger, id))?;
+        let mut document = match changed {
             Some(document) => document,
             None => TransactionDocument {
                 updated_at: date,

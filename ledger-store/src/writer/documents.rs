@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
+use super::apply::{Hints, Prior};
 use super::batch::Batch;
 use super::state::State;
 use crate::documents::keys::{self, Space, StoredValue, document_key, document_of, index_key};
@@ -26,11 +27,13 @@ impl State {
         if let Err(rejection) = check_sizes(changes) {
             return Ok(Err(rejection));
         }
-        if let Some(rejection) = self.check_changes(changes)? {
-            return Ok(Err(rejection));
-        }
+        // All is read before the first change: a failed read leaves nothing half done.
+        let before = match self.check_changes(changes)? {
+            Ok(before) => before,
+            Err(rejection) => return Ok(Err(rejection)),
+        };
         let mut versions = Vec::with_capacity(changes.len());
-        for change in changes {
+        for (change, before) in changes.iter().zip(before) {
             let (value, secondary) = match &change.action {
                 DocumentAction::Put { value, keys } => {
                     let keys = keys.iter().map(|key| SecondaryKey {
@@ -44,31 +47,38 @@ impl State {
             };
             let collection = change.collection.number();
             let document = DocumentRecord { collection, key: &change.key, value, secondary };
-            versions.push(DocumentVersion(self.enter_document(document, batch)?.get()));
+            versions.push(DocumentVersion(self.enter_document(document, before, batch)?.get()));
         }
         Ok(Ok(versions))
     }
 
-    /// Enters a change of a document and says at which position.
+    /// Enters a change of a document and says at which position. `before` is what stands there: who makes several
+    /// changes reads all of that first.
     pub(crate) fn enter_document(
         &mut self,
         document: DocumentRecord<'_>,
+        before: Option<Box<[u8]>>,
         batch: &mut Batch,
     ) -> Result<Position, ReadError> {
         let position = self.next;
         let record = Record { position, body: Body::Document(document) };
-        self.apply(&record, &super::Hints::default(), &mut batch.rows)?;
+        let hints = Hints { stored: Prior::of(before), ..Hints::default() };
+        self.apply(&record, &hints, &mut batch.rows)?;
         let base = LedgerBase { ledger: 0, log: 0, transaction: 0, date: 0 };
         batch.chunks.push(&record, SectionId(0), base);
         Ok(position)
     }
 
-    /// Whether every document stands as expected, and no unique key would belong to two.
-    fn check_changes(&self, changes: &[DocumentChange]) -> Result<Option<DocumentRejection>, ReadError> {
+    /// What stands where each change goes, if every document stands as expected and no unique key would belong to two.
+    fn check_changes(
+        &self,
+        changes: &[DocumentChange],
+    ) -> Result<Result<Vec<Option<Box<[u8]>>>, DocumentRejection>, ReadError> {
+        let mut before = Vec::with_capacity(changes.len());
         let mut changed = HashSet::with_capacity(changes.len());
         for (at, change) in changes.iter().enumerate() {
             if !changed.insert((change.collection, change.key.as_slice())) {
-                return Ok(Some(DocumentRejection::Repeated { change: at }));
+                return Ok(Err(DocumentRejection::Repeated { change: at }));
             }
             let stored = self.stored_document(&document_key(change.collection.number(), &change.key))?;
             let version = match &stored {
@@ -81,15 +91,16 @@ impl State {
                 Expected::Version(expected) => version == Some(expected),
             };
             if !holds {
-                return Ok(Some(DocumentRejection::Changed { change: at, found: version }));
+                return Ok(Err(DocumentRejection::Changed { change: at, found: version }));
             }
+            before.push(stored);
         }
         let mut given = HashMap::new();
         for (at, change) in changes.iter().enumerate() {
             let DocumentAction::Put { keys, .. } = &change.action else { continue };
             let collection = change.collection.number();
             for key in keys.iter().filter(|key| key.unique) {
-                let taken = Ok(Some(DocumentRejection::KeyTaken { change: at, index: key.index }));
+                let taken = Ok(Err(DocumentRejection::KeyTaken { change: at, index: key.index }));
                 let place = (collection, key.index, key.key.as_slice());
                 if given.insert(place, at).is_some_and(|other| other != at) {
                     return taken;
@@ -106,7 +117,7 @@ impl State {
                 }
             }
         }
-        Ok(None)
+        Ok(Ok(before))
     }
 
     /// Applies the entry of a document: its own row, and those of its further keys that come and go.
@@ -114,11 +125,12 @@ impl State {
         &mut self,
         position: u64,
         document: &DocumentRecord<'_>,
+        stored: &Prior<Box<[u8]>>,
         rows: &mut PieceBuilder,
     ) -> Result<(), ReadError> {
         let collection = document.collection;
         let full = document_key(collection, document.key);
-        let before = self.stored_document(&full)?;
+        let before = stored.or_read(|| self.stored_document(&full))?;
         if let Some(before) = &before {
             for (index, _, further) in decode_value(before)?.keys {
                 let kept = document.secondary.iter().any(|key| key.index == index && key.key == further);

@@ -12,7 +12,7 @@ use ledger_core::{
 };
 
 use super::accounts::{DocumentState, Near, Place};
-use super::apply::Hints;
+use super::apply::{Hints, Prior};
 use super::batch::Batch;
 use super::holding::HoldingState;
 use super::payload::{Told, created};
@@ -37,6 +37,8 @@ pub(crate) enum Decided {
     Refused(Rejection),
     /// It was not tried, or is undone.
     Cancelled,
+    /// What it needs could not be read. Nothing of it happened.
+    Failed(ReadError),
 }
 
 /// What the commands of a submission have in common.
@@ -183,6 +185,7 @@ impl State {
         };
         if let Body::Log(log) = &mut record.body {
             self.put_event((ledger, base.transaction), &decision, &facts, &hints, &mut log.event);
+            self.load_changed(log, &hints)?;
         }
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
@@ -263,6 +266,9 @@ impl State {
         }
         if let Command::InsertSchema(insert) = command {
             facts.schema_exists = self.has_schema(ledger, &insert.version)?;
+            if !facts.schema_exists {
+                hints.stored = Prior::Absent;
+            }
         }
         if let (Command::RevertTransaction(revert), Some(original)) = (command, &facts.transaction)
             && let Some(reference) = reverting_reference(&revert.rules, original)
@@ -333,6 +339,7 @@ impl State {
             return Ok(Position::new(recent.value).zip(recent.request.as_deref().cloned()));
         }
         for position in self.stored_keys(probe)? {
+            self.reading()?;
             if let Some(position) = Position::new(position)
                 && let Some((have, recognition)) = written.idempotency(batch, position)?
                 && have == key
@@ -362,6 +369,7 @@ impl State {
             return Ok(true);
         }
         for id in self.stored_keys(probe)? {
+            self.reading()?;
             if written.reference(batch, ledger, id)?.is_some_and(|have| have == reference) {
                 return Ok(true);
             }
@@ -391,9 +399,11 @@ impl State {
         if id.get() >= self.ledger(ledger).head.counters.next_transaction {
             return Ok(());
         }
+        self.reading()?;
         let Some(recorded) = written.transaction(batch, ledger, id)? else { return Ok(()) };
         let document = self.transaction_document(ledger, id.get())?;
         hints.original = Some(recorded.metadata.clone());
+        hints.changed = Prior::of(document.clone());
         facts.transaction = Some(KnownTransaction {
             postings: recorded.postings,
             timestamp: recorded.timestamp,
@@ -457,6 +467,7 @@ impl State {
     ) -> Result<Option<Timestamp>, ReadError> {
         let next = self.ledger(ledger).head.counters.next_transaction;
         let Some(last) = next.checked_sub(1) else { return Ok(None) };
+        self.reading()?;
         let last = written.transaction(batch, ledger, TransactionId::new(last))?;
         Ok(last.map(|transaction| transaction.timestamp))
     }

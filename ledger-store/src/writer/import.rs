@@ -9,7 +9,7 @@ use ledger_core::{
     SchemaVersion, Transaction, TransactionId, decide,
 };
 
-use super::apply::Hints;
+use super::apply::{Hints, Prior};
 use super::batch::Batch;
 use super::execute::{Written, is_too_large};
 use super::state::State;
@@ -159,7 +159,7 @@ impl State {
                 Some(version) if self.has_schema(ledger, &version)? => {
                     return Ok(inconsistent(format!("schema version '{version}' already exists")));
                 }
-                Some(_) => {}
+                Some(_) => hints.stored = Prior::Absent,
             }
             event = Event::InsertedSchema { schema };
         }
@@ -177,6 +177,7 @@ impl State {
             imported: true,
             event,
         };
+        self.load_changed(&log, &hints)?;
         let record = Record { position: self.next, body: Body::Log(log) };
         self.apply(&record, &hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);

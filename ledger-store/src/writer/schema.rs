@@ -8,6 +8,7 @@ use ledger_core::{
     AccountAddress, Command, CompactString, Metadata, Movement, Rejection, SchemaVersion, Target,
 };
 
+use super::apply::Prior;
 use super::state::State;
 use crate::documents::keys::document_key;
 use crate::documents::{SCHEMAS, SCHEMAS_BY_POSITION, decode_value, schema_key, schema_position_key};
@@ -85,10 +86,12 @@ impl State {
         position: u64,
         ledger: u32,
         text: &str,
+        stored: &Prior<Box<[u8]>>,
         rows: &mut PieceBuilder,
     ) -> Result<(), ReadError> {
         let Some(version) = version_of(text) else { return Ok(()) };
-        if self.has_schema(ledger, &version)? {
+        let place = schema_place(ledger, &version);
+        if stored.or_read(|| self.stored_document(&place))?.is_some() {
             return Ok(());
         }
         self.ledger(ledger).counters().schemas += 1;
@@ -99,7 +102,7 @@ impl State {
             value: Some(text.as_bytes()),
             secondary: vec![SecondaryKey { index: SCHEMAS_BY_POSITION, unique: false, key: &by_position }],
         };
-        self.put_document(position, &document, rows)
+        self.put_document(position, &document, &Prior::Absent, rows)
     }
 
     /// What the chart gives to the accounts that a settled command is the first to use.

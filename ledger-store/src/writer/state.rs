@@ -159,6 +159,11 @@ pub(crate) struct State {
     /// decided is right by construction.
     pub(crate) audit: Option<Vec<Violation>>,
     pub(crate) undo: Option<Undo>,
+    /// Applying an entry failed in the middle, and was not taken back.
+    pub(super) half_changed: bool,
+    /// Which of the next reads fails, counted from 1; 0 if none does.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fail_read: std::cell::Cell<u64>,
     pub(crate) schemas: SchemaCache,
     pub(crate) enforcement: Enforcement,
 }
@@ -237,6 +242,9 @@ impl State {
             by_number: None,
             audit: None,
             undo: None,
+            half_changed: false,
+            #[cfg(any(test, feature = "testing"))]
+            fail_read: std::cell::Cell::new(0),
             schemas: SchemaCache::new(shares.schemas),
             enforcement: Enforcement::default(),
         })
@@ -248,12 +256,36 @@ impl State {
     ///
     /// If its filters cannot be read; then everything is as it was.
     pub(crate) fn adopt(&mut self, index: &IndexSnapshot, flushed: u64) -> Result<(), ReadError> {
+        self.reading()?;
         self.known.adopt(index, flushed)?;
         self.index = StoredState::new(index.clone(), flushed);
         self.keys.release(flushed);
         self.documents.release(flushed);
         self.keyed.release(flushed);
         Ok(())
+    }
+
+    /// Called before every read of what is not in memory, so that tests can fail it.
+    #[inline]
+    #[cfg_attr(not(any(test, feature = "testing")), expect(clippy::unused_self, reason = "tests use it"))]
+    #[cfg_attr(
+        not(any(test, feature = "testing")),
+        expect(clippy::unnecessary_wraps, reason = "it fails in tests")
+    )]
+    pub(super) fn reading(&self) -> Result<(), ReadError> {
+        #[cfg(any(test, feature = "testing"))]
+        if let Some(left) = self.fail_read.get().checked_sub(1) {
+            self.fail_read.set(left);
+            if left == 0 {
+                return Err(ReadError::Io { reason: "injected failure of a read".to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an entry was applied in part. Nothing may be decided or committed on such a state.
+    pub(crate) fn is_half_changed(&self) -> bool {
+        self.half_changed
     }
 
     /// The last flush that the index read here holds.
@@ -423,6 +455,7 @@ impl State {
         if self.known.prove_absent(self.probe_key(ledger, KeyKind::Address, address)) {
             return Ok(Located::account(hash, None));
         }
+        self.reading()?;
         let found = lookup::find_account(&index.snapshot, &index.keys, &self.fingerprints, ledger, address)?;
         let account = match found {
             Some((account, stored)) => Some((self.load(hash, ledger, account, stored)?, account)),
@@ -450,6 +483,7 @@ impl State {
         account: u32,
         stored: StoredAccount,
     ) -> Result<Place, ReadError> {
+        self.reading()?;
         let first_usage = lookup::stored_first_usage(&self.index.snapshot, ledger, account)?;
         let mut holdings = Vec::with_capacity(stored.holdings.len());
         for (asset, holding) in &stored.holdings {
@@ -485,6 +519,7 @@ impl State {
         if !matches!(account.document, DocumentState::Stored) {
             return Ok(());
         }
+        self.reading()?;
         let document =
             lookup::account_document(&self.index.versions, account.ledger, account.account, u64::MAX)?
                 .ok_or_else(|| missing("the document of an account"))?;
@@ -500,11 +535,13 @@ impl State {
 
     /// Values under a key that the index holds: others with the same fingerprint can be among them.
     pub(crate) fn stored_keys(&self, (space, fingerprint): (u64, u64)) -> Result<Vec<u64>, ReadError> {
+        self.reading()?;
         Ok(self.index.keys.probe(space, fingerprint)?)
     }
 
     /// What stands under a key of the documents.
     pub(crate) fn stored_document(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
+        self.reading()?;
         self.keyed.get(&self.index.snapshot, key)
     }
 
@@ -514,6 +551,7 @@ impl State {
         from: &'a [u8],
         to: &'a [u8],
     ) -> Result<Merged<'a>, ReadError> {
+        self.reading()?;
         self.keyed.scan(&self.index.snapshot, from, to)
     }
 
@@ -534,6 +572,7 @@ impl State {
         if let Some(document) = self.documents.get(&(ledger, transaction)) {
             return Ok(Some(document.clone()));
         }
+        self.reading()?;
         lookup::transaction_document(&self.index.versions, ledger, transaction, u64::MAX)
     }
 
@@ -599,6 +638,7 @@ impl State {
         ledger.head.keys.truncate(undo.counters.keys as usize);
         ledger.forget_names();
         self.next = undo.next;
+        self.half_changed = false;
         #[cfg(debug_assertions)]
         if self.accounts.is_small()
             && let Err(differs) = self.check_bytes()

@@ -36,7 +36,7 @@ fn ids(outcomes: &[Outcome]) -> Vec<Option<u64>> {
         .iter()
         .map(|outcome| match outcome {
             Outcome::Done(receipt) => receipt.transaction.map(TransactionId::get),
-            Outcome::Refused(_) | Outcome::Cancelled => None,
+            Outcome::Refused(_) | Outcome::Cancelled | Outcome::Failed(_) => None,
         })
         .collect()
 }

@@ -59,6 +59,7 @@ fn random_questions_are_answered_as_the_model_answers_through_openings_and_power
         Err(differs) => failed.push(format!("seed {seed}: {differs}")),
     });
     assert!(failed.is_empty(), "{failed:#?}");
+    assert!(done.unread > 50, "{done:?}");
     assert!(done.cuts > 0 && done.questions > 100_000, "{done:?}");
     // Nothing of the mix is missing, and most of it meets a ledger.
     let tally = done.tally;

@@ -80,7 +80,8 @@ fn receipts(outcomes: Vec<Outcome>) -> Result<Vec<Receipt>, Rejection> {
         match outcome {
             Outcome::Done(receipt) => receipts.push(receipt),
             Outcome::Refused(rejection) => refusal = refusal.or(Some(rejection)),
-            Outcome::Cancelled => {}
+            // Commands that are one fail as one, and a single one fails as its submission.
+            Outcome::Cancelled | Outcome::Failed(_) => {}
         }
     }
     refusal.map_or(Ok(receipts), Err)

@@ -247,6 +247,7 @@ impl From<Outcome> for Answer {
             Outcome::Done(receipt) => Self::Done(receipt),
             Outcome::Refused(rejection) => Self::Failed(rejection.into()),
             Outcome::Cancelled => Self::Cancelled,
+            Outcome::Failed(error) => Self::Failed(error.into()),
         }
     }
 }

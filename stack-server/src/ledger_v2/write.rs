@@ -31,6 +31,7 @@ pub(crate) async fn submit(call: &Call<'_>, command: Command, detail: Detail) ->
     match call.app.submit(submission).await?.pop() {
         Some(Outcome::Done(receipt)) => Ok(receipt),
         Some(Outcome::Refused(rejection)) => Err(rejection.into()),
+        Some(Outcome::Failed(error)) => Err(error.into()),
         Some(Outcome::Cancelled) | None => Err(ApiError::fault("one command has no outcome")),
     }
 }

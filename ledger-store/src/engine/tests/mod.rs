@@ -5,6 +5,7 @@
 
 mod journal;
 mod memory;
+mod reads;
 
 use std::sync::Arc;
 use std::sync::mpsc;

@@ -1,0 +1,84 @@
+//! A journal that cannot be read while a command is decided: only that command fails.
+
+use ledger_core::{Overdraft, RevertDate, RevertTransaction, Rules, TransactionId};
+
+use super::*;
+use crate::error::ReadError;
+
+/// Needs the original, which is in the journal.
+fn revert(id: u64) -> Command {
+    Command::RevertTransaction(RevertTransaction {
+        id: TransactionId::new(id),
+        dated: RevertDate::Now,
+        overdraft: Overdraft::Refuse,
+        metadata: Metadata::EMPTY,
+        rules: Rules::default(),
+    })
+}
+
+/// An engine with some payments, whose journal cannot be read.
+fn unreadable() -> (Arc<Engine>, Arc<ScriptedJournal>) {
+    let (engine, journal) = engine(&Options::default());
+    let payments = (0..3).map(|_| payment("world", "users:1", "")).collect();
+    apply(&engine, payments, Atomicity::Independent, Mode::Commit).expect("outcomes");
+    journal.fail_reads(true);
+    (engine, journal)
+}
+
+#[test]
+fn one_of_several_requests_fails_alone() {
+    let (engine, journal) = unreadable();
+    let commands = || vec![payment("world", "users:1", "a"), revert(1), payment("world", "users:1", "b")];
+    let outcomes = apply(&engine, commands(), Atomicity::Independent, Mode::Commit).expect("outcomes");
+    assert!(
+        matches!(
+            outcomes[..],
+            [
+                Outcome::Done(_),
+                Outcome::Failed(ReadError::Io { .. } | ReadError::Damaged { .. }),
+                Outcome::Done(_)
+            ]
+        ),
+        "{outcomes:?}"
+    );
+    let commands = || vec![payment("world", "users:1", "c"), revert(1), payment("world", "users:1", "d")];
+    let outcomes = apply(&engine, commands(), Atomicity::StopAtRefusal, Mode::Commit).expect("outcomes");
+    assert!(
+        matches!(outcomes[..], [Outcome::Done(_), Outcome::Failed(_), Outcome::Cancelled]),
+        "{outcomes:?}"
+    );
+    journal.fail_reads(false);
+    assert_eq!(engine.stopped(), None);
+    let outcomes = apply(&engine, vec![revert(1)], Atomicity::Independent, Mode::Commit).expect("outcomes");
+    assert!(matches!(outcomes[..], [Outcome::Done(_)]), "{outcomes:?}");
+}
+
+#[test]
+fn an_atomic_submission_fails_as_a_whole() {
+    let (engine, journal) = unreadable();
+    let next = engine.view().next;
+    let commands = || vec![payment("world", "users:1", "a"), revert(1)];
+    for (atomicity, mode) in [
+        (Atomicity::AllOrNothing, Mode::Commit),
+        (Atomicity::AsOne, Mode::Commit),
+        (Atomicity::Independent, Mode::DryRun),
+    ] {
+        let answer = apply(&engine, commands(), atomicity, mode);
+        assert!(matches!(answer, Err(WriteError::Read(_))), "{answer:?}");
+    }
+    assert_eq!((engine.view().next, engine.stopped()), (next, None));
+    journal.fail_reads(false);
+    // The reference is free.
+    let outcomes = apply(&engine, commands(), Atomicity::AllOrNothing, Mode::Commit).expect("outcomes");
+    assert!(matches!(outcomes[..], [Outcome::Done(_), Outcome::Done(_)]), "{outcomes:?}");
+}
+
+#[test]
+fn a_single_request_answers_the_read_error() {
+    let (engine, journal) = unreadable();
+    let answer = apply(&engine, vec![revert(1)], Atomicity::Independent, Mode::Commit);
+    assert!(matches!(answer, Err(WriteError::Read(_))), "{answer:?}");
+    journal.fail_reads(false);
+    let outcomes = apply(&engine, vec![revert(1)], Atomicity::Independent, Mode::Commit).expect("outcomes");
+    assert!(matches!(outcomes[..], [Outcome::Done(_)]), "{outcomes:?}");
+}

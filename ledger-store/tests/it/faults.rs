@@ -1,0 +1,112 @@
+//! Reads that fail while a command is decided: that command fails, and nothing else.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ledger_core::Timestamp;
+use ledger_store::testing::{
+    Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Workload, fail_decision_read,
+};
+use ledger_store::{Options, Store, WriteError};
+
+/// A closed store, and what it must be like.
+#[derive(Clone)]
+struct Kept {
+    disk: SimDisk,
+    judge: Judge,
+    clock: Arc<SetClock>,
+}
+
+impl Kept {
+    fn open(&self) -> Store {
+        let mut options = Options::default();
+        // So little that most of what is decided upon is read from the disk.
+        options.memory_budget = 64 << 10;
+        options.segment_bytes = 64 << 10;
+        options.clock = self.clock.clone();
+        let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
+        Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens")
+    }
+
+    /// A copy of the store as it is, which is closed.
+    fn copy(&self) -> Self {
+        Self { disk: self.disk.copy(), ..self.clone() }
+    }
+
+    fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Option<WriteError> {
+        self.clock.set(now);
+        self.judge.step(store, step, now).expect("it answers as the model does")
+    }
+
+    fn check(&self, store: Store) {
+        self.judge.compare(&store).expect("it is as the model says");
+        assert_eq!(store.status().stopped, None);
+        drop(store);
+        self.judge.compare(&self.open()).expect("it is as the model says when it is opened again");
+    }
+}
+
+/// A store with some work in it, and more work for it.
+fn worked(seed: u64, steps: u64) -> (Kept, Workload<'static>) {
+    let mut work = Workload::new(Dice::from_seed(seed));
+    let mut kept = Kept { disk: SimDisk::new(), judge: Judge::default(), clock: Arc::default() };
+    let store = kept.open();
+    for _ in 0..steps {
+        let (now, step) = (work.tick(), work.step());
+        assert_eq!(kept.step(&store, &step, now), None, "seed {seed}");
+    }
+    drop(store);
+    (kept, work)
+}
+
+#[test]
+fn a_failed_read_fails_one_command() {
+    let mut failed = 0;
+    for seed in 0..4 {
+        let (mut kept, mut work) = worked(seed, 80);
+        for _ in 0..16 {
+            let (now, step) = (work.tick(), work.step());
+            for nth in 1.. {
+                let mut tried = kept.copy();
+                let store = tried.open();
+                fail_decision_read(&store, nth);
+                let error = tried.step(&store, &step, now);
+                let was_read = !fail_decision_read(&store, 0);
+                if let Some(error) = error {
+                    assert!(was_read && matches!(error, WriteError::Read(_)), "{error:?}");
+                    tried.judge = kept.judge.clone();
+                    tried.judge.compare(&store).expect("nothing of it happened");
+                    assert_eq!(tried.step(&store, &step, now), None, "it can be tried again");
+                    failed += 1;
+                }
+                tried.check(store);
+                if !was_read {
+                    kept = tried;
+                    break;
+                }
+            }
+        }
+    }
+    assert!(failed > 60, "{failed}");
+}
+
+#[test]
+fn a_disk_that_fails_a_read_once_stops_nothing() {
+    let (kept, work) = worked(7, 120);
+    for nth in (1..200).step_by(5) {
+        let (mut tried, mut work) = (kept.copy(), work.clone());
+        let store = tried.open();
+        tried.disk.set_faults(Faults { fail_read: Some(tried.disk.reads() + nth), ..Faults::default() });
+        for _ in 0..6 {
+            let (now, step) = (work.tick(), work.step());
+            let before = tried.judge.clone();
+            match tried.step(&store, &step, now) {
+                None => {}
+                Some(WriteError::Read(_)) => tried.judge = before,
+                Some(error) => panic!("read {nth}: {error}"),
+            }
+        }
+        tried.disk.set_faults(Faults::default());
+        tried.check(store);
+    }
+}
