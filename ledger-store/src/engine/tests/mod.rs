@@ -3,6 +3,7 @@
 //! [`ScriptedJournal`] holds an append, fails one, fails reads, and looks at the engine while an append is under way.
 //! The tests call the engine on their own threads, so that each step comes when they want it.
 
+mod commits;
 mod journal;
 mod memory;
 mod reads;
