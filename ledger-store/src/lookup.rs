@@ -43,7 +43,11 @@ impl From<IndexError> for ReadError {
 
 impl From<JournalError> for ReadError {
     fn from(error: JournalError) -> Self {
-        Self::Damaged { reason: format!("journal: {error}") }
+        let reason = format!("journal: {error}");
+        match error {
+            JournalError::Storage { .. } => Self::Io { reason },
+            _ => Self::Damaged { reason },
+        }
     }
 }
 

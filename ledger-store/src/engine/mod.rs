@@ -441,6 +441,11 @@ impl Engine {
             }
             commands += jobs.iter().map(|job| job.work.commands()).sum::<usize>();
         }
+        #[cfg(debug_assertions)]
+        if self.stopped().is_none() {
+            let decided = state.next.get() - batch.first.get();
+            assert_eq!(batch.chunks.entries(), decided, "the batch holds the entries that the state has");
+        }
         batch.submitted = bytes;
         (state.last_rows, state.last_commands) = (batch.rows.mark(), commands);
         let heads: Vec<(u32, LedgerHead)> =

@@ -62,6 +62,13 @@ impl ChunkBuilder {
         self.closed.is_empty() && self.open.is_none()
     }
 
+    /// How many records were pushed.
+    #[cfg(debug_assertions)]
+    pub(crate) fn entries(&self) -> u64 {
+        let closed = self.closed.iter().map(|chunk| chunk.entries);
+        closed.chain(self.open.iter().map(|open| open.entries)).map(u64::from).sum()
+    }
+
     /// Remembers this state, to return to with [`ChunkBuilder::reset`].
     pub(crate) fn mark(&self) -> Mark {
         Mark { closed: self.closed.len(), open: self.open.clone() }

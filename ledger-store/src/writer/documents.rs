@@ -17,6 +17,9 @@ use crate::error::ReadError;
 use crate::journal::{Position, SectionId};
 use crate::projection::{PieceBuilder, StoredDocument};
 
+/// What stands where each change goes.
+type Before = Vec<Option<Box<[u8]>>>;
+
 impl State {
     /// Makes all of these changes or none.
     pub(crate) fn change_documents(
@@ -73,7 +76,7 @@ impl State {
     fn check_changes(
         &self,
         changes: &[DocumentChange],
-    ) -> Result<Result<Vec<Option<Box<[u8]>>>, DocumentRejection>, ReadError> {
+    ) -> Result<Result<Before, DocumentRejection>, ReadError> {
         let mut before = Vec::with_capacity(changes.len());
         let mut changed = HashSet::with_capacity(changes.len());
         for (at, change) in changes.iter().enumerate() {

@@ -39,8 +39,7 @@ impl TimeSource for Counting {
 /// An engine whose clock counts.
 fn counted() -> (Arc<Engine>, Arc<ScriptedJournal>, Arc<Counting>) {
     let clock = Arc::new(Counting::default());
-    let mut options = Options::default();
-    options.clock = clock.clone();
+    let options = Options { clock: clock.clone(), ..Options::default() };
     let (engine, journal) = engine(&options);
     (engine, journal, clock)
 }
