@@ -403,7 +403,7 @@ impl State {
         let Some(recorded) = written.transaction(batch, ledger, id)? else { return Ok(()) };
         let document = self.transaction_document(ledger, id.get())?;
         hints.original = Some(recorded.metadata.clone());
-        hints.changed = Prior::of(document.clone());
+        hints.changed = Prior::of(document.clone().map(Box::new));
         facts.transaction = Some(KnownTransaction {
             postings: recorded.postings,
             timestamp: recorded.timestamp,
