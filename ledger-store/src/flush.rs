@@ -9,8 +9,8 @@ use crate::codec::{Corrupt, Reader, put_varint};
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::index::{
-    Commit, DisplacedRow, EffectiveRow, HistoryRow, IndexError, IndexFile, IndexSnapshot, IndexWrite, KeyRow,
-    LogRow, PlainTable, TermRow, TransactionRow, VersionRow, linked, merged, write_run,
+    ABOUT_KEY, Commit, DisplacedRow, EffectiveRow, FORMAT, HistoryRow, IndexError, IndexFile, IndexSnapshot,
+    IndexWrite, KeyRow, LogRow, PlainTable, TermRow, TransactionRow, VersionRow, linked, merged, write_run,
 };
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
@@ -20,9 +20,8 @@ use crate::projection::{
 use crate::removal::Tombstone;
 use crate::view::{Counters, LedgerHead};
 
-/// The format of the index. Another one is not read: the index is built again from the journal.
-const INDEX_FORMAT: u32 = 10;
-const ABOUT_KEY: &[u8] = b"projection";
+/// The key of the number of ledgers.
+const LEDGERS_KEY: &[u8] = b"ledgers";
 
 /// Whose index this is, and how far it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +39,7 @@ impl Watermark {
     /// Layout: format (4 bytes, big-endian), store id, chain, both positions (varints).
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
-        out.extend_from_slice(&INDEX_FORMAT.to_be_bytes());
+        out.extend_from_slice(&FORMAT.to_be_bytes());
         out.extend_from_slice(&self.store.0);
         out.extend_from_slice(&self.chain.0);
         put_varint(&mut out, self.next.get());
@@ -48,25 +47,55 @@ impl Watermark {
         out
     }
 
-    fn decode(bytes: &[u8]) -> Result<Option<Self>, Corrupt> {
+    fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(bytes);
-        if reader.u32()? != INDEX_FORMAT {
-            return Ok(None);
+        if reader.u32()? != FORMAT {
+            return Err(Corrupt { what: "format" });
         }
         let store = StoreId(reader.array()?);
         let chain = ChainHash(reader.array()?);
         let next = Position::new(reader.varint()?).ok_or(Corrupt { what: "position" })?;
         let hashed = Position::new(reader.varint()?).ok_or(Corrupt { what: "position" })?;
-        Ok(Some(Self { store, next, chain, hashed }))
+        Ok(Self { store, next, chain, hashed })
     }
 
-    /// What an index says of itself; `None` if it is of another format or says nothing.
+    /// What an index says of itself; `None` if nothing was ever flushed into it.
     pub(crate) fn read(index: &IndexSnapshot) -> Result<Option<Self>, IndexError> {
         let found = index.read(tables::ABOUT, ABOUT_KEY, |bytes| {
             Self::decode(bytes).map_err(|corrupt| IndexError::corrupt(tables::ABOUT, corrupt))
         })?;
-        Ok(found.flatten())
+        if found.is_none() && !index.is_unwritten()? {
+            return Err(IndexError::damaged(tables::ABOUT, "it does not say how far it goes"));
+        }
+        Ok(found)
     }
+}
+
+/// How many ledgers the entries in an index have created, those that were removed for good included.
+///
+/// It is kept apart from the ledgers themselves, so that none of them can be missing unnoticed.
+pub(crate) fn ledger_count(index: &IndexSnapshot) -> Result<u32, IndexError> {
+    let found = index.read(tables::ABOUT, LEDGERS_KEY, decode_count)?;
+    Ok(found.unwrap_or(0))
+}
+
+fn decode_count(bytes: &[u8]) -> Result<u32, IndexError> {
+    let corrupt = |_| IndexError::damaged(tables::ABOUT, "the number of ledgers");
+    bytes.try_into().map(u32::from_be_bytes).map_err(corrupt)
+}
+
+/// Writes how far the index goes and how many ledgers it has.
+fn write_about(
+    write: &IndexWrite,
+    heads: &[(u32, LedgerHead)],
+    watermark: Watermark,
+) -> Result<(), IndexError> {
+    let mut table = write.table(tables::ABOUT)?;
+    let before = table.get(LEDGERS_KEY)?.map_or(Ok(0), |bytes| decode_count(&bytes))?;
+    // A new ledger is among those that changed.
+    let ledgers = heads.iter().map(|(ledger, _)| *ledger).fold(before, u32::max);
+    table.put(LEDGERS_KEY, &ledgers.to_be_bytes())?;
+    table.put(ABOUT_KEY, &watermark.encode())
 }
 
 impl Counters {
@@ -147,7 +176,7 @@ pub(crate) fn write(
             table.put(&checkpoint_key(*ledger, *log), hash.as_bytes())?;
         }
     }
-    write.table(tables::ABOUT)?.put(ABOUT_KEY, &watermark.encode())?;
+    write_about(&write, heads, watermark)?;
     write.commit()
 }
 

@@ -44,6 +44,7 @@ mod ledger;
 mod lookup;
 mod manifest;
 mod names;
+mod opening;
 mod options;
 mod projection;
 mod query;

@@ -10,29 +10,7 @@ use crate::index::{IndexError, IndexSnapshot, KeyRow, TableView, VersionRow};
 use crate::journal::JournalError;
 use crate::projection::{AccountPage, HoldingPage, StoredAccount, StoredHolding, UsagePage};
 
-/// Names of the plain tables of the index.
-pub(crate) mod tables {
-    /// Pages of accounts by number.
-    pub(crate) const ACCOUNTS: &str = "accounts";
-    /// Pages of the first usages of accounts by number.
-    pub(crate) const USAGES: &str = "usages";
-    /// Pages of holdings by number.
-    pub(crate) const HOLDINGS: &str = "holdings";
-    /// Ledger (4 bytes) and address to account number.
-    pub(crate) const ADDRESSES: &str = "addresses";
-    /// Ledger (4 bytes), kind (1 byte), number (4 bytes) to text.
-    pub(crate) const NAMES: &str = "names";
-    /// Collection (4 bytes) and key to document.
-    pub(crate) const DOCUMENTS: &str = "documents";
-    /// Ledger (4 bytes) to its counters.
-    pub(crate) const HEADS: &str = "heads";
-    /// Ledger (4 bytes) that was removed for good, to what is remembered of it.
-    pub(crate) const REMOVED: &str = "removed";
-    /// Ledger (4 bytes) and log (8 bytes) to the wire hash after it.
-    pub(crate) const HASHES: &str = "hashes";
-    /// What the index as a whole is.
-    pub(crate) const ABOUT: &str = "about";
-}
+pub(crate) use crate::index::tables;
 
 impl From<IndexError> for ReadError {
     fn from(error: IndexError) -> Self {

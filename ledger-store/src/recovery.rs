@@ -1,4 +1,4 @@
-//! Opening: an index that goes with the journal, and what it lacks, replayed.
+//! Recovery: what an index lacks of the journal, replayed. Which index that is, [`crate::opening`] says.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::{OpenError, ReadError};
 use crate::fingerprint::Fingerprints;
 use crate::flush::{self, NameKind, Watermark, name_key};
 use crate::index::{IndexError, IndexFile, IndexSnapshot, Way};
-use crate::journal::{ChainHash, Identity, Journal, Position, Section};
+use crate::journal::{Identity, Journal, Position, Section};
 use crate::lookup::tables;
 use crate::options::Shares;
 use crate::projection::{Piece, PieceBuilder};
@@ -23,16 +23,7 @@ use crate::query::LedgerInfo;
 use crate::removal;
 use crate::verify::{Violation, ViolationCode};
 use crate::view::{Counters, Heads, View};
-use crate::writer::{Hints, State};
-
-/// How an index relates to the journal it is found with.
-pub(crate) enum Standing {
-    /// It holds everything before this position.
-    Usable(Position),
-    /// It is of another store, of another format, or of a history that this journal does not have: it must be
-    /// built again.
-    Foreign(&'static str),
-}
+use crate::writer::{Fence, Hints, State};
 
 impl From<ReadError> for OpenError {
     fn from(error: ReadError) -> Self {
@@ -47,52 +38,6 @@ impl From<ReadError> for OpenError {
 impl From<IndexError> for OpenError {
     fn from(error: IndexError) -> Self {
         ReadError::from(error).into()
-    }
-}
-
-/// Says whether an index goes with a journal.
-///
-/// # Errors
-///
-/// [`OpenError::Damaged`] if the index is of this very store and ahead of the journal: then acknowledged
-/// writes are missing from the journal, and nothing may be written over that.
-pub(crate) fn standing(
-    index: &IndexSnapshot,
-    journal: &dyn Journal,
-    identity: &Identity,
-) -> Result<Standing, OpenError> {
-    let watermark = match Watermark::read(index) {
-        Ok(Some(watermark)) => watermark,
-        // It was made, and nothing was flushed into it.
-        Ok(None) if index.plain_tables().next().is_none() => return Ok(Standing::Usable(Position::FIRST)),
-        Ok(None) => return Ok(Standing::Foreign("it is of another format")),
-        Err(_) => return Ok(Standing::Foreign("it is damaged")),
-    };
-    if watermark.store != identity.store {
-        return Ok(Standing::Foreign("it belongs to another store"));
-    }
-    let head = journal.head();
-    if watermark.next > head.next {
-        return Err(OpenError::Damaged {
-            reason: format!(
-                "the journal ends before entry {}, but entries up to {} were acknowledged: it was replaced by an \
-                 older copy or cut off",
-                head.next,
-                watermark.next.get() - 1
-            ),
-        });
-    }
-    let chain = match Position::new(watermark.next.get() - 1) {
-        None => ChainHash::genesis(identity.store),
-        Some(last) => match journal.read(last).map_err(ReadError::from)? {
-            Some(chunk) if chunk.next() == watermark.next => chunk.chain(),
-            _ => return Ok(Standing::Foreign("it ends within a chunk of the journal")),
-        },
-    };
-    if chain == watermark.chain {
-        Ok(Standing::Usable(watermark.next))
-    } else {
-        Ok(Standing::Foreign("it was made of another history"))
     }
 }
 
@@ -136,6 +81,11 @@ pub(crate) fn replay(
     let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
     load_ledgers(&snapshot, &mut state)?;
     load_mappings(&snapshot, &mut state)?;
+    state.fence = fence(&snapshot, &**journal, next)?;
+    state
+        .fence
+        .check(&state)
+        .map_err(|corrupt| OpenError::Damaged { reason: format!("index: {corrupt}") })?;
     let mut view = View {
         next,
         index: snapshot,
@@ -211,6 +161,21 @@ pub(crate) fn replay(
     }
     state.end_replay();
     Ok(Recovered { state, view, hashed, replayed })
+}
+
+/// The numbers that are given already, as the index counts them, and as the last chunk that it holds has them.
+fn fence(index: &IndexSnapshot, journal: &dyn Journal, next: Position) -> Result<Fence, OpenError> {
+    let mut fence = Fence::new(flush::ledger_count(index)?);
+    if let Some(last) = Position::new(next.get() - 1)
+        && let Some(chunk) = journal.read(last).map_err(ReadError::from)?
+    {
+        read_chunk(&chunk, |record| {
+            fence.note(&record);
+            Ok(())
+        })
+        .map_err(ReadError::from)?;
+    }
+    Ok(fence)
 }
 
 /// How much of the journal is read at once.

@@ -64,8 +64,7 @@ impl Tombstone {
 /// All ledgers that an index knows to be removed, by number.
 pub(crate) fn tombstones(index: &IndexSnapshot) -> Result<Vec<Tombstone>, ReadError> {
     let mut all = Vec::new();
-    let range = index.range(tables::REMOVED, Bound::Unbounded, Bound::Unbounded)?;
-    for found in range.into_iter().flatten() {
+    for found in index.range(tables::REMOVED, Bound::Unbounded, Bound::Unbounded)? {
         let (key, value) = found?;
         let tombstone = Tombstone::decode(&value)?;
         if key != tombstone.info.id.to_be_bytes() {
@@ -285,7 +284,6 @@ mod tests {
         VersionRow, Way,
     };
     use crate::options::Options;
-    use crate::verify::PLAIN;
 
     #[test]
     fn a_section_that_is_gone_without_a_removal_is_damage() {
@@ -333,9 +331,9 @@ mod tests {
             rows_of::<EffectiveRow>(index, ledger),
         ];
         let of_ledgers = |table: &&&str| ![tables::REMOVED, tables::ABOUT].contains(*table);
-        let plain = PLAIN.iter().filter(of_ledgers).map(|table| {
+        let plain = tables::PLAIN.iter().filter(of_ledgers).map(|table| {
             let all = index.range(table, Bound::Unbounded, Bound::Unbounded).expect("it can be read");
-            let keys = all.into_iter().flatten().map(|entry| entry.expect("it can be read").0);
+            let keys = all.map(|entry| entry.expect("it can be read").0);
             keys.filter(|key| ledger_of(table, key) == Some(ledger)).count()
         });
         (rows, plain.collect())

@@ -8,7 +8,7 @@ use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata
 use parking_lot::{Condvar, Mutex};
 
 use crate::directory::{DataDirectory, DirectoryError};
-use crate::disk::{Disk, OpenMode, RealDisk, backend};
+use crate::disk::{Disk, RealDisk};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{Answer, Done, Engine, LedgerEdit, Mark, Work};
 use crate::error::{OpenError, ReadError, WriteError};
@@ -16,10 +16,11 @@ use crate::index::{IndexFile, IndexOptions};
 use crate::journal::{
     ChainHash, DroppedTail, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions,
 };
+use crate::opening::{self, Opened, Rebuilt};
 use crate::options::Options;
 use crate::query::LedgerInfo;
 use crate::read::Snapshot;
-use crate::recovery::{self, Standing};
+use crate::recovery;
 use crate::room::Room;
 use crate::submission::{Outcome, Submission};
 use crate::verify;
@@ -60,6 +61,16 @@ pub struct Opening {
     pub rebuilt: Option<String>,
     /// A write at the end of the journal that was cut off, and dropped.
     pub dropped_tail: Option<DroppedTail>,
+    /// Whether it was built because the old one was damaged. That one is kept as `index.redb.damaged`, and
+    /// [`Store::verify`] reports it.
+    pub was_damaged: bool,
+}
+
+impl Opening {
+    fn new(replayed: u64, rebuilt: Option<Rebuilt>, dropped_tail: Option<DroppedTail>) -> Self {
+        let was_damaged = rebuilt.as_ref().is_some_and(|rebuilt| rebuilt.is_damage);
+        Self { replayed, rebuilt: rebuilt.map(|rebuilt| rebuilt.reason), was_damaged, dropped_tail }
+    }
 }
 
 /// How a store stands.
@@ -118,83 +129,12 @@ impl Store {
         let journal = directory.open_journal(segments)?;
         let dropped_tail = journal.dropped();
         let journal: Arc<dyn Journal> = Arc::new(journal);
-        directory.make_index_dir()?;
-        let index_path = directory.index_dir().join("index.redb");
-        let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
-        let open = |new: bool| -> Result<IndexFile, String> {
-            let backend =
-                backend(&**disk, &index_path, if new { OpenMode::CreateNew } else { OpenMode::Existing })
-                    .map_err(|error| error.to_string())?;
-            let opened = if new {
-                IndexFile::create(backend, index_options)
-            } else {
-                IndexFile::open(backend, index_options)
-            };
-            opened.map_err(|error| error.to_string())
-        };
-        let room = || Room::new(disk.clone(), path.to_owned(), options.free_space_floor);
         verify::clear_workspace(&directory).map_err(|reason| OpenError::Io { reason })?;
-        let io =
-            |error: std::io::Error| OpenError::Io { reason: format!("{}: {error}", index_path.display()) };
-        let mut rebuilt = None;
-        let usable = if disk.exists(&index_path).map_err(io)? {
-            match open(false) {
-                Ok(index) => {
-                    let snapshot = index.snapshot().map_err(|error| error.to_string());
-                    match snapshot
-                        .map(|snapshot| recovery::standing(&snapshot, &*journal, directory.identity()))
-                    {
-                        Ok(Ok(Standing::Usable(next))) => Some((index, next)),
-                        Ok(Ok(Standing::Foreign(why))) => {
-                            rebuilt = Some(why.to_owned());
-                            None
-                        }
-                        Ok(Err(refused)) => {
-                            index.abandon();
-                            return Err(refused);
-                        }
-                        Err(error) => {
-                            rebuilt = Some(error);
-                            None
-                        }
-                    }
-                }
-                Err(error) => {
-                    rebuilt = Some(error);
-                    None
-                }
-            }
-        } else {
-            if journal.head().next > Position::FIRST {
-                rebuilt = Some("there was none".to_owned());
-            }
-            None
-        };
-        if let Some((index, next)) = usable {
-            // An index that cannot be read is no reason to refuse: the journal has everything.
-            match recovery::recover(&journal, &index, directory.identity(), shares, next) {
-                Ok(recovered) => {
-                    let identity = directory.identity().clone();
-                    let opening = Opening { replayed: recovered.replayed, rebuilt: None, dropped_tail };
-                    let engine = Engine::new(journal, index, identity, options, recovered).within(room());
-                    return Ok(Self::start(engine, Some(directory), opening));
-                }
-                Err(error) => {
-                    index.abandon();
-                    rebuilt = Some(error.to_string());
-                }
-            }
-        }
-        if disk.exists(&index_path).map_err(io)? {
-            disk.remove(&index_path).map_err(io)?;
-        }
-        let index = open(true)
-            .map_err(|reason| OpenError::Io { reason: format!("{}: {reason}", index_path.display()) })?;
-        disk.sync_dir(&directory.index_dir()).map_err(io)?;
+        let Opened { index, recovered, rebuilt } = opening::open(&directory, &journal, shares)?;
+        let opening = Opening::new(recovered.replayed, rebuilt, dropped_tail);
+        let room = Room::new(disk.clone(), path.to_owned(), options.free_space_floor);
         let identity = directory.identity().clone();
-        let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)?;
-        let opening = Opening { replayed: recovered.replayed, rebuilt, dropped_tail };
-        let engine = Engine::new(journal, index, identity, options, recovered).within(room());
+        let engine = Engine::new(journal, index, identity, options, recovered).within(room);
         Ok(Self::start(engine, Some(directory), opening))
     }
 
@@ -209,11 +149,7 @@ impl Store {
     ///
     /// If the system has no random numbers to give.
     pub fn in_memory_with(options: &Options) -> Self {
-        Self::start(
-            Self::engine_in_memory(options),
-            None,
-            Opening { replayed: 0, rebuilt: None, dropped_tail: None },
-        )
+        Self::start(Self::engine_in_memory(options), None, Opening::new(0, None, None))
     }
 
     /// The engine of a store in memory, before its threads are started.

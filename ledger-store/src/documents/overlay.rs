@@ -104,7 +104,6 @@ pub(crate) fn stored<'a>(
     way: Way,
 ) -> Result<Changes<'a>, ReadError> {
     let range = index.range(tables::DOCUMENTS, Bound::Included(from), Bound::Excluded(to))?;
-    let Some(range) = range else { return Ok(Box::new(std::iter::empty())) };
     let change = |entry: Result<(Vec<u8>, Vec<u8>), _>| {
         let (key, value) = entry.map_err(ReadError::from)?;
         Ok((key.into_boxed_slice(), Some(value.into_boxed_slice())))

@@ -225,9 +225,7 @@ impl Hashes {
         }
         let (from, to) = (checkpoint_key(chain, 0), checkpoint_key(chain, before));
         let bounds = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
-        let Some(mut range) = reader.view.index.range(tables::HASHES, bounds.0, bounds.1)? else {
-            return Ok(None);
-        };
+        let mut range = reader.view.index.range(tables::HASHES, bounds.0, bounds.1)?;
         let Some(found) = range.next_back() else { return Ok(None) };
         let (key, value) = found?;
         let corrupt = Corrupt { what: "checkpoint of a hash chain" };

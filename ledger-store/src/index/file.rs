@@ -7,41 +7,54 @@
 //!
 //! ```text
 //! runs.list          table number (u8)                     -> list of runs (see `runs`)
+//! runs.list          255 (u8)                              -> how many rows every other table has
 //! runs.filters       run (u64), page (u32)                 -> filter page, or the fences (see `filter`)
 //! runs.<rows>        run (u64), first key of the block     -> block (see `block`)
-//! any other name     a plain table: any key -> any value
+//! any other name     a plain table (see `tables`): any key -> any value
 //! ```
 //!
 //! Integers in keys are big-endian.
+//!
+//! That something is not here must be proved too, for a flipped bit in a key hides the value under it:
+//!
+//! - A snapshot has exactly the tables that [`tables`] lists, each with as many rows as the last commit counted.
+//! - A lookup that finds nothing reads the entries on both sides of the place where the key would be. Their values are
+//!   checked with their keys, so a key that is not the one that was written is an error; see [`check_gap`].
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
+use std::io::ErrorKind;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use redb::{
     Builder, CursorError, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable,
-    StorageBackend, TableDefinition, TableHandle, WriteTransaction,
+    ReadableTableMetadata, StorageBackend, TableDefinition, TableError, TableHandle, WriteTransaction,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::codec::{Corrupt, Output};
+use crate::codec::{Corrupt, Output, Reader, put_varint};
 
 use super::filter::FilterCache;
 use super::rows::TABLES;
 use super::runs::{self, RunMeta};
+use super::tables::{self, ABOUT};
+pub(super) use super::tables::{FILTERS, LISTS};
 
 /// Bytes of the checksum at the end of every stored value.
 pub(crate) const CHECKSUM_BYTES: usize = 8;
 
-/// The table of the lists of runs.
-pub(super) const LISTS: &str = "runs.list";
-/// The table of filter pages.
-pub(super) const FILTERS: &str = "runs.filters";
+/// The format of the index. Another one is not read: the index is built again from the journal.
+pub(crate) const FORMAT: u32 = 11;
+/// The key of the record that says what the index is. It begins with the format, 4 bytes, big-endian.
+pub(crate) const ABOUT_KEY: &[u8] = b"projection";
+/// The key of the row counts, among the lists of runs.
+const COUNTS_KEY: &[u8] = &[u8::MAX];
 
 type Bytes = &'static [u8];
 pub(super) type RawTable = ReadOnlyTable<Bytes, Bytes>;
@@ -64,6 +77,8 @@ pub(crate) enum IndexError {
         /// What is wrong with them.
         what: &'static str,
     },
+    /// It was written by another release. That is no damage.
+    OtherFormat,
     /// The storage engine failed, or the disk below it.
     Storage(Box<redb::Error>),
     /// The storage engine panicked, as it does on damaged pages.
@@ -83,9 +98,16 @@ impl IndexError {
     }
 
     /// Whether the disk refused, such as one that is full: that says nothing of what is stored.
+    ///
+    /// A read behind the end of the file and a wrong magic number come as errors of the disk too. Both are damage.
     pub(crate) fn is_of_the_disk(&self) -> bool {
         let Self::Storage(error) = self else { return false };
-        matches!(**error, redb::Error::Io(_) | redb::Error::PreviousIo)
+        match &**error {
+            redb::Error::Io(error) => {
+                !matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
+            }
+            error => matches!(error, redb::Error::PreviousIo),
+        }
     }
 }
 
@@ -93,6 +115,7 @@ impl fmt::Display for IndexError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Damaged { table, what } => write!(formatter, "the index is damaged in {table}: {what}"),
+            Self::OtherFormat => formatter.write_str("the index is of another format"),
             Self::Storage(error) => write!(formatter, "the index cannot be accessed: {error}"),
             Self::Panicked { doing } => write!(formatter, "the index is damaged: panic while {doing}"),
         }
@@ -103,7 +126,7 @@ impl std::error::Error for IndexError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Storage(error) => Some(error),
-            Self::Damaged { .. } | Self::Panicked { .. } => None,
+            Self::Damaged { .. } | Self::OtherFormat | Self::Panicked { .. } => None,
         }
     }
 }
@@ -190,7 +213,7 @@ impl IndexFile {
         let file = Self::start(backend, options)?;
         let write = file.begin_write(Commit::Durable)?;
         shield("creating the tables", || {
-            for name in TABLES.iter().chain(&[LISTS, FILTERS]) {
+            for name in tables::counted().chain([LISTS]) {
                 write.txn.open_table(definition(name)).map_err(storage)?;
             }
             Ok(())
@@ -211,15 +234,40 @@ impl IndexFile {
     /// # Errors
     ///
     /// [`IndexError::Damaged`] if there is no index in the backend or it is
-    /// visibly damaged; else as the storage engine fails.
+    /// visibly damaged; [`IndexError::OtherFormat`] if another release wrote
+    /// it; else as the storage engine fails.
     pub(crate) fn open(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
         if backend.len().map_err(|error| storage(redb::StorageError::Io(error)))? == 0 {
             return Err(IndexError::damaged(LISTS, "the file is empty"));
         }
         let file = Self::start(backend, options)?;
         // Closing a damaged file would write to it.
-        file.find_runs().inspect_err(|_| file.abandon())?;
+        file.check_format().and_then(|()| file.find_runs()).inspect_err(|_| file.abandon())?;
         Ok(file)
+    }
+
+    /// Refuses a file that another release wrote: its tables may be others, and that is no damage.
+    fn check_format(&self) -> Result<(), IndexError> {
+        shield("reading the format", || {
+            let txn = self.database()?.begin_read().map_err(storage)?;
+            let about = match txn.open_table(definition(ABOUT)) {
+                Ok(about) => about,
+                Err(TableError::TableDoesNotExist(_)) => {
+                    // Before format 11 a table was created when it was first written.
+                    let mut names = txn.list_tables().map_err(storage)?;
+                    let is_unwritten = names.all(|table| table.name().starts_with("runs."));
+                    return if is_unwritten { Err(IndexError::OtherFormat) } else { Ok(()) };
+                }
+                Err(error) => return Err(storage(error)),
+            };
+            // The checksums of other formats are others, too: only the number counts.
+            match about.get(ABOUT_KEY).map_err(storage)? {
+                Some(stored) if !stored.value().starts_with(&FORMAT.to_be_bytes()) => {
+                    Err(IndexError::OtherFormat)
+                }
+                _ => Ok(()),
+            }
+        })
     }
 
     /// Finds the runs that no list names, and the ids that are free.
@@ -238,7 +286,7 @@ impl IndexFile {
             let after = listed.iter().map(|meta| meta.id.saturating_add(1)).max();
             next_run = next_run.max(after.unwrap_or(0));
         }
-        self.inner.next_run.store(next_run, Ordering::Relaxed);
+        self.inner.next_run.store(next_run, Relaxed);
         *self.inner.garbage.lock() = garbage;
         Ok(())
     }
@@ -249,7 +297,7 @@ impl IndexFile {
     /// usual closing commit can panic twice on damaged pages, which would
     /// abort the process. What was not committed durably is lost.
     pub(crate) fn abandon(&self) {
-        self.inner.abandoned.store(true, Ordering::Relaxed);
+        self.inner.abandoned.store(true, Relaxed);
     }
 
     fn database(&self) -> Result<&Database, IndexError> {
@@ -294,21 +342,19 @@ impl IndexFile {
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if a list of runs is missing or damaged; else as the storage engine fails.
+    /// [`IndexError::Damaged`] if a table is missing, unknown, or has not as many rows as were committed, or if a list of
+    /// runs is missing or damaged; else as the storage engine fails.
     pub(crate) fn snapshot(&self) -> Result<IndexSnapshot, IndexError> {
-        let mut tables = shield("opening a snapshot", || {
-            let txn = self.database()?.begin_read().map_err(storage)?;
-            let mut tables = HashMap::new();
-            for handle in txn.list_tables().map_err(storage)? {
-                let table = txn.open_table(definition(handle.name())).map_err(storage)?;
-                tables.insert(handle.name().to_owned(), table);
-            }
-            Ok(tables)
-        })?;
+        let mut tables = self.committed_tables()?;
         let mut take =
             |name: &str| tables.remove(name).ok_or_else(|| IndexError::damaged(name, "the table is missing"));
         let lists = take(LISTS)?;
-        let filter_pages = take(FILTERS)?;
+        let counts = read(&lists, LISTS, COUNTS_KEY, |counts| {
+            decode_counts(counts).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
+        })?;
+        let counts = counts.ok_or_else(|| IndexError::damaged(LISTS, "the counts of rows are missing"))?;
+        let mut counts = counts.into_iter();
+        let mut take = |name| counted(take(name)?, name, counts.next());
         let mut run_tables = Vec::with_capacity(TABLES.len());
         for (number, name) in TABLES.iter().enumerate() {
             let blocks = take(name)?;
@@ -319,13 +365,29 @@ impl IndexFile {
             let runs = runs.ok_or_else(|| IndexError::damaged(LISTS, "a list of runs is missing"))?;
             run_tables.push(RunTable { blocks, runs: runs.into() });
         }
+        let filter_pages = take(FILTERS)?;
+        let plain = tables::PLAIN.iter().map(|name| Ok((*name, take(name)?))).collect::<Result<_, _>>()?;
         let filters = self.inner.filters.clone();
-        Ok(IndexSnapshot { inner: Arc::new(Snapshot { run_tables, filter_pages, plain: tables, filters }) })
+        Ok(IndexSnapshot { inner: Arc::new(Snapshot { run_tables, filter_pages, plain, filters }) })
+    }
+
+    /// The tables that are committed now, by name; all of them are known.
+    fn committed_tables(&self) -> Result<HashMap<&'static str, RawTable>, IndexError> {
+        shield("opening a snapshot", || {
+            let txn = self.database()?.begin_read().map_err(storage)?;
+            let mut tables = HashMap::new();
+            for handle in txn.list_tables().map_err(storage)? {
+                let name = tables::known(handle.name())
+                    .ok_or_else(|| IndexError::damaged(handle.name(), "nobody knows the table"))?;
+                tables.insert(name, txn.open_table(definition(name)).map_err(storage)?);
+            }
+            Ok(tables)
+        })
     }
 
     /// A run id that no run has.
     pub(super) fn allocate_run(&self) -> u64 {
-        self.inner.next_run.fetch_add(1, Ordering::Relaxed)
+        self.inner.next_run.fetch_add(1, Relaxed)
     }
 
     /// Leaves an unlisted run to be deleted.
@@ -354,7 +416,7 @@ impl Drop for Inner {
         let Some(database) = self.database.take() else {
             return;
         };
-        let abandoned = self.abandoned.load(Ordering::Relaxed);
+        let abandoned = self.abandoned.load(Relaxed);
         // The result of closing says nothing that reopening does not find out.
         let _ = catch_unwind(AssertUnwindSafe(move || {
             let _database = database;
@@ -402,19 +464,34 @@ impl IndexWrite {
         if self.broken.get() {
             return Err(IndexError::Panicked { doing: "using a transaction after an error" });
         }
+        self.count_rows()?;
         shield("committing", || self.txn.commit().map_err(storage))
     }
 
-    /// Opens a plain table, which is created by its first opening.
-    ///
-    /// Names that begin with `runs.` are not for plain tables. A table can be
-    /// open only once at a time.
+    /// Writes how many rows each table has. The engine knows that without counting.
+    fn count_rows(&self) -> Result<(), IndexError> {
+        let mut counts = Vec::with_capacity(64);
+        for name in tables::counted() {
+            let table = self.raw_table(name)?;
+            let rows = self.attempt("counting rows", || table.len().map_err(storage))?;
+            put_varint(&mut counts, rows);
+        }
+        let sum = checksum(LISTS, COUNTS_KEY, &counts);
+        counts.extend_from_slice(&sum);
+        let mut lists = self.raw_table(LISTS)?;
+        self.attempt("writing the counts of rows", || {
+            lists.insert(COUNTS_KEY, counts.as_slice()).map_err(storage)?;
+            Ok(())
+        })
+    }
+
+    /// Opens a plain table. A table can be open only once at a time.
     ///
     /// # Errors
     ///
     /// As the storage engine fails.
     pub(crate) fn table<'txn>(&'txn self, name: &'static str) -> Result<PlainTable<'txn>, IndexError> {
-        debug_assert!(!name.starts_with("runs."), "{name} is not for plain tables");
+        debug_assert!(tables::PLAIN.contains(&name), "{name} is no plain table");
         Ok(PlainTable { name, table: self.raw_table(name)?, buffer: Vec::new(), broken: &self.broken })
     }
 
@@ -607,7 +684,7 @@ impl PlainTable<'_> {
         let range = attempt(self.broken, "reading a range", || {
             self.table.range::<&[u8]>((from, to)).map_err(storage)
         })?;
-        Ok(PlainRange { name: self.name, range })
+        Ok(PlainRange::new(self.name, range))
     }
 }
 
@@ -618,17 +695,32 @@ pub(crate) type Entry = (Vec<u8>, Vec<u8>);
 pub(crate) struct PlainRange<'a> {
     name: &'a str,
     range: RawRange<'a>,
+    /// The last key that came from the front, and the last that came from the back: keys that do not ascend are damage.
+    front: Option<Vec<u8>>,
+    back: Option<Vec<u8>>,
 }
 
-impl PlainRange<'_> {
+impl<'a> PlainRange<'a> {
+    fn new(name: &'a str, range: RawRange<'a>) -> Self {
+        Self { name, range, front: None, back: None }
+    }
+
     fn step(&mut self, back: bool) -> Option<Result<Entry, IndexError>> {
         let entry = shield("reading a range", || {
             let entry = if back { self.range.next_back() } else { self.range.next() };
             let Some((key, stored)) = entry.transpose().map_err(storage)? else {
                 return Ok(None);
             };
-            let value = verified(self.name, key.value(), stored.value())?;
-            Ok(Some((key.value().to_vec(), value.to_vec())))
+            let (key, value) = (key.value(), verified(self.name, key.value(), stored.value())?);
+            let ascends = self.front.as_deref().is_none_or(|front| front < key)
+                && self.back.as_deref().is_none_or(|back| key < back);
+            if !ascends {
+                return Err(IndexError::damaged(self.name, "keys do not ascend"));
+            }
+            let last = if back { &mut self.back } else { &mut self.front }.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
+            Ok(Some((key.to_vec(), value.to_vec())))
         });
         entry.transpose()
     }
@@ -659,7 +751,7 @@ pub(crate) struct IndexSnapshot {
 struct Snapshot {
     run_tables: Vec<RunTable>,
     filter_pages: RawTable,
-    plain: HashMap<String, RawTable>,
+    plain: HashMap<&'static str, RawTable>,
     filters: Arc<FilterCache>,
 }
 
@@ -689,11 +781,12 @@ impl IndexSnapshot {
         &self.inner.filters
     }
 
-    /// The value of `key` in a plain table; none also if the table was never written.
+    /// The value of `key` in a plain table; none if it is proved that there is none.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Damaged`] if its checksum is wrong; else as the storage engine fails.
+    /// [`IndexError::Damaged`] if its checksum is wrong, or an entry beside its place is damaged; else as the storage
+    /// engine fails.
     pub(crate) fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
         self.read(table, key, |value| Ok(value.to_vec()))
     }
@@ -709,34 +802,55 @@ impl IndexSnapshot {
         key: &[u8],
         use_value: impl FnOnce(&[u8]) -> Result<T, IndexError>,
     ) -> Result<Option<T>, IndexError> {
-        match self.inner.plain.get(table) {
-            Some(raw) => read(raw, table, key, use_value),
-            None => Ok(None),
-        }
+        read(self.plain(table)?, table, key, use_value)
     }
 
-    /// The entries of a plain table between two keys, in order, from either
-    /// end; none if the table was never written.
+    /// The entries of a plain table between two keys, in order, from either end.
     ///
     /// # Errors
     ///
-    /// As the storage engine fails.
+    /// [`IndexError::Damaged`] if an entry at one of its ends is damaged, which could hide others; else as the storage
+    /// engine fails.
     pub(crate) fn range<'a>(
         &self,
         table: &'a str,
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
-    ) -> Result<Option<PlainRange<'a>>, IndexError> {
-        let Some(raw) = self.inner.plain.get(table) else {
-            return Ok(None);
-        };
-        let range = shield("reading a range", || raw.range::<&[u8]>((from, to)).map_err(storage))?;
-        Ok(Some(PlainRange { name: table, range }))
+    ) -> Result<PlainRange<'a>, IndexError> {
+        let raw = self.plain(table)?;
+        let range = shield("reading a range", || {
+            check_gap(raw, table, raw.lower_bound(from), |key| match from {
+                Bound::Included(from) if key < from => Ordering::Less,
+                Bound::Excluded(from) if key <= from => Ordering::Less,
+                _ => Ordering::Greater,
+            })?;
+            check_gap(raw, table, raw.upper_bound(to), |key| match to {
+                Bound::Included(to) if key > to => Ordering::Greater,
+                Bound::Excluded(to) if key >= to => Ordering::Greater,
+                _ => Ordering::Less,
+            })?;
+            raw.range::<&[u8]>((from, to)).map_err(storage)
+        })?;
+        Ok(PlainRange::new(table, range))
     }
 
-    /// The names of the plain tables that were ever written.
-    pub(crate) fn plain_tables(&self) -> impl Iterator<Item = &str> {
-        self.inner.plain.keys().map(String::as_str)
+    fn plain(&self, table: &str) -> Result<&RawTable, IndexError> {
+        self.inner.plain.get(table).ok_or_else(|| IndexError::damaged(table, "the table is missing"))
+    }
+
+    /// Whether nothing was ever written into the plain tables.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub(crate) fn is_unwritten(&self) -> Result<bool, IndexError> {
+        shield("counting rows", || {
+            let mut rows = 0;
+            for table in self.inner.plain.values() {
+                rows += table.len().map_err(storage)?;
+            }
+            Ok(rows == 0)
+        })
     }
 
     /// The ids of the runs that have blocks, listed or not.
@@ -770,7 +884,7 @@ impl fmt::Debug for IndexSnapshot {
     }
 }
 
-/// Lends the checked value of `key` to `use_value`.
+/// Lends the checked value of `key` to `use_value`. None is proved by the entries beside its place.
 pub(super) fn read<T>(
     table: &RawTable,
     name: &str,
@@ -779,6 +893,56 @@ pub(super) fn read<T>(
 ) -> Result<Option<T>, IndexError> {
     shield("reading a value", || match table.get(key).map_err(storage)? {
         Some(stored) => Ok(Some(use_value(verified(name, key, stored.value())?)?)),
-        None => Ok(None),
+        None => {
+            check_gap(table, name, table.lower_bound(Bound::Included(key)), |stored| stored.cmp(key))?;
+            Ok(None)
+        }
     })
+}
+
+/// Proves that no entry is missing at a cursor's gap: the entries on both sides are those that were written, and their
+/// keys are on their sides of it. `side` says where a key belongs; none is equal.
+///
+/// A search by halves that meets one changed key ends beside that key, in a leaf as in a branch. So a changed key
+/// cannot hide an entry without being looked at here.
+fn check_gap(
+    table: &RawTable,
+    name: &str,
+    cursor: Result<redb::Cursor<'_, Bytes, Bytes>, redb::StorageError>,
+    side: impl Fn(&[u8]) -> Ordering,
+) -> Result<(), IndexError> {
+    let mut cursor = cursor.map_err(storage)?;
+    let before = cursor.peek_prev().map_err(storage)?;
+    let after = cursor.peek_next().map_err(storage)?;
+    if before.is_none() && after.is_none() && table.len().map_err(storage)? > 0 {
+        return Err(IndexError::damaged(name, "the rows are missing"));
+    }
+    for (entry, expected) in [(before, Ordering::Less), (after, Ordering::Greater)] {
+        let Some((key, stored)) = entry else { continue };
+        verified(name, key.value(), stored.value())?;
+        if side(key.value()) != expected {
+            return Err(IndexError::damaged(name, "keys do not ascend"));
+        }
+    }
+    Ok(())
+}
+
+/// A table, if it has as many rows as were counted when it was committed.
+fn counted(table: RawTable, name: &str, counted: Option<u64>) -> Result<RawTable, IndexError> {
+    let rows = shield("counting rows", || table.len().map_err(storage))?;
+    if counted == Some(rows) {
+        Ok(table)
+    } else {
+        Err(IndexError::damaged(name, "it has lost rows, or has others"))
+    }
+}
+
+/// The row counts, in the order of the tables.
+fn decode_counts(bytes: &[u8]) -> Result<Vec<u64>, Corrupt> {
+    let mut reader = Reader::new(bytes);
+    let mut counts = Vec::new();
+    while !reader.is_empty() {
+        counts.push(reader.varint()?);
+    }
+    Ok(counts)
 }

@@ -5,7 +5,7 @@
 //! sorted *runs* of blocks, which a thread of its own merges. What is looked
 //! up by a dense id (volumes, addresses) lies in plain tables of pages.
 //!
-//! - [`file`]: the redb file, checksums, snapshots, plain tables.
+//! - [`file`]: the redb file, checksums, snapshots, plain tables; [`tables`]: the names of all tables.
 //! - [`row`] and [`rows`]: what a row is, and the eight kinds of rows; [`sort`]: putting them in order.
 //! - [`block`]: rows to bytes and back.
 //! - [`filter`]: proof that a run lacks a key, within a memory budget; [`resident`]: the same, held whole.
@@ -27,13 +27,15 @@ pub(crate) mod runs;
 pub(crate) mod sort;
 pub(crate) mod stream;
 pub(crate) mod table;
+pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tournament;
 
 pub(crate) use cursor::{Direction as Way, merge_pieces, merged};
 pub(crate) use file::{
-    Commit, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange, PlainTable,
+    ABOUT_KEY, Commit, FORMAT, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange,
+    PlainTable,
 };
 pub(crate) use merge::maintain;
 pub(crate) use purge::{Gone, Stretch, purge_plain, purge_runs};

@@ -85,7 +85,7 @@ impl<'s> AddressWalk<'s> {
                 made.push(&all[start..end]);
             }
         }
-        let mut walk = Self { direction, stored, next_stored: None, made };
+        let mut walk = Self { direction, stored: Some(stored), next_stored: None, made };
         walk.load_stored()?;
         Ok(walk)
     }

@@ -34,8 +34,6 @@ use crate::options::Shares;
 use crate::recovery;
 use crate::store::{Opening, Store};
 
-#[cfg(test)]
-pub(crate) use self::compare::PLAIN;
 pub use self::report::{VerifyError, VerifyReport, Violation, ViolationCode};
 
 /// No more violations than these are gathered.
@@ -127,8 +125,18 @@ impl Store {
             clear_workspace(directory).map_err(workspace)?;
         }
         let mut report = report?;
+        report.violations.splice(0..0, self.mended());
         report.violations.extend(torn_tail(self.opening()));
         Ok(report)
+    }
+
+    /// What was wrong with the index and is right since the opening. An index that was absent, or of another format,
+    /// store or history, is built again too: nothing was wrong with what was stored then.
+    fn mended(&self) -> Option<Violation> {
+        let opening = self.opening();
+        let detail = opening.rebuilt.clone().filter(|_| opening.was_damaged)?;
+        let detail = format!("it was damaged and is built again: {detail}");
+        Some(Violation { code: ViolationCode::IndexRebuilt, ledger: None, position: None, detail })
     }
 }
 

@@ -51,11 +51,13 @@ pub enum ViolationCode {
     HeadMismatch,
     /// Opening dropped the end of the journal as torn by a power cut, and it may have been acknowledged.
     TornTail,
+    /// The index was damaged when the store was opened, and was built again.
+    IndexRebuilt,
 }
 
 impl ViolationCode {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::FileFormat,
         Self::RecordChecksum,
         Self::ChainBreak,
@@ -76,6 +78,7 @@ impl ViolationCode {
         Self::IndexAhead,
         Self::HeadMismatch,
         Self::TornTail,
+        Self::IndexRebuilt,
     ];
 
     /// Its name in reports, such as `VOLUME_MISMATCH`. Names do not change.
@@ -101,6 +104,7 @@ impl ViolationCode {
             Self::IndexAhead => "INDEX_AHEAD",
             Self::HeadMismatch => "HEAD_MISMATCH",
             Self::TornTail => "TORN_TAIL",
+            Self::IndexRebuilt => "INDEX_REBUILT",
         }
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn balanced(index: &IndexSnapshot, gone: &Gone, findings: &mut Findin
         Ok(pages) => pages,
         Err(error) => return findings.index_error(&error),
     };
-    for page in pages.into_iter().flatten() {
+    for page in pages {
         let read = page.map_err(ReadError::from).and_then(|(key, page)| {
             let (ledger, _) = key.split_first_chunk::<4>().ok_or(Corrupt { what: "key of a page" })?;
             Ok((u32::from_be_bytes(*ledger), HoldingPage::all(&page)?))
@@ -234,7 +234,7 @@ pub(super) fn wire_hashes(
 /// The checkpoints of hashes by chain and log: one for some hundreds of logs.
 fn checkpoints(live: &IndexSnapshot) -> Result<BTreeMap<(u32, u64), [u8; 32]>, ReadError> {
     let mut all = BTreeMap::new();
-    for found in live.range(tables::HASHES, Bound::Unbounded, Bound::Unbounded)?.into_iter().flatten() {
+    for found in live.range(tables::HASHES, Bound::Unbounded, Bound::Unbounded)? {
         let (key, value) = found?;
         let corrupt = Corrupt { what: "checkpoint of a hash chain" };
         let (ledger, log) = key.split_first_chunk::<4>().ok_or(corrupt)?;

@@ -169,6 +169,9 @@ impl State {
             if info.id == 0 || info.id as usize > self.ledgers.len() + 1 {
                 return Err(Corrupt { what: "number of a ledger" }.into());
             }
+            if info.id as usize > self.ledgers.len() {
+                self.fence.take_ledger(info.id)?;
+            }
             let first = info.first_id.get();
             self.note_ledger(info.id);
             let counters = Counters { next_log: first, next_transaction: first, ..Counters::NEW };
@@ -200,6 +203,7 @@ impl State {
         if ledger == 0 || self.ledgers.len() < ledger as usize {
             return Err(Corrupt { what: "entry of a ledger that was not created" }.into());
         }
+        self.fence.admit(log)?;
         self.note_ledger(ledger);
         let counters = self.ledger(ledger).counters();
         // What is imported into a ledger without a log may begin before its first id.

@@ -15,6 +15,7 @@ use ledger_core::{BucketName, LedgerName};
 use smallvec::SmallVec;
 
 use super::accounts::{AccountTable, DocumentState, Near, NewState, Place};
+use super::fence::Fence;
 use super::holding::{HoldingState, Holdings};
 use super::recent::Recent;
 use super::recent_keys::{RecentKey, RecentKeys};
@@ -158,6 +159,8 @@ pub(crate) struct State {
     /// What is wrong with the entries applied so far; only while entries are replayed, since what was just
     /// decided is right by construction.
     pub(crate) audit: Option<Vec<Violation>>,
+    /// Numbers that no entry may give again.
+    pub(crate) fence: Fence,
     pub(crate) undo: Option<Undo>,
     /// Applying an entry failed in the middle, and was not taken back.
     pub(super) half_changed: bool,
@@ -241,6 +244,7 @@ impl State {
             index,
             by_number: None,
             audit: None,
+            fence: Fence::default(),
             undo: None,
             half_changed: false,
             #[cfg(any(test, feature = "testing"))]

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_store::testing::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Workload};
-use ledger_store::{OpenError, Options, Store};
+use ledger_store::{OpenError, Options, Store, ViolationCode};
 
 const INDEX: &str = "data/index/index.redb";
+const DAMAGED: &str = "data/index/index.redb.damaged";
 const JOURNAL: &str = "data/journal/00000000000000000001.log";
 const HEAD: &str = "data/journal/HEAD";
 
@@ -68,20 +69,39 @@ impl Kept {
     /// Opens the store, which must hold everything, verify and go on.
     #[track_caller]
     fn check(&mut self) -> Store {
+        let store = self.check_but(&[]);
+        assert!(!store.opening().was_damaged);
+        store
+    }
+
+    /// Does as [`Kept::check`] where the verification finds this and nothing else.
+    #[track_caller]
+    fn check_but(&mut self, expected: &[ViolationCode]) -> Store {
         let store = self.open().expect("it opens");
         assert_eq!(self.judge.compare(&store), Ok(()));
         let report = store.verify().expect("there is room");
-        assert!(report.is_clean(), "{}", report.to_json_lines());
+        let found: Vec<_> = report.violations.iter().map(|violation| violation.code).collect();
+        assert!(report.complete && found == expected, "{}", report.to_json_lines());
         self.work(&store, 20);
         assert_eq!(self.judge.compare(&store), Ok(()));
         store
     }
 
-    /// Does as [`Kept::check`] where the index must have been built again.
+    /// Does as [`Kept::check`] where an index that was not damaged must have been built again.
     #[track_caller]
     fn check_rebuilt(&mut self) {
         let store = self.check();
         assert!(store.opening().rebuilt.is_some(), "it was not built again");
+        assert!(!self.disk.exists(path(DAMAGED)).expect("the disk answers"));
+    }
+
+    /// Does as [`Kept::check`] where a damaged index must have been built again: it is kept, and reported.
+    #[track_caller]
+    fn check_mended(&mut self) {
+        let before = self.disk.bytes(path(INDEX)).expect("there is an index");
+        let store = self.check_but(&[ViolationCode::IndexRebuilt]);
+        assert!(store.opening().rebuilt.is_some() && store.opening().was_damaged, "{:?}", store.opening());
+        assert_eq!(self.disk.bytes(path(DAMAGED)).expect("it is kept").len(), before.len());
     }
 
     #[track_caller]
@@ -126,11 +146,11 @@ fn a_lost_or_damaged_index_is_built_again() {
     for length in [0, 1, 300, 4096, bytes.len() / 2, bytes.len() - 4096] {
         let mut cut = kept.copy();
         cut.disk.set_bytes(path(INDEX), bytes[..length].to_vec()).expect("there is an index");
-        cut.check_rebuilt();
+        cut.check_mended();
     }
     let mut garbage = kept.copy();
     garbage.disk.set_bytes(path(INDEX), vec![0x5a; bytes.len()]).expect("there is an index");
-    garbage.check_rebuilt();
+    garbage.check_mended();
 }
 
 /// Flips a bit of a byte that is used, and says which: most of a young file is room for what comes, and is not read.

@@ -1,0 +1,238 @@
+//! Opening: which index goes with the journal, and what happens to one that does not.
+//!
+//! | The index | What happens |
+//! |---|---|
+//! | goes with the journal | it is used, and what it lacks is replayed |
+//! | is absent, of another format, store or history | it is built again |
+//! | is damaged | it is kept under [`DAMAGED`] and built again |
+//! | cannot be read, since the disk refuses | opening fails, and nothing changes |
+//! | is ahead of the journal | opening fails: acknowledged entries are missing from the journal |
+//!
+//! A new index is built beside the old one and takes its name when the whole journal is in it. So a journal that turns
+//! out to be damaged, or a disk that fails meanwhile, costs no index.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::directory::DataDirectory;
+use crate::disk::{Disk, OpenMode, backend};
+use crate::error::{OpenError, ReadError};
+use crate::flush::Watermark;
+use crate::index::{IndexError, IndexFile, IndexOptions, IndexSnapshot};
+use crate::journal::{ChainHash, Identity, Journal, Position};
+use crate::options::Shares;
+use crate::recovery::{self, Recovered};
+
+/// The name of the index.
+const INDEX: &str = "index.redb";
+/// The name under which a new index is built.
+const NEW: &str = "index.redb.new";
+/// The name under which an index is kept that was damaged: the last one, for whoever wants to know what happened.
+const DAMAGED: &str = "index.redb.damaged";
+
+/// An index that goes with the journal.
+pub(crate) struct Opened {
+    pub(crate) index: IndexFile,
+    pub(crate) recovered: Recovered,
+    /// Why it was built from nothing, if it was.
+    pub(crate) rebuilt: Option<Rebuilt>,
+}
+
+/// Why an index was built from nothing.
+#[derive(Debug)]
+pub(crate) struct Rebuilt {
+    pub(crate) reason: String,
+    /// Whether stored bytes of the old one were not what was written.
+    pub(crate) is_damage: bool,
+}
+
+/// Why an index is not used.
+enum Unusable {
+    /// It is no index of this journal, and none that is damaged.
+    Other(&'static str),
+    /// It is damaged, or the journal is: the one that is built again tells.
+    Damaged(String),
+    /// It must stay as it is.
+    Refused(OpenError),
+}
+
+impl Unusable {
+    fn damaged(error: &impl ToString) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+impl From<IndexError> for Unusable {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::OtherFormat => Self::Other("it is of another format"),
+            error if error.is_of_the_disk() => Self::Refused(error.into()),
+            error => Self::damaged(&error),
+        }
+    }
+}
+
+impl From<OpenError> for Unusable {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Damaged { reason } => Self::Damaged(reason),
+            error => Self::Refused(error),
+        }
+    }
+}
+
+/// What it takes to open an index.
+struct Opening<'a> {
+    disk: &'a dyn Disk,
+    dir: PathBuf,
+    journal: &'a Arc<dyn Journal>,
+    identity: &'a Identity,
+    shares: Shares,
+}
+
+/// Opens the index of a store, or builds one.
+///
+/// # Errors
+///
+/// [`OpenError::Io`] if the disk refuses; [`OpenError::Damaged`] if the journal is damaged, or lacks entries that the
+/// index has.
+pub(crate) fn open(
+    directory: &DataDirectory,
+    journal: &Arc<dyn Journal>,
+    shares: Shares,
+) -> Result<Opened, OpenError> {
+    directory.make_index_dir()?;
+    let opening = Opening {
+        disk: &**directory.disk(),
+        dir: directory.index_dir(),
+        journal,
+        identity: directory.identity(),
+        shares,
+    };
+    opening.remove(NEW)?;
+    if !opening.exists(INDEX)? {
+        let is_new = journal.head().next == Position::FIRST;
+        let rebuilt = Rebuilt { reason: "there was none".to_owned(), is_damage: false };
+        return opening.build((!is_new).then_some(rebuilt));
+    }
+    match opening.existing() {
+        Ok((index, recovered)) => Ok(Opened { index, recovered, rebuilt: None }),
+        Err(Unusable::Other(reason)) => {
+            opening.build(Some(Rebuilt { reason: reason.to_owned(), is_damage: false }))
+        }
+        Err(Unusable::Damaged(reason)) => opening.build(Some(Rebuilt { reason, is_damage: true })),
+        Err(Unusable::Refused(error)) => Err(error),
+    }
+}
+
+impl Opening<'_> {
+    /// The index that is there, brought to the end of the journal.
+    fn existing(&self) -> Result<(IndexFile, Recovered), Unusable> {
+        let index = IndexFile::open(self.backend(INDEX, OpenMode::Existing)?, self.options())?;
+        let recovered = self.bring_up(&index);
+        // Closing it would write to it.
+        let recovered = recovered.inspect_err(|_| index.abandon())?;
+        Ok((index, recovered))
+    }
+
+    fn bring_up(&self, index: &IndexFile) -> Result<Recovered, Unusable> {
+        let next = next_of(&index.snapshot()?, &**self.journal, self.identity)?;
+        Ok(recovery::recover(self.journal, index, self.identity, self.shares, next)?)
+    }
+
+    /// A new index of the whole journal, in the place of the one that is there.
+    fn build(&self, rebuilt: Option<Rebuilt>) -> Result<Opened, OpenError> {
+        let backend = self.backend(NEW, OpenMode::CreateNew).map_err(|unusable| self.cannot_build(unusable))?;
+        let index = IndexFile::create(backend, self.options())?;
+        let recovered = recovery::recover(self.journal, &index, self.identity, self.shares, Position::FIRST)
+            .and_then(|recovered| self.put_in_place(rebuilt.as_ref()).map(|()| recovered));
+        match recovered {
+            Ok(recovered) => Ok(Opened { index, recovered, rebuilt }),
+            Err(error) => {
+                index.abandon();
+                Err(error)
+            }
+        }
+    }
+
+    fn cannot_build(&self, unusable: Unusable) -> OpenError {
+        match unusable {
+            Unusable::Refused(error) => error,
+            Unusable::Damaged(reason) => self.failed(NEW, reason),
+            Unusable::Other(reason) => self.failed(NEW, reason),
+        }
+    }
+
+    /// Gives the new index its name. One that is damaged is kept; there is at most one of them.
+    fn put_in_place(&self, rebuilt: Option<&Rebuilt>) -> Result<(), OpenError> {
+        if rebuilt.is_some_and(|rebuilt| rebuilt.is_damage) {
+            self.rename(INDEX, DAMAGED)?;
+        }
+        self.rename(NEW, INDEX)?;
+        self.disk.sync_dir(&self.dir).map_err(|error| self.failed(INDEX, error))
+    }
+
+    fn options(&self) -> IndexOptions {
+        IndexOptions { cache_bytes: self.shares.index_cache, filter_bytes: self.shares.filters }
+    }
+
+    fn backend(&self, name: &str, mode: OpenMode) -> Result<impl redb::StorageBackend + use<>, Unusable> {
+        backend(self.disk, &self.dir.join(name), mode).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => Unusable::damaged(&error),
+            _ => Unusable::Refused(self.failed(name, error)),
+        })
+    }
+
+    fn exists(&self, name: &str) -> Result<bool, OpenError> {
+        self.disk.exists(&self.dir.join(name)).map_err(|error| self.failed(name, error))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), OpenError> {
+        match self.disk.remove(&self.dir.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(name, error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), OpenError> {
+        let renamed = self.disk.rename(&self.dir.join(from), &self.dir.join(to));
+        renamed.map_err(|error| self.failed(from, error))
+    }
+
+    fn failed(&self, name: &str, error: impl ToString) -> OpenError {
+        OpenError::Io { reason: format!("{}: {}", Path::display(&self.dir.join(name)), error.to_string()) }
+    }
+}
+
+/// Before which position an index has everything, if it goes with the journal.
+fn next_of(index: &IndexSnapshot, journal: &dyn Journal, identity: &Identity) -> Result<Position, Unusable> {
+    // One that was never flushed into has nothing.
+    let Some(watermark) = Watermark::read(index)? else { return Ok(Position::FIRST) };
+    if watermark.store != identity.store {
+        return Err(Unusable::Other("it belongs to another store"));
+    }
+    let head = journal.head();
+    if watermark.next > head.next {
+        return Err(Unusable::Refused(OpenError::Damaged {
+            reason: format!(
+                "the journal ends before entry {}, but entries up to {} were acknowledged: it was replaced by an \
+                 older copy or cut off",
+                head.next,
+                watermark.next.get() - 1
+            ),
+        }));
+    }
+    let chain = match Position::new(watermark.next.get() - 1) {
+        None => ChainHash::genesis(identity.store),
+        Some(last) => match journal.read(last).map_err(|error| OpenError::from(ReadError::from(error)))? {
+            Some(chunk) if chunk.next() == watermark.next => chunk.chain(),
+            _ => return Err(Unusable::Other("it ends within a chunk of the journal")),
+        },
+    };
+    if chain == watermark.chain {
+        Ok(watermark.next)
+    } else {
+        Err(Unusable::Other("it was made of another history"))
+    }
+}

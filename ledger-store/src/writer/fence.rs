@@ -1,0 +1,148 @@
+//! Numbers that the journal has given, by other witnesses than the state of the writer.
+//!
+//! The state comes from the index, and the index may be damaged. An entry that gives a number twice would make the
+//! journal refuse to replay, so it must not depend on the index alone that none is written.
+
+use std::collections::BTreeMap;
+
+use super::state::State;
+use crate::codec::Corrupt;
+use crate::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
+
+/// What the journal has given before the writer began.
+#[derive(Debug, Default)]
+pub(crate) struct Fence {
+    /// The highest number of a ledger.
+    ledgers: u32,
+    /// What the last chunk of the journal that the index holds says of the ledgers in it.
+    seen: BTreeMap<u32, Seen>,
+}
+
+/// The highest numbers of a ledger; none of them is free.
+#[derive(Debug, Default)]
+struct Seen {
+    log: u64,
+    transaction: Option<u64>,
+    account: Option<u32>,
+    holding: Option<u32>,
+}
+
+impl Fence {
+    /// Ledgers up to this number were created.
+    pub(crate) fn new(ledgers: u32) -> Self {
+        Self { ledgers, seen: BTreeMap::new() }
+    }
+
+    /// Notes the numbers in an entry of the journal.
+    pub(crate) fn note(&mut self, record: &Record<'_>) {
+        let Body::Log(log) = &record.body else { return };
+        self.ledgers = self.ledgers.max(log.ledger);
+        let seen = self.seen.entry(log.ledger).or_default();
+        seen.log = seen.log.max(log.log);
+        seen.account = seen.account.max(accounts(log).max());
+        if let Event::Transaction(transaction) = &log.event {
+            seen.transaction = seen.transaction.max(Some(transaction.id));
+            seen.holding = seen.holding.max(transaction.holdings.iter().map(|holding| holding.holding).max());
+        }
+    }
+
+    /// Demands of a state that it knows every number that was given.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if it does not: then it was made of a damaged index.
+    pub(crate) fn check(&self, state: &State) -> Result<(), Corrupt> {
+        if state.ledgers.len() != self.ledgers as usize {
+            return Err(Corrupt { what: "a ledger is missing" });
+        }
+        for (ledger, seen) in &self.seen {
+            let Some(ledger) = state.ledgers.get((*ledger as usize).wrapping_sub(1)) else {
+                return Err(Corrupt { what: "a ledger is missing" });
+            };
+            let counters = &ledger.head.counters;
+            let knows = seen.log < counters.next_log
+                && seen.transaction.is_none_or(|id| id < counters.next_transaction)
+                && seen.account.is_none_or(|account| account < counters.accounts)
+                && seen.holding.is_none_or(|holding| holding < counters.holdings);
+            if !ledger.head.is_removed && !knows {
+                return Err(Corrupt { what: "the counters of a ledger are behind its entries" });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the number of a ledger that an entry creates.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the journal has given it before.
+    pub(super) fn take_ledger(&mut self, number: u32) -> Result<(), Corrupt> {
+        if number <= self.ledgers {
+            return Err(Corrupt { what: "number of a ledger that another has" });
+        }
+        self.ledgers = number;
+        Ok(())
+    }
+
+    /// Lets an entry pass that gives new numbers only.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the journal has given one of them before.
+    #[inline]
+    pub(super) fn admit(&self, log: &LogRecord<'_>) -> Result<(), Corrupt> {
+        match self.seen.get(&log.ledger) {
+            Some(seen) => seen.admit(log),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Seen {
+    fn admit(&self, log: &LogRecord<'_>) -> Result<(), Corrupt> {
+        let is_taken = log.log <= self.log
+            || new_accounts(log).any(|account| Some(account) <= self.account)
+            || matches!(&log.event, Event::Transaction(transaction)
+                if transaction.holdings.iter().any(|new| new.is_new && Some(new.holding) <= self.holding));
+        if is_taken { Err(Corrupt { what: "number that was given before" }) } else { Ok(()) }
+    }
+}
+
+/// The accounts that an entry names.
+fn named<'r, 'a>(log: &'r LogRecord<'a>) -> impl Iterator<Item = &'r AddressRef<'a>> {
+    let (transaction, target) = match &log.event {
+        Event::Transaction(transaction) => (Some(transaction), None),
+        Event::SetMetadata { target: TargetRecord::Account(account), .. }
+        | Event::DeleteMetadata { target: TargetRecord::Account(account), .. } => (None, Some(account)),
+        Event::SetMetadata { .. } | Event::DeleteMetadata { .. } | Event::InsertedSchema { .. } => {
+            (None, None)
+        }
+    };
+    let moved = transaction.into_iter().flat_map(|transaction| {
+        let holdings = transaction.holdings.iter().map(|holding| &holding.account);
+        holdings.chain(transaction.account_metadata.iter().map(|(account, _)| account))
+    });
+    moved.chain(target)
+}
+
+fn accounts(log: &LogRecord<'_>) -> impl Iterator<Item = u32> {
+    named(log).map(|account| account.account)
+}
+
+fn new_accounts(log: &LogRecord<'_>) -> impl Iterator<Item = u32> {
+    named(log).filter(|account| account.new.is_some()).map(|account| account.account)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_number_is_taken_once() {
+        let mut fence = Fence::new(3);
+        assert!(fence.take_ledger(1).is_err());
+        assert!(fence.take_ledger(3).is_err());
+        assert!(fence.take_ledger(4).is_ok());
+        assert!(fence.take_ledger(4).is_err());
+    }
+}
