@@ -208,7 +208,7 @@ impl Session {
     ) -> Result<Option<Account>, ReadError> {
         let moment = self.moment(at)?;
         let expansion = self.expansion(expand, &moment)?;
-        let Some(number) = self.reader.account_number(address.as_str())? else { return Ok(None) };
+        let Some(number) = self.account_number(address.as_str())? else { return Ok(None) };
         let subject = AccountSubject::new(self, &moment, &Until::Now, number, address.clone());
         if !subject.is_visible()? {
             return Ok(None);
@@ -219,7 +219,7 @@ impl Session {
     /// The balance of an asset in an account; zero where it was never held.
     pub(crate) fn balance(&self, address: &AccountAddress, asset: &Asset) -> Result<Balance, ReadError> {
         let Some(asset) = self.head.assets.id(asset.as_str()) else { return Ok(Balance::ZERO) };
-        let Some(number) = self.reader.account_number(address.as_str())? else { return Ok(Balance::ZERO) };
+        let Some(number) = self.account_number(address.as_str())? else { return Ok(Balance::ZERO) };
         match self.reader.holding(number, asset)? {
             Some(holding) => Ok(self.flows_now(holding)?.balance()),
             None => Ok(Balance::ZERO),

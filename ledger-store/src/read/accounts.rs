@@ -123,7 +123,7 @@ impl Session {
             let mut known = Vec::with_capacity(addresses.len());
             for address in addresses.iter().filter(|address| is_beyond(address.as_str())) {
                 self.meter.row()?;
-                if let Some(number) = self.reader.account_number(address.as_str())? {
+                if let Some(number) = self.account_number(address.as_str())? {
                     known.push((address.clone(), number));
                 }
             }
@@ -222,8 +222,7 @@ impl Session {
                 page.has_more();
                 break;
             }
-            let number =
-                self.reader.account_number(address.as_str())?.ok_or_else(|| missing("an account"))?;
+            let number = self.account_number(address.as_str())?.ok_or_else(|| missing("an account"))?;
             let subject = AccountSubject::new(self, moment, until, number, address);
             page.push(subject.into_account(expansion)?);
         }

@@ -122,7 +122,7 @@ impl Session {
     }
 
     fn holding_of(&self, held: &HoldingVolumes) -> Result<Option<u32>, ReadError> {
-        let Some(account) = self.reader.account_number(held.account.as_str())? else { return Ok(None) };
+        let Some(account) = self.account_number(held.account.as_str())? else { return Ok(None) };
         let Some(asset) = self.head.assets.id(held.asset.as_str()) else { return Ok(None) };
         let holdings = self.reader.holdings(account)?;
         Ok(holdings.into_iter().find(|(have, _)| *have == asset).map(|(_, holding)| holding))

@@ -269,7 +269,7 @@ impl Session {
         let mut rows: u64 = 0;
         for address in addresses {
             self.meter.row()?;
-            let Some(number) = self.reader.account_number(address.as_str())? else { continue };
+            let Some(number) = self.account_number(address.as_str())? else { continue };
             for (_, holding) in self.reader.holdings(number)? {
                 if all.len() == HOLDINGS_MAX {
                     return Ok((Driver::All, false));

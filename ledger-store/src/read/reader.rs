@@ -362,8 +362,11 @@ impl LedgerReader {
         Ok(metadata)
     }
 
-    /// The account with an address.
-    pub(crate) fn account_number(&self, address: &str) -> Result<Option<u32>, ReadError> {
+    /// The account with an address, by the directory of addresses alone: [`Session::account_number`] proves that there
+    /// is none.
+    ///
+    /// [`Session::account_number`]: super::session::Session::account_number
+    pub(super) fn account_number(&self, address: &str) -> Result<Option<u32>, ReadError> {
         let made = self.view.pieces.iter().find_map(|piece| piece.piece.account_at(self.ledger, address));
         if let Some(made) = made {
             return Ok(Some(made.account));
@@ -392,7 +395,17 @@ impl LedgerReader {
         }
         let find = |page: &[u8]| Ok(AccountPage::find_holding(page, account, asset));
         let found = self.view.index.read(tables::ACCOUNTS, &AccountPage::key(self.ledger, account), find)?;
-        Ok(found.transpose()?.flatten())
+        match found.transpose()?.flatten() {
+            Some(holding) => Ok(holding),
+            None => self.check_is_new(account).map(|()| None),
+        }
+    }
+
+    /// Demands of an account that the index does not have that it is newer than the index.
+    fn check_is_new(&self, account: u32) -> Result<(), ReadError> {
+        let mut pieces = self.view.pieces.iter();
+        let is_new = pieces.any(|piece| piece.piece.account(self.ledger, account).is_some());
+        if is_new { Ok(()) } else { Err(missing("an account")) }
     }
 
     /// The totals of a holding that is in the index, and how many transactions moved it.
@@ -403,7 +416,10 @@ impl LedgerReader {
     /// Asset and number of every holding of an account, ascending by asset number.
     pub(crate) fn holdings(&self, account: u32) -> Result<Vec<(u32, u32)>, ReadError> {
         let stored = self.pages.holdings_of(&self.view.index, self.ledger, account)?;
-        let mut holdings = stored.unwrap_or_default();
+        let mut holdings = match stored {
+            Some(stored) => stored,
+            None => self.check_is_new(account).map(|()| Vec::new())?,
+        };
         for piece in &self.view.pieces {
             let made = piece.piece.holdings_of(self.ledger, account);
             holdings.extend(made.map(|holding| (holding.asset, holding.holding)));

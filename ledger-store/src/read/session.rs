@@ -8,13 +8,15 @@ use ledger_core::{Switch, Timestamp};
 
 use super::limits::{Meter, ReadLimits};
 use super::reader::LedgerReader;
+use crate::codec::Corrupt;
 use crate::error::ReadError;
-use crate::fingerprint::Fingerprints;
+use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::hashes::Hashes;
 use crate::index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TableView, TermRow,
     TransactionRow, VersionRow,
 };
+use crate::lookup::missing;
 use crate::projection::Piece;
 use crate::view::LedgerHead;
 use crate::writer::holding_key;
@@ -67,6 +69,24 @@ impl Session {
     /// The ledger's number.
     pub(crate) fn ledger(&self) -> u32 {
         self.reader.ledger
+    }
+
+    /// The account with an address.
+    ///
+    /// Two witnesses must agree that there is none: the directory of addresses, and the keys. The filters of these
+    /// answer nearly every such question.
+    pub(crate) fn account_number(&self, address: &str) -> Result<Option<u32>, ReadError> {
+        if let Some(number) = self.reader.account_number(address)? {
+            return Ok(Some(number));
+        }
+        let space = key_space(self.ledger(), KeyKind::Address);
+        for account in self.keys().probe(space, self.fingerprints.of(space, address))? {
+            let account = u32::try_from(account).map_err(|_| Corrupt { what: "number of an account" })?;
+            if self.reader.address(account)?.as_str() == address {
+                return Err(missing("an address"));
+            }
+        }
+        Ok(None)
     }
 
     /// The key of a holding in the history tables.

@@ -94,7 +94,7 @@ impl Session {
         // The account of the page's border may have rows on this side of it.
         if let Some(start) = walk.start
             && let Ok(address) = AccountAddress::parse(start)
-            && let Some(number) = self.reader.account_number(start)?
+            && let Some(number) = self.account_number(start)?
             && !visit_account(number, address)?
         {
             return Ok(());

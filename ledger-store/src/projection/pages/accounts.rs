@@ -65,8 +65,12 @@ impl AccountPage {
         Ok(None)
     }
 
-    /// The holding of an asset in one account of a stored page.
-    pub(crate) fn find_holding(stored: &[u8], number: u32, asset: u32) -> Result<Option<u32>, Corrupt> {
+    /// The holding of an asset in one account of a stored page, if it has one; none at all if the account is not here.
+    pub(crate) fn find_holding(
+        stored: &[u8],
+        number: u32,
+        asset: u32,
+    ) -> Result<Option<Option<u32>>, Corrupt> {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
             if u32::from(*reader.rest().first().unwrap_or(&0)) != number % ACCOUNT_PLACES {
@@ -78,10 +82,10 @@ impl AccountPage {
             for _ in 0..reader.varint()? {
                 let (have, holding) = (reader.varint_u32()?, reader.varint_u32()?);
                 if have == asset {
-                    return Ok(Some(holding));
+                    return Ok(Some(Some(holding)));
                 }
             }
-            return Ok(None);
+            return Ok(Some(None));
         }
         Ok(None)
     }
@@ -171,8 +175,8 @@ mod tests {
             Some("users:127")
         );
         assert_eq!(AccountPage::find(&stored, 71), Ok(None));
-        assert_eq!(AccountPage::find_holding(&stored, 70, 9), Ok(Some(71)));
-        assert_eq!(AccountPage::find_holding(&stored, 70, 8), Ok(None));
+        assert_eq!(AccountPage::find_holding(&stored, 70, 9), Ok(Some(Some(71))));
+        assert_eq!(AccountPage::find_holding(&stored, 70, 8), Ok(Some(None)));
         assert_eq!(AccountPage::find_holding(&stored, 71, 9), Ok(None));
     }
 }
