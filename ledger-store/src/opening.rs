@@ -11,8 +11,9 @@
 //! A new index is built beside the old one and takes its name when the whole journal is in it. So a journal that turns
 //! out to be damaged, or a disk that fails meanwhile, costs no index.
 
+use std::fmt::Display;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::directory::DataDirectory;
@@ -159,8 +160,8 @@ impl Opening<'_> {
     fn cannot_build(&self, unusable: Unusable) -> OpenError {
         match unusable {
             Unusable::Refused(error) => error,
-            Unusable::Damaged(reason) => self.failed(NEW, reason),
-            Unusable::Other(reason) => self.failed(NEW, reason),
+            Unusable::Damaged(reason) => self.failed(NEW, &reason),
+            Unusable::Other(reason) => self.failed(NEW, &reason),
         }
     }
 
@@ -170,7 +171,7 @@ impl Opening<'_> {
             self.rename(INDEX, DAMAGED)?;
         }
         self.rename(NEW, INDEX)?;
-        self.disk.sync_dir(&self.dir).map_err(|error| self.failed(INDEX, error))
+        self.disk.sync_dir(&self.dir).map_err(|error| self.failed(INDEX, &error))
     }
 
     fn options(&self) -> IndexOptions {
@@ -180,28 +181,28 @@ impl Opening<'_> {
     fn backend(&self, name: &str, mode: OpenMode) -> Result<impl redb::StorageBackend + use<>, Unusable> {
         backend(self.disk, &self.dir.join(name), mode).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => Unusable::damaged(&error),
-            _ => Unusable::Refused(self.failed(name, error)),
+            _ => Unusable::Refused(self.failed(name, &error)),
         })
     }
 
     fn exists(&self, name: &str) -> Result<bool, OpenError> {
-        self.disk.exists(&self.dir.join(name)).map_err(|error| self.failed(name, error))
+        self.disk.exists(&self.dir.join(name)).map_err(|error| self.failed(name, &error))
     }
 
     fn remove(&self, name: &str) -> Result<(), OpenError> {
         match self.disk.remove(&self.dir.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(name, error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(name, &error)),
             _ => Ok(()),
         }
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), OpenError> {
         let renamed = self.disk.rename(&self.dir.join(from), &self.dir.join(to));
-        renamed.map_err(|error| self.failed(from, error))
+        renamed.map_err(|error| self.failed(from, &error))
     }
 
-    fn failed(&self, name: &str, error: impl ToString) -> OpenError {
-        OpenError::Io { reason: format!("{}: {}", Path::display(&self.dir.join(name)), error.to_string()) }
+    fn failed(&self, name: &str, error: &dyn Display) -> OpenError {
+        OpenError::Io { reason: format!("{}: {error}", self.dir.join(name).display()) }
     }
 }
 

@@ -681,10 +681,14 @@ impl PlainTable<'_> {
     /// As the storage engine fails.
     #[cfg(test)]
     pub(crate) fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<PlainRange<'_>, IndexError> {
-        let range = attempt(self.broken, "reading a range", || {
-            self.table.range::<&[u8]>((from, to)).map_err(storage)
+        let (range, ends) = attempt(self.broken, "reading a range", || {
+            let mut ends = self.table.range::<&[u8]>((from, to)).map_err(storage)?;
+            let first = ends.next().transpose().map_err(storage)?.map(|(key, _)| key.value().to_vec());
+            let last = ends.next_back().transpose().map_err(storage)?.map(|(key, _)| key.value().to_vec());
+            let ends = first.map(|first| (first.clone(), last.unwrap_or(first)));
+            Ok((self.table.range::<&[u8]>((from, to)).map_err(storage)?, ends))
         })?;
-        Ok(PlainRange::new(self.name, range))
+        Ok(PlainRange::new(self.name, range, ends))
     }
 }
 
@@ -695,21 +699,38 @@ pub(crate) type Entry = (Vec<u8>, Vec<u8>);
 pub(crate) struct PlainRange<'a> {
     name: &'a str,
     range: RawRange<'a>,
+    /// The first and the last key that are there: a walk that ends elsewhere was misled by a changed key.
+    ends: Option<(Vec<u8>, Vec<u8>)>,
     /// The last key that came from the front, and the last that came from the back: keys that do not ascend are damage.
     front: Option<Vec<u8>>,
     back: Option<Vec<u8>>,
 }
 
 impl<'a> PlainRange<'a> {
-    fn new(name: &'a str, range: RawRange<'a>) -> Self {
-        Self { name, range, front: None, back: None }
+    fn new(name: &'a str, range: RawRange<'a>, ends: Option<(Vec<u8>, Vec<u8>)>) -> Self {
+        Self { name, range, ends, front: None, back: None }
+    }
+
+    /// Whether a walk may end: it came to the last key, or to the first.
+    fn is_complete(&self) -> bool {
+        let (first, last) = self.ends.as_ref().map(|(first, last)| (first, last)).unzip();
+        match (&self.front, &self.back) {
+            (front, None) => front.as_ref() == last,
+            (None, back) => back.as_ref() == first,
+            // From both ends: each key was checked, and they have met.
+            (Some(_), Some(_)) => true,
+        }
     }
 
     fn step(&mut self, back: bool) -> Option<Result<Entry, IndexError>> {
         let entry = shield("reading a range", || {
             let entry = if back { self.range.next_back() } else { self.range.next() };
             let Some((key, stored)) = entry.transpose().map_err(storage)? else {
-                return Ok(None);
+                return if self.is_complete() {
+                    Ok(None)
+                } else {
+                    Err(IndexError::damaged(self.name, "a range ends too early"))
+                };
             };
             let (key, value) = (key.value(), verified(self.name, key.value(), stored.value())?);
             let ascends = self.front.as_deref().is_none_or(|front| front < key)
@@ -818,20 +839,31 @@ impl IndexSnapshot {
         to: Bound<&[u8]>,
     ) -> Result<PlainRange<'a>, IndexError> {
         let raw = self.plain(table)?;
-        let range = shield("reading a range", || {
-            check_gap(raw, table, raw.lower_bound(from), |key| match from {
-                Bound::Included(from) if key < from => Ordering::Less,
-                Bound::Excluded(from) if key <= from => Ordering::Less,
-                _ => Ordering::Greater,
+        let after_from = |key: &[u8]| match from {
+            Bound::Included(from) => key >= from,
+            Bound::Excluded(from) => key > from,
+            Bound::Unbounded => true,
+        };
+        let before_to = |key: &[u8]| match to {
+            Bound::Included(to) => key <= to,
+            Bound::Excluded(to) => key < to,
+            Bound::Unbounded => true,
+        };
+        let (range, ends) = shield("reading a range", || {
+            let (_, first) = check_gap(raw, table, raw.lower_bound(from), |key| {
+                if after_from(key) { Ordering::Greater } else { Ordering::Less }
             })?;
-            check_gap(raw, table, raw.upper_bound(to), |key| match to {
-                Bound::Included(to) if key > to => Ordering::Greater,
-                Bound::Excluded(to) if key >= to => Ordering::Greater,
-                _ => Ordering::Less,
+            let (last, _) = check_gap(raw, table, raw.upper_bound(to), |key| {
+                if before_to(key) { Ordering::Less } else { Ordering::Greater }
             })?;
-            raw.range::<&[u8]>((from, to)).map_err(storage)
+            let ends = match (first.filter(|key| before_to(key)), last.filter(|key| after_from(key))) {
+                (Some(first), Some(last)) => Some((first, last)),
+                (None, None) => None,
+                _ => return Err(IndexError::damaged(table, "keys do not ascend")),
+            };
+            Ok((raw.range::<&[u8]>((from, to)).map_err(storage)?, ends))
         })?;
-        Ok(PlainRange::new(table, range))
+        Ok(PlainRange::new(table, range, ends))
     }
 
     fn plain(&self, table: &str) -> Result<&RawTable, IndexError> {
@@ -893,15 +925,16 @@ pub(super) fn read<T>(
 ) -> Result<Option<T>, IndexError> {
     shield("reading a value", || match table.get(key).map_err(storage)? {
         Some(stored) => Ok(Some(use_value(verified(name, key, stored.value())?)?)),
-        None => {
-            check_gap(table, name, table.lower_bound(Bound::Included(key)), |stored| stored.cmp(key))?;
-            Ok(None)
-        }
+        None => check_gap(table, name, table.lower_bound(Bound::Included(key)), |stored| stored.cmp(key))
+            .map(|_| None),
     })
 }
 
+/// The keys before and after a gap.
+type Beside = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// Proves that no entry is missing at a cursor's gap: the entries on both sides are those that were written, and their
-/// keys are on their sides of it. `side` says where a key belongs; none is equal.
+/// keys are on their sides of it. `side` says where a key belongs; none is equal. Returns the two keys.
 ///
 /// A search by halves that meets one changed key ends beside that key, in a leaf as in a branch. So a changed key
 /// cannot hide an entry without being looked at here.
@@ -910,21 +943,23 @@ fn check_gap(
     name: &str,
     cursor: Result<redb::Cursor<'_, Bytes, Bytes>, redb::StorageError>,
     side: impl Fn(&[u8]) -> Ordering,
-) -> Result<(), IndexError> {
+) -> Result<Beside, IndexError> {
     let mut cursor = cursor.map_err(storage)?;
     let before = cursor.peek_prev().map_err(storage)?;
     let after = cursor.peek_next().map_err(storage)?;
     if before.is_none() && after.is_none() && table.len().map_err(storage)? > 0 {
         return Err(IndexError::damaged(name, "the rows are missing"));
     }
-    for (entry, expected) in [(before, Ordering::Less), (after, Ordering::Greater)] {
-        let Some((key, stored)) = entry else { continue };
-        verified(name, key.value(), stored.value())?;
-        if side(key.value()) != expected {
+    let check = |entry: Option<(redb::AccessGuard<'_, Bytes>, redb::AccessGuard<'_, Bytes>)>, expected| {
+        let Some((key, stored)) = entry else { return Ok(None) };
+        let key = key.value();
+        verified(name, key, stored.value())?;
+        if side(key) != expected {
             return Err(IndexError::damaged(name, "keys do not ascend"));
         }
-    }
-    Ok(())
+        Ok(Some(key.to_vec()))
+    };
+    Ok((check(before, Ordering::Less)?, check(after, Ordering::Greater)?))
 }
 
 /// A table, if it has as many rows as were counted when it was committed.

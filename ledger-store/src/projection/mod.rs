@@ -4,6 +4,7 @@ mod pages;
 mod piece;
 
 pub(crate) use pages::{
-    ACCOUNT_PLACES, AccountPage, HOLDING_PLACES, HoldingPage, StoredAccount, StoredHolding, UsagePage,
+    ACCOUNT_PLACES, AccountPage, FoundHolding, HOLDING_PLACES, HoldingPage, StoredAccount, StoredHolding,
+    UsagePage,
 };
 pub(crate) use piece::{NewAccount, NewHolding, Piece, PieceBuilder, PieceMark, StoredDocument};

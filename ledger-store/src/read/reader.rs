@@ -21,7 +21,7 @@ use crate::entry::{
 use crate::error::ReadError;
 use crate::journal::{Chunk, Journal, Position};
 use crate::lookup::{missing, tables};
-use crate::projection::AccountPage;
+use crate::projection::{AccountPage, FoundHolding};
 use crate::view::{LedgerHead, View};
 use crate::writer::{RecordedTransaction, value_of};
 
@@ -395,9 +395,10 @@ impl LedgerReader {
         }
         let find = |page: &[u8]| Ok(AccountPage::find_holding(page, account, asset));
         let found = self.view.index.read(tables::ACCOUNTS, &AccountPage::key(self.ledger, account), find)?;
-        match found.transpose()?.flatten() {
-            Some(holding) => Ok(holding),
-            None => self.check_is_new(account).map(|()| None),
+        match found.transpose()?.unwrap_or(FoundHolding::NoAccount) {
+            FoundHolding::Holding(holding) => Ok(Some(holding)),
+            FoundHolding::NoHolding => Ok(None),
+            FoundHolding::NoAccount => self.check_is_new(account).map(|()| None),
         }
     }
 

@@ -35,6 +35,7 @@ pub use self::clock::SetClock;
 pub use self::dice::Dice;
 pub use self::journal_rate::{bare_writes, journal_appends};
 pub use self::judge::{ImportStep, Judge};
+pub use self::questions::DamagedAnswers;
 pub use self::rig::Done;
 pub use self::sectors::{from_sectors, to_sectors};
 pub use self::shelf::DocumentStep;

@@ -76,6 +76,80 @@ impl Judge {
     }
 }
 
+/// What a store answered whose files may be damaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DamagedAnswers {
+    /// Groups of questions that were answered as they must be.
+    pub right: u64,
+    /// Groups in which a question was answered with an error that says what is damaged.
+    pub errors: u64,
+}
+
+impl DamagedAnswers {
+    /// Counts a group of questions.
+    ///
+    /// # Errors
+    ///
+    /// What differs, if an answer is wrong.
+    pub fn note<T>(&mut self, asked: Result<T, String>) -> Result<(), String> {
+        match asked {
+            Ok(_) => self.right += 1,
+            Err(differs) if says_damaged(&differs) => self.errors += 1,
+            Err(differs) => return Err(differs),
+        }
+        Ok(())
+    }
+}
+
+/// Whether what differs is an error in the place of an answer, as a store must give that finds damage.
+fn says_damaged(differs: &str) -> bool {
+    differs.contains("Err(Damaged {") || differs.contains("damaged: ")
+}
+
+impl Judge {
+    /// Asks a snapshot of a store whose files may be damaged every kind of question about every ledger: each answer must
+    /// be right, or an error that says so.
+    ///
+    /// # Errors
+    ///
+    /// The question and the answers, where one is wrong.
+    pub fn ask_damaged(
+        &self,
+        snapshot: &Snapshot,
+        dice: &mut Dice<'_>,
+        now: Timestamp,
+    ) -> Result<DamagedAnswers, String> {
+        let mut answers = DamagedAnswers::default();
+        answers.note(self.shelf.compare(snapshot, dice))?;
+        answers.note(self.roll.ask(snapshot, &filter_of_ledgers(dice), dice))?;
+        for ledger in self.model.ledgers() {
+            let (view, info) = match (snapshot.ledger(ledger), self.roll.info(ledger)) {
+                (Some(view), Some(info)) => (view, info),
+                (None, None) => continue,
+                (found, _) => return Err(format!("{ledger} is found: {}", found.is_some())),
+            };
+            let (features, addresses) = (info.features, addresses_of(self.model.log(ledger)));
+            let (model, addresses) = (&self.model, addresses.as_slice());
+            let mut round = Round { dice, model, ledger, features, view: &view, addresses, now, asked: 0 };
+            for ask in [
+                Round::points,
+                Round::points,
+                Round::accounts,
+                Round::accounts,
+                Round::transactions,
+                Round::transactions,
+                Round::logs,
+                Round::balances,
+                Round::volumes,
+                Round::schemas,
+            ] {
+                answers.note(ask(&mut round)).map_err(|differs| format!("{ledger}: {differs}"))?;
+            }
+        }
+        Ok(answers)
+    }
+}
+
 /// Who took part in transactions.
 fn addresses_of(log: &[LogEntry]) -> Vec<String> {
     let mut all = std::collections::BTreeSet::new();

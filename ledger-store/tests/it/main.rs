@@ -7,6 +7,7 @@ mod documents;
 mod faults;
 mod feed;
 mod import;
+mod index_damage;
 mod legacy;
 mod model;
 mod old_formats;

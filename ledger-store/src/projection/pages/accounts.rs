@@ -23,6 +23,17 @@ pub(crate) struct StoredAccount {
 #[derive(Default)]
 pub(crate) struct AccountPage(BTreeMap<u8, StoredAccount>);
 
+/// What a page of accounts says of the holding of an asset in an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FoundHolding {
+    /// It has this number.
+    Holding(u32),
+    /// The account is here and does not have the asset.
+    NoHolding,
+    /// The account is not on the page.
+    NoAccount,
+}
+
 impl AccountPage {
     /// The key of the page that has an account.
     pub(crate) fn key(ledger: u32, account: u32) -> [u8; 8] {
@@ -65,12 +76,8 @@ impl AccountPage {
         Ok(None)
     }
 
-    /// The holding of an asset in one account of a stored page, if it has one; none at all if the account is not here.
-    pub(crate) fn find_holding(
-        stored: &[u8],
-        number: u32,
-        asset: u32,
-    ) -> Result<Option<Option<u32>>, Corrupt> {
+    /// The holding of an asset in one account of a stored page.
+    pub(crate) fn find_holding(stored: &[u8], number: u32, asset: u32) -> Result<FoundHolding, Corrupt> {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
             if u32::from(*reader.rest().first().unwrap_or(&0)) != number % ACCOUNT_PLACES {
@@ -82,12 +89,12 @@ impl AccountPage {
             for _ in 0..reader.varint()? {
                 let (have, holding) = (reader.varint_u32()?, reader.varint_u32()?);
                 if have == asset {
-                    return Ok(Some(Some(holding)));
+                    return Ok(FoundHolding::Holding(holding));
                 }
             }
-            return Ok(Some(None));
+            return Ok(FoundHolding::NoHolding);
         }
-        Ok(None)
+        Ok(FoundHolding::NoAccount)
     }
 
     /// The account with a number.
@@ -175,8 +182,8 @@ mod tests {
             Some("users:127")
         );
         assert_eq!(AccountPage::find(&stored, 71), Ok(None));
-        assert_eq!(AccountPage::find_holding(&stored, 70, 9), Ok(Some(Some(71))));
-        assert_eq!(AccountPage::find_holding(&stored, 70, 8), Ok(Some(None)));
-        assert_eq!(AccountPage::find_holding(&stored, 71, 9), Ok(None));
+        assert_eq!(AccountPage::find_holding(&stored, 70, 9), Ok(FoundHolding::Holding(71)));
+        assert_eq!(AccountPage::find_holding(&stored, 70, 8), Ok(FoundHolding::NoHolding));
+        assert_eq!(AccountPage::find_holding(&stored, 71, 9), Ok(FoundHolding::NoAccount));
     }
 }

@@ -21,7 +21,7 @@ mod columns;
 mod holdings;
 mod usages;
 
-pub(crate) use accounts::{ACCOUNT_PLACES, AccountPage, StoredAccount};
+pub(crate) use accounts::{ACCOUNT_PLACES, AccountPage, FoundHolding, StoredAccount};
 pub(crate) use holdings::{HOLDING_PLACES, HoldingPage, StoredHolding};
 pub(crate) use usages::UsagePage;
 

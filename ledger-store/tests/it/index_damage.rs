@@ -1,0 +1,400 @@
+//! A damaged index: every answer is right or an error, and nothing wrong gets into the journal.
+
+use std::ops::{Bound, Range};
+
+use ledger_core::{
+    AccountAddress, Asset, Condition, Field, Filter, FilterNode, FilterValue, LedgerName, Operator, Resource,
+    Volumes,
+};
+use ledger_store::testing::{DamagedAnswers, Dice, Disk, Faults, Judge};
+use ledger_store::{
+    Collection, Direction, DocumentAction, DocumentChange, DocumentRange, Expand, Expected, OpenError, Store,
+    WriteError,
+};
+
+use super::recovery::{DAMAGED, INDEX, Kept, flip_a_bit, path};
+
+/// Every table of the index.
+const TABLES: [&str; 12] = [
+    "accounts",
+    "usages",
+    "holdings",
+    "addresses",
+    "names",
+    "documents",
+    "heads",
+    "hashes",
+    "removed",
+    "about",
+    "runs.list",
+    "runs.filters",
+];
+
+const PAGE: usize = 4096;
+const LEAF: u8 = 1;
+const BRANCH: u8 = 2;
+
+/// The parts of the pages of a kind where damage changes what is found: counts, places, and keys.
+fn structure(bytes: &[u8], kind: u8) -> impl Iterator<Item = Range<usize>> {
+    (PAGE..=bytes.len() - PAGE)
+        .step_by(PAGE)
+        .filter(move |at| bytes[*at] == kind && [0, 255].contains(&bytes[*at + 1]))
+        .map(move |at| {
+            let word = |place: usize| u32::from_le_bytes(bytes[place..][..4].try_into().expect("four bytes"));
+            let count = usize::from(u16::from_le_bytes([bytes[at + 2], bytes[at + 3]]));
+            let end = match kind {
+                LEAF if count > 0 && 4 * count < PAGE => word(at + 4 * count) as usize,
+                _ => 8 + count * 64,
+            };
+            at..at + end.clamp(4, PAGE)
+        })
+}
+
+/// Flips a bit, mostly where it can hide something: in keys, in the table of tables, in the engine's header.
+fn flip_where_it_hurts(bytes: &mut [u8], dice: &mut Dice<'_>) -> usize {
+    let at = match dice.below(10) {
+        0..4 => within(bytes, LEAF, dice),
+        4..6 => within(bytes, BRANCH, dice),
+        6 => {
+            let name = dice.pick(&TABLES).as_bytes();
+            let places: Vec<usize> = bytes
+                .windows(name.len())
+                .enumerate()
+                .filter(|(_, found)| *found == name)
+                .map(|(at, _)| at)
+                .collect();
+            dice.pick(&places) + dice.below(name.len() as u64) as usize
+        }
+        7 => dice.below(320) as usize,
+        _ => return flip_a_bit(bytes, dice),
+    };
+    bytes[at] ^= 1 << dice.below(8);
+    at
+}
+
+fn within(bytes: &[u8], kind: u8, dice: &mut Dice<'_>) -> usize {
+    let parts: Vec<_> = structure(bytes, kind).collect();
+    if parts.is_empty() {
+        return dice.below(bytes.len() as u64) as usize;
+    }
+    let part = dice.pick(&parts);
+    part.start + dice.below(part.len() as u64) as usize
+}
+
+/// A store with several runs of each table, and more than one page of most.
+fn kept(seed: u64) -> Kept {
+    (0..4).fold(Kept::new(seed), |kept, _| kept.with(60))
+}
+
+/// Opens a store, asks it, lets it go on, and builds its index again: what differs, if an answer is wrong or the
+/// journal is not what was acknowledged.
+fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, String> {
+    let store = kept.open().map_err(|error| format!("it does not open: {error}"))?;
+    let mut answers = DamagedAnswers::default();
+    answers.note(kept.judge.compare(&store))?;
+    let now = kept.work.tick();
+    let asked = kept.judge.ask_damaged(&store.snapshot(), dice, now)?;
+    answers.right += asked.right;
+    answers.errors += asked.errors;
+    let possible = go_on(kept, &store, &mut answers)?;
+    drop(store);
+    kept.disk.remove(path(INDEX)).map_err(|error| error.to_string())?;
+    let store = kept.open().map_err(|error| format!("the journal is spoilt: {error}"))?;
+    let certain = kept.judge.compare(&store);
+    match possible.map(|possible| possible.compare(&store)) {
+        Some(Ok(())) => {}
+        _ => certain?,
+    }
+    Ok(answers)
+}
+
+/// Works until the store takes no more. The judge knows what is acknowledged; what may have happened too is returned.
+fn go_on(kept: &mut Kept, store: &Store, answers: &mut DamagedAnswers) -> Result<Option<Judge>, String> {
+    for _ in 0..12 {
+        let now = kept.work.tick();
+        kept.clock.set(now);
+        let step = kept.work.step();
+        let before = kept.judge.clone();
+        let judged = kept.judge.step(store, &step, now);
+        let (Err(_) | Ok(Some(_))) = &judged else { continue };
+        let after = std::mem::replace(&mut kept.judge, before);
+        return match judged {
+            Ok(Some(WriteError::OutcomeUnknown { .. })) => Ok(Some(after)),
+            Ok(_) => Ok(None),
+            // What was recorded is told with an error if it cannot be read back.
+            Err(differs) => answers.note::<()>(Err(differs)).map(|()| Some(after)),
+        };
+    }
+    Ok(None)
+}
+
+/// Flips one bit after the other, as many as `FLIPS` says.
+#[test]
+fn no_flipped_bit_of_the_index_is_served_as_truth() {
+    let flips = std::env::var("FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(40);
+    let first = std::env::var("FIRST").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
+    let (mut mended, mut told, mut unseen) = (0, 0, 0);
+    let mut wrong = Vec::new();
+    let mut sound = kept(4);
+    for flip in first..first + flips {
+        if flip > first && flip % 500 == 0 {
+            sound = kept(flip);
+        }
+        let mut flipped = sound.copy();
+        let mut bytes = flipped.disk.bytes(path(INDEX)).expect("there is an index");
+        let mut dice = Dice::from_seed(flip);
+        let at = flip_where_it_hurts(&mut bytes, &mut dice);
+        flipped.disk.set_bytes(path(INDEX), bytes).expect("there is an index");
+        match check(&mut flipped, &mut dice) {
+            Err(differs) => wrong.push(format!(
+                "flip {flip}, byte {at} ({:#x} of page {}): {differs}",
+                at % PAGE,
+                at / PAGE
+            )),
+            Ok(_) if flipped.disk.bytes(path(DAMAGED)).is_ok() => mended += 1,
+            Ok(answers) if answers.errors > 0 => told += 1,
+            Ok(_) => unseen += 1,
+        }
+    }
+    println!("{flips} flips: {mended} mended, {told} told, {unseen} without effect, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{} wrong answers:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_renamed_table_is_damage() {
+    let sound = kept(22);
+    let bytes = sound.disk.bytes(path(INDEX)).expect("there is an index");
+    for name in TABLES {
+        let name = name.as_bytes();
+        let places: Vec<usize> =
+            (0..bytes.len() - name.len()).filter(|at| &bytes[*at..][..name.len()] == name).collect();
+        assert!(!places.is_empty());
+        let mut renamed = sound.copy();
+        let mut bytes = bytes.clone();
+        for at in places {
+            bytes[at + name.len() - 1] ^= 1;
+        }
+        renamed.disk.set_bytes(path(INDEX), bytes).expect("there is an index");
+        renamed.check_mended();
+    }
+}
+
+/// Flips a bit of a key wherever it stands in the index, and asks about it.
+#[test]
+fn a_changed_key_hides_no_account() {
+    let sound = Kept::new(23);
+    let store = sound.open().expect("it opens");
+    let ledger = store.ledger("main").expect("a name");
+    for number in 0..40 {
+        let user = format!("users:{number:03}");
+        ledger.transaction().posting("world", &user, 10, "USD").commit().expect("recorded");
+    }
+    drop((ledger, store));
+    let key = b"\0\0\0\x01users:016";
+    let mut bytes = sound.disk.bytes(path(INDEX)).expect("there is an index");
+    let places: Vec<usize> =
+        (0..bytes.len() - key.len()).filter(|at| bytes[*at..].starts_with(key)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at + 10] ^= 1 << 5;
+    }
+    sound.disk.set_bytes(path(INDEX), bytes).expect("there is an index");
+    let store = sound.open().expect("it opens");
+    let ledger = store.ledger("main").expect("a name");
+    assert!(ledger.balance("users:016", "USD").is_err(), "it has a balance");
+    assert_eq!(ledger.balance("users:030", "USD").expect("another leaf entry"), 10.into());
+    drop((ledger, store));
+    sound.disk.remove(path(INDEX)).expect("there is an index");
+    let store = sound.open().expect("it opens");
+    assert_eq!(store.ledger("main").expect("a name").balance("users:016", "USD").expect("read"), 10.into());
+}
+
+#[test]
+fn a_failed_read_keeps_the_index() {
+    let mut sound = kept(24);
+    let before = sound.disk.bytes(path(INDEX)).expect("there is an index");
+    let reads = {
+        let copy = sound.copy();
+        let store = copy.open().expect("it opens");
+        drop(store);
+        copy.disk.reads()
+    };
+    let mut refused = 0;
+    for read in 1..=reads {
+        let failing = sound.copy();
+        failing.disk.set_faults(Faults { fail_read: Some(read), ..Faults::default() });
+        match failing.open() {
+            Err(OpenError::Io { .. }) => refused += 1,
+            Err(other) => panic!("read {read}: {other}"),
+            // The store reads behind the opening, too.
+            Ok(store) => assert_eq!(store.opening().rebuilt, None, "read {read}"),
+        }
+        assert!(failing.disk.bytes(path(DAMAGED)).is_err(), "read {read}");
+    }
+    assert!(refused > 10, "{refused} of {reads}");
+    // Reads of the index are the last of an opening.
+    let read = sound.disk.reads() + reads / 2;
+    sound.disk.set_faults(Faults { fail_read: Some(read), ..Faults::default() });
+    assert!(matches!(sound.check_refused(), OpenError::Io { .. }));
+    assert_eq!(sound.disk.bytes(path(INDEX)).expect("there is an index"), before);
+    sound.check();
+}
+
+#[test]
+fn a_damaged_journal_costs_no_index() {
+    let sound = kept(25);
+    let damaged = sound.copy();
+    let mut index = damaged.disk.bytes(path(INDEX)).expect("there is an index");
+    let name = b"documents";
+    let at = index.windows(name.len()).position(|found| found == name).expect("the table");
+    index[at] ^= 1;
+    damaged.disk.set_bytes(path(INDEX), index.clone()).expect("there is an index");
+    damage_the_journal(&damaged);
+    assert!(matches!(damaged.check_refused(), OpenError::Damaged { .. }));
+    assert_eq!(damaged.disk.bytes(path(INDEX)).expect("it is kept").len(), index.len());
+    assert!(!damaged.disk.exists(path(DAMAGED)).expect("the disk answers"));
+}
+
+/// Changes an entry that only a replay from the beginning reads.
+fn damage_the_journal(kept: &Kept) {
+    let journal = path(super::recovery::JOURNAL);
+    let mut bytes = kept.disk.bytes(journal).expect("there is a journal");
+    let text = b"world";
+    let at = bytes.windows(text.len()).position(|found| found == text).expect("an address");
+    bytes[at] ^= 1;
+    kept.disk.set_bytes(journal, bytes).expect("there is a journal");
+}
+
+/// How many accounts and documents the large store has: enough for several pages of each table.
+const MANY: u64 = 2_000;
+
+fn user(number: u64) -> String {
+    format!("users:{:03}:{number:05}", number % 7)
+}
+
+/// A store with many accounts, holdings and documents, and an index that is just built.
+fn large() -> Kept {
+    let kept = Kept::new(26);
+    let store = kept.open().expect("it opens");
+    let ledger = store.ledger("main").expect("a name");
+    for number in 0..MANY {
+        ledger.transaction().posting("world", &user(number), number + 1, "USD").commit().expect("recorded");
+    }
+    let document = |number: u64| DocumentChange {
+        collection: Collection::new(20).expect("a number"),
+        key: user(number).into_bytes(),
+        expected: Expected::Absent,
+        action: DocumentAction::Put { value: vec![number as u8; 40], keys: Vec::new() },
+    };
+    for first in (0..MANY).step_by(500) {
+        store.change_documents((first..first + 500).map(document).collect()).expect("recorded");
+    }
+    drop((ledger, store));
+    kept.disk.remove(path(INDEX)).expect("there is an index");
+    drop(kept.open().expect("it opens"));
+    kept
+}
+
+/// Asks a large store in every way by which it finds things; an answer must be right or an error. How many errors.
+fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, String> {
+    let mut errors = 0;
+    let mut same = |what: String, is_right: Option<bool>| match is_right {
+        Some(true) => Ok(()),
+        Some(false) => Err(what),
+        None => {
+            errors += 1;
+            Ok(())
+        }
+    };
+    let snapshot = store.snapshot();
+    let collection = Collection::new(20).expect("a number");
+    let name = LedgerName::parse("main").expect("a name");
+    let view = snapshot.ledger(&name).ok_or("the ledger is not found")?;
+    let usd = Asset::parse("USD").expect("an asset");
+    for _ in 0..60 {
+        // A quarter of them does not exist.
+        let number = dice.below(MANY * 4 / 3);
+        let exists = number < MANY;
+        let address = AccountAddress::parse(&user(number)).expect("an address");
+        let balance = if exists { number + 1 } else { 0 };
+        let found = view.balance(&address, &usd).ok();
+        same(
+            format!("balance of {address}: {found:?}"),
+            found.as_ref().map(|found| *found == (balance as i64).into()),
+        )?;
+        let expand = Expand { volumes: true, effective_volumes: true };
+        let found = view.account(&address, None, expand).ok();
+        let is_right = found.as_ref().map(|found| {
+            found.is_some() == exists
+                && found.as_ref().is_none_or(|found| {
+                    let inputs = |volumes: &Option<Vec<(Asset, Volumes)>>| {
+                        volumes.iter().flatten().map(|(_, volumes)| volumes.input.clone()).collect::<Vec<_>>()
+                    };
+                    inputs(&found.volumes) == [balance.into()]
+                        && inputs(&found.effective_volumes) == [balance.into()]
+                })
+        });
+        same(format!("account {address}: {found:?}"), is_right)?;
+        let found = snapshot.document(collection, user(number).as_bytes()).ok();
+        same(
+            format!("document {address}: {found:?}"),
+            found.as_ref().map(|found| found.is_some() == exists),
+        )?;
+    }
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let from = dice.below(7);
+        let range = DocumentRange {
+            from: Bound::Included(format!("users:{from:03}:").into_bytes()),
+            to: Bound::Excluded(format!("users:{from:03};").into_bytes()),
+            direction,
+            ..DocumentRange::default()
+        };
+        let found = snapshot.documents(collection, &range).ok().map(|found| found.len() as u64);
+        let expected = (0..MANY).filter(|number| number % 7 == from).count() as u64;
+        same(format!("documents from {from}: {found:?}"), found.map(|found| found == expected))?;
+        let field = Field::parse(Resource::Accounts, "address").expect("a field");
+        let pattern = FilterValue::Text(format!("users:{from:03}:").into());
+        let condition = Condition::new(&field, Operator::Match, pattern).expect("a condition");
+        let filter = Filter::new(Resource::Accounts, FilterNode::Is(condition)).expect("a small filter");
+        let found = view.count_accounts(&filter, None).ok();
+        same(format!("accounts from {from}: {found:?}"), found.map(|found| found == expected))?;
+    }
+    Ok(errors)
+}
+
+/// Flips bits of the trees of a large index.
+#[test]
+fn no_flipped_bit_hides_one_of_many() {
+    let flips = std::env::var("FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(40);
+    let first = std::env::var("FIRST").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
+    let sound = large();
+    let bytes = sound.disk.bytes(path(INDEX)).expect("there is an index");
+    assert!(structure(&bytes, BRANCH).count() > 3, "trees of several pages");
+    assert_eq!(ask_large(&sound.copy().open().expect("it opens"), &mut Dice::from_seed(1)), Ok(0));
+    let (mut mended, mut told, mut unseen) = (0, 0, 0);
+    let mut wrong = Vec::new();
+    for flip in first..first + flips {
+        let flipped = sound.copy();
+        let mut bytes = bytes.clone();
+        let mut dice = Dice::from_seed(flip);
+        let kind = dice.pick(&[LEAF, BRANCH]);
+        let at = within(&bytes, kind, &mut dice);
+        bytes[at] ^= 1 << dice.below(8);
+        flipped.disk.set_bytes(path(INDEX), bytes).expect("there is an index");
+        let store = flipped.open().expect("the journal is sound");
+        match ask_large(&store, &mut dice) {
+            Err(differs) => {
+                wrong.push(format!(
+                    "flip {flip}, byte {} of page {}, kind {kind}: {differs}",
+                    at % PAGE,
+                    at / PAGE
+                ));
+            }
+            Ok(_) if store.opening().was_damaged => mended += 1,
+            Ok(0) => unseen += 1,
+            Ok(_) => told += 1,
+        }
+    }
+    println!("{flips} flips: {mended} mended, {told} told, {unseen} without effect, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{} wrong answers:\n{}", wrong.len(), wrong.join("\n"));
+}
