@@ -900,6 +900,10 @@ impl IndexSnapshot {
                             return Err(IndexError::damaged(TABLES[table], "a block's key is too short"));
                         };
                         let run = u64::from_be_bytes(*run);
+                        // A search that a changed key misleads would lead here again, for ever.
+                        if run < from {
+                            return Err(IndexError::damaged(TABLES[table], "keys do not ascend"));
+                        }
                         found.push(run);
                         run.checked_add(1)
                     }
