@@ -144,7 +144,8 @@ impl Opening<'_> {
 
     /// A new index of the whole journal, in the place of the one that is there.
     fn build(&self, rebuilt: Option<Rebuilt>) -> Result<Opened, OpenError> {
-        let backend = self.backend(NEW, OpenMode::CreateNew).map_err(|unusable| self.cannot_build(unusable))?;
+        let backend =
+            self.backend(NEW, OpenMode::CreateNew).map_err(|unusable| self.cannot_build(unusable))?;
         let index = IndexFile::create(backend, self.options())?;
         let recovered = recovery::recover(self.journal, &index, self.identity, self.shares, Position::FIRST)
             .and_then(|recovered| self.put_in_place(rebuilt.as_ref()).map(|()| recovered));

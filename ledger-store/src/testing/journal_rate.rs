@@ -55,7 +55,9 @@ pub fn journal_appends(directory: &Path, bytes: usize, appends: u64) -> Result<D
         let (done, is_done) = std::sync::mpsc::channel::<()>();
         let tended = &journal;
         scope.spawn(move || {
-            while is_done.recv_timeout(Duration::from_millis(1)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            while is_done.recv_timeout(Duration::from_millis(1))
+                == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+            {
                 if tended.wants_space() {
                     // The append that needs the space meets the failure.
                     let _ = tended.tend();
@@ -67,7 +69,11 @@ pub fn journal_appends(directory: &Path, bytes: usize, appends: u64) -> Result<D
             let mut next = journal.head().next;
             let mut drafts = Vec::with_capacity(chunks);
             for _ in 0..chunks {
-                drafts.push(ChunkDraft { first: next, entries: 1, sections: vec![(SectionId(1), section.to_vec())] });
+                drafts.push(ChunkDraft {
+                    first: next,
+                    entries: 1,
+                    sections: vec![(SectionId(1), section.to_vec())],
+                });
                 next = next.next();
             }
             journal.make_room().map_err(told)?;

@@ -210,7 +210,7 @@ fn a_changed_key_hides_no_account() {
 }
 
 #[test]
-fn a_failed_read_keeps_the_index() {
+fn failed_reads_keep_the_index() {
     let mut sound = kept(24);
     let before = sound.disk.bytes(path(INDEX)).expect("there is an index");
     let reads = {
@@ -222,7 +222,7 @@ fn a_failed_read_keeps_the_index() {
     let mut refused = 0;
     for read in 1..=reads {
         let failing = sound.copy();
-        failing.disk.set_faults(Faults { fail_read: Some(read), ..Faults::default() });
+        failing.disk.set_faults(Faults { fail_reads_from: Some(read), ..Faults::default() });
         match failing.open() {
             Err(OpenError::Io { .. }) => refused += 1,
             Err(other) => panic!("read {read}: {other}"),
@@ -234,9 +234,10 @@ fn a_failed_read_keeps_the_index() {
     assert!(refused > 10, "{refused} of {reads}");
     // Reads of the index are the last of an opening.
     let read = sound.disk.reads() + reads / 2;
-    sound.disk.set_faults(Faults { fail_read: Some(read), ..Faults::default() });
+    sound.disk.set_faults(Faults { fail_reads_from: Some(read), ..Faults::default() });
     assert!(matches!(sound.check_refused(), OpenError::Io { .. }));
     assert_eq!(sound.disk.bytes(path(INDEX)).expect("there is an index"), before);
+    sound.disk.set_faults(Faults::default());
     sound.check();
 }
 

@@ -33,6 +33,8 @@ pub struct Faults {
     pub fail_write: Option<u64>,
     /// This read fails.
     pub fail_read: Option<u64>,
+    /// This read fails, and all after it.
+    pub fail_reads_from: Option<u64>,
     /// No file can grow.
     pub is_full: bool,
     /// Syncs succeed and do nothing. No store survives that: it shows that a
@@ -279,7 +281,8 @@ impl State {
     fn count_read(&mut self) -> io::Result<()> {
         self.powered()?;
         self.reads += 1;
-        if self.faults.fail_read == Some(self.reads) {
+        let fails_on = self.faults.fail_reads_from.is_some_and(|from| from <= self.reads);
+        if fails_on || self.faults.fail_read == Some(self.reads) {
             return Err(io::Error::other("injected failure of a read"));
         }
         Ok(())
