@@ -175,6 +175,16 @@ pub trait Disk: Send + Sync + Debug {
     }
 }
 
+/// How space is [set aside](DiskFile::set_aside).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Written as zeros, so that a later write is no more than its own bytes: for small writes, which take half as
+    /// long then.
+    Zeroed,
+    /// Promised by the file system: for large writes, which would have to wait for the zeros.
+    Promised,
+}
+
 /// An open file.
 #[allow(clippy::len_without_is_empty, reason = "the length is asked of the system and can fail")]
 pub trait DiskFile: Send + Sync + Debug {
@@ -210,13 +220,13 @@ pub trait DiskFile: Send + Sync + Debug {
         self.sync()
     }
 
-    /// Sets space aside so that later writes into it need no more than their own bytes: the file reaches to `to` then,
-    /// and reads as zeros from `from` on. Nothing may be stored there yet.
+    /// Sets space aside: the file reaches to `to` then, and reads as zeros from `from` on. Nothing may be stored there
+    /// yet.
     ///
     /// # Errors
     ///
     /// What the file system says, for example that there is no room; what is before `from` is as it was.
-    fn set_aside(&self, from: u64, to: u64) -> io::Result<()> {
+    fn set_aside(&self, from: u64, to: u64, _space: Space) -> io::Result<()> {
         debug_assert!(from <= to);
         if self.len()? < to {
             self.set_len(to)?;

@@ -8,7 +8,9 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use super::aligned::is_aligned;
-use super::{AlignedBuffer, BLOCK_BYTES, BootId, Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode};
+use super::{
+    AlignedBuffer, BLOCK_BYTES, BootId, Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode, Space,
+};
 
 /// Who holds a lock is told in at most this many bytes.
 const MAX_HOLDER_BYTES: u64 = 256;
@@ -170,21 +172,21 @@ fn open_direct(_path: &Path) -> Option<File> {
     None
 }
 
-/// Sees to it that the file system has blocks for this part of a file. Where it cannot promise that, writing zeros
-/// takes them.
+/// Has the file system promise blocks for this part of a file; whether it does.
 #[cfg(target_os = "linux")]
-fn allocate(file: &File, from: u64, to: u64) -> io::Result<()> {
+fn promise(file: &File, from: u64, to: u64) -> io::Result<bool> {
     use rustix::fs::{FallocateFlags, fallocate};
     use rustix::io::Errno;
     match fallocate(file, FallocateFlags::empty(), from, to - from) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
-        other => Ok(other?),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(false),
+        Err(error) => Err(error.into()),
+        Ok(()) => Ok(true),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn allocate(_file: &File, _from: u64, _to: u64) -> io::Result<()> {
-    Ok(())
+fn promise(_file: &File, _from: u64, _to: u64) -> io::Result<bool> {
+    Ok(false)
 }
 
 #[cfg(unix)]
@@ -304,9 +306,11 @@ impl DiskFile for RealFile {
         }
     }
 
-    fn set_aside(&self, from: u64, to: u64) -> io::Result<()> {
+    fn set_aside(&self, from: u64, to: u64, space: Space) -> io::Result<()> {
         debug_assert!(from <= to);
-        allocate(&self.file, from, to)?;
+        if promise(&self.file, from, to)? && space == Space::Promised {
+            return self.sync();
+        }
         let mut zeros = AlignedBuffer::default();
         zeros.reserve(ZEROS_BYTES);
         let filled = zeros.end().len() + ZEROS_BYTES;
@@ -355,7 +359,7 @@ mod tests {
         let path = dir.path().join("file");
         drop(RealDisk.open(&path, OpenMode::CreateNew).unwrap());
         let file = RealDisk.open_durable(&path).unwrap();
-        file.set_aside(0, 1 << 20).unwrap();
+        file.set_aside(0, 1 << 20, Space::Zeroed).unwrap();
         assert_eq!(file.len().unwrap(), 1 << 20);
         let mut buffer = AlignedBuffer::default();
         buffer.reserve(3 * BLOCK_BYTES);
@@ -363,7 +367,7 @@ mod tests {
         buffer.pad_to_block();
         file.write_durably(8192, buffer.bytes()).unwrap();
         file.write_durably(3, b"not aligned").unwrap();
-        file.set_aside(1 << 20, (1 << 20) + 5000).unwrap();
+        file.set_aside(1 << 20, (1 << 20) + 5000, Space::Promised).unwrap();
         file.forget_cached().unwrap();
         let mut read = vec![1; (1 << 20) + 5000];
         file.read_at(0, &mut read).unwrap();

@@ -1,16 +1,16 @@
 //! Frames: how chunks lie in the file of a segment, so that a torn write can be told from damage.
 //!
-//! A frame is a header of 32 bytes and a body:
+//! A frame is a header of 24 bytes and a body:
 //!
 //! ```text
 //! offset size
 //!      0    8  check      keyed digest of the rest of the header, the segment's first position and the frame's offset
-//!      8    8  start      offset of the first frame of the write that this frame is part of
-//!     16    4  length     of the body
-//!     20    4  blank      how many pieces of the body are all zeros, see below
-//!     24    4  remaining  how many frames of the write come after this one
-//!     28    1  kind       1 chunk, 2 offsets, 3 seal
-//!     29    3  zeros
+//!      8    4  back       how far before this frame the write began that it is part of
+//!     12    4  length     of the body
+//!     16    3  blank      how many pieces of the body are all zeros, see below
+//!     19    3  remaining  how many frames of the write come after this one
+//!     22    1  kind       1 chunk, 2 offsets, 3 seal
+//!     23    1  zero
 //! ```
 //!
 //! Numbers are big-endian. A disk writes a sector of 512 bytes whole or not at all, and space that was never written
@@ -28,7 +28,7 @@ pub(super) const SECTOR_BYTES: u64 = 512;
 pub(super) const FRAMES_START: u64 = SECTOR_BYTES;
 
 /// The size of a frame's header, in bytes.
-pub(super) const HEADER_BYTES: usize = 32;
+pub(super) const HEADER_BYTES: usize = 24;
 
 const CHECK_BYTES: usize = 8;
 
@@ -52,9 +52,12 @@ impl Kind {
 /// What a frame says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    pub(super) start: u64,
+    /// How far before this frame the write began.
+    pub(super) back: u32,
     pub(super) length: u32,
+    /// Below 2^24.
     pub(super) blank: u32,
+    /// Below 2^24.
     pub(super) remaining: u32,
     pub(super) kind: Kind,
 }
@@ -83,11 +86,11 @@ impl Header {
     /// The bytes of the header of a frame at `offset` in the segment that begins with `first`.
     pub(super) fn encode(&self, secret: &Secret, first: Position, offset: u64) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        bytes[8..16].copy_from_slice(&self.start.to_be_bytes());
-        bytes[16..20].copy_from_slice(&self.length.to_be_bytes());
-        bytes[20..24].copy_from_slice(&self.blank.to_be_bytes());
-        bytes[24..28].copy_from_slice(&self.remaining.to_be_bytes());
-        bytes[28] = self.kind as u8;
+        bytes[8..12].copy_from_slice(&self.back.to_be_bytes());
+        bytes[12..16].copy_from_slice(&self.length.to_be_bytes());
+        bytes[16..19].copy_from_slice(&self.blank.to_be_bytes()[1..]);
+        bytes[19..22].copy_from_slice(&self.remaining.to_be_bytes()[1..]);
+        bytes[22] = self.kind as u8;
         let check = check(secret, &bytes, first, offset);
         bytes[..CHECK_BYTES].copy_from_slice(&check);
         bytes
@@ -109,15 +112,15 @@ impl Header {
     /// The fields of a header whose check is not compared; `None` if they break a rule that needs no secret.
     pub(super) fn read_unverified(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let number = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        if bytes[29..] != [0; 3] {
+        if bytes[23] != 0 {
             return None;
         }
         Some(Self {
-            start: u64::from(number(8)) << 32 | u64::from(number(12)),
-            length: number(16),
-            blank: number(20),
-            remaining: number(24),
-            kind: Kind::parse(bytes[28])?,
+            back: number(8),
+            length: number(12),
+            blank: number(16) >> 8,
+            remaining: number(19) >> 8,
+            kind: Kind::parse(bytes[22])?,
         })
     }
 }
@@ -150,7 +153,7 @@ mod tests {
     #[test]
     fn header_reads_back_at_its_place_only() {
         let secret = Secret([9; 32]);
-        let header = Header { start: 512, length: 700, blank: 1, remaining: 2, kind: Kind::Chunk };
+        let header = Header { back: 512, length: 700, blank: 1, remaining: 70_000, kind: Kind::Chunk };
         let mut bytes = header.encode(&secret, FIRST, 1000);
         assert_eq!(Header::parse(&bytes, &secret, FIRST, 1000), Parsed::Valid(header));
         assert_eq!(Header::parse(&bytes, &secret, FIRST, 1001), Parsed::Invalid);

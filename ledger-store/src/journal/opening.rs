@@ -14,7 +14,7 @@ use super::segment::{Medium, OpenSegment, Segment, open_file, publish, read_head
 use super::segments::SegmentOptions;
 use super::tail::Tail;
 use super::{ChainHash, Head, JournalError, Position};
-use crate::disk::{BLOCK_BYTES, BootId, DiskFile, temporary_name};
+use crate::disk::{BLOCK_BYTES, BootId, DiskFile, Space, temporary_name};
 
 /// What opening found.
 pub(super) struct Opened {
@@ -181,7 +181,9 @@ impl Written {
         let file_end = self.len.next_multiple_of(BLOCK_BYTES as u64);
         if file_end > self.len {
             // A file that a power cut or a crash left with another length.
-            self.file.set_aside(self.len, file_end).map_err(|cause| storage(&path, "extend", cause))?;
+            self.file
+                .set_aside(self.len, file_end, Space::Zeroed)
+                .map_err(|cause| storage(&path, "extend", cause))?;
         }
         let open = OpenSegment { file: self.file, offsets, end };
         Ok((Segment::written(medium, self.header, open), tail, file_end))

@@ -185,7 +185,9 @@ fn next_frame(
     };
     let offset = frame.body_start - HEADER_BYTES as u64;
     let expected = (write.start.unwrap_or(offset), write.start.map(|_| write.remaining.wrapping_sub(1)));
-    if frame.header.start != expected.0 || expected.1.is_some_and(|left| left != frame.header.remaining) {
+    if offset.checked_sub(u64::from(frame.header.back)) != Some(expected.0)
+        || expected.1.is_some_and(|left| left != frame.header.remaining)
+    {
         return Ok(Next::Mismatch(Mismatch::damage("a frame does not continue the one before it")));
     }
     if let Err(problem) = take_body(&frame, write, path, header, secret) {
@@ -288,7 +290,8 @@ fn has_later_write(
                 let offset = from + i as u64;
                 let header: &[u8; HEADER_BYTES] = header.try_into().expect("as long as a header");
                 let may_be = FrameHeader::read_unverified(header)
-                    .is_some_and(|header| header.start > own && header.start <= offset);
+                    .and_then(|header| offset.checked_sub(u64::from(header.back)))
+                    .is_some_and(|start| start > own);
                 if may_be && matches!(FrameHeader::parse(header, secret, first, offset), Parsed::Valid(_)) {
                     return Ok(true);
                 }

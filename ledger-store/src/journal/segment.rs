@@ -33,7 +33,7 @@ use super::record::{Header, Seal, path_of};
 use super::tail::Tail;
 use super::walk::{Found, FrameReader};
 use super::{Chunk, Head, Identity, JournalError, Position, SectionId};
-use crate::disk::{Disk, DiskFile, OpenMode, parent, temporary_name};
+use crate::disk::{Disk, DiskFile, OpenMode, Space, parent, temporary_name};
 
 /// A lookup of one chunk reads so much at once: a chunk of the usual size and its header.
 const LOOKUP_BYTES: usize = 17 << 10;
@@ -58,7 +58,7 @@ pub(super) fn prepare(medium: &Medium, at: Head, len: u64) -> Result<(), Journal
             medium.disk.remove(&path)?;
         }
         let file = medium.disk.open(&path, OpenMode::CreateNew)?;
-        file.set_aside(0, len)?;
+        file.set_aside(0, len, Space::Zeroed)?;
         file.write_at(0, &header.encode(&medium.identity.secret))?;
         file.sync()
     };

@@ -23,7 +23,7 @@ use super::{
     ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
     check_append,
 };
-use crate::disk::{BLOCK_BYTES, BootId, Disk, temporary_name};
+use crate::disk::{BLOCK_BYTES, BootId, Disk, Space, temporary_name};
 
 /// How a journal on disk uses memory and files.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,10 @@ impl SegmentOptions {
     }
 }
 
+/// Appends of up to this size find space that was written as zeros. Measured with `journal_rate`: appends of 1 MiB go
+/// twice as fast without.
+const SMALL_APPEND_BYTES: u64 = 128 << 10;
+
 /// A journal in files.
 #[derive(Debug)]
 pub(crate) struct SegmentedJournal {
@@ -76,6 +80,8 @@ pub(crate) struct SegmentedJournal {
     file_end: AtomicU64,
     /// The offset after the last frame.
     frames_end: AtomicU64,
+    /// How many appends there were since space was set aside last.
+    appends: AtomicU64,
     /// The mark was written and not yet synced.
     is_mark_unsynced: AtomicBool,
     head: Mutex<Head>,
@@ -192,6 +198,7 @@ impl SegmentedJournal {
             segments: RwLock::new(segments),
             appender: Mutex::new(Appender { tail, mark, state: Appending::Ready }),
             space: Mutex::default(),
+            appends: AtomicU64::new(0),
             is_mark_unsynced: AtomicBool::new(false),
             head: Mutex::new(head),
             recent: Mutex::default(),
@@ -289,10 +296,13 @@ impl SegmentedJournal {
         }
         let file = segment.change(|open| open.file.clone());
         let mut step = self.options.space_bytes;
+        let appends = self.appends.swap(0, Ordering::Relaxed);
+        let are_large = appends > 0 && step / appends > SMALL_APPEND_BYTES;
+        let space = if are_large { Space::Promised } else { Space::Zeroed };
         loop {
             let from = self.file_end.load(Ordering::Relaxed);
             let to = (from + step).next_multiple_of(BLOCK_BYTES as u64);
-            match file.set_aside(from, to) {
+            match file.set_aside(from, to, space) {
                 Ok(()) => {
                     self.file_end.store(to, Ordering::Relaxed);
                     return Ok(());
@@ -381,6 +391,7 @@ impl Journal for SegmentedJournal {
             cause,
         };
         self.write_tail(&segment, &mut appender.tail).map_err(unknown)?;
+        self.appends.fetch_add(1, Ordering::Relaxed);
         self.note(&segment, &appender.tail, &placed);
         appender.mark.note(&self.mark(&segment, head, false)).map_err(|error| match error {
             JournalError::Storage { cause, .. } => unknown(cause),

@@ -105,7 +105,7 @@ impl Tail {
         let body = &out[body_at..];
         write.remaining -= 1;
         let header = Header {
-            start: write.start,
+            back: u32::try_from(place - write.start).expect("an append is far smaller than 4 GiB"),
             length: u32::try_from(body.len()).expect("a frame is far smaller than 4 GiB"),
             blank: blank_pieces(place + HEADER_BYTES as u64, body),
             remaining: write.remaining,

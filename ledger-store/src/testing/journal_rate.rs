@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::disk::{AlignedBuffer, BLOCK_BYTES, Disk, OpenMode, RealDisk};
+use crate::disk::{AlignedBuffer, BLOCK_BYTES, Disk, OpenMode, RealDisk, Space};
 use crate::journal::{
     CHUNK_BYTES, ChunkDraft, Identity, Journal, JournalError, SectionId, SegmentOptions, SegmentedJournal,
 };
@@ -21,7 +21,7 @@ pub fn bare_writes(directory: &Path, bytes: usize, writes: u64) -> io::Result<Du
     drop(RealDisk.open(&path, OpenMode::CreateNew)?);
     let file = RealDisk.open_durable(&path)?;
     let bytes = bytes.next_multiple_of(BLOCK_BYTES);
-    file.set_aside(0, bytes as u64 * writes)?;
+    file.set_aside(0, bytes as u64 * writes, Space::Zeroed)?;
     let mut buffer = AlignedBuffer::default();
     buffer.reserve(bytes);
     let filled = buffer.end().len() + bytes;
@@ -48,6 +48,7 @@ pub fn journal_appends(directory: &Path, bytes: usize, appends: u64) -> Result<D
     SegmentedJournal::initialise(disk.clone(), directory.to_owned(), identity.clone()).map_err(told)?;
     let journal = SegmentedJournal::open(disk, directory.to_owned(), identity, SegmentOptions::default());
     let journal = journal.map_err(told)?;
+    journal.make_room().map_err(told)?;
     let section: Vec<u8> = (0..CHUNK_BYTES - 200).map(|i| (i * 7 + i / 13) as u8).collect();
     let chunks = bytes.div_ceil(CHUNK_BYTES).max(1);
     let section = &section[..section.len().min(bytes)];

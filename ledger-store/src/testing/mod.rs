@@ -43,7 +43,9 @@ pub use self::tally::Tally;
 pub use self::trial::{Trials, trial_of};
 pub use self::workload::{Step, Workload};
 pub use self::writers::power_cut_under_writers;
-pub use crate::disk::{Disk, DiskFile, DiskLock, DiskRoom, Faults, LockOutcome, OpenMode, RealDisk, SimDisk};
+pub use crate::disk::{
+    Disk, DiskFile, DiskLock, DiskRoom, Faults, LockOutcome, OpenMode, RealDisk, SimDisk, Space,
+};
 
 /// Every log of every ledger, oldest entry first, as it is acknowledged now.
 ///
