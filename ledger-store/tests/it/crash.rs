@@ -1,7 +1,7 @@
 //! What was acknowledged survives power cuts, and nothing else does. Thousands of them:
 //! `cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000`.
 
-use ledger_store::testing::{Campaign, Work};
+use ledger_store::testing::{Campaign, Flipped, Work, flips};
 
 #[test]
 fn power_cuts_lose_nothing_that_was_acknowledged() {
@@ -41,4 +41,16 @@ fn lying_syncs_under_several_writers_are_noticed() {
     let mut noticed = 0;
     campaign.run(|_, result| noticed += u64::from(result.is_err()));
     assert!(noticed >= 5, "noticed in {noticed} of {} runs", campaign.runs);
+}
+
+#[test]
+fn no_flipped_bit_is_silent() {
+    let (mut noticed, mut silent) = (0, Vec::new());
+    flips(0, 400, 4, |_, _, flipped| match flipped {
+        Flipped::Silent(reason) => silent.push(reason),
+        Flipped::Harmless => {}
+        Flipped::Refused | Flipped::Mended | Flipped::Dropped | Flipped::Told => noticed += 1,
+    });
+    assert!(silent.is_empty(), "{silent:#?}");
+    assert!(noticed > 200, "{noticed} of 400 were noticed");
 }

@@ -1,0 +1,251 @@
+//! Flipped bits: a store whose files were damaged by one bit must refuse, mend or report it, or answer as before.
+//!
+//! A store is worked with and left in one of three ways: closed, killed, or by a power cut. Then one bit of one of its
+//! files is flipped, it is opened, and every kind of question is asked. An answer that is wrong, or something
+//! acknowledged that is missing without a report, is a silent flip, whatever `verify` would say of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::campaign::side_by_side;
+use super::{DamagedAnswers, Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
+use crate::options::Options;
+use crate::store::Store;
+use crate::verify::ViolationCode;
+
+/// How a store was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Left {
+    /// It was closed.
+    Closed,
+    /// Its process was killed.
+    Killed,
+    /// The power failed.
+    PowerCut,
+}
+
+/// Which file was damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Damaged {
+    /// The segment of the journal that is written.
+    LastSegment,
+    /// One that is sealed.
+    SealedSegment,
+    /// The note of how far the journal was acknowledged.
+    Head,
+    /// The index.
+    Index,
+    /// The manifest or the secret.
+    Identity,
+}
+
+/// What came of a flip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flipped {
+    /// The opening refused, and said what is damaged.
+    Refused,
+    /// The index was built again, which was reported, and everything is right.
+    Mended,
+    /// The end of the journal was dropped as torn, which was reported.
+    Dropped,
+    /// Some questions were answered with an error that says what is damaged, all others were answered right.
+    Told,
+    /// Everything is as before.
+    Harmless,
+    /// A wrong answer, or something missing without a report.
+    Silent(String),
+}
+
+/// How often each came of flips.
+#[derive(Clone, Debug, Default)]
+pub struct FlipCounts {
+    rows: BTreeMap<(Damaged, Left), [u64; 6]>,
+}
+
+impl FlipCounts {
+    /// Counts a flip.
+    pub fn add(&mut self, damaged: Damaged, left: Left, flipped: &Flipped) {
+        let column = match flipped {
+            Flipped::Refused => 0,
+            Flipped::Mended => 1,
+            Flipped::Dropped => 2,
+            Flipped::Told => 3,
+            Flipped::Harmless => 4,
+            Flipped::Silent(_) => 5,
+        };
+        self.rows.entry((damaged, left)).or_default()[column] += 1;
+    }
+}
+
+/// A table in Markdown.
+impl fmt::Display for FlipCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| File | Left | Flips | Refused | Mended | Dropped, told | Error | Right | Silent |")?;
+        writeln!(f, "|---|---|---|---|---|---|---|---|---|")?;
+        for ((damaged, left), counts) in &self.rows {
+            let flips: u64 = counts.iter().sum();
+            let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
+            writeln!(f, "| {damaged:?} | {left:?} | {flips} | {} |", counts.join(" | "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Flips so many bits, some hundred in each of several stores, and hands what came of each to `each`, in no order.
+pub fn flips(first_seed: u64, flips: u64, threads: usize, each: impl FnMut(Damaged, Left, Flipped) + Send) {
+    let stores = flips.div_ceil(FLIPS_OF_A_STORE);
+    let mut each = each;
+    side_by_side(
+        stores,
+        threads,
+        |store| {
+            let seed = first_seed + store;
+            let wanted = FLIPS_OF_A_STORE.min(flips - store * FLIPS_OF_A_STORE);
+            (seed, flips_of_a_store(seed, wanted))
+        },
+        |_, results| results.into_iter().for_each(|(damaged, left, flipped)| each(damaged, left, flipped)),
+    );
+}
+
+/// Flips that are tried on one store.
+const FLIPS_OF_A_STORE: u64 = 200;
+/// Steps of work before the flips.
+const STEPS: u64 = 150;
+
+fn flips_of_a_store(seed: u64, flips: u64) -> Vec<(Damaged, Left, Flipped)> {
+    let mut dice = Dice::from_seed(seed ^ 0x666c_6970);
+    let sound = match Sound::new(seed) {
+        Ok(sound) => sound,
+        Err(reason) => return vec![(Damaged::Index, Left::Closed, Flipped::Silent(reason))],
+    };
+    (0..flips).map(|_| sound.flip(&mut dice)).collect()
+}
+
+/// A store that nothing is wrong with, as it was left in each way.
+struct Sound {
+    left: [(Left, SimDisk); 3],
+    judge: Judge,
+    work: Workload<'static>,
+}
+
+impl Sound {
+    fn new(seed: u64) -> Result<Self, String> {
+        let disk = SimDisk::new();
+        let mut work = Workload::new(Dice::from_seed(seed));
+        let mut judge = Judge::default();
+        let clock = Arc::<SetClock>::default();
+        let mut store = open(&disk, &clock)?;
+        for step in 0..STEPS {
+            let (now, next) = (work.tick(), work.step());
+            clock.set(now);
+            if matches!(next, Step::Reopen) || step == STEPS / 2 {
+                store.close().map_err(|error| error.to_string())?;
+                // It is let go of before the next one has the directory.
+                drop(store);
+                store = open(&disk, &clock)?;
+            } else if let Some(error) = judge.step(&store, &next, now)? {
+                return Err(error.to_string());
+            }
+        }
+        let killed = disk.copy();
+        store.close().map_err(|error| error.to_string())?;
+        drop(store);
+        let closed = disk.copy();
+        // A cut of the store as it was killed: nothing was on its way, and all of it is durable.
+        let cut = killed.after_power_cut(seed);
+        Ok(Self {
+            left: [(Left::Closed, closed), (Left::Killed, killed.copy()), (Left::PowerCut, cut)],
+            judge,
+            work,
+        })
+    }
+
+    /// Flips a bit of a file and looks what comes of it.
+    fn flip(&self, dice: &mut Dice<'_>) -> (Damaged, Left, Flipped) {
+        let (left, disk) = dice.pick(&self.left);
+        // What follows happens on a disk of its own, in the same run of the machine.
+        let disk = disk.copy();
+        let (damaged, path) = choose_file(&disk, dice);
+        let mut bytes = disk.bytes(&path).unwrap_or_default();
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
+        let within = if dice.one_in(10) { bytes.len() } else { used };
+        let at = below(dice, within);
+        bytes[at] ^= 1 << dice.below(8);
+        let flipped = match disk.set_bytes(&path, bytes) {
+            Ok(()) => self.open_and_ask(&disk, dice),
+            Err(error) => Flipped::Silent(error.to_string()),
+        };
+        let flipped = match flipped {
+            Flipped::Silent(reason) => {
+                Flipped::Silent(format!("{} byte {at}, {left:?}: {reason}", path.display()))
+            }
+            other => other,
+        };
+        (damaged, left, flipped)
+    }
+
+    fn open_and_ask(&self, disk: &SimDisk, dice: &mut Dice<'_>) -> Flipped {
+        let clock = Arc::<SetClock>::default();
+        let mut work = self.work.clone();
+        let now = work.tick();
+        clock.set(now);
+        let Ok(store) = open(disk, &clock) else { return Flipped::Refused };
+        let opening = store.opening().clone();
+        if opening.dropped_tail.is_some_and(|dropped| dropped.may_have_been_acknowledged) {
+            return match store.verify() {
+                Ok(report) if report.violations.iter().any(|found| found.code == ViolationCode::TornTail) => {
+                    Flipped::Dropped
+                }
+                _ => Flipped::Silent("a dropped tail is not among the findings".to_owned()),
+            };
+        }
+        let mut answers = DamagedAnswers::default();
+        let asked = answers.note(self.judge.compare(&store)).and_then(|()| {
+            let more = self.judge.ask_damaged(&store.snapshot(), dice, now)?;
+            answers.errors += more.errors;
+            Ok(())
+        });
+        match asked {
+            Err(differs) => Flipped::Silent(differs),
+            Ok(()) if answers.errors > 0 => Flipped::Told,
+            Ok(()) if opening.was_damaged => Flipped::Mended,
+            Ok(()) => Flipped::Harmless,
+        }
+    }
+}
+
+/// A number below `limit`, which may be large.
+fn below(dice: &mut Dice<'_>, limit: usize) -> usize {
+    let any = dice.below(1 << 16) << 16 | dice.below(1 << 16);
+    (any % limit.max(1) as u64) as usize
+}
+
+/// One of the files, the journal more often than others.
+fn choose_file(disk: &SimDisk, dice: &mut Dice<'_>) -> (Damaged, PathBuf) {
+    let journal = Path::new("data/journal");
+    let names = disk.list(journal).unwrap_or_default();
+    let mut segments: Vec<PathBuf> =
+        names.iter().map(|name| journal.join(name)).filter(|path| path.extension().is_some()).collect();
+    segments.sort();
+    let last = segments.pop().expect("a journal has a segment");
+    match dice.below(20) {
+        0..7 => (Damaged::LastSegment, last),
+        7..10 if !segments.is_empty() => (Damaged::SealedSegment, dice.pick(&segments)),
+        7..12 => (Damaged::Head, journal.join("HEAD")),
+        12 => (Damaged::Identity, Path::new("data").join(dice.pick(&["MANIFEST", "SECRET"]))),
+        _ => (Damaged::Index, PathBuf::from("data/index/index.redb")),
+    }
+}
+
+fn open(disk: &SimDisk, clock: &Arc<SetClock>) -> Result<Store, String> {
+    let options = Options {
+        memory_budget: 2 << 20,
+        segment_bytes: 24 << 10,
+        clock: clock.clone(),
+        ..Options::default()
+    };
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    Store::open_on_disk(disk, Path::new("data"), &options).map_err(|error| error.to_string())
+}
