@@ -209,7 +209,7 @@ fn submission(writer: u64, at: usize, dice: &mut Dice<'_>) -> (Submission, Sent)
             amount: Amount::from(1 + dice.below(1_000)),
             asset: "USD/2".parse().expect("an asset"),
         };
-        let mut create = CreateTransaction::of(Postings::try_from(vec![posting]).expect("one posting"));
+        let mut create = CreateTransaction::of(Postings::from(vec![posting]));
         create.reference = Some(reference.parse().expect("a reference"));
         create.metadata = [("note", note.as_str())].into_iter().collect();
         Request::from(Command::CreateTransaction(create))
