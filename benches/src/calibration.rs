@@ -44,6 +44,36 @@ fn write_blocks(file: &File) -> std::io::Result<Histogram> {
     Ok(latency)
 }
 
+/// The rate of durable writes of 4 KB, one after the other: past the page cache into space that was written before,
+/// which is the fastest that a disk offers. `None` where the file system has no such writes.
+///
+/// # Errors
+///
+/// If the directory cannot be written.
+pub fn durable_rate(directory: &Path) -> Result<Option<f64>, Failure> {
+    let path = directory.join("calibration");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
+    file.write_all_at(&vec![0; BLOCK * BLOCKS as usize], 0)?;
+    file.sync_all()?;
+    let measured = direct_writes(&path);
+    std::fs::remove_file(&path)?;
+    Ok(measured.ok().map(|took| WRITES as f64 / took.as_secs_f64()))
+}
+
+fn direct_writes(path: &Path) -> std::io::Result<Duration> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = (rustix::fs::OFlags::DIRECT | rustix::fs::OFlags::DSYNC).bits().cast_signed();
+    let file = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+    let memory = vec![0xa5; 2 * BLOCK];
+    let start = memory.as_ptr().align_offset(BLOCK);
+    let block = &memory[start..start + BLOCK];
+    let begin = Instant::now();
+    for n in 0..WRITES {
+        file.write_all_at(block, n % BLOCKS * BLOCK as u64)?;
+    }
+    Ok(begin.elapsed())
+}
+
 /// Measures the disk and notes it, with the number of processors and how busy they are.
 ///
 /// # Errors
@@ -58,8 +88,11 @@ pub fn note_machine(directory: &Path, report: &mut Report) -> Result<(), Failure
     let (p50, p99): (Duration, Duration) = (latency.quantile(0.5), latency.quantile(0.99));
     report.number("fdatasync_p50_ms", millis(p50));
     report.number("fdatasync_p99_ms", millis(p99));
+    let rate = durable_rate(directory)?.unwrap_or(0.0);
+    report.number("durable_writes_per_s", rate);
     println!(
-        "machine: {processors} processors, load average {load:.2}, 4 KB pwrite+fdatasync p50 {:.3} ms, p99 {:.3} ms",
+        "machine: {processors} processors, load average {load:.2}, 4 KB pwrite+fdatasync p50 {:.3} ms, p99 {:.3} ms, \
+         direct durable writes {rate:.0}/s",
         millis(p50),
         millis(p99)
     );

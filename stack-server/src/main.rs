@@ -66,11 +66,14 @@ fn run(config: &Config) -> Result<(), String> {
     options.free_space_floor = config.free_space_floor;
     let store = Store::open_with(&config.data, &options)
         .map_err(|error| format!("opening {}: {error}", config.data.display()))?;
+    let entries = store.status().entries;
     log::event(
         Level::Info,
         "recovery",
         &[
             ("data", &config.data.display()),
+            ("entries", &entries),
+            ("indexed", &entries.saturating_sub(store.opening().replayed)),
             ("milliseconds", &opening.elapsed().as_millis()),
             ("replayed", &store.opening().replayed),
             ("rebuilt", &store.opening().rebuilt.as_deref().unwrap_or("no")),

@@ -268,3 +268,43 @@ fn a_seal_that_does_not_verify_is_noticed() {
         }
     }
 }
+
+#[test]
+fn doubled_and_swapped_segments_are_refused() {
+    let (disk, _) = closed_journal();
+    let all = segments(&disk);
+    let before: Vec<_> = all.iter().map(|path| disk.bytes(path).unwrap()).collect();
+    // Under the name of another.
+    for (path, of) in [(&all[1], &before[0]), (&all[0], &before[1]), (all.last().unwrap(), &before[1])] {
+        let disk = disk.copy();
+        disk.set_bytes(path, of.clone()).unwrap();
+        match open(&disk).unwrap_err() {
+            JournalError::Damaged { path: named, .. } => assert_eq!(named, *path),
+            other => panic!("{other}"),
+        }
+    }
+    // A second time, under a name between others.
+    let doubled = path_of(&dir(), at(2));
+    disk.open(&doubled, crate::disk::OpenMode::CreateNew).unwrap();
+    disk.set_bytes(&doubled, before[0].clone()).unwrap();
+    assert!(matches!(open(&disk).unwrap_err(), JournalError::Damaged { path, .. } if path == doubled));
+    for (path, bytes) in all.iter().zip(&before) {
+        assert!(disk.bytes(path).unwrap() == *bytes, "a refused journal is left as it was");
+    }
+}
+
+#[test]
+fn a_segment_of_a_newer_format_is_refused_by_its_version() {
+    let (disk, _) = closed_journal();
+    for path in segments(&disk) {
+        let disk = disk.copy();
+        let mut bytes = disk.bytes(&path).unwrap();
+        bytes[16] = 2;
+        disk.set_bytes(&path, bytes.clone()).unwrap();
+        match open(&disk).unwrap_err() {
+            JournalError::NewerFormat { path: named, found: 2, .. } => assert_eq!(named, path),
+            other => panic!("{other}"),
+        }
+        assert!(disk.bytes(&path).unwrap() == bytes);
+    }
+}

@@ -88,6 +88,22 @@ fn a_sector_that_is_missing_was_torn_by_the_cut() {
 }
 
 #[test]
+fn an_old_block_at_the_end_was_torn_by_the_cut() {
+    let write = last_write(false);
+    let whole = write.disk.bytes(&path()).unwrap();
+    let block = crate::disk::BLOCK_BYTES;
+    // The block that the last write shares with those before it, as it was before.
+    let start = write.start / block * block;
+    let disk = changed(&write.disk.after_power_cut(4), |bytes| {
+        let end = (start + block).min(bytes.len());
+        bytes[write.start..end].fill(0);
+    });
+    assert!(whole[write.start..start + block].iter().any(|byte| *byte != 0));
+    let journal = open_large(&disk).unwrap();
+    assert_eq!(contents(&journal), write.before);
+}
+
+#[test]
 fn every_flipped_bit_of_the_last_write_is_damage_after_a_cut() {
     let write = last_write(false);
     for bit in (write.start * 8..write.end * 8).step_by(3) {
