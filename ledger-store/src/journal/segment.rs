@@ -81,12 +81,21 @@ pub(super) fn publish(medium: &Medium, first: Position) -> Result<(), JournalErr
 pub(super) struct Segment {
     pub(super) header: Header,
     path: PathBuf,
-    /// The file while it is open. Readers share the lock; closing waits for them.
+    /// The file while it is open. Readers hold the lock for a moment only, not while the disk reads.
     open: RwLock<Option<OpenSegment>>,
     /// Whether `open` is there, to be asked without the lock.
     is_open: AtomicBool,
     /// When it was last used, in a count of uses.
     last_used: AtomicU64,
+}
+
+/// Where a lookup begins.
+struct Place {
+    file: Arc<dyn DiskFile>,
+    /// The offset of a chunk at or before the wanted one; `None` if there is none.
+    offset: Option<u64>,
+    /// The offset after the last frame.
+    end: u64,
 }
 
 /// The file of a segment, and where its chunks lie.
@@ -176,11 +185,10 @@ impl Segment {
 
     /// The chunk that holds `at`.
     pub(super) fn read(&self, medium: &Medium, at: Position) -> Result<Chunk, JournalError> {
-        let slot = self.opened(medium)?;
-        let open = slot.as_ref().expect("it was opened");
         let nowhere = || self.damage(at, "no chunk holds this position");
-        let mut offset = open.offsets.before(at.get()).ok_or_else(nowhere)?;
-        let mut frames = self.frames(open, medium, open.end, LOOKUP_BYTES);
+        let Place { file, offset, end } = self.place_of(medium, at)?;
+        let mut offset = offset.ok_or_else(nowhere)?;
+        let mut frames = self.frames(&*file, medium, end, LOOKUP_BYTES);
         loop {
             let Some((chunk, next)) = self.chunk_after(&mut frames, offset, at, medium)? else {
                 return Err(nowhere());
@@ -226,12 +234,11 @@ impl Segment {
         wanted: &mut usize,
         out: &mut Vec<Chunk>,
     ) -> Result<(), JournalError> {
-        let slot = self.opened(medium)?;
-        let open = slot.as_ref().expect("it was opened");
         let nowhere = || self.damage(from, "no chunk holds this position");
-        let mut offset = open.offsets.before(from.get()).ok_or_else(nowhere)?;
+        let Place { file, offset, end: frames_end } = self.place_of(medium, from)?;
+        let mut offset = offset.ok_or_else(nowhere)?;
         let window = (*wanted).clamp(LOOKUP_BYTES, SCAN_BYTES);
-        let mut frames = self.frames(open, medium, open.end, window);
+        let mut frames = self.frames(&*file, medium, frames_end, window);
         let mut at = from;
         let before = out.len();
         while let Some((chunk, next)) = self.chunk_after(&mut frames, offset, at, medium)? {
@@ -317,10 +324,7 @@ impl Segment {
     }
 
     /// The file, which is opened if it is not.
-    pub(super) fn opened(
-        &self,
-        medium: &Medium,
-    ) -> Result<RwLockReadGuard<'_, Option<OpenSegment>>, JournalError> {
+    fn opened(&self, medium: &Medium) -> Result<RwLockReadGuard<'_, Option<OpenSegment>>, JournalError> {
         let slot = self.open.read();
         if slot.is_some() {
             return Ok(slot);
@@ -344,14 +348,22 @@ impl Segment {
         Ok(OpenSegment { file: Arc::from(file), offsets, end })
     }
 
+    /// Where to read from to find the chunk that holds `at`. The lock is not held while the disk reads: an append would
+    /// wait for it.
+    fn place_of(&self, medium: &Medium, at: Position) -> Result<Place, JournalError> {
+        let slot = self.opened(medium)?;
+        let open = slot.as_ref().expect("it was opened");
+        Ok(Place { file: open.file.clone(), offset: open.offsets.before(at.get()), end: open.end })
+    }
+
     fn frames<'a>(
         &self,
-        open: &'a OpenSegment,
+        file: &'a dyn DiskFile,
         medium: &'a Medium,
         end: u64,
         window: usize,
     ) -> FrameReader<'a> {
-        FrameReader::new(&*open.file, &medium.identity.secret, self.header.first, end, window)
+        FrameReader::new(file, &medium.identity.secret, self.header.first, end, window)
     }
 
     /// The chunk with these bytes, which is where `at` was looked for.
