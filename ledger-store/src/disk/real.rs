@@ -377,6 +377,82 @@ mod tests {
         assert_eq!(RealDisk.boot_id(), RealDisk.boot_id());
     }
 
+    /// How many bytes of this thread were dropped from the page cache without ever being on the disk; `None` where the
+    /// system does not count them.
+    #[cfg(target_os = "linux")]
+    fn dropped_unwritten() -> Option<u64> {
+        let counts = fs::read_to_string("/proc/thread-self/io").ok()?;
+        counts.lines().find_map(|line| line.strip_prefix("cancelled_write_bytes: "))?.parse().ok()
+    }
+
+    /// Writes some bytes and cuts them off again: how many of them were not on the disk by then.
+    #[cfg(target_os = "linux")]
+    fn unwritten_after(file: &dyn DiskFile, write: impl FnOnce(&dyn DiskFile, &[u8])) -> Option<u64> {
+        let mut bytes = AlignedBuffer::default();
+        bytes.reserve(64 * BLOCK_BYTES);
+        bytes.end().extend_from_slice(&[7; 64 * BLOCK_BYTES]);
+        write(file, bytes.bytes());
+        let before = dropped_unwritten()?;
+        file.set_len(0).unwrap();
+        Some(dropped_unwritten()? - before)
+    }
+
+    /// Only the kernel knows whether a sync wrote anything, and it tells: it counts the bytes that are cut off a file
+    /// before they were written.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn synced_bytes_are_on_the_disk() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file");
+        let file = RealDisk.open(&path, OpenMode::CreateNew).unwrap();
+        let unsynced = unwritten_after(&*file, |file, bytes| file.write_at(0, bytes).unwrap());
+        if unsynced.is_none_or(|bytes| bytes == 0) {
+            eprintln!("skipped: the file system of {} does not count unwritten bytes", home.path().display());
+            return;
+        }
+        let synced = unwritten_after(&*file, |file, bytes| {
+            file.write_at(0, bytes).unwrap();
+            file.sync().unwrap();
+        });
+        assert_eq!(synced, Some(0), "a sync");
+        let durable = RealDisk.open_durable(&path).unwrap();
+        for (offset, file) in [(0, &durable), (3, &durable), (0, &file)] {
+            let written = unwritten_after(&**file, |file, bytes| file.write_durably(offset, bytes).unwrap());
+            assert_eq!(written, Some(0), "a durable write at {offset}");
+        }
+    }
+
+    /// A direct write leaves nothing in the page cache, so only the flags of its descriptor say that the disk itself
+    /// must have written the bytes when the write returns.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn direct_writes_are_opened_to_be_durable() {
+        use rustix::fs::{OFlags, fcntl_getfl};
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file");
+        fs::write(&path, [0; BLOCK_BYTES]).unwrap();
+        let Some(direct) = open_direct(&path) else {
+            eprintln!("skipped: the file system of {} offers no direct writes", home.path().display());
+            return;
+        };
+        let flags = fcntl_getfl(&direct).unwrap();
+        assert!(flags.contains(OFlags::DIRECT | OFlags::DSYNC), "{flags:?}");
+    }
+
+    /// The system refuses to sync this device. A success would mean that nobody asked it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_refused_sync_is_told_and_remembered() {
+        let device = Path::new("/dev/null");
+        let open = || RealDisk.open(device, OpenMode::Existing).unwrap();
+        let file = open();
+        assert!(file.sync().unwrap_err().raw_os_error().is_some(), "the answer of the system");
+        assert_eq!(file.sync().unwrap_err().raw_os_error(), None, "the system is not asked again");
+        open().write_durably(0, b"bytes").unwrap_err();
+        open().set_aside(0, 0, Space::Zeroed).unwrap_err();
+        RealDisk.sync_dir(device).unwrap_err();
+    }
+
     #[test]
     fn files_and_locks_behave_as_the_trait_says() {
         let dir = tempfile::tempdir().unwrap();
