@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::journal::chunk::encode;
+use crate::journal::frame::FRAMES_START;
 use crate::journal::record::{MARK, path_of};
 
 /// A disk with a closed journal of several segments, and what is in it.
@@ -118,6 +119,37 @@ fn segments_of_two_histories_do_not_join() {
         JournalError::Gap { path, expected, found } => assert_eq!((path, expected), (swapped.clone(), found)),
         other => panic!("{other}"),
     }
+}
+
+#[test]
+fn a_chunk_of_another_history_is_noticed() {
+    // Histories that differ in one byte have their chunks at the same places.
+    let written = |salt: u8, appends| {
+        let disk = new_disk();
+        let journal = open(&disk).unwrap();
+        for i in 0..appends {
+            let mut drafts = script_append(i, journal.head().next.get());
+            drafts[0].sections[0].1[0] ^= salt;
+            journal.make_room().unwrap();
+            journal.append(drafts[0].first, &drafts).unwrap();
+        }
+        disk.copy()
+    };
+    let path = path_of(&dir(), Position::FIRST);
+    let other = written(1, 1).bytes(&path).unwrap();
+    let first_write = FRAMES_START as usize..other.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let with_other = |appends| {
+        let disk = written(0, appends);
+        let mut bytes = disk.bytes(&path).unwrap();
+        bytes[first_write.clone()].copy_from_slice(&other[first_write.clone()]);
+        disk.set_bytes(&path, bytes).unwrap();
+        disk
+    };
+    // In the segment that is written, of which opening reads everything, and in a sealed one, of which it reads the end.
+    let opened = open(&with_other(3)).map(drop);
+    assert!(matches!(opened, Err(JournalError::Damaged { .. })), "{opened:?}");
+    let scanned = open(&with_other(16)).unwrap().scan(Position::FIRST, usize::MAX).map(drop);
+    assert!(matches!(scanned, Err(JournalError::Damaged { .. })), "{scanned:?}");
 }
 
 /// Opens and reads all; `Ok` only if that gives what was written.

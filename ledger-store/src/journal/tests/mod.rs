@@ -223,6 +223,24 @@ fn a_journal_on_a_real_disk_reopens() {
 }
 
 #[test]
+fn no_space_is_set_aside_over_entries() {
+    let home = tempfile::tempdir().unwrap();
+    let options = SegmentOptions { segment_bytes: 1 << 20, ..small() };
+    let open =
+        || SegmentedJournal::open(Arc::new(RealDisk), home.path().to_owned(), identity(), options).unwrap();
+    SegmentedJournal::initialise(Arc::new(RealDisk), home.path().to_owned(), identity()).unwrap();
+    let journal = open();
+    // More than was set aside: the write itself makes the file longer.
+    let large = draft(1, 1, 40 << 10);
+    journal.append(Position::FIRST, std::slice::from_ref(&large)).unwrap();
+    journal.tend().unwrap();
+    let small = draft(2, 1, 100);
+    journal.append(at(2), std::slice::from_ref(&small)).unwrap();
+    drop(journal);
+    assert_eq!(contents(&open()), [large, small]);
+}
+
+#[test]
 fn a_sealed_segment_is_never_changed() {
     let disk = new_disk();
     let journal = open(&disk).unwrap();

@@ -204,6 +204,20 @@ fn a_failed_sync_does_not_leave_a_write_that_looks_durable() {
 }
 
 #[test]
+fn a_power_cut_after_closing_takes_nothing() {
+    let disk = new_disk();
+    let journal = open(&disk).unwrap();
+    let all = fill(&journal, 5);
+    journal.close().unwrap();
+    drop(journal);
+    for seed in 0..16 {
+        let journal = open(&disk.after_power_cut(seed)).unwrap();
+        assert_eq!(contents(&journal), all, "seed {seed}");
+        assert_eq!(journal.dropped(), None);
+    }
+}
+
+#[test]
 fn a_full_disk_refuses_and_recovers() {
     let disk = new_disk();
     let journal = open(&disk).unwrap();
