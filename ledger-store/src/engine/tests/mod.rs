@@ -4,9 +4,11 @@
 //! The tests call the engine on their own threads, so that each step comes when they want it.
 
 mod commits;
+mod half_applied;
 mod journal;
 mod memory;
 mod reads;
+mod residence;
 
 use std::sync::Arc;
 use std::sync::mpsc;
