@@ -234,6 +234,23 @@ fn a_disk_that_is_nearly_full_turns_writes_away_until_there_is_room() {
 }
 
 #[test]
+fn a_full_disk_refuses_before_anything_is_decided() {
+    let disk = SimDisk::new();
+    let mut options = Options::default();
+    options.segment_bytes = 64 << 10;
+    let store = Store::open_on_disk(Arc::new(disk.clone()), Path::new("data"), &options).expect("it opens");
+    store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");
+    let pay = || store.apply(submission(vec![send("world", "a", 1).into()], Atomicity::Independent));
+    disk.set_faults(Faults { is_full: true, ..Faults::default() });
+    let refused = (0..5_000).find_map(|_| pay().err());
+    assert_eq!(refused, Some(WriteError::NoRoom));
+    assert_eq!(store.status().stopped, None);
+    disk.set_faults(Faults::default());
+    assert!(pay().is_ok());
+    verified(&store);
+}
+
+#[test]
 fn a_closed_store_says_so() {
     let store = store();
     store.close().expect("it closes");

@@ -242,6 +242,19 @@ fn failed_reads_keep_the_index() {
 }
 
 #[test]
+fn an_index_that_cannot_be_read_is_kept() {
+    let mut sound = kept(27);
+    let before = sound.disk.bytes(path(INDEX)).expect("there is an index");
+    // The journal can be read, so a new index could be built.
+    sound.disk.set_unreadable(Some(path(INDEX))).expect("there is an index");
+    let refused = sound.check_refused();
+    assert!(matches!(refused, OpenError::Io { .. }), "{refused}");
+    assert_eq!(sound.disk.bytes(path(INDEX)).expect("there is an index"), before);
+    sound.disk.set_unreadable(None).expect("no file is named");
+    assert_eq!(sound.check().opening().rebuilt, None);
+}
+
+#[test]
 fn a_damaged_journal_costs_no_index() {
     let sound = kept(25);
     let damaged = sound.copy();

@@ -171,6 +171,32 @@ fn an_index_that_is_not_of_this_journal_is_built_again() {
 }
 
 #[test]
+fn an_index_of_another_history_is_built_again() {
+    let pay = |kept: &Kept, user: &str| {
+        let store = kept.open().expect("it opens");
+        let ledger = store.ledger("main").expect("a name");
+        for _ in 0..5 {
+            ledger.transaction().posting("world", user, 1, "USD").commit().expect("recorded");
+        }
+        store.close().expect("it closes");
+        store.status().entries
+    };
+    let kept = Kept::new(13);
+    pay(&kept, "users:0");
+    // Two copies of one store go on, and each gets as many entries as the other.
+    let other = kept.copy();
+    assert_eq!(pay(&kept, "users:1"), pay(&other, "users:2"));
+    let index = other.disk.bytes(path(INDEX)).expect("there is an index");
+    kept.disk.set_bytes(path(INDEX), index).expect("there is an index");
+    let store = kept.open().expect("it opens");
+    assert_eq!(store.opening().rebuilt.as_deref(), Some("it was made of another history"));
+    let ledger = store.ledger("main").expect("a name");
+    let balance = |user: &str| ledger.balance(user, "USD").expect("read");
+    assert_eq!([balance("users:1"), balance("users:2")], [5.into(), 0.into()]);
+    assert!(store.verify().expect("there is room").is_clean());
+}
+
+#[test]
 fn an_older_copy_of_the_index_is_brought_up() {
     let kept = Kept::new(7).with(40);
     let older = kept.disk.bytes(path(INDEX)).expect("there is an index");

@@ -62,6 +62,7 @@ struct State {
     syncs: u64,
     writes: u64,
     reads: u64,
+    unreadable: Option<usize>,
     /// How often the power has returned.
     boots: u8,
     power_is_off: bool,
@@ -211,6 +212,17 @@ impl SimDisk {
         Ok(())
     }
 
+    /// Fails every read of this file and of no other; `None` lets all be read again.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such file.
+    pub fn set_unreadable(&self, path: Option<&Path>) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.unreadable = path.map(|path| state.file(path)).transpose()?;
+        Ok(())
+    }
+
     /// A working disk with the same names and bytes, all of them synced, as a
     /// process finds it that is started after another was killed.
     #[must_use]
@@ -278,11 +290,11 @@ impl State {
         Ok(())
     }
 
-    fn count_read(&mut self) -> io::Result<()> {
+    fn count_read(&mut self, file: usize) -> io::Result<()> {
         self.powered()?;
         self.reads += 1;
         let fails_on = self.faults.fail_reads_from.is_some_and(|from| from <= self.reads);
-        if fails_on || self.faults.fail_read == Some(self.reads) {
+        if fails_on || self.faults.fail_read == Some(self.reads) || self.unreadable == Some(file) {
             return Err(io::Error::other("injected failure of a read"));
         }
         Ok(())
@@ -440,7 +452,7 @@ impl DiskFile for SimFile {
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let mut state = self.disk.state.lock();
-        state.count_read()?;
+        state.count_read(self.file)?;
         let bytes = &state.files[self.file].bytes;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = start.saturating_add(out.len());

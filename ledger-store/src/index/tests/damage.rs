@@ -107,6 +107,23 @@ fn a_block_that_is_missing_is_noticed_wherever_it_was() {
     }
 }
 
+#[test]
+fn a_table_that_lost_a_row_is_damage() {
+    let file = Disk::default().create();
+    let write = file.begin_write(Commit::Visible).unwrap();
+    for page in 0..3_u8 {
+        write.table(tables::ACCOUNTS).unwrap().put(&[page], b"page").unwrap();
+    }
+    write.commit().unwrap();
+    file.snapshot().unwrap();
+    // Damage removes a row without counting the others again.
+    let write = file.begin_write(Commit::Visible).unwrap();
+    write.raw_table(tables::ACCOUNTS).unwrap().remove([1].as_slice()).unwrap().unwrap();
+    write.txn.commit().unwrap();
+    let found = file.snapshot();
+    assert!(matches!(found, Err(IndexError::Damaged { .. })), "{found:?}");
+}
+
 /// Everything in the index, read in every way.
 fn read_all(file: &IndexFile) -> Result<(Vec<HistoryRow>, Vec<u64>, usize), IndexError> {
     let snapshot = file.snapshot()?;
