@@ -5,7 +5,7 @@ use std::path::Path;
 
 use redb::StorageBackend;
 
-use super::{Disk, DiskFile, OpenMode};
+use super::{Disk, DiskFile, OpenMode, read_patiently};
 
 /// The file `path` for the storage engine: a new one, or one that exists and has bytes. The engine would take one
 /// without bytes for new, and so forget what it held.
@@ -38,7 +38,7 @@ impl StorageBackend for Backend {
     /// The engine latches the first failed read and refuses everything from
     /// then on. So a read that fails is tried once more.
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_at(offset, out).or_else(|_| self.file.read_at(offset, out))
+        read_patiently(&*self.file, offset, out)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

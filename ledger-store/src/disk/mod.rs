@@ -274,6 +274,12 @@ pub enum LockOutcome {
     },
 }
 
+/// Reads as [`DiskFile::read_at`] does, and tries a read that fails once more: a disk may fail one for a moment, and
+/// some who read cannot try again themselves.
+pub(crate) fn read_patiently(file: &dyn DiskFile, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    file.read_at(offset, out).or_else(|_| file.read_at(offset, out))
+}
+
 /// The directory that a path is in; `.` for a bare name.
 pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::frame::{HEADER_BYTES, Header, Kind, Parsed, header_place};
 use super::{Position, Secret};
-use crate::disk::DiskFile;
+use crate::disk::{DiskFile, read_patiently};
 
 /// Reads frames through a window of the file that moves with them.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl<'a> FrameReader<'a> {
             let len = wanted.min(self.end.saturating_sub(range.start)) as usize;
             self.window.resize(len, 0);
             self.window_start = range.start;
-            if let Err(error) = self.file.read_at(range.start, &mut self.window) {
+            if let Err(error) = read_patiently(self.file, range.start, &mut self.window) {
                 self.window.clear();
                 return Err(error);
             }
