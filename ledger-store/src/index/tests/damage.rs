@@ -124,6 +124,27 @@ fn a_table_that_lost_a_row_is_damage() {
     assert!(matches!(found, Err(IndexError::Damaged { .. })), "{found:?}");
 }
 
+#[test]
+fn a_changed_key_hides_no_value() {
+    let file = Disk::default().create();
+    let write = file.begin_write(Commit::Visible).unwrap();
+    for page in [1_u8, 5, 9] {
+        write.table(tables::ACCOUNTS).unwrap().put(&[page], b"page").unwrap();
+    }
+    write.commit().unwrap();
+    // A flipped bit leaves the value under another key.
+    let write = file.begin_write(Commit::Visible).unwrap();
+    let mut raw = write.raw_table(tables::ACCOUNTS).unwrap();
+    let stored = raw.remove([5].as_slice()).unwrap().unwrap().value().to_vec();
+    raw.insert([7].as_slice(), stored.as_slice()).unwrap();
+    drop(raw);
+    write.txn.commit().unwrap();
+    let snapshot = file.snapshot().unwrap();
+    let found = snapshot.get(tables::ACCOUNTS, &[5]);
+    assert!(matches!(found, Err(IndexError::Damaged { .. })), "{found:?}");
+    assert_eq!(snapshot.get(tables::ACCOUNTS, &[1]).unwrap().as_deref(), Some(b"page".as_slice()));
+}
+
 /// Everything in the index, read in every way.
 fn read_all(file: &IndexFile) -> Result<(Vec<HistoryRow>, Vec<u64>, usize), IndexError> {
     let snapshot = file.snapshot()?;

@@ -368,6 +368,18 @@ fn removed_sections_leave_the_chain_and_everything_else() {
 }
 
 #[test]
+fn removed_bytes_are_not_read_from_memory() {
+    let disk = new_disk();
+    let journal = open(&disk).unwrap();
+    // The chunk that was appended last is kept in memory.
+    let last = fill(&journal, 24).pop().unwrap().first;
+    assert!(!journal.read(last).unwrap().unwrap().has_holes());
+    let sections = BTreeSet::from([SectionId(last.get() as u32)]);
+    assert!(journal.remove_sections(&sections, &|| false).unwrap().is_done);
+    assert!(journal.read(last).unwrap().unwrap().has_holes());
+}
+
+#[test]
 fn a_removal_that_is_stopped_leaves_nothing_behind() {
     let disk = new_disk();
     let journal = open(&disk).unwrap();
