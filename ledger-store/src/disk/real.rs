@@ -390,7 +390,7 @@ mod tests {
     fn unwritten_after(file: &dyn DiskFile, write: impl FnOnce(&dyn DiskFile, &[u8])) -> Option<u64> {
         let mut bytes = AlignedBuffer::default();
         bytes.reserve(64 * BLOCK_BYTES);
-        bytes.end().extend_from_slice(&[7; 64 * BLOCK_BYTES]);
+        bytes.end().extend_from_slice(&vec![7; 64 * BLOCK_BYTES]);
         write(file, bytes.bytes());
         let before = dropped_unwritten()?;
         file.set_len(0).unwrap();
