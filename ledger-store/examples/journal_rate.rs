@@ -1,4 +1,4 @@
-//! What the journal makes of the disk, against a bare loop of the fastest durable write of the machine, in one run:
+//! Compares the journal with a bare loop of the fastest durable write of the machine, in one run:
 //!
 //! ```text
 //! cargo run --release -p ledger-store --features testing --example journal_rate -- [DIR] [ROUNDS]

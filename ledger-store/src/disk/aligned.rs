@@ -62,7 +62,7 @@ impl AlignedBuffer {
     }
 }
 
-/// Whether a write of `data` at `offset` can be a direct one.
+/// Tells whether a write of `data` at `offset` can be a direct one.
 pub(crate) fn is_aligned(offset: u64, data: &[u8]) -> bool {
     offset.is_multiple_of(BLOCK_BYTES as u64)
         && data.len().is_multiple_of(BLOCK_BYTES)

@@ -175,7 +175,7 @@ pub trait Disk: Send + Sync + Debug {
     }
 }
 
-/// How space is [set aside](DiskFile::set_aside).
+/// The kinds of space that [`DiskFile::set_aside`] makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// Written as zeros, so that a later write is no more than its own bytes: for small writes, which take half as

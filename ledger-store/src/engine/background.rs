@@ -189,7 +189,7 @@ impl Engine {
         }
     }
 
-    /// What the thread does that looks after the journal's space, until it is stopped.
+    /// Looks after the journal's space until it is stopped: the loop of a thread.
     pub(crate) fn space_loop(&self) {
         loop {
             let mut waiting = self.space_lock.lock();

@@ -32,7 +32,7 @@ pub(super) const HEADER_BYTES: usize = 24;
 
 const CHECK_BYTES: usize = 8;
 
-/// What the body of a frame is.
+/// The content of a frame's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A chunk of entries.
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// What a frame says about itself.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// How far before this frame the write began.
@@ -62,7 +62,7 @@ pub(super) struct Header {
     pub(super) kind: Kind,
 }
 
-/// What stands where a header may stand.
+/// The result of reading a place where a header may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// Nothing was written there.

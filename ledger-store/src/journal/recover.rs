@@ -28,7 +28,7 @@ use crate::disk::DiskFile;
 /// A walk over a whole segment reads so much at once.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// What opening dropped from the end of a journal.
+/// The end of a journal that opening dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DroppedTail {
     /// The position that its first entry would have had.

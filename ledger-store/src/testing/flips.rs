@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::store::Store;
 use crate::verify::ViolationCode;
 
-/// How a store was left.
+/// The way in which a store was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Left {
     /// It was closed.
@@ -26,7 +26,7 @@ pub enum Left {
     PowerCut,
 }
 
-/// Which file was damaged.
+/// The file that was damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Damaged {
     /// The segment of the journal that is written.
@@ -41,7 +41,7 @@ pub enum Damaged {
     Identity,
 }
 
-/// What came of a flip.
+/// The result of a flip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flipped {
     /// The opening refused, and said what is damaged.
@@ -58,7 +58,7 @@ pub enum Flipped {
     Silent(String),
 }
 
-/// How often each came of flips.
+/// Counts of results by file and way.
 #[derive(Clone, Debug, Default)]
 pub struct FlipCounts {
     rows: BTreeMap<(Damaged, Left), [u64; 6]>,

@@ -1,4 +1,4 @@
-//! What the journal makes of the disk below it: durable writes a second, and bytes a second.
+//! Measures durable writes a second and bytes a second, with the journal and without it.
 
 use std::io;
 use std::path::Path;

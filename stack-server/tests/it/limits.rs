@@ -49,7 +49,7 @@ fn a_client_that_asks_first_is_refused_before_it_sends() {
 }
 
 #[test]
-fn a_body_that_nobody_wants_is_read_and_the_connection_goes_on() {
+fn reads_an_unwanted_body_and_goes_on() {
     let server = TestServer::with_main();
     for (target, status) in [("POST /nowhere", "404"), ("PUT /v2/main/stats", "405")] {
         let mut stream = server.connect();

@@ -326,7 +326,7 @@ fn doubled_and_swapped_segments_are_refused() {
 }
 
 #[test]
-fn a_segment_of_a_newer_format_is_refused_by_its_version() {
+fn refuses_a_segment_of_a_newer_format() {
     let (disk, _) = closed_journal();
     for path in segments(&disk) {
         let disk = disk.copy();

@@ -104,7 +104,7 @@ fn an_old_block_at_the_end_was_torn_by_the_cut() {
 }
 
 #[test]
-fn every_flipped_bit_of_the_last_write_is_damage_after_a_cut() {
+fn refuses_any_flipped_bit_of_the_last_write() {
     let write = last_write(false);
     for bit in (write.start * 8..write.end * 8).step_by(3) {
         let disk = changed(&write.disk.after_power_cut(4), |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
@@ -183,7 +183,7 @@ fn a_bad_record_before_a_good_one_is_damage() {
 }
 
 #[test]
-fn a_failed_sync_does_not_leave_a_write_that_looks_durable() {
+fn forgets_a_write_whose_sync_failed() {
     let disk = new_disk();
     let journal = open_with(&disk, large()).unwrap();
     let before = fill(&journal, 3);
