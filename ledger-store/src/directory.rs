@@ -7,7 +7,6 @@
 //! LOCK       says who has the store open; what is locked is the directory
 //! journal/   the segments of the journal: the truth
 //! index/     projections, which can be rebuilt
-//! state.redb operational state, when there is any
 //! ```
 //!
 //! A directory that is absent or empty becomes a store when it is opened. The

@@ -48,8 +48,8 @@ pub struct Options {
     /// What becomes of commands that break the rules of their ledger's schemas; default [`Enforcement::Audit`].
     pub schema_enforcement: Enforcement,
     /// With fewer bytes free on the disk, writes are turned away as [`WriteError::NoRoom`](crate::WriteError::NoRoom);
-    /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: then the store takes no more
-    /// writes until it is opened again.
+    /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: the
+    /// journal then refuses writes until there is room, and a flush of the index that finds none ends the writing.
     pub free_space_floor: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Shares {
     /// Filters of runs. The writer holds those of keys whole within this, and reads cache pages of all within as
     /// much again.
     pub(crate) filters: usize,
-    /// Pages of each open file of the journal.
+    /// The newest chunks of the journal.
     pub(crate) journal_cache: usize,
     /// Commands that wait.
     pub(crate) queue: usize,

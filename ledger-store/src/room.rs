@@ -1,7 +1,7 @@
 //! The room that is left on the disk.
 //!
-//! A journal that meets a full disk stops until the store is opened again. So writes are turned away before: then reads
-//! and what is in flight go on, and writes do as soon as there is room.
+//! An index that meets a full disk ends the writing until the store is opened again. So writes are turned away before:
+//! reads and the writes in flight go on, and others do as soon as there is room.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -227,7 +227,7 @@ fn write_all_at(file: &File, mut offset: u64, mut data: &[u8]) -> io::Result<()>
     Ok(())
 }
 
-/// What came of locking a directory.
+/// The result of locking a directory.
 enum DirLock {
     #[cfg_attr(not(unix), expect(dead_code, reason = "a directory cannot be opened as a file there"))]
     Taken(File),
@@ -260,7 +260,7 @@ fn lock_dir(_dir: &Path) -> io::Result<DirLock> {
     Ok(DirLock::Impossible)
 }
 
-/// Whether the lock of a file is ours now.
+/// Tries to lock a file; returns whether the lock is ours now.
 fn try_lock(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
@@ -273,7 +273,7 @@ fn is_not_writable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// What the holder of a lock wrote about itself; empty if that is gone or, as
+/// The text that the holder of a lock wrote about itself; empty if that is gone or, as
 /// where locks are mandatory, cannot be read. The refusal stands without it.
 fn holder_in(text: &Path) -> String {
     let mut bytes = Vec::new();
