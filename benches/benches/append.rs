@@ -1,4 +1,4 @@
-//! A commit: one durable flush of the journal (`fdatasync`) for each, whatever its size.
+//! Benchmark of commits: each is one durable flush of the journal (`fdatasync`), whatever its size.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use ledger_store::{SystemClock, TimeSource};

@@ -1,4 +1,4 @@
-//! Requests over a loopback connection, one at a time; each is durable when it is answered.
+//! Benchmark of requests over a loopback connection, one at a time. Each is durable before its answer.
 
 use std::net::TcpListener;
 

@@ -1,5 +1,5 @@
-//! Batches to the end of their flush into the index: each is durable in the journal when it is answered, and all
-//! are durable in the index when the measurement ends.
+//! Benchmark of batches including their flush into the index. Each batch is durable in the journal before its
+//! answer, and all are durable in the index when the measurement ends.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use ledger_store::{Submission, SystemClock, TimeSource};

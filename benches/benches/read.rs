@@ -1,4 +1,4 @@
-//! Reads of a snapshot, taken for each; everything that is read is durable and in the index.
+//! Benchmark of reads. Each takes a new snapshot, and reads data that is durable and in the index.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ledger_store::{SystemClock, TimeSource};

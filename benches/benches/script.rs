@@ -1,4 +1,4 @@
-//! Scripts: what reading one costs, and what running a kept one does. Nothing is durable here.
+//! Benchmark of scripts: the cost of compiling one, and of running a compiled one. Nothing is durable here.
 
 use std::hint::black_box;
 
@@ -6,9 +6,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use ledger_core::script::{Options, Profile, Program, Progress, Reads, Run, Scratch, Variables, parse};
 use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};
 
-/// As long as the scripts that people keep in cookbooks.
+/// A script of typical length for a real application.
 const RECIPE: &str = "\
-// Pay a rent out of three pockets, and never more than there is.
+// Pays a rent from three accounts, and never more than they hold.
 vars {
   account $tenant
   account $landlord = meta(@flats:12, \"landlord\")
@@ -33,7 +33,7 @@ send $rent (
 set_tx_meta(\"kind\", \"rent\")
 ";
 
-/// A three-way split with a fee, by an account that may go into overdraft.
+/// A split in three parts with a fee, from an account that may go into overdraft.
 const SPLIT: &str = "\
 vars {
   account $buyer
@@ -51,7 +51,7 @@ send $price (
 )
 ";
 
-/// An account with some money.
+/// An account with a fixed balance.
 struct Purse(Balance);
 
 impl Reads for Purse {

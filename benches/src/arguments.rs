@@ -1,45 +1,48 @@
-//! Values on the command line: counts, sizes and parts.
+//! Parses values on the command line: counts, sizes and percentages.
 
 use lexopt::{Parser, ValueExt};
 
-/// The value of an option as a count, such as `10000000`, `10_000_000`, `10M` or `100k`.
+use crate::Failure;
+
+/// Parses the value of an option as a count, such as `10000000`, `10_000_000`, `10M` or `100k`.
 ///
 /// # Errors
 ///
-/// If there is no value, or it is no count.
+/// If there is no value, or it is not a count.
 pub fn count(parser: &mut Parser) -> Result<u64, lexopt::Error> {
     parser.value()?.parse_with(|text| scaled(text, &[("k", 1_000), ("M", 1_000_000)]))
 }
 
-/// The value of an option as bytes, such as `1048576`, `64KiB`, `512MiB` or `1GiB`.
+/// Parses the value of an option as a number of bytes, such as `1048576`, `64KiB`, `512MiB` or `1GiB`.
 ///
 /// # Errors
 ///
-/// If there is no value, or it is no size.
+/// If there is no value, or it is not a size.
 pub fn bytes(parser: &mut Parser) -> Result<usize, lexopt::Error> {
     let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
     parser.value()?.parse_with(|text| scaled(text, &units)).map(|bytes| bytes as usize)
 }
 
-/// The value of an option as so many of a hundred, such as `10%` or `10`.
+/// Parses the value of an option as a percentage, such as `10%` or `10`.
 ///
 /// # Errors
 ///
 /// If there is no value, or it is not from 0 to 100.
 pub fn percent(parser: &mut Parser) -> Result<u64, lexopt::Error> {
-    parser.value()?.parse_with(part)
+    parser.value()?.parse_with(percentage)
 }
 
-fn part(text: &str) -> Result<u64, String> {
+fn percentage(text: &str) -> Result<u64, Failure> {
     let number = scaled(text, &[("%", 1)])?;
-    if number <= 100 { Ok(number) } else { Err("more than 100 %".to_owned()) }
+    if number <= 100 { Ok(number) } else { Err("more than 100 %".into()) }
 }
 
-fn scaled(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
+/// Parses a number with an optional unit, and multiplies it with the factor of the unit.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Result<u64, Failure> {
     let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
     let (digits, factor) = found.unwrap_or((text, 1));
-    let number: u64 = digits.replace('_', "").parse().map_err(|_| "not a number".to_owned())?;
-    number.checked_mul(factor).ok_or_else(|| "too large".to_owned())
+    let number: u64 = digits.replace('_', "").parse().map_err(|_| "not a number")?;
+    number.checked_mul(factor).ok_or_else(|| "too large".into())
 }
 
 #[cfg(test)]
@@ -53,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_sizes_and_parts_are_read() {
+    fn parses_counts_sizes_and_percentages() {
         assert_eq!(count(&mut parser("10_000")).expect("a count"), 10_000);
         assert_eq!(count(&mut parser("10M")).expect("a count"), 10_000_000);
         assert_eq!(count(&mut parser("100k")).expect("a count"), 100_000);
@@ -63,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_errors() {
+    fn refuses_other_texts() {
         for text in ["", "M", "-1", "1.5M", "20000000000000M"] {
             assert!(count(&mut parser(text)).is_err(), "{text}");
         }

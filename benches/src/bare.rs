@@ -1,4 +1,4 @@
-//! A server that does nothing but HTTP: what is left of a request's time when there is no ledger.
+//! An HTTP server without a ledger. It measures the part of a request's time that HTTP takes.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -11,10 +11,10 @@ use hyper_util::rt::TokioIo;
 
 use crate::Failure;
 
-/// About as long as the answer to a single transaction.
+/// Body of every answer, about as long as the answer to a single transaction.
 const BODY: &[u8] = &[b'x'; 300];
 
-/// Answers every request with 300 bytes, on this thread, until the process ends.
+/// Answers every request with 300 bytes on this thread until the process ends.
 ///
 /// # Errors
 ///
@@ -29,7 +29,7 @@ pub fn serve(listener: TcpListener) -> Result<Infallible, Failure> {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             tokio::task::spawn_local(async {
-                // A client that goes away is no failure of the server.
+                // A client that closes its connection is not an error of the server.
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service_fn(answer))
                     .await;
@@ -38,7 +38,7 @@ pub fn serve(listener: TcpListener) -> Result<Infallible, Failure> {
     })
 }
 
-/// Reads the whole body, as a server with work to do would.
+/// Reads the whole body, as a real server would.
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
     request.into_body().collect().await?;
     Ok(Response::new(Full::new(Bytes::from_static(BODY))))

@@ -1,4 +1,4 @@
-//! What the machine can do in the minute of the run, so that figures of different minutes can be compared.
+//! Measures the machine during the run, so that figures of different runs can be compared.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -10,11 +10,11 @@ use crate::histogram::Histogram;
 use crate::report::{Report, millis};
 
 const BLOCK: usize = 4096;
-/// The file is written before it is measured: no block is allocated while the clock runs.
+/// Number of blocks in the file. They are written before the measurement, so that it allocates none.
 const BLOCKS: u64 = 64;
 const WRITES: u64 = 200;
 
-/// The latencies of writing 4 KB and of waiting until the disk has them (`fdatasync`).
+/// Measures the latencies of writing 4 KB and flushing them to the disk (`fdatasync`).
 ///
 /// # Errors
 ///
@@ -44,8 +44,8 @@ fn write_blocks(file: &File) -> std::io::Result<Histogram> {
     Ok(latency)
 }
 
-/// The rate of durable writes of 4 KB, one after the other: past the page cache into space that was written before,
-/// which is the fastest that a disk offers. `None` where the file system has no such writes.
+/// Measures the rate of consecutive durable writes of 4 KB, past the page cache into allocated space. This is
+/// the fastest way that a disk offers. Returns `None` if the file system has no such writes.
 ///
 /// # Errors
 ///
@@ -74,11 +74,11 @@ fn direct_writes(path: &Path) -> std::io::Result<Duration> {
     Ok(begin.elapsed())
 }
 
-/// Measures the disk and notes it, with the number of processors and how busy they are.
+/// Measures the disk and reports it, with the number of processors and the load of the machine.
 ///
 /// # Errors
 ///
-/// As [`disk`].
+/// The same errors as [`disk`].
 pub fn note_machine(directory: &Path, report: &mut Report) -> Result<(), Failure> {
     let processors = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     report.number("processors", processors as f64);
@@ -99,7 +99,7 @@ pub fn note_machine(directory: &Path, report: &mut Report) -> Result<(), Failure
     Ok(())
 }
 
-/// How many threads of the machine ran or wanted to, over the last minute.
+/// Returns the average number of threads that ran or wanted to run in the last minute.
 fn load_average() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_write_is_measured_and_nothing_is_left() {
+    fn measures_each_write_and_leaves_no_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let latency = disk(directory.path()).expect("a disk that takes writes");
         assert_eq!(latency.count(), WRITES);

@@ -1,4 +1,4 @@
-//! A process of the run's own, which ends with it.
+//! Child processes that end with the run.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::Failure;
 
-/// A child process. It is killed when this is dropped.
+/// A child process. Dropping this kills it.
 #[derive(Debug)]
 pub struct Spawned {
     child: Child,
@@ -14,11 +14,11 @@ pub struct Spawned {
 }
 
 impl Spawned {
-    /// Starts a program. What it reports as errors goes where this program's errors go.
+    /// Starts a program. It shares the error output of this program.
     ///
     /// # Errors
     ///
-    /// If it does not start.
+    /// If the program does not start.
     pub fn start<A: AsRef<OsStr>>(
         program: impl AsRef<OsStr>,
         arguments: impl IntoIterator<Item = A>,
@@ -28,11 +28,11 @@ impl Spawned {
         Ok(Self { child, output: BufReader::new(output) })
     }
 
-    /// Starts a server, which says in a line `… http://ADDRESS` where it listens.
+    /// Starts a server, and reads the line `… http://ADDRESS` in which it prints its address.
     ///
     /// # Errors
     ///
-    /// If it does not start, or ends without that line.
+    /// If the server does not start, or ends without that line.
     pub fn start_server<A: AsRef<OsStr>>(
         program: impl AsRef<OsStr>,
         arguments: impl IntoIterator<Item = A>,
@@ -47,38 +47,38 @@ impl Spawned {
         Err("the server ended before it listened".into())
     }
 
-    /// Its next line of output, without the line's end; `None` when it closed its output.
+    /// Reads the next line of its output without the line end. Returns `None` at the end of the output.
     ///
     /// # Errors
     ///
-    /// If that cannot be read.
+    /// If the output cannot be read.
     pub fn line(&mut self) -> Result<Option<String>, Failure> {
         let mut line = String::new();
         let bytes = self.output.read_line(&mut line)?;
         Ok((bytes > 0).then(|| line.trim_end().to_owned()))
     }
 
-    /// Everything it still has to say, until it closes its output.
+    /// Reads the rest of its output until the process closes it.
     ///
     /// # Errors
     ///
-    /// If that cannot be read.
+    /// If the output cannot be read.
     pub fn rest(&mut self) -> Result<String, Failure> {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest)?;
         Ok(rest)
     }
 
-    /// Its process number.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it at once, without giving it a chance to put anything in order (`SIGKILL`).
+    /// Kills the process at once (`SIGKILL`), so that it cannot clean up.
     ///
     /// # Errors
     ///
-    /// If it cannot be killed.
+    /// If the process cannot be killed.
     pub fn kill(&mut self) -> Result<(), Failure> {
         self.child.kill()?;
         self.child.wait()?;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_found_by_its_line() {
+    fn finds_the_address_of_a_server() {
         let script = "echo starting; echo 'listening on http://127.0.0.1:80'; echo more; exec cat";
         let (mut child, address) = Spawned::start_server("sh", ["-c", script]).expect("a shell");
         assert_eq!(address, "127.0.0.1:80");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_listen_is_a_failure() {
+    fn refuses_a_server_that_does_not_listen() {
         assert!(Spawned::start_server("sh", ["-c", "echo no"]).is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! The store beside the naive engine: slices of the same work in turn, so that both meet the same machine.
+//! Compares the store with the naive engine. They take turns with slices of the same work, so that both meet
+//! the same machine.
 
 use std::time::{Duration, Instant};
 
@@ -6,30 +7,30 @@ use ledger_store::{SystemClock, TimeSource};
 
 use crate::Failure;
 use crate::calibration;
+use crate::data_dir::{DataDir, disk_bytes};
 use crate::embedded::{Load, drive};
 use crate::histogram::Histogram;
 use crate::naive::NaiveLedger;
-use crate::place::{Place, disk_bytes};
 use crate::report::{Report, rate};
 use crate::workload::Workload;
 
-/// Each engine has so many turns.
+/// Number of turns of each engine.
 const SLICES: u64 = 4;
 
-/// Gives each engine the same transactions, in turn, and notes both rates and their ratio. The store's turn
-/// ends with a flush: everything of it is in the index by then.
+/// Gives each engine the same transactions in turn, and reports both rates and their ratio. Each turn of the
+/// store ends with a flush of the index, so that its work is complete.
 ///
 /// # Errors
 ///
-/// If an engine fails or refuses anything.
+/// If an engine fails or refuses a transaction.
 pub fn run(load: &Load) -> Result<Report, Failure> {
-    let place = Place::new(load.data.clone())?;
+    let data_dir = DataDir::new(load.data.clone())?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
+    calibration::note_machine(data_dir.path(), &mut report)?;
     let mut workload = Workload::new(load.profile.clone(), 1);
-    let store_path = place.path().join("store");
+    let store_path = data_dir.path().join("store");
     let store = load.funded_store(&store_path, &workload)?;
-    let naive_path = place.path().join("naive.redb");
+    let naive_path = data_dir.path().join("naive.redb");
     let mut naive = NaiveLedger::create(&naive_path)?;
     for requests in workload.funding(8192) {
         naive.apply(&requests, SystemClock.now())?;
@@ -109,7 +110,7 @@ mod tests {
     use crate::workload::{Profile, Shape};
 
     #[test]
-    fn both_engines_do_all_the_work() {
+    fn both_engines_record_all_transactions() {
         let load = Load {
             profile: Profile {
                 accounts: 20,

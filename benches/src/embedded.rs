@@ -1,4 +1,4 @@
-//! Load on an embedded store.
+//! The sub-command `embedded`: load on a store in the same process.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,33 +7,33 @@ use ledger_store::{Options, Store, SystemClock, TimeSource};
 use lexopt::{Arg, Parser, ValueExt};
 
 use crate::Failure;
-use crate::flight::{Flight, Landing};
-use crate::place::{Place, disk_bytes};
+use crate::data_dir::{DataDir, disk_bytes};
+use crate::in_flight::{InFlight, SubmissionStats};
 use crate::process::{Memory, Usage};
 use crate::report::{Report, rate};
 use crate::workload::{Profile, Shape, Workload, ledger_name, submission};
 use crate::{arguments, calibration};
 
-/// What a run is to do.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// What is generated.
+    /// The kind of transactions.
     pub profile: Profile,
-    /// How many transactions are measured.
+    /// Number of transactions to measure.
     pub transactions: u64,
-    /// How many are in each submission.
+    /// Number of transactions in each submission.
     pub batch: usize,
-    /// How many submissions are under way at once; one blocks on each.
+    /// Number of concurrent submissions. With 1, each one blocks.
     pub in_flight: usize,
-    /// So many transactions a second at fixed times, or as many as possible.
+    /// Transactions per second at fixed times, or `None` for as many as possible.
     pub paced: Option<u64>,
-    /// See [`Options::memory_budget`]; bytes.
+    /// See [`Options::memory_budget`], in bytes.
     pub memory_budget: usize,
-    /// Where the data is; by default in a directory that vanishes.
+    /// Directory of the data, or `None` for a temporary one.
     pub data: Option<PathBuf>,
-    /// Whether to print what happens each second.
+    /// Whether to print progress each second.
     pub verbose: bool,
-    /// Whether to compare the store with a naive engine.
+    /// Whether to compare the store with the naive engine.
     pub compare: bool,
 }
 
@@ -54,11 +54,11 @@ impl Default for Load {
 }
 
 impl Load {
-    /// Reads the options of the sub-command.
+    /// Parses the options of the sub-command.
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is none.
+    /// If an option is unknown or its value is invalid.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut load = Self::default();
         let (mut single, mut clients) = (false, 1);
@@ -93,7 +93,7 @@ impl Load {
             load.batch = 1;
             load.in_flight = clients;
         } else if load.paced.is_some() {
-            // At fixed times submissions may pile up; what bounds them shall be the store.
+            // At fixed times submissions may pile up. Only the store should limit them.
             load.in_flight = 32;
         }
         if load.compare {
@@ -107,28 +107,28 @@ impl Load {
         Ok(load)
     }
 
-    /// The store's options.
+    /// Returns the options of the store.
     pub fn options(&self) -> Options {
         let mut options = Options::default();
         options.memory_budget = self.memory_budget;
         options
     }
 
-    /// Opens a new store in a directory, and funds the accounts.
+    /// Opens a new store in a directory and funds the accounts.
     ///
     /// # Errors
     ///
-    /// What opening or writing may meet.
+    /// If the store cannot be opened or refuses a write.
     pub fn funded_store(&self, directory: &Path, workload: &Workload) -> Result<Store, Failure> {
         let store = Store::open_with(directory, &self.options())?;
         store.create_ledger(ledger_name(), self.profile.ledger_options())?;
         let begin = Instant::now();
-        let flight = Flight::new(4);
+        let submissions = InFlight::new(4);
         for requests in workload.funding(8192) {
-            flight.wait()?;
-            flight.submit(&store, submission(requests), Instant::now());
+            submissions.wait()?;
+            submissions.submit(&store, submission(requests), Instant::now());
         }
-        let funded = flight.finish()?.recorded;
+        let funded = submissions.finish()?.recorded;
         store.flush();
         let time = begin.elapsed();
         println!("funding: {funded} accounts in {:.2} s, {:.0} tx/s", time.as_secs_f64(), rate(funded, time));
@@ -136,32 +136,32 @@ impl Load {
     }
 }
 
-/// Runs the load on a new store and notes its figures.
+/// Runs the load on a new store and reports its figures.
 ///
 /// # Errors
 ///
-/// If the store fails or refuses anything.
+/// If the store fails or refuses a transaction.
 pub fn run(load: &Load) -> Result<Report, Failure> {
-    let place = Place::new(load.data.clone())?;
+    let data_dir = DataDir::new(load.data.clone())?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
+    calibration::note_machine(data_dir.path(), &mut report)?;
     let mut workload = Workload::new(load.profile.clone(), 1);
     let generator = Memory::now().resident;
     report.count("generator_bytes", generator);
     println!("memory: {} MiB resident before the store is opened", generator >> 20);
-    let directory = place.path().join("store");
+    let directory = data_dir.path().join("store");
     let store = load.funded_store(&directory, &workload)?;
 
     let used = Usage::now();
     let commits = store.status().commits;
     let begin = Instant::now();
-    let landing = drive(load, &store, &mut workload)?;
+    let stats = drive(load, &store, &mut workload)?;
     let accepted = begin.elapsed();
     store.flush();
     let projected = begin.elapsed();
     let used = Usage::now().since(&used);
 
-    let count = landing.recorded;
+    let count = stats.recorded;
     report.text("what", "embedded");
     report.text("shape", load.profile.shape.name());
     report.count("transactions", count);
@@ -177,7 +177,7 @@ pub fn run(load: &Load) -> Result<Report, Failure> {
         accepted.as_secs_f64(),
         projected.saturating_sub(accepted).as_secs_f64()
     );
-    report.latency("", "latency of a submission", &landing.latency);
+    report.latency("", "latency of a submission", &stats.latency);
     let commits = store.status().commits - commits;
     report.count("commits", commits);
     println!("commits: {commits}, {:.1} transactions each", count as f64 / commits.max(1) as f64);
@@ -200,9 +200,9 @@ pub fn run(load: &Load) -> Result<Report, Failure> {
 ///
 /// # Errors
 ///
-/// If the store fails or refuses anything.
-pub fn drive(load: &Load, store: &Store, workload: &mut Workload) -> Result<Landing, Failure> {
-    let flight = Flight::new(load.in_flight);
+/// If the store fails or refuses a transaction.
+pub fn drive(load: &Load, store: &Store, workload: &mut Workload) -> Result<SubmissionStats, Failure> {
+    let submissions = InFlight::new(load.in_flight);
     let begin = Instant::now();
     let mut progress = Progress { begin, next: Duration::from_secs(1), before: 0, verbose: load.verbose };
     let mut submitted = 0;
@@ -211,25 +211,25 @@ pub fn drive(load: &Load, store: &Store, workload: &mut Workload) -> Result<Land
         let requests = workload.batch(size, SystemClock.now());
         let from = match load.paced {
             None => {
-                flight.wait()?;
+                submissions.wait()?;
                 Instant::now()
             }
             Some(rate) => {
                 let scheduled = begin + Duration::from_secs_f64(submitted as f64 / rate as f64);
                 std::thread::sleep(scheduled.saturating_duration_since(Instant::now()));
-                flight.wait()?;
+                submissions.wait()?;
                 scheduled
             }
         };
         if load.in_flight == 1 && load.batch == 1 {
-            flight.apply(store, submission(requests));
+            submissions.apply(store, submission(requests));
         } else {
-            flight.submit(store, submission(requests), from);
+            submissions.submit(store, submission(requests), from);
         }
         submitted += size as u64;
         progress.note(submitted);
     }
-    flight.finish()
+    submissions.finish()
 }
 
 struct Progress {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read() {
+    fn parses_options() {
         let load =
             parse(&["--transactions", "3M", "--rich", "--backdated", "10%", "--memory-budget", "1GiB"]);
         let load = load.expect("options");
@@ -279,11 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn a_run_notes_its_figures() {
+    fn run_reports_its_figures() {
         let data = tempfile::tempdir().expect("a directory");
         for (batch, in_flight, paced) in [(64, 2, None), (1, 1, None), (1, 8, None), (64, 4, Some(1_000_000))]
         {
-            let place = data.path().join(format!("{batch}-{in_flight}-{}", paced.is_some()));
+            let data_dir = data.path().join(format!("{batch}-{in_flight}-{}", paced.is_some()));
             let load = Load {
                 profile: Profile {
                     accounts: 50,
@@ -295,7 +295,7 @@ mod tests {
                 batch,
                 in_flight,
                 paced,
-                data: Some(place),
+                data: Some(data_dir),
                 ..Load::default()
             };
             let report = run(&load).expect("figures");

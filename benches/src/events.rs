@@ -1,5 +1,5 @@
-//! What consumers of events cost those who write: the same load without one, with one that is dead, and with one that
-//! reads everything, in turn, on the same machine.
+//! The sub-command `events`: the cost of event consumers for writers. It runs the same load with no consumer,
+//! with a dead one, and with one that reads everything, in turn on the same machine.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,28 +11,28 @@ use std::time::Duration;
 use lexopt::{Arg, Parser};
 
 use crate::child::Spawned;
+use crate::data_dir::DataDir;
 use crate::http_load::{HttpLoad, drive, prepare};
-use crate::place::Place;
 use crate::report::{Report, rate};
 use crate::{Failure, arguments, calibration};
 
-/// What a run is to do.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Events {
-    /// The program of the server.
+    /// The server program.
     pub spawn: PathBuf,
-    /// What writes, and for how long in each turn.
+    /// The load of the writers, and the length of each turn.
     pub load: HttpLoad,
-    /// How often each takes its turn.
+    /// Number of turns of each variant.
     pub turns: u64,
 }
 
 impl Events {
-    /// Reads the options of the sub-command.
+    /// Parses the options of the sub-command.
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is none, or there is no server.
+    /// If an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut spawn = None;
         let mut load = HttpLoad { time: Duration::from_secs(3), ..HttpLoad::default() };
@@ -56,20 +56,20 @@ impl Events {
     }
 }
 
-/// Measures in turn, and notes the rate of each and what part of the undisturbed one it is.
+/// Measures the variants in turn. Reports the rate of each, and its ratio to the rate without consumers.
 ///
 /// # Errors
 ///
-/// If a server does not start, or answers as it should not.
+/// If a server does not start, or answers wrongly.
 pub fn run(events: &Events) -> Result<Report, Failure> {
-    let place = Place::new(None)?;
+    let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
-    // It accepts by the system's grace, and never answers.
+    calibration::note_machine(data_dir.path(), &mut report)?;
+    // The operating system accepts its connections, and nobody ever answers.
     let dead = TcpListener::bind("127.0.0.1:0")?;
     let mapping = format!("*:http://{}/", dead.local_addr()?);
     let start = |name: &str, flags: &[&str]| {
-        let data = place.path().join(name).into_os_string();
+        let data = data_dir.path().join(name).into_os_string();
         let fixed = ["--listen", "127.0.0.1:0", "--data"].map(Into::into);
         let more = flags.iter().map(Into::into);
         Spawned::start_server(&events.spawn, fixed.into_iter().chain([data]).chain(more))
@@ -112,13 +112,13 @@ pub fn run(events: &Events) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Reads the events of a ledger on a thread of its own, and counts those that are new.
+/// Reads the events of a ledger on a thread of its own, and counts new ones.
 fn follow(address: &str, ledger: &str) -> Result<Arc<AtomicU64>, Failure> {
     let mut stream = TcpStream::connect(address)?;
     write!(stream, "GET /v2/{ledger}/_events HTTP/1.1\r\nhost: localhost\r\n\r\n")?;
     let mut reader = BufReader::with_capacity(256 << 10, stream);
     let mut line = String::new();
-    // What it says first shows that it is there.
+    // The first line shows that the stream is open.
     while !line.starts_with("retry: ") {
         line.clear();
         if reader.read_line(&mut line)? == 0 {
@@ -127,7 +127,7 @@ fn follow(address: &str, ledger: &str) -> Result<Arc<AtomicU64>, Failure> {
     }
     let count = Arc::new(AtomicU64::new(0));
     let counted = count.clone();
-    // It ends with the server.
+    // The thread ends with the server.
     std::thread::spawn(move || {
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {

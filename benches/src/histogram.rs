@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-/// Each power of two is divided into so many parts: a quantile is at most 1/64 above the true value.
+/// Binary logarithm of the number of buckets per power of two. A quantile is at most 1/64 above the true
+/// value.
 const PART_BITS: u32 = 6;
 const PARTS: u64 = 1 << PART_BITS;
 
-/// Counts durations by magnitude, with a relative error below 1.6 %. Recording takes a few nanoseconds and
+/// Counts durations by magnitude with a relative error below 1.6 %. Recording takes a few nanoseconds and
 /// never allocates.
 #[derive(Clone, Debug)]
 pub struct Histogram {
@@ -23,7 +24,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts a duration. Beyond 584 years it counts as that.
+    /// Counts a duration. Durations above 584 years count as 584 years.
     pub fn record(&mut self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket_of(nanos)] += 1;
@@ -31,7 +32,7 @@ impl Histogram {
         self.max = self.max.max(nanos);
     }
 
-    /// Adds everything that another one counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
@@ -40,18 +41,18 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many durations were recorded.
+    /// Returns the number of recorded durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The longest, exactly; zero if there is none.
+    /// Returns the exact longest duration, or zero if there is none.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.max)
     }
 
-    /// The smallest duration that at least this part of all (0 to 1) does not exceed, rounded up to the
-    /// histogram's precision; zero if there is none.
+    /// Returns the smallest duration that at least this part of all (0 to 1) does not exceed, rounded up to
+    /// the precision of the histogram. Returns zero if there is none.
     pub fn quantile(&self, part: f64) -> Duration {
         let wanted = ((self.count as f64 * part).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -70,11 +71,11 @@ fn bucket_of(value: u64) -> usize {
         return value as usize;
     }
     let shift = value.ilog2() - PART_BITS;
-    // The highest bit is the group's, and the next six choose the part.
+    // The highest bit selects the group, and the next six the bucket in it.
     (u64::from(shift + 1) * PARTS + (value >> shift) - PARTS) as usize
 }
 
-/// The largest value of a bucket.
+/// Returns the largest value of a bucket.
 fn last_of(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < PARTS {
@@ -91,7 +92,7 @@ mod tests {
     use crate::workload::Random;
 
     #[test]
-    fn every_value_is_in_the_bucket_that_ends_at_or_above_it() {
+    fn finds_the_bucket_of_every_value() {
         let mut random = Random::new(1);
         let small = 0..1_000;
         let any = (0..10_000).map(|n| random.draw() >> (n % 64));
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_within_the_precision_of_exact_ones() {
+    fn quantiles_are_within_the_precision() {
         let mut random = Random::new(2);
         let mut exact: Vec<u64> = (0..5_000).map(|_| random.below(50_000_000)).collect();
         let (mut first, mut second) = (Histogram::default(), Histogram::default());
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_histogram_says_zero() {
+    fn empty_histogram_returns_zero() {
         assert_eq!(Histogram::default().quantile(0.99), Duration::ZERO);
     }
 }

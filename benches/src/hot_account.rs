@@ -1,21 +1,21 @@
-//! Reads of an account that takes part in every transaction.
+//! The sub-command `hot-account`: reads of an account that takes part in every transaction.
 
 use ledger_store::{SystemClock, TimeSource};
 use lexopt::{Arg, Parser};
 
+use crate::data_dir::{DataDir, disk_bytes};
 use crate::embedded::{Load, drive};
-use crate::place::{Place, disk_bytes};
 use crate::reads::{ReadKind, Reader, note};
 use crate::report::{Report, rate};
 use crate::workload::{Shape, Workload, address};
 use crate::{Failure, arguments, calibration};
 
-/// What a run is to do.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct HotAccount {
-    /// What is written; account 0 is the destination of all of it.
+    /// The load to write. Account 0 is the destination of every transaction.
     pub load: Load,
-    /// How often each kind of read is measured.
+    /// Number of measurements of each kind of read.
     pub reads: u64,
 }
 
@@ -29,11 +29,11 @@ impl Default for HotAccount {
 }
 
 impl HotAccount {
-    /// Reads the options of the sub-command.
+    /// Parses the options of the sub-command.
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is none.
+    /// If an option is unknown or its value is invalid.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut hot = Self::default();
         while let Some(argument) = parser.next()? {
@@ -56,37 +56,37 @@ impl HotAccount {
     }
 }
 
-/// Writes, then measures each kind of read of the hot account.
+/// Writes the load, then measures each kind of read of the hot account.
 ///
 /// # Errors
 ///
-/// If the store fails or refuses anything.
+/// If the store fails or refuses a transaction.
 pub fn run(hot: &HotAccount) -> Result<Report, Failure> {
     let load = &hot.load;
-    let place = Place::new(load.data.clone())?;
+    let data_dir = DataDir::new(load.data.clone())?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
+    calibration::note_machine(data_dir.path(), &mut report)?;
     let mut workload = Workload::new(load.profile.clone(), 1);
-    let directory = place.path().join("store");
+    let directory = data_dir.path().join("store");
     let store = load.funded_store(&directory, &workload)?;
     let from = SystemClock.now();
     let begin = std::time::Instant::now();
-    let landing = drive(load, &store, &mut workload)?;
+    let stats = drive(load, &store, &mut workload)?;
     store.flush();
     let took = begin.elapsed();
     let to = SystemClock.now();
     report.text("what", "hot-account");
     report.text("shape", load.profile.shape.name());
-    report.count("moves", landing.recorded + 1);
-    report.number("tx_per_s_projected", rate(landing.recorded, took));
-    println!("rate: {:.0} tx/s to the end of the flush", rate(landing.recorded, took));
+    report.count("moves", stats.recorded + 1);
+    report.number("tx_per_s_projected", rate(stats.recorded, took));
+    println!("rate: {:.0} tx/s to the end of the flush", rate(stats.recorded, took));
     let mut reader = Reader::new(&[address(0)], from, to, 1);
     for kind in ReadKind::ALL {
         let measured = reader.run(&store, &[kind], 0, |asked| asked >= hot.reads)?;
         note(&mut report, "", &measured);
     }
     store.close()?;
-    let bytes = disk_bytes(&directory)? as f64 / (landing.recorded + load.profile.accounts) as f64;
+    let bytes = disk_bytes(&directory)? as f64 / (stats.recorded + load.profile.accounts) as f64;
     report.number("bytes_per_tx", bytes);
     Ok(report)
 }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_transfer_moves_the_hot_account() {
+    fn every_transfer_uses_the_hot_account() {
         let mut hot = HotAccount { reads: 20, ..HotAccount::default() };
         hot.load.transactions = 300;
         hot.load.profile.accounts = 10;

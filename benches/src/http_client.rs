@@ -1,19 +1,19 @@
-//! A lean HTTP/1.1 client: one connection, one request at a time.
+//! A small HTTP/1.1 client: one connection, one request at a time.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
 use crate::Failure;
 
-/// A connection that is kept alive.
+/// A connection that stays open between requests.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
-    /// What was received of the answer under way.
+    /// The received bytes of the current answer.
     received: Vec<u8>,
 }
 
-/// An answer's status and body; the body is of the connection until the next request.
+/// The status and body of an answer. The connection owns the body until the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
     /// The status code.
@@ -25,17 +25,17 @@ pub struct Answer<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     status: u16,
-    /// Where the body begins.
+    /// Offset of the body.
     end: usize,
     length: usize,
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to a server.
     ///
     /// # Errors
     ///
-    /// What the system meets.
+    /// If the connection fails.
     pub async fn connect(address: impl ToSocketAddrs) -> std::io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -46,7 +46,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// If the connection ends, or the answer has no length or is no HTTP.
+    /// If the connection ends, or the answer is not HTTP or has no length.
     pub async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>, Failure> {
         self.received.clear();
         self.stream.write_all(request).await?;
@@ -62,11 +62,11 @@ impl Connection {
         Ok(Answer { status: head.status, body: &self.received[head.end..head.end + head.length] })
     }
 
-    /// Sends a whole `HEAD` request, whose answer is a head alone, and waits for its status.
+    /// Sends a whole `HEAD` request and returns the status of its answer, which has no body.
     ///
     /// # Errors
     ///
-    /// If the connection ends, or the answer is no HTTP.
+    /// If the connection ends, or the answer is not HTTP.
     pub async fn head(&mut self, request: &[u8]) -> Result<u16, Failure> {
         self.received.clear();
         self.stream.write_all(request).await?;
@@ -84,7 +84,7 @@ impl Connection {
     }
 }
 
-/// The head of an answer, once all of it is there.
+/// Parses the head of an answer once it is complete.
 fn parse_head(received: &[u8]) -> Result<Option<Head>, Failure> {
     let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let text = std::str::from_utf8(&received[..end])?;
@@ -105,7 +105,7 @@ fn parse_head(received: &[u8]) -> Result<Option<Head>, Failure> {
     Ok(Some(Head { status, end: end + 4, length }))
 }
 
-/// The status in the first line of an answer.
+/// Returns the status in the first line of an answer.
 fn status(head: &[u8]) -> Result<u16, Failure> {
     let line = String::from_utf8_lossy(&head[..head.len().min(80)]).into_owned();
     let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_read_when_they_are_whole() {
+    fn parses_complete_heads() {
         let whole = b"HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length:  5\r\n\r\nhello";
         for end in 0..whole.len() - 5 {
             assert!(parse_head(&whole[..end]).expect("no error yet").is_none(), "{end} bytes");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_errors() {
+    fn refuses_other_bytes() {
         for bytes in
             ["SSH-2.0\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n"]
         {

@@ -1,4 +1,4 @@
-//! Lists of the first generation over HTTP, on a ledger of some size.
+//! The sub-command `lists`: lists of API v1 on a ledger of some size.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -7,29 +7,29 @@ use ledger_store::SystemClock;
 use ledger_store::TimeSource;
 use lexopt::{Arg, Parser, ValueExt};
 
+use crate::data_dir::DataDir;
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
 use crate::http_load::{fresh_ledger, refused, server_of};
-use crate::place::Place;
 use crate::process::Memory;
 use crate::report::{Report, rate};
 use crate::workload::{Profile, Random, Workload};
 use crate::{Failure, arguments, calibration, wire};
 
-/// What a run is to do.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct HttpLists {
-    /// What is generated.
+    /// The kind of transactions.
     pub profile: Profile,
-    /// Where the server is; or none, if one is started.
+    /// Address of the server, or `None` to start one.
     pub address: Option<String>,
-    /// The program of a server that is started for the run.
+    /// Program of the server to start for the run.
     pub spawn: Option<PathBuf>,
-    /// How many transactions there are besides those that give money to the accounts.
+    /// Number of transactions in addition to those that fund the accounts.
     pub transactions: u64,
-    /// How many rows a page has.
+    /// Number of rows of a page.
     pub page_size: u64,
-    /// How often each kind of page is asked for; a tenth of that where a whole ledger is looked at.
+    /// Number of reads of each kind of page. A tenth of that for reads of a whole ledger.
     pub reads: u64,
 }
 
@@ -47,11 +47,11 @@ impl Default for HttpLists {
 }
 
 impl HttpLists {
-    /// Reads the options of the sub-command.
+    /// Parses the options of the sub-command.
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is none, or there is no server.
+    /// If an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut lists = Self::default();
         while let Some(argument) = parser.next()? {
@@ -79,16 +79,16 @@ impl HttpLists {
     }
 }
 
-/// A page that is measured.
+/// A kind of page to measure.
 struct Question {
     name: &'static str,
-    /// Path and query below the ledger, by a number below the number of accounts and one below that of transactions.
+    /// Path and query below the ledger, for an account number and a transaction number.
     path: fn(u64, u64) -> String,
-    /// Whether no index narrows it: it may be refused as too expensive.
+    /// Whether no index helps. The server may refuse such a request as too expensive.
     is_scan: bool,
 }
 
-/// Addresses are `users:0012345:main`.
+/// The kinds of pages. Addresses have the form `users:0012345:main`.
 const QUESTIONS: [Question; 9] = [
     Question { name: "newest", path: |_, _| "transactions?".to_owned(), is_scan: false },
     Question { name: "older", path: |_, id| format!("transactions?after={id}&"), is_scan: false },
@@ -121,16 +121,16 @@ const QUESTIONS: [Question; 9] = [
     },
 ];
 
-/// Fills a ledger through the first generation's API and measures its lists, one page at a time.
+/// Fills a ledger through API v1 and measures its lists, one page at a time.
 ///
 /// # Errors
 ///
-/// If the server does not answer as it should.
+/// If the server answers wrongly.
 pub fn run(lists: &HttpLists) -> Result<Report, Failure> {
-    let place = Place::new(None)?;
+    let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
-    let data = place.path().join("store");
+    calibration::note_machine(data_dir.path(), &mut report)?;
+    let data = data_dir.path().join("store");
     let (server, address) = server_of(lists.spawn.as_deref(), lists.address.as_deref(), &data)?;
     let ledger = fresh_ledger(wire::Api::V1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -173,7 +173,7 @@ pub fn run(lists: &HttpLists) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Makes the ledger with all its transactions, and says how many there are.
+/// Creates the ledger with all its transactions, and returns their number.
 async fn fill(lists: &HttpLists, ledger: &str, connection: &mut Connection) -> Result<u64, Failure> {
     const BATCH: u64 = 1_000;
     let begin = Instant::now();
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read() {
+    fn parses_options() {
         let parse = |arguments: &[&str]| HttpLists::parse(&mut Parser::from_args(arguments));
         let lists = parse(&["--url", "http://localhost:80/", "--transactions", "2k"]).expect("options");
         assert_eq!((lists.address.as_deref(), lists.transactions), (Some("localhost:80"), 2_000));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_name_accounts_that_are_there() {
+    fn questions_name_existing_accounts() {
         for question in &QUESTIONS {
             let path = (question.path)(12_345, 7);
             if let Some((_, pattern)) = path.split_once("=users:") {

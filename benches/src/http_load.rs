@@ -1,4 +1,4 @@
-//! Load over HTTP.
+//! The sub-command `http`: load over HTTP.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -10,36 +10,36 @@ use ledger_store::{Request, SystemClock, TimeSource};
 use lexopt::{Arg, Parser, ValueExt};
 
 use crate::child::Spawned;
+use crate::data_dir::{DataDir, disk_bytes};
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
-use crate::place::{Place, disk_bytes};
 use crate::process::{Memory, processor_time};
 use crate::report::{Report, rate};
 use crate::workload::{Profile, Shape, Workload};
 use crate::{Failure, arguments, calibration, wire};
 
-/// What a run is to do.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct HttpLoad {
-    /// What is generated.
+    /// The kind of transactions.
     pub profile: Profile,
-    /// Where the server is; or none, if one is started.
+    /// Address of the server, or `None` to start one.
     pub address: Option<String>,
-    /// The program of a server that is started for the run.
+    /// Program of the server to start for the run.
     pub spawn: Option<PathBuf>,
-    /// How many connections there are, each with one request at a time.
+    /// Number of connections. Each sends one request at a time.
     pub connections: usize,
-    /// How many transactions are in each request; 1 is sent by itself, more as a bulk.
+    /// Number of transactions in each request. 1 is sent alone, more as a bulk.
     pub bulk: usize,
-    /// How long it runs.
+    /// Length of the run.
     pub time: Duration,
-    /// How many threads the client has.
+    /// Number of client threads.
     pub threads: usize,
-    /// How transactions say where money goes.
+    /// The form of the transactions: postings or scripts.
     pub form: wire::Form,
-    /// By which generation of the API.
+    /// The version of the API.
     pub api: wire::Api,
-    /// Whether both generations are measured in turn, each on a ledger that it made.
+    /// Whether to measure both versions of the API in turn, each on a ledger of its own.
     pub compare_apis: bool,
 }
 
@@ -61,11 +61,11 @@ impl Default for HttpLoad {
 }
 
 impl HttpLoad {
-    /// Reads the options of the sub-command.
+    /// Parses the options of the sub-command.
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is none, or there is no server.
+    /// If an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut load = Self::default();
         while let Some(argument) = parser.next()? {
@@ -107,15 +107,15 @@ impl HttpLoad {
     }
 }
 
-/// Measures a server that does nothing, then the ledger's, and notes the figures of both.
+/// Measures a server without a ledger, then the ledger's server, and reports the figures of both.
 ///
 /// # Errors
 ///
-/// If a server does not answer as it should.
+/// If a server answers wrongly.
 pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
-    let place = Place::new(None)?;
+    let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
+    calibration::note_machine(data_dir.path(), &mut report)?;
     let (bare, address) = Spawned::start_server(std::env::current_exe()?, ["bare"])?;
     let seconds = load.time.min(Duration::from_secs(3));
     let measured = drive(&HttpLoad { bulk: 1, time: seconds, ..load.clone() }, &address, "bare")?;
@@ -124,7 +124,7 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     report.number("bare_requests_per_s", bare_rate);
     println!("bare hyper: {bare_rate:.0} requests/s, the same client");
 
-    let data = place.path().join("store");
+    let data = data_dir.path().join("store");
     let (server, address) = server_of(load.spawn.as_deref(), load.address.as_deref(), &data)?;
     if load.compare_apis {
         let server_time = || server.as_ref().and_then(|server| processor_time(server.id()));
@@ -180,7 +180,7 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The server to measure: one that runs, or one that is started for the run and keeps its data here.
+/// Returns the server to measure. Starts one that keeps its data here, unless an address was given.
 pub(crate) fn server_of(
     program: Option<&Path>,
     address: Option<&str>,
@@ -198,15 +198,15 @@ pub(crate) fn server_of(
     }
 }
 
-/// A name for a new ledger: a server that runs already may have those of earlier runs.
+/// Returns a name for a new ledger. A running server may have ledgers of earlier runs.
 pub(crate) fn fresh_ledger(api: wire::Api) -> String {
     format!("load-{}-{:x}", api.name(), SystemClock.now().as_micros())
 }
 
-/// So often each generation has its turn.
+/// Number of turns of each version of the API.
 const TURNS: u32 = 8;
 
-/// Measures both generations in turn, so that both meet the same machine, and notes the rates and their ratio.
+/// Measures both versions in turn, so that both meet the same machine. Reports the rates and their ratio.
 fn compare_apis(
     load: &HttpLoad,
     address: &str,
@@ -263,7 +263,7 @@ fn compare_apis(
     Ok(())
 }
 
-/// Makes the ledger as its generation does, with the features that it has by default, and gives money to its accounts.
+/// Creates the ledger with the default features of its API version, and funds its accounts.
 pub(crate) fn prepare(load: &HttpLoad, address: &str, ledger: &str) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
@@ -294,14 +294,14 @@ pub(crate) fn refused(status: u16, body: &[u8]) -> Failure {
     format!("the server answered {status}: {start}").into()
 }
 
-/// What the connections saw.
+/// The figures of all connections.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Requests that were answered with success; any other answer ends the run.
+    /// Number of requests answered with success. Any other answer ends the run.
     pub requests: u64,
-    /// From before the first request to after the last answer.
+    /// Time from before the first request to after the last answer.
     pub time: Duration,
-    /// From sending a request to its whole answer.
+    /// Time from sending a request to its complete answer.
     pub latency: Histogram,
 }
 
@@ -314,11 +314,12 @@ pub fn drive(load: &HttpLoad, address: &str, ledger: &str) -> Result<Measured, F
     drive_from(load, address, ledger, 0)
 }
 
-/// As [`drive`], the run of this number on a ledger: each has transactions of its own.
+/// Drives the load like [`drive`]. Each run number has its own transactions, so that several runs can use one
+/// ledger.
 ///
 /// # Errors
 ///
-/// As [`drive`].
+/// The same errors as [`drive`].
 pub fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Result<Measured, Failure> {
     let begin = Instant::now();
     let threads: Vec<_> = (0..load.threads as u64)
@@ -402,7 +403,7 @@ mod tests {
     use crate::bare;
 
     #[test]
-    fn options_are_read() {
+    fn parses_options() {
         let parse = |arguments: &[&str]| HttpLoad::parse(&mut Parser::from_args(arguments));
         let load =
             parse(&["--url", "http://localhost:80/", "--bulk", "100", "--seconds", "3"]).expect("options");
@@ -417,10 +418,10 @@ mod tests {
     }
 
     #[test]
-    fn every_connection_is_driven() {
+    fn drives_every_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        // It ends with the test's process.
+        // The thread ends with the process of the test.
         std::thread::spawn(|| bare::serve(listener));
         for (threads, bulk) in [(1, 1), (2, 10)] {
             let profile =

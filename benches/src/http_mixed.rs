@@ -1,5 +1,5 @@
-//! What readers cost writers over HTTP: writes as fast as they are answered, in turns with and without readers at a
-//! steady rate.
+//! The sub-command `mixed --spawn`: the cost of readers for writers. It measures writes at full speed, in turns
+//! with and without readers at a steady rate.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -10,45 +10,45 @@ use std::time::{Duration, Instant};
 
 use lexopt::{Arg, Parser};
 
+use crate::data_dir::DataDir;
 use crate::embedded::Load;
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
 use crate::http_load::{HttpLoad, drive_from};
 use crate::http_questions::{FIRST_PAGES, OF_A_GROUP, POINTS, Question, Subject};
 use crate::http_reads::{ask, fill, preload, serve};
-use crate::place::Place;
 use crate::process::Memory;
 use crate::report::{Report, rate};
 use crate::workload::{Random, ledger_name};
 use crate::{Failure, arguments, calibration};
 
-/// What a run is to do.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct HttpMixed {
-    /// What is there before anything is measured.
+    /// The content of the store before the measurement.
     pub preload: Load,
-    /// The program of the server.
+    /// The server program.
     pub spawn: PathBuf,
-    /// How many connections write.
+    /// Number of connections that write.
     pub connections: usize,
-    /// How many transactions are in a write.
+    /// Number of transactions in a write.
     pub bulk: usize,
-    /// How many connections read.
+    /// Number of connections that read.
     pub readers: usize,
-    /// Requests a second of all readers together.
+    /// Requests per second of all readers together.
     pub read_rate: u64,
-    /// How often writers are measured alone and with readers.
+    /// Number of turns with and without readers.
     pub turns: u64,
-    /// How long each of these takes.
+    /// Length of each turn.
     pub time: Duration,
 }
 
 impl HttpMixed {
-    /// Reads the options of the sub-command.
+    /// Parses the options of the sub-command.
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is none, or there is no server.
+    /// If an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut mixed = Self {
             preload: preload(1_000_000, 0),
@@ -94,10 +94,10 @@ impl HttpMixed {
     }
 }
 
-/// One in so many requests is a sum over a thousand accounts.
+/// Every one of this many requests is a sum over a thousand accounts.
 const SUM_ONE_IN: u64 = 20;
 
-/// What a reader asks next: points and first pages by turns, and at times a sum.
+/// Returns the next question of a reader: points and first pages in turn, and sometimes a sum.
 fn question(number: u64) -> &'static Question {
     const POINTS_AND_PAGES: u64 = (POINTS.len() + FIRST_PAGES.len()) as u64;
     if number % SUM_ONE_IN == SUM_ONE_IN - 1 {
@@ -107,18 +107,18 @@ fn question(number: u64) -> &'static Question {
     POINTS.get(at).unwrap_or_else(|| &FIRST_PAGES[at - POINTS.len()])
 }
 
-/// Fills a store, starts a server of it, and measures writers without and with readers.
+/// Fills a store, starts a server on it, and measures writers without and with readers.
 ///
 /// # Errors
 ///
-/// If the store or the server fails, or an answer is not what it must be.
+/// If the store or the server fails, or an answer is wrong.
 pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     let load = &mixed.preload;
-    let place = Place::new(load.data.clone())?;
+    let data_dir = DataDir::new(load.data.clone())?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
-    let dates = fill(load, place.path())?;
-    let (server, address) = serve(&mixed.spawn, load, place.path())?;
+    calibration::note_machine(data_dir.path(), &mut report)?;
+    let dates = fill(load, data_dir.path())?;
+    let (server, address) = serve(&mixed.spawn, load, data_dir.path())?;
     let ledger = ledger_name().to_string();
     let writers = HttpLoad {
         profile: load.profile.clone(),
@@ -137,7 +137,7 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     let (mut alone, mut beside) = ((0, Duration::ZERO), (0, Duration::ZERO));
     let (mut reading, mut read_time) = (Reading::default(), Duration::ZERO);
     for turn in 0..mixed.turns {
-        // The stream 0 is what was there before; each turn has two of its own.
+        // Stream 0 filled the store. Each turn has two streams of its own.
         let measured = drive_from(&writers, &address, &ledger, 1 + 2 * turn)?;
         alone = (alone.0 + measured.requests, alone.1 + measured.time);
         let over = Arc::new(AtomicBool::new(false));
@@ -175,7 +175,7 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// What the readers saw.
+/// The figures of the readers.
 #[derive(Clone, Debug, Default)]
 struct Reading {
     quick: Histogram,
@@ -189,7 +189,7 @@ impl Reading {
     }
 }
 
-/// Asks at fixed times on several connections until it is over; an answer that is late delays only its connection.
+/// Asks at fixed times on several connections until the end. A late answer delays only its own connection.
 fn read(
     mixed: &HttpMixed,
     address: &str,
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read() {
+    fn parses_options() {
         let parse = |arguments: &[&str]| HttpMixed::parse(&mut Parser::from_args(arguments));
         let mixed = parse(&["--spawn", "server", "--bulk", "100", "--read-rate", "1k"]).expect("options");
         assert_eq!((mixed.bulk, mixed.read_rate, mixed.turns), (100, 1_000, 3));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_twenty_questions_is_a_sum_and_every_other_kind_has_its_turn() {
+    fn every_twentieth_question_is_a_sum() {
         let asked: Vec<&str> = (0..1_000).map(|number| question(number).name).collect();
         assert_eq!(asked.iter().filter(|name| **name == OF_A_GROUP.name).count(), 50);
         for kind in POINTS.iter().chain(&FIRST_PAGES) {

@@ -1,22 +1,22 @@
-//! What is read over HTTP: requests of the second generation, about a ledger that was filled with rich transactions.
+//! Read requests of API v2 about a ledger filled with rich transactions.
 
 use ledger_core::Timestamp;
 
 use crate::Failure;
 use crate::workload::{GROUP, Profile, Random, marks};
 
-/// What questions are about, and how they are chosen.
+/// The ledger that questions are about, and the random choice of their parameters.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The ledger's name.
+    /// Name of the ledger.
     pub ledger: String,
-    /// How its accounts are called.
+    /// Kind of its transactions, which tells the addresses of its accounts.
     pub profile: Profile,
-    /// How many rich transactions there are.
+    /// Number of rich transactions.
     pub transactions: u64,
-    /// They were recorded between these dates.
+    /// Dates of the first and the last transaction.
     pub dates: (Timestamp, Timestamp),
-    /// What chooses.
+    /// Source of random choices.
     pub random: Random,
 }
 
@@ -27,12 +27,12 @@ impl Subject {
     }
 
     fn group(&mut self) -> String {
-        // The last one may not be full.
+        // The last group may be incomplete.
         let number = self.random.below((self.profile.accounts / GROUP).max(1)) * GROUP;
         self.profile.group(number)
     }
 
-    /// The id of some transaction.
+    /// Returns the id of a random transaction.
     pub fn id(&mut self) -> u64 {
         1 + self.random.below(self.transactions)
     }
@@ -45,33 +45,33 @@ impl Subject {
     }
 }
 
-/// A kind of request, and what the figures must be.
+/// A kind of request with its target latencies.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// Its name in figures.
+    /// Name of the kind in figures.
     pub name: &'static str,
-    /// Median and 99th percentile in milliseconds.
+    /// Required median and 99th percentile in milliseconds.
     pub must: (f64, f64),
-    /// Whether the answer is a head alone.
+    /// Whether the answer has no body.
     pub is_head: bool,
-    /// Path and query below the ledger.
+    /// Returns path and query below the ledger.
     pub path: fn(&mut Subject) -> String,
 }
 
 impl Question {
-    /// One such request.
+    /// Makes a request of this kind.
     pub fn request(&self, subject: &mut Subject) -> Vec<u8> {
         let path = (self.path)(subject);
         request(if self.is_head { "HEAD" } else { "GET" }, &subject.ledger, &path)
     }
 }
 
-/// A request without a body.
+/// Makes a request without a body.
 pub fn request(method: &str, ledger: &str, path: &str) -> Vec<u8> {
     format!("{method} /v2/{ledger}/{path} HTTP/1.1\r\nhost: load\r\n\r\n").into_bytes()
 }
 
-/// The parameter that selects what matches.
+/// Returns a query parameter with a filter of one condition.
 pub fn matching(operator: &str, key: &str, value: &str) -> String {
     format!("query={}", encoded(&format!(r#"{{"{operator}":{{"{key}":{value}}}}}"#)))
 }
@@ -82,14 +82,14 @@ fn text(key: &str, value: &str) -> String {
 
 const POINT: (f64, f64) = (0.3, 1.0);
 const PAGE: (f64, f64) = (0.5, 3.0);
-/// Measured, and nothing is asked of it.
+/// No required latency: the question is only measured.
 const ANY: (f64, f64) = (f64::INFINITY, f64::INFINITY);
 
 const fn get(name: &'static str, must: (f64, f64), path: fn(&mut Subject) -> String) -> Question {
     Question { name, must, is_head: false, path }
 }
 
-/// An account with its volumes, now and at a past date by either clock.
+/// An account with its volumes, now and at a past date on either time axis.
 pub const POINTS: [Question; 3] = [
     get("account", POINT, |subject| format!("accounts/{}?expand=volumes", subject.account())),
     get("account_at_insertion", POINT, |subject| {
@@ -117,7 +117,7 @@ pub const FIRST_PAGES: [Question; 5] = [
     }),
 ];
 
-/// Sums over a thousand accounts.
+/// A sum over a thousand accounts.
 pub const OF_A_GROUP: Question = get("aggregate_1k", (3.0, 3.0), |subject| {
     format!("aggregate/balances?{}", text("address", &subject.group()))
 });
@@ -144,7 +144,7 @@ pub const SUMS: [Question; 7] = [
     Question { name: "count_accounts", must: (0.3, 0.3), is_head: true, path: |_| "accounts".to_owned() },
 ];
 
-/// A text as it stands in a query.
+/// Encodes a text for use in a query.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {
@@ -157,11 +157,11 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// Whether an answer says something: an account, a sum, or a list with something in it.
+/// Checks that an answer has content: an account, a sum, or a list with at least one element.
 ///
 /// # Errors
 ///
-/// If it does not.
+/// If the answer has no content.
 pub fn check(name: &str, status: u16, body: &[u8]) -> Result<(), Failure> {
     let is_empty = [&br#""data":[]"#[..], br#""data":{}"#].iter().any(|empty| contains(body, empty));
     if status == 200 && !is_empty {
@@ -172,7 +172,7 @@ pub fn check(name: &str, status: u16, body: &[u8]) -> Result<(), Failure> {
 }
 
 fn contains(body: &[u8], part: &[u8]) -> bool {
-    // An empty answer is short; a long one has something.
+    // An empty answer is short, so a long one has content.
     body.len() < 256 && body.windows(part.len()).any(|window| window == part)
 }
 
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_those_of_the_api() {
+    fn paths_belong_to_the_api() {
         assert_eq!(encoded(r#"{"a":"b c"}"#), "%7B%22a%22%3A%22b%20c%22%7D");
         assert!(check("x", 200, br#"{"data":{"a":1}}"#).is_ok());
         assert!(check("x", 200, br#"{"cursor":{"data":[]}}"#).is_err());

@@ -1,5 +1,5 @@
-//! Reads over one HTTP connection, without writers, of a ledger that was filled through the library; and the ledger's
-//! whole log out of a server and into another ledger.
+//! The sub-command `reads`: reads over one HTTP connection, without writers, of a ledger filled through
+//! the library. It also exports the whole log and imports it into another ledger.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,44 +13,45 @@ use lexopt::{Arg, Parser, ValueExt};
 use serde_json::Value;
 
 use crate::child::Spawned;
+use crate::data_dir::DataDir;
 use crate::embedded::{Load, drive};
 use crate::histogram::Histogram;
 use crate::http_client::Connection;
 use crate::http_load::fresh_ledger;
 use crate::http_questions::{FIRST_PAGES, POINTS, Question, SUMS, Subject, check, matching, request};
-use crate::place::Place;
 use crate::process::Memory;
 use crate::report::{Report, millis, rate};
 use crate::workload::{Profile, Random, Shape, Workload, ledger_name};
 use crate::{Failure, arguments, calibration, wire};
 
-/// What a run is to do.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct HttpReads {
-    /// What is there before anything is measured.
+    /// The content of the store before the measurement.
     pub preload: Load,
-    /// The program of the server.
+    /// The server program.
     pub spawn: PathBuf,
-    /// How often each point and page is read; a tenth of that where all accounts are summed.
+    /// Number of reads of each point and page. A tenth of that for sums over all accounts.
     pub reads: u64,
-    /// So many bytes of the log are exported, and imported again.
+    /// Number of bytes of the log to export and import.
     pub export_bytes: u64,
-    /// The only question to be asked, so that a profile shows nothing else; or all, and the log exported and imported.
+    /// The only question to ask, so that a profile shows nothing else. `None` asks all, and exports and
+    /// imports the log.
     pub only: Option<String>,
 }
 
-/// How a ledger to be read over HTTP is filled.
+/// Returns the load that fills a ledger for reads over HTTP.
 pub(crate) fn preload(transactions: u64, backdated_percent: u64) -> Load {
     let profile = Profile { shape: Shape::Rich, backdated_percent, grouped: true, ..Profile::default() };
     Load { profile, transactions, ..Load::default() }
 }
 
 impl HttpReads {
-    /// Reads the options of the sub-command.
+    /// Parses the options of the sub-command.
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is none, or there is no server.
+    /// If an option is unknown, its value is invalid, or there is no server.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut reads = Self {
             preload: preload(10_000_000, 10),
@@ -84,9 +85,10 @@ impl HttpReads {
     }
 }
 
-/// Fills a store as its load says, unless an earlier run did in the same directory, and says between which dates.
-pub(crate) fn fill(load: &Load, place: &Path) -> Result<(Timestamp, Timestamp), Failure> {
-    let note = place.join("filled");
+/// Fills a store, unless an earlier run did so in the same directory. Returns the dates of the first and the
+/// last transaction.
+pub(crate) fn fill(load: &Load, data_dir: &Path) -> Result<(Timestamp, Timestamp), Failure> {
+    let note = data_dir.join("filled");
     let profile = &load.profile;
     let what = format!("{} {} {}", profile.accounts, load.transactions, profile.backdated_percent);
     if let Ok(filled) = std::fs::read_to_string(&note)
@@ -98,7 +100,7 @@ pub(crate) fn fill(load: &Load, place: &Path) -> Result<(Timestamp, Timestamp), 
         }
     }
     let mut workload = Workload::new(load.profile.clone(), 1);
-    let store = load.funded_store(&place.join("store"), &workload)?;
+    let store = load.funded_store(&data_dir.join("store"), &workload)?;
     let (from, begin) = (SystemClock.now(), Instant::now());
     drive(load, &store, &mut workload)?;
     let to = SystemClock.now();
@@ -109,8 +111,7 @@ pub(crate) fn fill(load: &Load, place: &Path) -> Result<(Timestamp, Timestamp), 
     Ok((from, to))
 }
 
-/// Reads all files, so that the system has in its cache what it has room for: figures are of the server, not of how
-/// long ago the store was filled.
+/// Reads all files into the page cache, so that the figures do not depend on the age of the store.
 fn warm(directory: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
@@ -123,26 +124,26 @@ fn warm(directory: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Starts a server of what was filled.
-pub(crate) fn serve(program: &Path, load: &Load, place: &Path) -> Result<(Spawned, String), Failure> {
+/// Starts a server on the filled store.
+pub(crate) fn serve(program: &Path, load: &Load, data_dir: &Path) -> Result<(Spawned, String), Failure> {
     let budget = load.memory_budget.to_string();
     let fixed = ["--listen", "127.0.0.1:0", "--memory-budget", &budget, "--data"].map(Into::into);
-    Spawned::start_server(program, fixed.into_iter().chain([place.join("store").into_os_string()]))
+    Spawned::start_server(program, fixed.into_iter().chain([data_dir.join("store").into_os_string()]))
 }
 
-/// Fills a store, starts a server of it, and measures.
+/// Fills a store, starts a server on it, and measures reads.
 ///
 /// # Errors
 ///
-/// If the store or the server fails, or an answer is not what it must be.
+/// If the store or the server fails, or an answer is wrong.
 pub fn run(reads: &HttpReads) -> Result<Report, Failure> {
     let load = &reads.preload;
-    let place = Place::new(load.data.clone())?;
+    let data_dir = DataDir::new(load.data.clone())?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
-    let dates = fill(load, place.path())?;
-    warm(&place.path().join("store"))?;
-    let (server, address) = serve(&reads.spawn, load, place.path())?;
+    calibration::note_machine(data_dir.path(), &mut report)?;
+    let dates = fill(load, data_dir.path())?;
+    warm(&data_dir.path().join("store"))?;
+    let (server, address) = serve(&reads.spawn, load, data_dir.path())?;
     report.text("what", "reads");
     report.count("transactions", load.transactions);
     report.count("accounts", load.profile.accounts);
@@ -163,7 +164,7 @@ pub fn run(reads: &HttpReads) -> Result<Report, Failure> {
     let mut missed = std::mem::take(&mut asker.missed);
     note_memory(&server, load.memory_budget, "", &mut report);
     if reads.only.is_none() {
-        let file = place.path().join("export");
+        let file = data_dir.path().join("export");
         let (bytes, time) = export(&address, ledger_name().as_str(), reads.export_bytes, &file)?;
         note_stream("export", bytes, time, 120.0, &mut missed, &mut report);
         let (bytes, time) = import(&address, &file)?;
@@ -204,7 +205,7 @@ fn note_stream(
     }
 }
 
-/// Asks and measures.
+/// Sends questions and measures the answers.
 struct Asker<'a> {
     reads: u64,
     only: Option<&'a str>,
@@ -221,7 +222,7 @@ impl Asker<'_> {
             let is_slow = question.must.0 > 10.0;
             let reads = if is_slow { self.reads.div_ceil(10) } else { self.reads };
             let mut latency = Histogram::default();
-            // The first ones find a server that has just been started.
+            // The first reads meet a server that just started, and do not count.
             for read in 0..reads + reads.div_ceil(10) {
                 let request = question.request(&mut self.subject);
                 let took = ask(connection, question, &request).await?;
@@ -239,7 +240,7 @@ impl Asker<'_> {
         self.deep_accounts(connection).await
     }
 
-    /// Pages anywhere in a list by id, by cursors of lists that begin there.
+    /// Reads pages at random positions of a list by id, with cursors of lists that begin there.
     async fn deep(&mut self, name: &str, list: &str, connection: &mut Connection) -> Result<(), Failure> {
         let mut cursors = Vec::new();
         for _ in 0..self.reads.div_ceil(4) {
@@ -252,7 +253,7 @@ impl Asker<'_> {
         self.follow(name, &cursors, connection).await
     }
 
-    /// Pages of the list of all accounts, which is walked before from end to end.
+    /// Reads pages of the list of all accounts, after walking it from end to end.
     async fn deep_accounts(&mut self, connection: &mut Connection) -> Result<(), Failure> {
         let mut paths = vec!["accounts?pageSize=15".to_owned()];
         loop {
@@ -296,7 +297,7 @@ impl Asker<'_> {
     }
 }
 
-/// Sends one request and says how long the whole answer took.
+/// Sends one request and returns the time until the complete answer.
 pub(crate) async fn ask(
     connection: &mut Connection,
     question: &Question,
@@ -315,13 +316,13 @@ pub(crate) async fn ask(
     Ok(took)
 }
 
-/// The cursor of the page after this one.
+/// Returns the cursor of the next page.
 fn next_of(body: &[u8]) -> Result<Option<String>, Failure> {
     let body: Value = serde_json::from_slice(body)?;
     Ok(body["cursor"]["next"].as_str().filter(|next| !next.is_empty()).map(str::to_owned))
 }
 
-/// Reads the log of a ledger into a file, up to so many bytes and to the end of a line.
+/// Exports the log of a ledger into a file, up to the end of the line after this many bytes.
 fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u64, Duration), Failure> {
     let mut stream = TcpStream::connect(address)?;
     let begin = Instant::now();
@@ -354,10 +355,10 @@ fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u
     Ok((all, begin.elapsed()))
 }
 
-/// Sends a file of logs to a new ledger.
+/// Imports a file of logs into a new ledger.
 fn import(address: &str, file: &Path) -> Result<(u64, Duration), Failure> {
     let mut stream = TcpStream::connect(address)?;
-    // A store that is kept has those of earlier runs.
+    // A store that is kept has the ledgers of earlier runs.
     let ledger = fresh_ledger(wire::Api::V2);
     stream.write_all(&wire::create_ledger(&ledger))?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -378,7 +379,7 @@ fn import(address: &str, file: &Path) -> Result<(u64, Duration), Failure> {
         if length == 0 {
             break;
         }
-        // Who refuses says why before closing.
+        // A server that refuses sends the reason before it closes.
         if stream.write_all(&part[..length]).is_err() {
             break;
         }
@@ -408,7 +409,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read() {
+    fn parses_options() {
         let parse = |arguments: &[&str]| HttpReads::parse(&mut Parser::from_args(arguments));
         let reads =
             parse(&["--spawn", "server", "--transactions", "2k", "--export", "1MiB"]).expect("options");
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn cursors_are_found() {
+    fn finds_cursors() {
         let body = br#"{"cursor":{"hasMore":true,"next":"abc","data":[1]}}"#;
         assert_eq!(next_of(body).expect("JSON").as_deref(), Some("abc"));
         assert_eq!(next_of(br#"{"cursor":{"data":[1]}}"#).expect("JSON"), None);

@@ -1,5 +1,5 @@
-//! What the load program and the benchmarks share: a workload, a histogram, calibrations and a naive engine to
-//! compare with.
+//! Shared parts of the load program and the benchmarks: a workload, a histogram, calibrations, and a naive
+//! engine for comparison.
 
 #![forbid(unsafe_code)]
 
@@ -9,9 +9,9 @@ pub mod bench_store;
 pub mod calibration;
 pub mod child;
 pub mod compare;
+pub mod data_dir;
 pub mod embedded;
 pub mod events;
-pub mod flight;
 pub mod histogram;
 pub mod hot_account;
 pub mod http_client;
@@ -20,9 +20,9 @@ pub mod http_load;
 pub mod http_mixed;
 pub mod http_questions;
 pub mod http_reads;
+pub mod in_flight;
 pub mod mixed;
 pub mod naive;
-pub mod place;
 pub mod process;
 pub mod reads;
 pub mod reopen;
@@ -30,5 +30,5 @@ pub mod report;
 pub mod wire;
 pub mod workload;
 
-/// Why a run has no figures. It is printed and ends the program.
+/// Reason why a run has no figures. The program prints it and ends.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,4 @@
-//! Reads beside writes at a steady rate.
+//! The sub-command `mixed`: reads beside writes at a steady rate.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,28 +7,28 @@ use ledger_core::Timestamp;
 use ledger_store::{SystemClock, TimeSource};
 use lexopt::{Arg, Parser};
 
+use crate::data_dir::DataDir;
 use crate::embedded::{Load, drive};
-use crate::place::Place;
 use crate::process::Usage;
 use crate::reads::{ReadKind, Reader, note};
 use crate::report::{Report, rate};
 use crate::workload::{Shape, Workload};
 use crate::{Failure, arguments, calibration};
 
-/// What a run is to do.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Mixed {
-    /// What is there before anything is measured.
+    /// The content of the store before the measurement.
     pub preload: Load,
-    /// Transactions a second.
+    /// Transactions per second.
     pub write_rate: u64,
-    /// How many transactions are in each submission.
+    /// Number of transactions in each submission.
     pub write_batch: usize,
-    /// How many threads read.
+    /// Number of threads that read.
     pub readers: usize,
-    /// Reads a second of each reader; 0 is as many as possible.
+    /// Reads per second of each reader. 0 means as many as possible.
     pub read_rate: u64,
-    /// How long each phase takes.
+    /// Length of each phase.
     pub time: Duration,
 }
 
@@ -46,11 +46,11 @@ impl Default for Mixed {
 }
 
 impl Mixed {
-    /// Reads the options of the sub-command.
+    /// Parses the options of the sub-command.
     ///
     /// # Errors
     ///
-    /// If an option is unknown or its value is none.
+    /// If an option is unknown or its value is invalid.
     pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
         let mut mixed = Self::default();
         let load = &mut mixed.preload;
@@ -87,15 +87,15 @@ impl Mixed {
 ///
 /// # Errors
 ///
-/// If the store fails or refuses anything.
+/// If the store fails or refuses a transaction.
 pub fn run(mixed: &Mixed) -> Result<Report, Failure> {
     let load = &mixed.preload;
-    let place = Place::new(load.data.clone())?;
+    let data_dir = DataDir::new(load.data.clone())?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
+    calibration::note_machine(data_dir.path(), &mut report)?;
     let mut workload = Workload::new(load.profile.clone(), 1);
     let first = SystemClock.now();
-    let store = load.funded_store(&place.path().join("store"), &workload)?;
+    let store = load.funded_store(&data_dir.path().join("store"), &workload)?;
     drive(load, &store, &mut workload)?;
     store.flush();
     let span = (first, SystemClock.now());
@@ -133,9 +133,9 @@ pub fn run(mixed: &Mixed) -> Result<Report, Failure> {
         let took = begin.elapsed();
         over.store(true, Ordering::Relaxed);
         let read: Vec<_> = readers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        (written.map(|landing| (landing, took)), read)
+        (written.map(|stats| (stats, took)), read)
     });
-    let (landing, took) = written?;
+    let (stats, took) = written?;
     let mut during = Vec::new();
     for measured in read {
         let measured = measured.map_err(|_| "a reader panicked")??;
@@ -149,9 +149,9 @@ pub fn run(mixed: &Mixed) -> Result<Report, Failure> {
     }
     note(&mut report, "loaded_", &during);
     report.count("paced_tx_per_s", mixed.write_rate);
-    report.number("tx_per_s", rate(landing.recorded, took));
-    report.latency("", "latency of a submission", &landing.latency);
-    report.usage(&Usage::now().since(&used), landing.recorded);
+    report.number("tx_per_s", rate(stats.recorded, took));
+    report.latency("", "latency of a submission", &stats.latency);
+    report.usage(&Usage::now().since(&used), stats.recorded);
     store.close()?;
     Ok(report)
 }
@@ -166,7 +166,7 @@ mod tests {
     use crate::workload::Profile;
 
     #[test]
-    fn reads_are_measured_idle_and_loaded() {
+    fn measures_idle_and_loaded_reads() {
         let mixed = Mixed {
             preload: Load {
                 profile: Profile { accounts: 20, backdated_percent: 10, ..Profile::default() },

@@ -1,8 +1,9 @@
-//! What a competent person would write in an hour: the same ledger with a key in a B-tree for everything.
+//! A naive ledger for comparison: one redb table with a key for everything, as a competent developer would
+//! write it in an hour.
 //!
-//! Each batch is one durable redb transaction. It inserts a key for each transaction, each move and each
-//! reference, and it reads and rewrites one for each volume. It keeps less than the store does: no log, no hash,
-//! no index of metadata, no history by effective date.
+//! Each batch is one durable redb transaction. It inserts a key for each transaction, move and reference, and
+//! reads and rewrites one for each volume. It stores less than the real store: no log, no hash, no index of
+//! metadata, no history by effective date.
 
 use std::path::Path;
 
@@ -15,9 +16,9 @@ use redb::{
 use crate::Failure;
 
 const TRANSACTIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("transactions");
-/// By account and transaction: input and output.
+/// Input and output by account and transaction.
 const MOVES: TableDefinition<'_, (&str, u64), (u64, u64)> = TableDefinition::new("moves");
-/// By account and asset: input and output.
+/// Input and output by account and asset.
 const VOLUMES: TableDefinition<'_, (&str, &str), (u128, u128)> = TableDefinition::new("volumes");
 const REFERENCES: TableDefinition<'_, &str, u64> = TableDefinition::new("references");
 
@@ -29,11 +30,11 @@ pub struct NaiveLedger {
 }
 
 impl NaiveLedger {
-    /// Makes one in a new file, with the cache that redb has by default.
+    /// Creates a ledger in a new file with the default cache of redb.
     ///
     /// # Errors
     ///
-    /// What redb meets.
+    /// If redb fails.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         let database = Database::builder().create(path)?;
         let write = database.begin_write()?;
@@ -45,11 +46,11 @@ impl NaiveLedger {
         Ok(Self { database, next: 1 })
     }
 
-    /// Records transactions; they are on disk when this returns. All of them are recorded or none is.
+    /// Records all transactions or none. They are on disk when this returns.
     ///
     /// # Errors
     ///
-    /// If a balance does not suffice, a reference is taken, or redb fails.
+    /// If a balance does not suffice, a reference is in use, or redb fails.
     pub fn apply(&mut self, requests: &[Request], now: Timestamp) -> Result<(), Failure> {
         let mut write = self.database.begin_write()?;
         write.set_durability(Durability::Immediate)?;
@@ -86,20 +87,20 @@ impl NaiveLedger {
         Ok(())
     }
 
-    /// How many transactions there are.
+    /// Returns the number of transactions.
     ///
     /// # Errors
     ///
-    /// What redb meets.
+    /// If redb fails.
     pub fn transactions(&self) -> Result<u64, Failure> {
         Ok(self.database.begin_read()?.open_table(TRANSACTIONS)?.len()?)
     }
 
-    /// What went into an account and out of it.
+    /// Returns the input and output of an account.
     ///
     /// # Errors
     ///
-    /// What redb meets.
+    /// If redb fails.
     pub fn volumes(&self, account: &AccountAddress, asset: &str) -> Result<Option<(u128, u128)>, Failure> {
         let volumes = self.database.begin_read()?.open_table(VOLUMES)?;
         let found = volumes.get((account.as_str(), asset))?;
@@ -130,7 +131,7 @@ fn move_amount(
     Ok(())
 }
 
-/// Dates and amounts as numbers, texts with a byte of 0 after each.
+/// Encodes a transaction: dates and amounts as numbers, texts with a zero byte after each.
 fn encode(create: &CreateTransaction, postings: &[Posting], now: Timestamp, out: &mut Vec<u8>) {
     out.extend_from_slice(&now.as_micros().to_le_bytes());
     out.extend_from_slice(&create.timestamp.unwrap_or(now).as_micros().to_le_bytes());
@@ -157,7 +158,7 @@ mod tests {
     use crate::workload::{FUNDING, Profile, Shape, Workload, address, asset};
 
     #[test]
-    fn it_keeps_volumes_and_refuses_what_a_ledger_refuses() {
+    fn keeps_volumes_and_refuses_like_a_ledger() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut ledger = NaiveLedger::create(&directory.path().join("naive.redb")).expect("a new file");
         let profile = Profile { accounts: 5, shape: Shape::Rich, ..Profile::default() };

@@ -1,28 +1,28 @@
-//! What processes have used: processor time, for this one also by thread, and memory.
+//! Resource usage of processes: processor time, by thread for this process, and memory.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The kernel counts the processor time of a process in ticks of this length.
+/// Length of the ticks in which the kernel counts processor time.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Processor time used until now.
+/// Processor time used so far.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
-    /// All threads, those that ended included; to 10 ms.
+    /// Time of all threads, including ended ones, to 10 ms.
     pub total: Duration,
-    /// Running threads, summed by name.
+    /// Time of the running threads, added up by name.
     pub threads: BTreeMap<String, Duration>,
 }
 
 impl Usage {
-    /// What the kernel says now; nothing where there is no `/proc`.
+    /// Reads the current usage. Empty without `/proc`.
     pub fn now() -> Self {
         let total = processor_time(std::process::id());
         Self { total: total.unwrap_or_default(), threads: threads().unwrap_or_default() }
     }
 
-    /// What was used since an earlier moment.
+    /// Returns the usage since an earlier one.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let threads = self
@@ -37,13 +37,14 @@ impl Usage {
     }
 }
 
-/// Processor time that a process has used, to 10 ms; nothing where there is no such process or no `/proc`.
+/// Returns the processor time of a process to 10 ms, or `None` if there is no such process or no `/proc`.
 pub fn processor_time(process: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     ticks(&stat).map(|ticks| TICK * ticks)
 }
 
-/// Time in user and kernel mode are the 14th and 15th field; the second, the name, may contain anything.
+/// Adds the time in user mode and in kernel mode, fields 14 and 15. Field 2, the name, may contain any
+/// characters.
 fn ticks(stat: &str) -> Option<u32> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
@@ -54,7 +55,7 @@ fn ticks(stat: &str) -> Option<u32> {
 fn threads() -> Option<BTreeMap<String, Duration>> {
     let mut used = BTreeMap::new();
     for entry in std::fs::read_dir("/proc/self/task").ok()? {
-        // A thread may end while we look: it is skipped.
+        // A thread may end in the meantime. Skip it.
         let Ok(path) = entry.map(|entry| entry.path()) else { continue };
         let name = std::fs::read_to_string(path.join("comm"));
         let time = std::fs::read_to_string(path.join("schedstat"));
@@ -65,22 +66,22 @@ fn threads() -> Option<BTreeMap<String, Duration>> {
     Some(used)
 }
 
-/// Memory of a process.
+/// Memory of a process in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes that are resident now.
+    /// Resident memory now.
     pub resident: u64,
-    /// The most that ever were.
+    /// Maximum resident memory so far.
     pub peak: u64,
 }
 
 impl Memory {
-    /// What the kernel says now; nothing where there is no `/proc`.
+    /// Reads the memory of this process. Zero without `/proc`.
     pub fn now() -> Self {
         Self::of_process(std::process::id())
     }
 
-    /// What the kernel says of a process; nothing where there is none, or no `/proc`.
+    /// Reads the memory of a process. Zero if there is no such process, or without `/proc`.
     pub fn of_process(process: u32) -> Self {
         let status = std::fs::read_to_string(format!("/proc/{process}/status"));
         status.map_or_else(|_| Self::default(), |status| Self::of(&status))
@@ -100,20 +101,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_found_behind_a_name_with_spaces_and_brackets() {
+    fn parses_ticks_after_any_thread_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194304 95 0 0 0 120 34 0 0 20 0 5 0 100 1 1";
         assert_eq!(ticks(stat), Some(154));
         assert_eq!(ticks("7 (a"), None);
     }
 
     #[test]
-    fn memory_is_read_in_kibibytes() {
+    fn parses_memory_in_kibibytes() {
         let status = "Name:\tload\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n";
         assert_eq!(Memory::of(status), Memory { resident: 1 << 20, peak: 2 << 20 });
     }
 
     #[test]
-    fn usage_is_a_difference_by_thread() {
+    fn subtracts_usage_by_thread() {
         let at = |total, main| Usage {
             total: Duration::from_millis(total),
             threads: BTreeMap::from([("main".to_owned(), Duration::from_millis(main))]),

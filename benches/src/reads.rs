@@ -1,4 +1,4 @@
-//! The reads that are measured.
+//! The kinds of reads that the load program measures.
 
 use std::time::{Duration, Instant};
 
@@ -16,30 +16,30 @@ use crate::histogram::Histogram;
 use crate::report::Report;
 use crate::workload::{Random, asset, ledger_name};
 
-/// The size of a page, which is what a server of this API answers if nothing else is asked for.
+/// Number of rows of a page, the default of servers of this API.
 const PAGE: usize = 15;
 
-/// A question.
+/// A kind of read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReadKind {
-    /// The balance of an asset in an account.
+    /// Reads the balance of an asset in an account.
     Balance,
-    /// The newest 15 transactions of an account.
+    /// Reads the newest 15 transactions of an account.
     LastOfAccount,
-    /// 15 transactions from a random one on.
+    /// Reads 15 transactions from a random one on.
     Page,
-    /// The volumes of an account, up to a date at which transactions took effect.
+    /// Reads the volumes of an account up to an effective date.
     VolumesByEffect,
-    /// The volumes of an account, up to a date at which transactions were recorded.
+    /// Reads the volumes of an account up to an insertion date.
     VolumesByInsertion,
 }
 
 impl ReadKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] =
         [Self::Balance, Self::LastOfAccount, Self::Page, Self::VolumesByEffect, Self::VolumesByInsertion];
 
-    /// Its name in figures.
+    /// Returns the name of the kind in figures.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Balance => "balance",
@@ -58,19 +58,19 @@ pub struct Reader {
     asset: Asset,
     ledger: LedgerName,
     random: Random,
-    /// Dates are chosen between these, in microseconds.
+    /// The first and the last date to ask about, in microseconds.
     dates: (i64, i64),
 }
 
 impl Reader {
-    /// Asks about these accounts, of which there must be one, and for dates in this span.
+    /// Makes a reader that asks about these accounts, at least one, and about dates in this range.
     pub fn new(addresses: &[AccountAddress], from: Timestamp, to: Timestamp, seed: u64) -> Self {
         let dates = (from.as_micros(), to.as_micros());
         let random = Random::new(seed);
         Self { addresses: addresses.to_vec(), asset: asset(), ledger: ledger_name(), random, dates }
     }
 
-    /// Asks once, of what is acknowledged now, and says how many rows or entries were answered.
+    /// Reads once from the latest acknowledged state, and returns the number of rows.
     ///
     /// # Errors
     ///
@@ -115,11 +115,11 @@ impl Reader {
         Ok(view.volumes(&query)?.items.len())
     }
 
-    /// Asks each kind in turn until the time is up, so many times a second at most, and measures them.
+    /// Asks and measures each kind in turn until the time is up, at no more than this rate per second.
     ///
     /// # Errors
     ///
-    /// As [`Reader::ask`].
+    /// The same errors as [`Reader::ask`].
     pub fn run(
         &mut self,
         store: &Store,
@@ -146,7 +146,7 @@ impl Reader {
     }
 }
 
-/// Notes and prints what a reader measured.
+/// Reports and prints the latencies of a reader.
 pub fn note(report: &mut Report, prefix: &str, measured: &[(ReadKind, Histogram)]) {
     for (kind, latency) in measured {
         let name = kind.name();
@@ -179,23 +179,23 @@ mod tests {
     use ledger_store::{SystemClock, TimeSource};
 
     use super::*;
-    use crate::flight::Flight;
+    use crate::in_flight::InFlight;
     use crate::workload::{Profile, Shape, Workload, submission};
 
     #[test]
-    fn every_kind_has_an_answer() {
+    fn answers_every_kind_of_read() {
         let store = Store::in_memory();
         let profile =
             Profile { accounts: 3, shape: Shape::Rich, backdated_percent: 10, ..Profile::default() };
         store.create_ledger(ledger_name(), profile.ledger_options()).expect("a new ledger");
         let mut workload = Workload::new(profile, 1);
-        let flight = Flight::new(1);
+        let submissions = InFlight::new(1);
         let from = SystemClock.now();
         for requests in workload.funding(3).collect::<Vec<_>>().into_iter().chain([workload.batch(97, from)])
         {
-            flight.apply(&store, submission(requests));
+            submissions.apply(&store, submission(requests));
         }
-        flight.finish().expect("all are recorded");
+        submissions.finish().expect("all are recorded");
         let to = Timestamp::from_micros(SystemClock.now().as_micros() + 1_000_000);
         let mut reader = Reader::new(workload.addresses(), to, to, 1);
         let rows: Vec<_> =

@@ -1,4 +1,4 @@
-//! What it takes to open a store whose process was killed.
+//! The sub-command `reopen`: the time to open a store after its process was killed.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -8,28 +8,28 @@ use ledger_store::Store;
 use lexopt::Parser;
 
 use crate::child::Spawned;
+use crate::data_dir::{DataDir, disk_bytes};
 use crate::embedded::{Load, drive};
-use crate::place::{Place, disk_bytes};
 use crate::process::Memory;
 use crate::report::{Report, millis};
 use crate::workload::{Workload, ledger_name};
 use crate::{Failure, calibration};
 
-/// Starts this program again to write, kills it right after its last acknowledgement, and measures how long it
-/// takes to open what it left, and to open it again after an orderly end.
+/// Starts this program again to write, and kills it right after its last acknowledgement. Measures the time
+/// to open the store, and the time to open it again after an orderly close.
 ///
 /// # Errors
 ///
-/// If the store fails, or it does not hold exactly what was acknowledged.
+/// If the store fails, or does not hold exactly the acknowledged transactions.
 pub fn run(arguments: Vec<std::ffi::OsString>) -> Result<Report, Failure> {
     let load = Load::parse(&mut Parser::from_args(&arguments))?;
-    let place = Place::new(load.data.clone())?;
+    let data_dir = DataDir::new(load.data.clone())?;
     let mut report = Report::default();
-    calibration::note_machine(place.path(), &mut report)?;
-    let directory = place.path().join("store");
-    // The last of two options of the same name counts.
+    calibration::note_machine(data_dir.path(), &mut report)?;
+    let directory = data_dir.path().join("store");
+    // Of two options with one name, the last one counts.
     let child_arguments =
-        [["reopen-writer".into()].to_vec(), arguments, ["--data".into(), place.path().into()].to_vec()];
+        [["reopen-writer".into()].to_vec(), arguments, ["--data".into(), data_dir.path().into()].to_vec()];
     let mut writer = Spawned::start(std::env::current_exe()?, child_arguments.concat())?;
     loop {
         match writer.line()? {
@@ -51,19 +51,19 @@ pub fn run(arguments: Vec<std::ffi::OsString>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The writer's last line.
+/// The last line that the writer prints.
 const ACKNOWLEDGED: &str = "acknowledged";
 
-/// What the child process does: it writes, says so, and waits to be killed.
+/// Body of the child process: writes, prints that it did, and waits to be killed.
 ///
 /// # Errors
 ///
-/// If the store fails or refuses anything.
+/// If the store fails or refuses a transaction.
 pub fn write(parser: &mut Parser) -> Result<Infallible, Failure> {
     let load = Load::parse(parser)?;
-    let place = Place::new(load.data.clone())?;
+    let data_dir = DataDir::new(load.data.clone())?;
     let mut workload = Workload::new(load.profile.clone(), 1);
-    let store = load.funded_store(&place.path().join("store"), &workload)?;
+    let store = load.funded_store(&data_dir.path().join("store"), &workload)?;
     drive(&load, &store, &mut workload)?;
     println!("{ACKNOWLEDGED}");
     loop {
@@ -71,7 +71,7 @@ pub fn write(parser: &mut Parser) -> Result<Infallible, Failure> {
     }
 }
 
-/// Opens a store, notes how long it took, checks that it holds so many transactions, and closes it.
+/// Opens a store, reports the time, checks the number of its transactions, and closes it.
 fn open(
     load: &Load,
     directory: &Path,
@@ -109,18 +109,18 @@ mod tests {
     use crate::workload::{Profile, Shape};
 
     #[test]
-    fn a_store_that_holds_another_number_is_a_failure() {
-        let place = tempfile::tempdir().expect("a directory");
+    fn refuses_a_wrong_number_of_transactions() {
+        let data_dir = tempfile::tempdir().expect("a directory");
         let profile = Profile { accounts: 10, shape: Shape::Rich, ..Profile::default() };
         let load = Load { profile, transactions: 50, ..Load::default() };
         let mut workload = Workload::new(load.profile.clone(), 1);
-        let store = load.funded_store(place.path(), &workload).expect("a store");
+        let store = load.funded_store(data_dir.path(), &workload).expect("a store");
         drive(&load, &store, &mut workload).expect("no refusal");
         store.close().expect("it is closed");
         drop(store);
         let mut report = Report::default();
-        open(&load, place.path(), 60, "closed", &mut report).expect("all are there");
+        open(&load, data_dir.path(), 60, "closed", &mut report).expect("all are there");
         assert!(report.get("open_closed_ms").is_some());
-        assert!(open(&load, place.path(), 61, "closed", &mut report).is_err());
+        assert!(open(&load, data_dir.path(), 61, "closed", &mut report).is_err());
     }
 }

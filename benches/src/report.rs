@@ -1,4 +1,4 @@
-//! The figures of a run.
+//! The figures of a run, printed as JSON.
 
 use std::time::Duration;
 
@@ -7,30 +7,29 @@ use serde_json::{Map, Value};
 use crate::histogram::Histogram;
 use crate::process::{Memory, Usage};
 
-/// Figures by name; the last line of a run is this as one JSON object.
+/// Figures by name. A run prints them as one JSON object in its last line.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     figures: Map<String, Value>,
 }
 
 impl Report {
-    /// Notes a number, rounded to six significant digits. One that is not finite is noted as null.
+    /// Adds a number, rounded to six significant digits. Infinite numbers and NaN become null.
     pub fn number(&mut self, name: &str, number: f64) {
         self.figures.insert(name.to_owned(), Value::from(rounded(number)));
     }
 
-    /// Notes a count.
+    /// Adds a count.
     pub fn count(&mut self, name: &str, count: u64) {
         self.figures.insert(name.to_owned(), Value::from(count));
     }
 
-    /// Notes a text.
+    /// Adds a text.
     pub fn text(&mut self, name: &str, text: &str) {
         self.figures.insert(name.to_owned(), Value::from(text));
     }
 
-    /// Notes median, 99th percentile and maximum in milliseconds, under names that begin with a prefix, and
-    /// prints them.
+    /// Adds and prints median, 99th percentile and maximum in milliseconds, under names with this prefix.
     pub fn latency(&mut self, prefix: &str, what: &str, latency: &Histogram) {
         let figures = [
             ("p50_ms", latency.quantile(0.5)),
@@ -45,7 +44,7 @@ impl Report {
         println!("{what}: p50 {p50:.3} ms, p99 {p99:.3} ms, p99.9 {p999:.3} ms, max {max:.3} ms");
     }
 
-    /// Notes processor time by transaction, in all and by thread, and memory, and prints them.
+    /// Adds and prints processor time per transaction, in total and by thread, and memory.
     pub fn usage(&mut self, used: &Usage, transactions: u64) {
         let each = |time: Duration| time.as_secs_f64() * 1e6 / transactions.max(1) as f64;
         self.number("cpu_us_per_tx", each(used.total));
@@ -65,7 +64,7 @@ impl Report {
         println!("memory: {} MiB resident, {} MiB at most", memory.resident >> 20, memory.peak >> 20);
     }
 
-    /// A figure that was noted.
+    /// Returns a figure.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.figures.get(name)
     }
@@ -76,12 +75,12 @@ impl Report {
     }
 }
 
-/// A duration in milliseconds.
+/// Converts a duration to milliseconds.
 pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// How many a second.
+/// Returns the rate per second.
 pub fn rate(count: u64, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }
@@ -91,7 +90,7 @@ fn rounded(number: f64) -> f64 {
         return number;
     }
     let digits = 5 - number.abs().log10().floor() as i32;
-    // Whole numbers lose no digit.
+    // Whole numbers keep all their digits.
     if digits <= 0 {
         return number.round();
     }
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_six_digits() {
+    fn rounds_numbers_to_six_digits() {
         for (number, want) in
             [(1_234_567.8, 1_234_568.0), (0.001_234_567_8, 0.001_234_57), (3.0, 3.0), (0.0, 0.0)]
         {
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_are_noted_under_their_prefix() {
+    fn reports_latencies_under_their_prefix() {
         let mut latency = Histogram::default();
         latency.record(Duration::from_millis(4));
         let mut report = Report::default();

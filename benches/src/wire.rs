@@ -1,29 +1,29 @@
-//! Requests as bytes: HTTP/1.1 with a JSON body.
+//! Requests of the load program as bytes: HTTP/1.1 with a JSON body.
 
 use ledger_core::{Command, MetadataValue, Movement, Posting};
 use ledger_store::Request;
 
 use crate::Failure;
 
-/// A request that creates a ledger with the features that it has by default.
+/// Makes a request that creates a ledger with the default features.
 pub fn create_ledger(ledger: &str) -> Vec<u8> {
     let mut out = Vec::new();
     post(&format!("/v2/{ledger}"), b"{}", &mut out);
     out
 }
 
-/// A generation of the ledger's API.
+/// A version of the ledger API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Api {
-    /// The first, at the root. It makes a ledger with the first write.
+    /// API v1, at the root. The first write creates a ledger.
     V1,
-    /// The second, below `/v2`.
+    /// API v2, below `/v2`.
     #[default]
     V2,
 }
 
 impl Api {
-    /// Its name in options and figures.
+    /// Returns the name in options and figures.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
@@ -32,21 +32,22 @@ impl Api {
     }
 }
 
-/// How transactions say where money goes.
+/// The form of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Form {
-    /// By postings.
+    /// Postings.
     #[default]
     Postings,
-    /// By a script that does the same, with variables for what differs.
+    /// A script with the same effect. Variables carry the values that differ.
     Script,
 }
 
-/// A request that records one transaction by itself or several as a bulk or batch, written over what is in `out`.
+/// Writes a request to `out`, over its content. The request records one transaction alone, or several as a
+/// bulk or batch.
 ///
 /// # Errors
 ///
-/// If a command is no transaction of postings.
+/// If a command is not a transaction of postings.
 pub fn record(
     api: Api,
     ledger: &str,
@@ -132,7 +133,7 @@ fn write_postings(postings: &[Posting], out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"postings":["#);
     for (n, posting) in postings.iter().enumerate() {
         out.extend_from_slice(if n > 0 { br#",{"source":""# } else { br#"{"source":""# });
-        // Addresses, assets and the workload's other texts have no character that JSON escapes.
+        // Addresses, assets and the other texts of the workload have no characters that JSON escapes.
         out.extend_from_slice(posting.source.as_str().as_bytes());
         out.extend_from_slice(br#"","destination":""#);
         out.extend_from_slice(posting.destination.as_str().as_bytes());
@@ -145,7 +146,7 @@ fn write_postings(postings: &[Posting], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// A send for each posting. The text depends on nothing but their number.
+/// Writes one `send` for each posting. The text depends only on their number.
 fn write_script(postings: &[Posting], out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"script":{"plain":"vars {"#);
     for n in 0..postings.len() {
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_sent_by_itself() {
+    fn sends_one_transaction_alone() {
         let (head, body) = recorded(Api::V2, 1);
         assert!(head.starts_with("POST /v2/main/transactions HTTP/1.1\r\n"));
         assert_eq!(body["postings"][0]["asset"], "USD/2");
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_a_bulk() {
+    fn sends_several_transactions_as_a_bulk() {
         let (head, body) = recorded(Api::V2, 3);
         assert!(head.starts_with("POST /v2/main/_bulk HTTP/1.1\r\n"));
         let elements = body.as_array().expect("elements");
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_generation_has_its_own_paths_and_batches() {
+    fn v1_has_its_own_paths_and_batches() {
         let (head, body) = recorded(Api::V1, 1);
         assert!(head.starts_with("POST /main/transactions HTTP/1.1\r\n"));
         assert_eq!(body, recorded(Api::V2, 1).1);

@@ -1,4 +1,4 @@
-//! The commands that are measured: transfers between uniformly random accounts.
+//! The workload: transfers between uniformly random accounts.
 
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Features, HashLogs, LedgerName, LedgerOptions,
@@ -6,25 +6,25 @@ use ledger_core::{
 };
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
 
-/// `SplitMix64`: fast, and good enough to choose accounts. Equal seeds give equal runs.
+/// `SplitMix64`, a fast random generator that is good enough to choose accounts. Equal seeds give equal runs.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// Numbers from a seed.
+    /// Makes a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The next of 2^64 numbers.
+    /// Returns the next of 2^64 numbers.
     pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
 
-    /// A number below a limit, which must not be 0; uniform as far as 64 bits allow.
+    /// Returns a number below a limit greater than 0. Uniform as far as 64 bits allow.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(limit)) >> 64) as u64
     }
@@ -37,17 +37,17 @@ fn mix(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// What a transaction carries beside its posting.
+/// The content of a transaction besides its posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Nothing; its ledger keeps no hash of its logs.
+    /// Nothing. The ledger keeps no hash of its logs.
     Plain,
-    /// A unique reference and two metadata pairs; its ledger hashes its logs.
+    /// A unique reference and two metadata pairs. The ledger hashes its logs.
     Rich,
 }
 
 impl Shape {
-    /// Its name in figures.
+    /// Returns the name of the shape in figures.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -56,16 +56,16 @@ impl Shape {
     }
 }
 
-/// What to generate.
+/// The parameters of a workload.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// How many accounts there are, at least two.
+    /// Number of accounts, at least two.
     pub accounts: u64,
-    /// What each transaction carries.
+    /// Content of each transaction.
     pub shape: Shape,
-    /// How many of a hundred transactions are dated up to 30 days back.
+    /// Percentage of transactions with a date up to 30 days back.
     pub backdated_percent: u64,
-    /// How many of a hundred transactions go to account 0.
+    /// Percentage of transactions with account 0 as destination.
     pub hot_percent: u64,
     /// Whether addresses have a segment that a thousand of them share.
     pub grouped: bool,
@@ -78,7 +78,7 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// The address of an account by its number.
+    /// Returns the address of an account by its number.
     pub fn address(&self, number: u64) -> AccountAddress {
         if !self.grouped {
             return address(number);
@@ -87,12 +87,12 @@ impl Profile {
             .expect("segments of letters and digits are an address")
     }
 
-    /// What the addresses of a group begin with, where they are [grouped](Self::grouped).
+    /// Returns the common prefix of a group's addresses if they are [grouped](Self::grouped).
     pub fn group(&self, number: u64) -> String {
         format!("users:{:04}:", number / GROUP)
     }
 
-    /// How its ledger is to be created.
+    /// Returns the options of the ledger.
     pub fn ledger_options(&self) -> LedgerOptions {
         let hash_logs = match self.shape {
             Shape::Plain => HashLogs::Disabled,
@@ -102,20 +102,20 @@ impl Profile {
     }
 }
 
-/// Each account is funded with so much: more than the transfers of any run take out of it.
+/// Initial balance of each account, more than the transfers of any run take from it.
 pub const FUNDING: u64 = 1_000_000_000;
-/// So many accounts have a segment in common.
+/// Number of accounts that share a segment.
 pub const GROUP: u64 = 1_000;
-/// No transfer moves more than this.
+/// Maximum amount of a transfer.
 const AMOUNT_MAX: u64 = 1_000;
 const THIRTY_DAYS_MICROS: u64 = 30 * 86_400 * 1_000_000;
 
-/// The name of the ledger that is measured.
+/// Returns the name of the ledger under test.
 pub fn ledger_name() -> LedgerName {
     LedgerName::parse("main").expect("a constant that is a name")
 }
 
-/// A submission of independent commands that is recorded and answered with ids.
+/// Makes a submission of independent commands whose answer contains the ids.
 pub fn submission(requests: Vec<Request>) -> Submission {
     Submission {
         ledger: ledger_name(),
@@ -137,31 +137,31 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A stream by a seed.
+    /// Makes a stream from a seed.
     pub fn new(profile: Profile, seed: u64) -> Self {
-        // Addresses of this length are stored inline: to copy one from here is cheaper than to format it.
+        // Addresses of this length are stored inline, so that copying one is cheaper than formatting it.
         let addresses = (0..profile.accounts).map(|number| profile.address(number)).collect();
         Self { profile, addresses, asset: asset(), random: Random::new(seed), sequence: 0 }
     }
 
-    /// One of several streams whose references differ; each has 2^40 of them.
+    /// Selects one of several streams with distinct references. Each stream has 2^40 of them.
     #[must_use]
     pub fn part(mut self, number: u64) -> Self {
         self.sequence = number << 40;
         self
     }
 
-    /// What is generated.
+    /// Returns the parameters of the workload.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// The addresses of all accounts.
+    /// Returns the addresses of all accounts.
     pub fn addresses(&self) -> &[AccountAddress] {
         &self.addresses
     }
 
-    /// What gives money to each account, in batches.
+    /// Iterates over batches of commands that fund each account.
     pub fn funding(&self, batch: usize) -> impl Iterator<Item = Vec<Request>> {
         self.addresses.chunks(batch).map(|addresses| {
             addresses
@@ -171,7 +171,7 @@ impl Workload {
         })
     }
 
-    /// The next transfers. The date is that which backdated ones lie before.
+    /// Returns the next transfers. Backdated ones have a date before `now`.
     pub fn batch(&mut self, size: usize, now: Timestamp) -> Vec<Request> {
         (0..size).map(|_| self.transfer(now)).collect()
     }
@@ -215,18 +215,18 @@ impl Workload {
 const CHANNELS: [&str; 10] =
     ["web", "ios", "android", "branch", "phone", "partner", "batch", "card", "terminal", "internal"];
 
-/// The asset of all transfers.
+/// Returns the asset of all transfers.
 pub fn asset() -> Asset {
     Asset::parse("USD/2").expect("a constant that is an asset")
 }
 
-/// The address of an account by its number.
+/// Returns the address of an account by its number.
 pub fn address(number: u64) -> AccountAddress {
     AccountAddress::parse(&format!("users:{number:07}:main"))
         .expect("segments of letters and digits are an address")
 }
 
-/// Reference and order of the rich transaction with this number in its stream, from 1.
+/// Returns the reference and the order number of a rich transaction by its number in the stream, from 1.
 pub fn marks(sequence: u64) -> (Reference, String) {
     (reference(mix(sequence)), order(mix(sequence)))
 }
@@ -242,8 +242,8 @@ fn reference(unique: u64) -> Reference {
     reference.expect("a short word is a reference")
 }
 
-/// Does something with a prefix and the digits of a number. Without the machinery of formatting, which would take a
-/// tenth of the time that the ledger takes for a transaction.
+/// Calls `then` with a prefix and the digits of a number. Avoids `std::fmt`, which would take a tenth of the
+/// time that the ledger takes for a transaction.
 fn with_hex<T>(mut text: [u8; 20], number: u64, then: impl FnOnce(&str) -> T) -> T {
     for (at, digit) in text[4..].iter_mut().enumerate() {
         *digit = b"0123456789abcdef"[(number >> (60 - 4 * at)) as usize & 15];
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_seeds_give_equal_commands_and_others_give_others() {
+    fn equal_seeds_give_equal_commands() {
         let now = Timestamp::from_micros(0);
         let mut streams = [7, 7, 8].map(|seed| Workload::new(profile(Shape::Rich, 10), seed));
         let [first, same, other] = streams.each_mut().map(|stream| creates(stream.batch(100, now)));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_is_between_two_accounts_and_all_accounts_take_part() {
+    fn transfers_use_all_accounts() {
         let mut stream = Workload::new(profile(Shape::Plain, 0), 1);
         let creates = creates(stream.batch(1_000, Timestamp::from_micros(0)));
         let mut seen = HashSet::new();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_unique_and_a_tenth_is_backdated() {
+    fn references_are_unique_and_some_dates_earlier() {
         let now = Timestamp::from_micros(1_000_000_000_000_000);
         let mut stream = Workload::new(profile(Shape::Rich, 10), 1);
         let creates = creates(stream.batch(10_000, now));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_account_gets_its_part() {
+    fn hot_account_receives_its_percentage() {
         let profile = Profile { hot_percent: 50, accounts: 1_000, ..Profile::default() };
         let mut stream = Workload::new(profile, 1);
         let creates = creates(stream.batch(1_000, Timestamp::from_micros(0)));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_share_no_reference() {
+    fn streams_share_no_reference() {
         let now = Timestamp::from_micros(0);
         let mut references = HashSet::new();
         for number in 0..3 {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn funding_reaches_each_account_once() {
+    fn funds_each_account_once() {
         let stream = Workload::new(profile(Shape::Plain, 0), 1);
         let batches: Vec<_> = stream.funding(4).collect();
         assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 2]);

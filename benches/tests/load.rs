@@ -1,4 +1,4 @@
-//! The load program as it is called: every sub-command ends with its figures.
+//! Tests of the load program's command line: every sub-command ends with its figures.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -8,14 +8,19 @@ use ledger_store::Store;
 use serde_json::Value;
 use stack_server::{Server, Settings};
 
-fn load(arguments: &str) -> Result<Value, String> {
+/// The error output of a run that failed.
+#[derive(Debug)]
+struct ErrorOutput(String);
+
+/// Runs the load program and returns its figures.
+fn load(arguments: &str) -> Result<Value, ErrorOutput> {
     let output = Command::new(env!("CARGO_BIN_EXE_load"))
         .args(arguments.split_whitespace())
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .output()
         .expect("the program runs");
     if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        return Err(ErrorOutput(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     let printed = String::from_utf8(output.stdout).expect("text");
     let last = printed.lines().last().expect("a last line");
@@ -27,7 +32,7 @@ fn number(figures: &Value, name: &str) -> f64 {
 }
 
 #[test]
-fn embedded_prints_its_figures() {
+fn embedded_prints_figures() {
     let figures = load("embedded --transactions 1000 --accounts 100 --batch 64 --rich").expect("figures");
     for name in
         ["tx_per_s", "tx_per_s_projected", "p50_ms", "p99_ms", "max_ms", "bytes_per_tx", "fdatasync_p50_ms"]
@@ -39,7 +44,7 @@ fn embedded_prints_its_figures() {
 }
 
 #[test]
-fn a_killed_writer_leaves_what_it_acknowledged() {
+fn killed_writer_keeps_acknowledged_transactions() {
     let figures = load("reopen --transactions 1000 --accounts 100 --batch 64 --rich").expect("figures");
     assert!(number(&figures, "open_killed_ms") > 0.0 && number(&figures, "open_closed_ms") > 0.0);
     assert!(number(&figures, "replayed_killed") >= 1000.0, "the last transactions were in the journal alone");
@@ -47,7 +52,7 @@ fn a_killed_writer_leaves_what_it_acknowledged() {
 }
 
 #[test]
-fn http_is_measured_beside_a_bare_server() {
+fn http_measures_a_bare_server_too() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = Server::start(&Store::in_memory(), Settings::default(), listener).expect("threads");
     for (bulk, form) in [(1, ""), (10, ""), (1, " --script"), (1, " --api v1"), (10, " --api v1")] {
@@ -71,7 +76,7 @@ fn http_is_measured_beside_a_bare_server() {
 }
 
 #[test]
-fn every_kind_of_list_is_measured() {
+fn measures_every_kind_of_list() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = Server::start(&Store::in_memory(), Settings::default(), listener).expect("threads");
     let arguments = format!(
@@ -87,7 +92,7 @@ fn every_kind_of_list_is_measured() {
 }
 
 #[test]
-fn consumers_of_events_are_measured_beside_none() {
+fn measures_event_consumers_against_none() {
     let server = Path::new(env!("CARGO_BIN_EXE_load")).with_file_name("stack-server");
     if !server.exists() {
         println!("skipped: the server is not built");
@@ -102,8 +107,8 @@ fn consumers_of_events_are_measured_beside_none() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn reports_invalid_options() {
     for arguments in ["", "nothing", "embedded --unknown", "http", "embedded --transactions many"] {
-        assert!(load(arguments).is_err_and(|told| told.starts_with("load: ")), "{arguments}");
+        assert!(load(arguments).is_err_and(|error| error.0.starts_with("load: ")), "{arguments}");
     }
 }

@@ -1,8 +1,8 @@
-//! Laws of address patterns.
+//! Fuzz target: laws of address patterns.
 
 use ledger_core::{AccountAddress, AddressPattern};
 
-/// Two lines of text: a pattern and an address.
+/// Reads two lines of text: a pattern and an address.
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (text, address) = text.split_once('\n').unwrap_or((text, text));
@@ -24,7 +24,7 @@ pub fn run(data: &[u8]) {
     if let Some(exact) = pattern.exact() {
         assert_eq!(exact, address, "{text:?}");
     }
-    // A pattern with an open end also matches what is longer.
+    // A pattern with an open end also matches longer addresses.
     let longer = format!("{address}:more");
     if text == "..." || text.ends_with(":...") {
         assert!(pattern.matches(&longer), "{text:?} matches {address} and not {longer}");

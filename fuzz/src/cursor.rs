@@ -1,6 +1,6 @@
-//! Laws of cursors; they stand beside the cursors.
+//! Fuzz target: laws of list cursors. The server defines them beside its cursors.
 
-/// The bytes are a text that may be a cursor, and the query of another.
+/// Reads a text that may be a cursor, and a query for another one.
 pub fn run(data: &[u8]) {
     stack_server::testing::cursor_laws(data);
 }

@@ -1,4 +1,5 @@
-//! Any text is a filter or none, for every list: no panic, and what is taken is within its limits.
+//! Fuzz target: parsing any text as a filter of any list never panics, and accepted filters are within the
+//! limits.
 
 use ledger_core::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX};
 use ledger_core::{FilterNode, Resource};
@@ -13,10 +14,10 @@ const RESOURCES: [Resource; 6] = [
     Resource::Ledgers,
 ];
 
-/// The bytes are the text of a filter.
+/// Reads the text of a filter.
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // No text is no filter; whoever has one without anything in it makes it none.
+    // An empty text is an absent filter.
     if text.trim().is_empty() {
         return;
     }
@@ -28,12 +29,12 @@ pub fn run(data: &[u8]) {
             "{text:?}: {nodes} nodes, {depth} deep"
         );
         assert_eq!(filter(resource, text).as_ref(), Some(&taken), "{text:?}");
-        // A cursor carries the text as it is written: space around it means nothing.
+        // A cursor carries the text as written, so white space around it must not matter.
         assert_eq!(filter(resource, &format!(" {text}\n")), Some(taken), "{text:?}");
     }
 }
 
-/// How many nodes there are and how deep they lie.
+/// Returns the number of nodes and their depth.
 fn extent(node: &FilterNode) -> (usize, usize) {
     let children = match node {
         FilterNode::And(children) | FilterNode::Or(children) => children.as_slice(),

@@ -1,13 +1,13 @@
-//! Any lines of an import are taken or refused without a panic, and what is taken can be read.
+//! Fuzz target: an import of any lines succeeds or is refused without a panic, and its entries are readable.
 
 use ledger_core::{Filter, LedgerName, LedgerOptions, Resource};
 use ledger_store::{Direction, LogHashes, LogQuery, PageRequest, Start, Store};
 use stack_server::testing::import_line;
 
-/// Most lines of one input.
+/// Maximum number of lines of one input. Bounds the time of a run.
 const LINES_MAX: usize = 8;
 
-/// The bytes are lines, each a log.
+/// Reads lines, each a log entry.
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let logs: Vec<_> = text.lines().take(LINES_MAX).map_while(import_line).collect();

@@ -1,11 +1,11 @@
-//! Whatever is asked of a store, it answers as the reference model does, and verifies afterwards.
+//! Fuzz target: a store answers random commands like the reference model, and passes its verification.
 
 use std::sync::Arc;
 
 use ledger_store::testing::{Dice, Judge, SetClock, Step, Workload};
 use ledger_store::{Options, Store};
 
-/// The bytes decide the commands.
+/// Reads a sequence of choices that determine the commands.
 pub fn run(data: &[u8]) {
     let clock = Arc::<SetClock>::default();
     let mut options = Options::default();
@@ -14,7 +14,7 @@ pub fn run(data: &[u8]) {
     let store = Store::in_memory_with(&options);
     let mut judge = Judge::default();
     let mut work = Workload::new(Dice::from_bytes(data));
-    // The model walks whole logs: longer work costs its square.
+    // The model walks whole logs, so the time grows with the square of the work.
     for _ in 0..200 {
         if work.is_exhausted() {
             break;

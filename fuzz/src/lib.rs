@@ -1,30 +1,34 @@
-//! Fuzz targets. Each is a function over bytes that must not panic; the bytes decide what is done.
+//! Fuzz targets. Each is a function that takes any bytes and must not panic.
 //!
-//! `cargo test` replays `corpus/` and some thousand inputs made of seeds, on stable Rust; `cargo fuzz` drives the
-//! same functions for as long as one likes.
+//! `cargo test` replays `corpus/` and a few thousand generated inputs on stable Rust. `cargo fuzz` drives the
+//! same functions for as long as you like.
 
 #![forbid(unsafe_code)]
 
 pub mod address_filter;
+pub mod authorization_header;
 pub mod cursor;
 pub mod filter_parse;
 pub mod import_line;
 pub mod journal_chunk;
 pub mod ledger_model;
+pub mod oauth_form;
 pub mod request;
 pub mod script_parse;
 pub mod script_run;
 pub mod timestamp;
 pub mod token_parse;
 
-/// Every target with its name, which is that of its corpus.
-pub const TARGETS: [(&str, fn(&[u8])); 11] = [
+/// All targets by name. The corpus of a target has the same name.
+pub const TARGETS: [(&str, fn(&[u8])); 13] = [
     ("address_filter", address_filter::run),
+    ("authorization_header", authorization_header::run),
     ("cursor", cursor::run),
     ("filter_parse", filter_parse::run),
     ("import_line", import_line::run),
     ("journal_chunk", journal_chunk::run),
     ("ledger_model", ledger_model::run),
+    ("oauth_form", oauth_form::run),
     ("request", request::run),
     ("script_parse", script_parse::run),
     ("script_run", script_run::run),

@@ -1,4 +1,5 @@
-//! Any request against every route: no panic, no fault of the server, and what is refused changes nothing.
+//! Fuzz target: any request to any route causes neither a panic nor a server error, and refused requests
+//! change nothing.
 
 use std::cell::RefCell;
 
@@ -7,7 +8,8 @@ use ledger_store::{Deleted, Direction, LogHashes, LogQuery, PageRequest, Start, 
 use stack_server::Settings;
 use stack_server::testing::Exchange;
 
-/// So many requests meet one store, so that they meet what others wrote, and memory stays bounded.
+/// Number of requests to one store. Several share one, so that they meet the writes of others; the number
+/// bounds its memory.
 const REQUESTS: u32 = 2_000;
 
 struct World {
@@ -35,7 +37,7 @@ impl World {
         Self { store, exchange, left: REQUESTS }
     }
 
-    /// Of every ledger its name and its last log.
+    /// Returns the name and the last log id of every ledger.
     fn heads(&self) -> Vec<(String, Option<u64>)> {
         let snapshot = self.store.snapshot();
         let all = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
@@ -57,12 +59,12 @@ thread_local! {
     static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
 }
 
-/// The bytes are a line with a method and a target, lines of headers, an empty line, and a body.
+/// Reads a line with method and target, header lines, an empty line, and a body.
 pub fn run(data: &[u8]) {
     answered(data);
 }
 
-/// The status that they are answered with; `None` if they are no HTTP.
+/// Sends the request and returns its status, or `None` if the bytes are not HTTP.
 pub fn answered(data: &[u8]) -> Option<u16> {
     let end = data.windows(2).position(|two| two == b"\n\n").unwrap_or(data.len());
     let head = String::from_utf8_lossy(&data[..end]);
@@ -81,10 +83,10 @@ pub fn answered(data: &[u8]) -> Option<u16> {
         world.left -= 1;
         let before = world.heads();
         let answer = world.exchange.send(&message(line, headers, body));
-        // What is no HTTP at all may be answered by nothing.
+        // The server may close the connection without an answer if the bytes are not HTTP.
         let status = status(&answer)?;
         assert!(status < 500, "{line:?}: {}", String::from_utf8_lossy(&answer));
-        // Of these, what stands before the refused part stays, as documented.
+        // These routes keep the part before the refused element, as documented.
         let may_go_halfway = line.contains("bulk") || line.contains("import") || line.contains('%');
         let query = line.split_once('?').map_or("", |(_, query)| query);
         let is_dry = query.split('&').find(|pair| pair.starts_with("dryRun")) == Some("dryRun=true");

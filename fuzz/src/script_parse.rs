@@ -1,13 +1,13 @@
-//! Any text is read, judged and laid out without a panic; laying out twice changes nothing, and what is laid out
-//! reads as the same tree.
+//! Fuzz target: parsing, checking and formatting any text never panics. Formatting twice changes nothing, and
+//! a formatted script has the same tree.
 
 use ledger_core::script::{Profile, Program, check, format, parse};
 
-/// The bytes are a script; what is no UTF-8 is replaced.
+/// Reads a script. Invalid UTF-8 is replaced.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (tree, errors) = parse(&text);
-    // Half a script is judged too: editors do so.
+    // The checker also accepts half a script, because editors check while the user types.
     check(&tree, &text);
     for error in &errors {
         assert!(error.span.start <= error.span.end && error.span.end as usize <= text.len(), "{text:?}");
@@ -28,7 +28,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// A tree without its places.
+/// Returns a tree without its positions.
 fn outline(tree: &str) -> String {
     const SPAN: &str = "Span { start: ";
     let mut outline = String::with_capacity(tree.len());

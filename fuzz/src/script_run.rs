@@ -1,8 +1,8 @@
-//! Well-formed programs keep the laws of money, whatever the balances are.
+//! Fuzz target: well-formed scripts obey the laws of money for any balances.
 //!
-//! The bytes decide the program. Its accounts and limits are known from how it was made, so that the laws can be
-//! tested without a second engine: what is asked for is delivered, no account goes below what some clause allows it,
-//! and equal inputs have equal outcomes, also in a scratch that was used before.
+//! The bytes determine the script. The generator knows its accounts and limits, so that the target checks the
+//! laws without a second engine: the requested amount is delivered, no account exceeds its overdraft, and
+//! equal inputs have equal outcomes, also with a reused scratch.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -14,12 +14,13 @@ use ledger_core::script::{
 use ledger_core::{AccountAddress, Amount, Balance, CompactString, MetadataValue};
 use ledger_store::testing::Dice;
 
-/// The bytes are choices.
+/// Reads a sequence of choices.
 pub fn run(data: &[u8]) {
     let mut dice = Dice::from_bytes(data);
-    let mut maker = Maker { dice: &mut dice, limits: BTreeMap::new(), asked: Some(0), depth: 0 };
-    let text = maker.program();
-    let (limits, asked) = (maker.limits, maker.asked);
+    let mut generator =
+        ScriptGenerator { dice: &mut dice, limits: BTreeMap::new(), asked: Some(0), depth: 0 };
+    let text = generator.program();
+    let (limits, asked) = (generator.limits, generator.asked);
     let world = World::of(&mut dice);
     let program = Program::compile(&text, Profile::Default).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut scratch = Scratch::default();
@@ -28,7 +29,7 @@ pub fn run(data: &[u8]) {
         ("much".to_owned(), format!("COIN {}", dice.below(100))),
         ("part".to_owned(), format!("{}/7", dice.below(8))),
     ]);
-    // Other engines' answers differ, but they are answers.
+    // The other profiles give different outcomes, and must not panic.
     for profile in [Profile::Interpreter, Profile::Machine] {
         if let Ok(program) = Program::compile(&text, profile) {
             drop(execute(&program, &variables, &world, Tracing::On, &mut scratch));
@@ -111,7 +112,7 @@ fn execute(
     let mut rounds = 0;
     while run.advance()? == Progress::Needs {
         rounds += 1;
-        // Metadata, and the balances behind it, at most.
+        // At most one round for metadata and one for balances.
         assert!(rounds < 4, "{}", program.text());
         let mut reads = world.clone();
         match run.answer(&mut reads) {
@@ -161,17 +162,17 @@ impl Reads for World {
     }
 }
 
-/// Makes programs.
-struct Maker<'m, 'd> {
+/// Generates scripts.
+struct ScriptGenerator<'m, 'd> {
     dice: &'m mut Dice<'d>,
-    /// How far each account may go below zero by some clause; `None` is without end.
+    /// Maximum overdraft of each account, or `None` without a limit.
     limits: BTreeMap<String, Option<u64>>,
-    /// What must be delivered, where the program alone says so.
+    /// The amount to deliver, if the script alone determines it.
     asked: Option<u64>,
     depth: u32,
 }
 
-impl Maker<'_, '_> {
+impl ScriptGenerator<'_, '_> {
     fn program(&mut self) -> String {
         let mut text =
             "vars { account $who monetary $much portion $part account $read = meta(@a0, \"k\") }\n"
@@ -219,7 +220,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// A source that has an end wherever it may stand.
+    /// Generates a source that is bounded in every position.
     fn bounded_source(&mut self) -> String {
         let account = self.account();
         match self.dice.below(3) {
@@ -274,7 +275,7 @@ impl Maker<'_, '_> {
         text
     }
 
-    /// Shares that make one whole, unless the variable is too large.
+    /// Generates shares that add up to one, unless the variable is too large.
     fn shares(&mut self) -> Vec<String> {
         match self.dice.below(4) {
             0 => vec!["1/3".into(), "1/3".into(), "1/3".into()],

@@ -1,10 +1,11 @@
-//! Any text, and any header and claims, are a token or none: no panic, and never one of another algorithm.
+//! Fuzz target: parsing any text or any header and claims as a token never panics, and never accepts another
+//! algorithm.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use stack_server::testing::reads_as_token;
 
-/// The bytes are a token as it is sent, or lines with a header and claims of one.
+/// Reads a token as clients send it, or lines with the header and claims of one.
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     reads_as_token(text);

@@ -1,11 +1,11 @@
-//! The targets without the fuzzer: the corpus, and a bounded number of inputs that seeds make of it.
+//! Runs the targets without the fuzzer, on their corpus and on a limited number of generated inputs.
 
 use std::fs;
 use std::path::Path;
 
 use ledger_store::testing::Dice;
 
-/// The corpus of a target, in a fixed order.
+/// Returns the corpus of a target in a fixed order.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     let mut paths: Vec<_> = fs::read_dir(dir)
@@ -17,7 +17,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).expect("a file")).collect()
 }
 
-/// An input of the corpus with some changes, or bytes of no origin.
+/// Mutates an input of the corpus, or generates random bytes.
 fn mutated(corpus: &[Vec<u8>], dice: &mut Dice<'_>) -> Vec<u8> {
     let mut data = match dice.below(4) {
         0 => (0..dice.below(300)).map(|_| dice.below(256) as u8).collect(),
@@ -42,7 +42,7 @@ fn replay(target: &str, seeds: u64) {
     let (_, run) = fuzz::TARGETS.iter().find(|(name, _)| *name == target).expect("a target");
     let corpus = corpus(target);
     corpus.iter().for_each(|data| run(data));
-    // For a longer campaign without a fuzzer.
+    // The variable allows longer campaigns without a fuzzer.
     let seeds = std::env::var("FUZZ_INPUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(seeds);
     for seed in 0..seeds {
         run(&mutated(&corpus, &mut Dice::from_seed(seed)));
@@ -105,8 +105,18 @@ fn token_parse() {
 }
 
 #[test]
-fn requests_of_the_corpus_are_good_ones() {
-    // What is made of them is to be bad in one place, not everywhere.
+fn authorization_header() {
+    replay("authorization_header", 50_000);
+}
+
+#[test]
+fn oauth_form() {
+    replay("oauth_form", 50_000);
+}
+
+#[test]
+fn corpus_requests_are_valid() {
+    // Mutations should break good requests in one place only.
     let corpus = corpus("request");
     let good =
         corpus.iter().filter(|data| fuzz::request::answered(data).is_some_and(|status| status < 300)).count();

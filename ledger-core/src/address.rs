@@ -1,15 +1,15 @@
-//! Patterns that select accounts by the segments of their address.
+//! Patterns that select accounts by the segments of their addresses.
 
 use compact_str::CompactString;
 
-use crate::names::AccountAddress;
+use ledger_values::AccountAddress;
 
 /// A pattern over account addresses.
 ///
-/// Pattern and address are divided at `:`. Both must have the same number of segments; an empty segment of
-/// the pattern stands for any one segment, every other must be equal. If the last segment is `...`, any
-/// number of further segments may follow, none included, and only the segments before it that are *not*
-/// empty are tested, each at its place. Any text is a pattern; one that no address can fit matches nothing.
+/// The pattern and the address are split at `:`, and both must have the same number of segments. An empty
+/// segment of the pattern matches any one segment; every other must be equal. If the last segment of the
+/// pattern is `...`, any number of segments may follow, including none. Then only the non-empty segments
+/// before it are compared, each in its position. Every text is a pattern; some match no address.
 ///
 /// ```
 /// use ledger_core::AddressPattern;
@@ -21,16 +21,16 @@ use crate::names::AccountAddress;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPattern {
     text: CompactString,
-    /// How many bytes of `text` hold the segments to test: all, or what stands before `...`.
+    /// Number of bytes of `text` with segments to compare: all of them, or those before `...`.
     tested: usize,
     shape: Shape,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Every segment is given: one address.
+    /// Every segment is given, so that only one address matches.
     Exact,
-    /// Some segment is empty.
+    /// At least one segment is empty.
     SameLength,
     /// The last segment is `...`.
     Open,
@@ -39,7 +39,7 @@ enum Shape {
 const REST: &str = "...";
 
 impl AddressPattern {
-    /// Reads a pattern; every text is one.
+    /// Parses a pattern. Every text is valid.
     pub fn parse(text: &str) -> Self {
         let (head, shape) = match text.strip_suffix(REST) {
             Some("") => ("", Shape::Open),
@@ -50,17 +50,17 @@ impl AddressPattern {
         Self { text: CompactString::new(text), tested: head.len(), shape }
     }
 
-    /// The pattern that only this address fits.
+    /// Makes the pattern that only this address matches.
     pub fn of(address: &AccountAddress) -> Self {
         Self::parse(address.as_str())
     }
 
-    /// The pattern as it was given.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether an address fits. The text is expected to follow the grammar of [`AccountAddress`].
+    /// Tells whether an address matches. The text must follow the grammar of [`AccountAddress`].
     pub fn matches(&self, address: &str) -> bool {
         match self.shape {
             Shape::Exact => self.text == address,
@@ -84,10 +84,10 @@ impl AddressPattern {
         }
     }
 
-    /// The longest text with which every address that fits begins.
+    /// Returns the longest text with which every matching address begins.
     ///
-    /// Addresses that begin with it are a superset of those that fit. It may end inside a segment's range:
-    /// `users:...` yields `users`, with which `users-old` begins too.
+    /// Other addresses may begin with it too, because it may end inside a segment: `users:...` yields
+    /// `users`, and `users-old` begins with it.
     pub fn literal_prefix(&self) -> &str {
         if self.shape == Shape::Exact {
             return &self.text;
@@ -96,7 +96,7 @@ impl AddressPattern {
         let mut segments = self.segments().peekable();
         while let Some(segment) = segments.next_if(|segment| !segment.is_empty()) {
             end += segment.len();
-            // A colon follows in every match only if another segment must.
+            // Every match continues with a colon only if another segment is required.
             let must_go_on = match self.shape {
                 Shape::Open => segments.clone().any(|later| !later.is_empty()),
                 Shape::SameLength | Shape::Exact => segments.peek().is_some(),
@@ -109,7 +109,7 @@ impl AddressPattern {
         &self.text[..end]
     }
 
-    /// The one address that fits, or `None` if several can or none can.
+    /// Returns the only address that matches, or `None` if several or none can match.
     pub fn exact(&self) -> Option<AccountAddress> {
         match self.shape {
             Shape::Exact => AccountAddress::parse(&self.text).ok(),
@@ -117,7 +117,7 @@ impl AddressPattern {
         }
     }
 
-    /// Whether some address fits: whether the segments that are given follow the grammar of addresses.
+    /// Tells whether any address can match: whether the given segments follow the grammar of addresses.
     pub fn can_match(&self) -> bool {
         self.segments()
             .filter(|segment| !segment.is_empty())
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_compared_one_by_one() {
+    fn compares_segments_one_by_one() {
         check("users:001", "users:001", &["users:001"], &["users:001:main", "users", "users:0011"]);
         check("users:", "users:", &["users:001"], &["users", "users:001:main"]);
         check("users::main", "users:", &["users:001:main"], &["users:main", "users:1:mainx"]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn three_dots_stand_for_any_further_segments() {
+    fn three_dots_match_further_segments() {
         check("users:...", "users", &["users", "users:1", "users:1:2"], &["user", "users-1"]);
         check("users::...", "users", &["users", "users:1", "users:1:2"], &["user"]);
         check(":1:...", "", &["users:1", "users:1:2"], &["users", "1"]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_elsewhere_are_no_wildcard() {
+    fn dots_elsewhere_match_only_themselves() {
         check("a:...:b", "a:...:b", &[], &["a:x:b", "a:b"]);
         check("a...", "a...", &[], &["a", "a:b"]);
         assert!(!AddressPattern::parse("a:...:b").can_match());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_is_known_as_such() {
+    fn recognises_patterns_of_one_address() {
         assert_eq!(AddressPattern::parse("users:1").exact(), AccountAddress::parse("users:1").ok());
         for several_or_none in ["users:", "", "users:...", "users:1:...", "a b", "a.b"] {
             assert_eq!(AddressPattern::parse(several_or_none).exact(), None, "{several_or_none}");

@@ -1,45 +1,42 @@
-//! What an entry of the log does to a ledger.
+//! The effects of a log entry on a ledger.
 //!
-//! The log is the truth, and everything else is folded from it: the same entries in the same order always
-//! yield the same changes, whoever keeps them.
+//! A ledger's state is a fold over its log. The same entries in the same order always yield the same changes,
+//! in any store.
 
 use crate::command::Target;
 use crate::log::{LogEntry, LogPayload};
-use crate::metadata::Metadata;
-use crate::names::AccountAddress;
-use crate::timestamp::Timestamp;
-use crate::transaction::{Posting, Transaction, TransactionId};
+use ledger_values::{AccountAddress, Metadata, Posting, Timestamp, Transaction, TransactionId};
 
-/// Takes what entries change. Each method is one change; `at` is the insertion date.
+/// Receiver of the changes of log entries. Each method is one change, and `at` is the insertion date.
 ///
-/// An account exists once a posting or a write of metadata has named it; a removal of metadata does not
-/// bring it into existence.
+/// A posting or a write of metadata brings an account into existence. A removal of metadata does not.
 pub trait Changes {
-    /// A transaction came into being; its postings follow one by one.
+    /// A transaction was recorded. Its postings follow one by one.
     fn transaction_recorded(&mut self, transaction: &Transaction, at: Timestamp);
 
-    /// `posting` of `transaction` moved its amount: it counts as output of its source and as input of its
-    /// destination, at the insertion date `at` and at the effective date of the transaction.
+    /// `posting` of `transaction` moved its amount: output of its source and input of its destination, both
+    /// at the insertion date `at` and at the effective date of the transaction.
     fn volumes_moved(&mut self, posting: &Posting, transaction: &Transaction, at: Timestamp);
 
     /// The transaction `id` was reverted by the transaction `by`.
     fn transaction_reverted(&mut self, id: TransactionId, by: TransactionId, at: Timestamp);
 
-    /// These keys of an account were set; the others stay. May be none: the account exists all the same.
+    /// These keys of an account were set, and its other keys stay. Without any keys, the account comes into
+    /// existence all the same.
     fn account_metadata_set(&mut self, account: &AccountAddress, metadata: &Metadata, at: Timestamp);
 
-    /// This key of an account was removed, if it was there.
+    /// This key of an account was removed if it was present.
     fn account_metadata_deleted(&mut self, account: &AccountAddress, key: &str, at: Timestamp);
 
-    /// These keys of a transaction were set; the others stay.
+    /// These keys of a transaction were set, and its other keys stay.
     fn transaction_metadata_set(&mut self, id: TransactionId, metadata: &Metadata, at: Timestamp);
 
-    /// This key of a transaction was removed, if it was there.
+    /// This key of a transaction was removed if it was present.
     fn transaction_metadata_deleted(&mut self, id: TransactionId, key: &str, at: Timestamp);
 }
 
-/// Hands what `entry` changes to `changes`, in a fixed order: the transaction, its postings in order, the
-/// revert of the original, metadata of accounts ascending by address.
+/// Passes the changes of `entry` to `changes` in a fixed order: the transaction, its postings, the revert of
+/// the original, metadata of accounts by address.
 pub fn apply<C: Changes + ?Sized>(entry: &LogEntry, changes: &mut C) {
     let at = entry.date;
     let defaults = |changes: &mut C| {

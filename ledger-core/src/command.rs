@@ -1,60 +1,59 @@
-//! What can be asked of a ledger.
+//! Commands: the writes that a caller can request from a ledger.
 
 use std::collections::BTreeMap;
 
 use compact_str::CompactString;
 
-use crate::legacy::Rules;
-use crate::metadata::Metadata;
-use crate::names::{AccountAddress, Reference, SchemaVersion};
+use crate::rules::Rules;
+use crate::runtime::Runtime;
 use crate::schema::Schema;
-use crate::script::Type;
-use crate::timestamp::Timestamp;
-use crate::transaction::{Postings, TransactionId};
+use ledger_numscript::Type;
+use ledger_values::{AccountAddress, Metadata, Postings, Reference, SchemaVersion, Timestamp, TransactionId};
 
-/// One write on one ledger. Each becomes exactly one entry of its log, or is refused without a trace.
+/// One write to one ledger. It becomes exactly one log entry, or is refused and leaves no trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Record a transaction.
+    /// Records a transaction.
     CreateTransaction(CreateTransaction),
-    /// Record the inverse of a transaction and mark it reverted.
+    /// Records the inverse of a transaction and marks the original as reverted.
     RevertTransaction(RevertTransaction),
-    /// Set metadata keys; others stay.
+    /// Sets metadata keys. Other keys stay.
     SetMetadata {
-        /// Of what.
+        /// The account or transaction to change.
         target: Target,
-        /// The keys to set; may be empty.
+        /// The keys to set, possibly none.
         metadata: Metadata,
     },
-    /// Remove one metadata key.
+    /// Removes one metadata key.
     DeleteMetadata {
-        /// Of what.
+        /// The account or transaction to change.
         target: Target,
-        /// The key.
+        /// The key to remove.
         key: CompactString,
     },
-    /// Add a version of the ledger's schema.
+    /// Adds a version of the ledger's schema.
     InsertSchema(InsertSchema),
 }
 
-/// What a command asks for, as far as the log of it tells exactly. A request under an idempotency key is never answered
-/// with the log of another operation, also where there are no hashes to compare.
+/// The kind and target of a command, as far as its log entry tells them exactly. A request with a used
+/// idempotency key never gets the log entry of another operation as its answer, even if there are no hashes
+/// to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A transaction is recorded.
+    /// Records a transaction.
     Create,
-    /// The transaction with this id is reverted.
+    /// Reverts the transaction with this id.
     Revert(u64),
-    /// Metadata of the transaction with this id, or of an account, is set.
+    /// Sets metadata of the transaction with this id, or of an account.
     SetMetadata(Option<u64>),
-    /// A metadata key of the transaction with this id, or of an account, is removed.
+    /// Removes a metadata key of the transaction with this id, or of an account.
     DeleteMetadata(Option<u64>),
-    /// A version of the schema is added.
+    /// Adds a version of the schema.
     InsertSchema,
 }
 
 impl Operation {
-    /// That of a command.
+    /// Returns the operation of a command.
     pub const fn of(command: &Command) -> Self {
         match command {
             Command::CreateTransaction(_) => Self::Create,
@@ -66,19 +65,19 @@ impl Operation {
     }
 }
 
-/// A schema to add.
+/// A schema version to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsertSchema {
-    /// What it will be called; new to the ledger.
+    /// Name of the version, which must be new to the ledger.
     pub version: SchemaVersion,
-    /// What it says.
+    /// Content of the version.
     pub schema: Box<Schema>,
 }
 
-/// What metadata belongs to.
+/// The owner of metadata.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// An account; naming it brings it into existence.
+    /// An account. Naming it brings it into existence.
     Account(AccountAddress),
     /// A transaction, which must exist.
     Transaction(TransactionId),
@@ -96,26 +95,26 @@ impl Target {
 /// A transaction to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateTransaction {
-    /// Where the money goes.
+    /// The movement of money.
     pub movement: Movement,
-    /// The transaction's metadata.
+    /// Metadata of the transaction.
     pub metadata: Metadata,
     /// Metadata to set on accounts in the same step.
     pub account_metadata: BTreeMap<AccountAddress, Metadata>,
-    /// The effective date; `None` is the insertion date.
+    /// The effective date, or `None` for the insertion date.
     pub timestamp: Option<Timestamp>,
-    /// A name that must be new to the ledger.
+    /// A reference that no other transaction of the ledger has.
     pub reference: Option<Reference>,
     /// Whether accounts other than `world` may go below zero.
     pub overdraft: Overdraft,
-    /// By whose rules it is checked.
+    /// The rules that check the postings.
     pub rules: Rules,
-    /// The schema template that its script came from, once that [is known](crate::schema::resolve).
+    /// The schema template that supplied the script. Empty until it was [resolved](crate::enforcement::resolve).
     pub template: Option<Box<str>>,
 }
 
 impl CreateTransaction {
-    /// These postings and nothing else.
+    /// Makes a transaction of postings, without metadata or options.
     pub fn of(postings: Postings) -> Self {
         Self {
             movement: Movement::Postings(postings),
@@ -130,20 +129,20 @@ impl CreateTransaction {
     }
 }
 
-/// The ways to say where money goes.
+/// The movement of a transaction, in one of three forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Movement {
     /// Postings, executed in order.
     Postings(Postings),
-    /// A script, which produces postings when it is run.
+    /// A script that produces postings.
     Script(Script),
-    /// A script of the schema version that the request names.
+    /// A script template of the schema version that the request names.
     Template {
-        /// The template.
+        /// Name of the template.
         name: CompactString,
-        /// Variable name to its value.
+        /// Values of the variables by name.
         variables: BTreeMap<String, VariableValue>,
-        /// In whose words it is refused, where the template does not say.
+        /// Wording of its errors, unless the template chooses one.
         runtime: Runtime,
     },
 }
@@ -151,37 +150,37 @@ pub enum Movement {
 /// A script with the values of its variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// Its text.
+    /// Text of the script.
     pub plain: String,
-    /// Variable name to its value.
+    /// Values of the variables by name.
     pub variables: BTreeMap<String, VariableValue>,
-    /// In whose words it is refused.
+    /// Wording of its errors.
     pub runtime: Runtime,
 }
 
 impl Script {
-    /// A script with the texts of its variables.
+    /// Makes a script with variables whose values are texts.
     pub fn new(plain: String, variables: BTreeMap<String, String>) -> Self {
         let variables = variables.into_iter().map(|(name, text)| (name, VariableValue::Text(text)));
         Self { plain, variables: variables.collect(), runtime: Runtime::default() }
     }
 }
 
-/// The value of a variable, by what is known of it before its type is.
+/// The value of a variable before the script tells its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VariableValue {
-    /// A text, to be read by the variable's type.
+    /// A text, which the variable's type gives a meaning.
     Text(String),
-    /// The digits of an integer: for numbers alone.
+    /// The digits of an integer. Fits only variables of type number.
     Number(String),
-    /// An asset and an amount: for monetaries alone.
+    /// An asset and an amount. Fits only variables of type monetary.
     Monetary(String),
-    /// A value of no type. The script is refused when its turn comes to be read.
+    /// A value that fits no type. A script that uses it is refused.
     Unfit,
 }
 
 impl VariableValue {
-    /// Whether a variable of this type can have it.
+    /// Tells whether a variable of this type can have the value.
     pub(crate) fn fits(&self, declared: Type) -> bool {
         match self {
             Self::Text(_) => true,
@@ -191,7 +190,7 @@ impl VariableValue {
         }
     }
 
-    /// Its text; empty without one.
+    /// Returns the text of the value, or an empty text if it has none.
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Text(text) | Self::Number(text) | Self::Monetary(text) => text,
@@ -200,62 +199,37 @@ impl VariableValue {
     }
 }
 
-/// In whose words a script is refused. It runs the same either way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Runtime {
-    /// Those of the machine, which all clients know.
-    #[default]
-    Machine,
-    /// Those of the newer interpreter.
-    Interpreter,
-}
-
-impl Runtime {
-    /// The runtime with this name on the wire.
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Machine, Self::Interpreter].into_iter().find(|runtime| runtime.name() == name)
-    }
-
-    /// Its name on the wire.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Machine => "machine",
-            Self::Interpreter => "experimental-interpreter",
-        }
-    }
-}
-
-/// Whether a source may go below zero.
+/// Permission for accounts to go below zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Overdraft {
-    /// Only `world` may.
+    /// Only `world` may go below zero.
     #[default]
     Refuse,
-    /// Every account may: the caller has decided.
+    /// Every account may go below zero, on the caller's responsibility.
     Allow,
 }
 
-/// A revert.
+/// A request to revert a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevertTransaction {
-    /// The transaction to undo.
+    /// The transaction to revert.
     pub id: TransactionId,
-    /// Whether accounts may go below zero by it.
+    /// Whether accounts may go below zero because of the revert.
     pub overdraft: Overdraft,
     /// The effective date of the new transaction.
     pub dated: RevertDate,
-    /// Metadata of the new transaction; cannot replace the link to the original.
+    /// Metadata of the new transaction. It cannot replace the link to the original.
     pub metadata: Metadata,
-    /// By whose rules it is checked.
+    /// The rules that check the postings.
     pub rules: Rules,
 }
 
 /// The effective date of a reverting transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RevertDate {
-    /// The insertion date.
+    /// The insertion date of the revert.
     #[default]
     Now,
-    /// The effective date of the original.
+    /// The effective date of the original transaction.
     OfOriginal,
 }

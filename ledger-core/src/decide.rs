@@ -1,4 +1,4 @@
-//! The rules of the ledger.
+//! The rules of the ledger: whether a command is executed, and with which effect.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,81 +8,79 @@ use compact_str::CompactString;
 use crate::command::{
     Command, CreateTransaction, InsertSchema, Movement, Overdraft, RevertDate, RevertTransaction, Target,
 };
-use crate::legacy::{Rules, reverting_reference};
+use crate::legacy::reverting_reference;
 use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
-use crate::metadata::Metadata;
-use crate::names::{AccountAddress, Reference, SchemaVersion};
 use crate::needs::{Facts, KnownTransaction, Slots};
 use crate::rejection::Rejection;
-use crate::timestamp::Timestamp;
-use crate::transaction::{Posting, TransactionId};
-use crate::volumes::Volumes;
+use crate::rules::Rules;
+use ledger_values::{
+    AccountAddress, Metadata, Posting, Reference, SchemaVersion, Timestamp, TransactionId, Volumes,
+};
 
-/// The metadata key by which a reverting transaction names the original, as decimal text.
+/// Metadata key of a reverting transaction. Its value is the id of the original as decimal text.
 pub const REVERTS_KEY: &str = "com.formance.spec/state/reverts";
 
-/// What a command does, decided and not yet recorded. The volumes after it stand in [`Facts::volumes`].
+/// The effect of an accepted command before it is recorded. [`Facts::volumes`] hold the volumes after it.
 ///
-/// What the command says itself is borrowed from it: commands are large, and nothing of them needs to be moved to be
-/// decided.
+/// The decision borrows from its command. Commands can be large, and a decision needs no copy of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<'a> {
-    /// A transaction, new or reverting.
+    /// A transaction is recorded, possibly one that reverts another.
     Transaction(NewTransaction<'a>),
     /// Metadata keys are set.
     SetMetadata {
-        /// On what.
+        /// The account or transaction that changes.
         target: &'a Target,
-        /// The keys.
+        /// The keys to set.
         metadata: &'a Metadata,
     },
     /// A metadata key is removed.
     DeleteMetadata {
-        /// From what.
+        /// The account or transaction that changes.
         target: &'a Target,
-        /// The key.
+        /// The key to remove.
         key: &'a str,
     },
     /// A schema version is added.
     InsertSchema {
-        /// What it is called.
+        /// Name of the version.
         version: &'a SchemaVersion,
-        /// It as compact JSON text.
+        /// The schema as compact JSON.
         schema: CompactString,
     },
 }
 
-/// A transaction that has been decided: it has no id yet.
+/// A transaction that was decided and has no id yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTransaction<'a> {
-    /// Its movements, at least one.
+    /// The movements of the transaction, at least one.
     pub postings: Cow<'a, [Posting]>,
-    /// For each posting, which of [`Facts::volumes`] are its source's and its destination's.
+    /// For each posting, the indexes of its source and destination in [`Facts::volumes`].
     pub slots: &'a [Slots],
-    /// Its metadata.
+    /// The metadata of the transaction.
     pub metadata: Cow<'a, Metadata>,
-    /// Metadata set on accounts in the same step.
+    /// Metadata to set on accounts in the same step.
     pub account_metadata: &'a BTreeMap<AccountAddress, Metadata>,
     /// The effective date.
     pub timestamp: Timestamp,
-    /// Its reference.
+    /// The reference of the transaction.
     pub reference: Option<Cow<'a, Reference>>,
-    /// The transaction that it reverts.
+    /// The transaction that this one reverts.
     pub reverts: Option<TransactionId>,
-    /// The schema template that it was made from.
+    /// The schema template that supplied the script.
     pub template: Option<&'a str>,
 }
 
-/// A revert sets none.
+/// The account metadata of every revert: none.
 static NO_ACCOUNT_METADATA: BTreeMap<AccountAddress, Metadata> = BTreeMap::new();
 
 impl<'a> NewTransaction<'a> {
-    /// What recording a command at `now` makes of it, where nothing speaks against that. `slots` may be empty where
-    /// nobody asks for them.
+    /// Makes the transaction of a create command at the insertion date `now`, without checking it. `slots`
+    /// may be empty if the caller does not use them.
     ///
     /// # Panics
     ///
-    /// If its script is not [settled](crate::script::settle).
+    /// If the script of the command is not [settled](crate::settle()).
     pub fn of_create(create: &'a CreateTransaction, slots: &'a [Slots], now: Timestamp) -> Self {
         Self {
             postings: Cow::Borrowed(settled(create)),
@@ -106,20 +104,20 @@ fn settled(create: &CreateTransaction) -> &[Posting] {
     }
 }
 
-/// Says what `command` does to the ledger that `facts` describe.
+/// Decides `command` for the ledger that `facts` describe.
 ///
-/// Pure: equal arguments give equal results; `now` is the insertion date. Checks run in the order in which
-/// [`Rejection`] lists its variants, and the first that fails is the answer. After a refusal the volumes in
-/// `facts` are not to be used.
+/// Equal arguments give equal results; `now` is the insertion date. The checks run in the order of the
+/// variants of [`Rejection`], and the first failing one is the answer. `decide` updates the volumes in
+/// `facts`; after a refusal they are invalid.
 ///
 /// # Errors
 ///
-/// A [`Rejection`], by which nothing has happened.
+/// A [`Rejection`], after which nothing has changed.
 ///
 /// # Panics
 ///
-/// If `facts` lack what [`crate::needs`] asked for, or a script is not [settled](crate::script::settle). That is a
-/// defect of the caller, never of the request.
+/// If `facts` lack something that [`crate::needs`] asked for, or a script is not [settled](crate::settle()).
+/// Both are defects of the caller, never of the request.
 pub fn decide<'a>(
     command: &'a Command,
     slots: &'a [Slots],
@@ -224,12 +222,12 @@ fn decide_revert<'a>(
     }))
 }
 
-/// Says whether a command is refused before its script is looked at: by the rules of the first generation its date and
-/// its reference are tested first. `facts` need to know about these two alone, and only for such rules.
+/// Checks the date and the reference of a command before its script runs, as the rules of API v1 require.
+/// `facts` must contain these two, and only under such rules.
 ///
 /// # Errors
 ///
-/// The refusal.
+/// The [`Rejection`] of the first check that fails.
 pub fn check_before_script(
     create: &CreateTransaction,
     facts: &Facts,
@@ -272,7 +270,7 @@ fn check_metadata_size(metadata: &Metadata) -> Result<(), Rejection> {
     }
 }
 
-/// Executes postings one after the other: each must be covered by what the ones before it left.
+/// Executes postings one by one. The funds left by earlier postings must cover each one.
 fn move_in_order(
     postings: &[Posting],
     slots: &[Slots],
@@ -287,7 +285,7 @@ fn move_in_order(
             && !posting.amount.is_zero()
             && !source.covers(&posting.amount)
         {
-            return Err(insufficient(posting));
+            return Err(Rejection::insufficient(posting));
         }
         source.output += &posting.amount;
         volumes[slots.destination as usize].input += &posting.amount;
@@ -295,7 +293,8 @@ fn move_in_order(
     Ok(())
 }
 
-/// Executes postings as one step: only the balances at its end count, and only of accounts that end lower.
+/// Executes postings as one step: only the balances at its end count, of every account that pays in it. An account that
+/// is overdrawn may not pay, also where it receives as much in the same step.
 fn move_at_once(
     postings: &[Posting],
     slots: &[Slots],
@@ -303,26 +302,17 @@ fn move_at_once(
     overdraft: Overdraft,
 ) -> Result<(), Rejection> {
     assert_eq!(postings.len(), slots.len(), "every posting has its slots");
-    let before: Vec<Volumes> = match overdraft {
-        Overdraft::Refuse => volumes.to_vec(),
-        Overdraft::Allow => Vec::new(),
-    };
     for (posting, slots) in postings.iter().zip(slots) {
         volumes[slots.source as usize].output += &posting.amount;
         volumes[slots.destination as usize].input += &posting.amount;
     }
-    if overdraft == Overdraft::Refuse {
-        for (posting, slots) in postings.iter().zip(slots) {
-            let slot = slots.source as usize;
-            let balance = volumes[slot].balance();
-            if !posting.source.is_world() && balance.is_negative() && balance < before[slot].balance() {
-                return Err(insufficient(posting));
-            }
-        }
+    if overdraft == Overdraft::Allow {
+        return Ok(());
     }
-    Ok(())
-}
-
-pub(crate) fn insufficient(posting: &Posting) -> Rejection {
-    Rejection::InsufficientFunds { account: posting.source.clone(), asset: posting.asset.clone() }
+    let is_overdrawn = |slots: &Slots| volumes[slots.source as usize].balance().is_negative();
+    let mut payments = postings.iter().zip(slots);
+    match payments.find(|(posting, slots)| !posting.source.is_world() && is_overdrawn(slots)) {
+        Some((posting, _)) => Err(Rejection::insufficient(posting)),
+        None => Ok(()),
+    }
 }

@@ -1,4 +1,4 @@
-//! Regular expressions over account addresses, as the first generation of the API selects by them.
+//! Regular expressions over account addresses, with which API v1 selects accounts.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_PROGRAM_BYTES_MAX};
 
-/// A compiled expression. It is matched in time linear in the address, whatever the expression.
+/// A compiled expression. Matching takes time linear in the address for every expression.
 ///
-/// Addresses are ASCII, and so are the classes: `\w` is `[0-9A-Za-z_]`. Two expressions are equal if their text
-/// and their anchoring are.
+/// Addresses are ASCII, and so are the classes: `\w` is `[0-9A-Za-z_]`. Two expressions are equal if their
+/// text and anchoring are equal.
 ///
 /// ```
 /// use ledger_core::AddressExpression;
@@ -28,7 +28,7 @@ pub struct AddressExpression {
     prefix: CompactString,
 }
 
-/// Why a text is no expression: malformed, too long, or too large once it is compiled.
+/// Refusal of an expression: malformed, too long, or too large when compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError(String);
 
@@ -41,35 +41,35 @@ impl fmt::Display for ExpressionError {
 impl std::error::Error for ExpressionError {}
 
 impl AddressExpression {
-    /// An expression that the whole address has to fit.
+    /// Compiles an expression that must match the whole address.
     ///
     /// # Errors
     ///
-    /// [`ExpressionError`].
+    /// [`ExpressionError`] if the text is not an accepted expression.
     pub fn whole(text: &str) -> Result<Self, ExpressionError> {
         check_length(text)?;
-        // Alone first: what would close the group around it is no expression.
+        // Compile the text alone first, to refuse texts that would close the group around them.
         compile(text)?;
         Ok(Self { regex: compile(&format!("^(?:{text})$"))?, prefix: literal_prefix(text) })
     }
 
-    /// An expression that is searched for anywhere in the address.
+    /// Compiles an expression that may match anywhere in the address.
     ///
     /// # Errors
     ///
-    /// [`ExpressionError`].
+    /// [`ExpressionError`] if the text is not an accepted expression.
     pub fn anywhere(text: &str) -> Result<Self, ExpressionError> {
         check_length(text)?;
         Ok(Self { regex: compile(text)?, prefix: CompactString::default() })
     }
 
-    /// Whether an address fits.
+    /// Tells whether an address matches.
     pub fn matches(&self, address: &str) -> bool {
         self.regex.is_match(address.as_bytes())
     }
 
-    /// A text with which every address that fits begins; perhaps not the longest, and empty for an expression that
-    /// is searched for anywhere.
+    /// Returns a text with which every matching address begins. It may not be the longest one. It is empty
+    /// for an expression that may match anywhere.
     pub fn literal_prefix(&self) -> &str {
         &self.prefix
     }
@@ -100,7 +100,7 @@ fn compile(text: &str) -> Result<Regex, ExpressionError> {
         .build()
         .map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => ExpressionError("the pattern is too large".to_owned()),
-            // The compiler draws the place over several lines; the last says what is wrong.
+            // The compiler prints several lines to show the position; the last one has the message.
             error => {
                 let text = error.to_string();
                 let reason = text.lines().last().unwrap_or_default();
@@ -109,7 +109,7 @@ fn compile(text: &str) -> Result<Regex, ExpressionError> {
         })
 }
 
-/// The text with which everything that fits an expression begins.
+/// Returns the text with which every match of an expression begins.
 fn literal_prefix(text: &str) -> CompactString {
     let mut parser = ParserBuilder::new().unicode(false).utf8(false).nest_limit(EXPRESSION_DEPTH_MAX).build();
     let mut prefix = Vec::new();
@@ -121,10 +121,10 @@ fn literal_prefix(text: &str) -> CompactString {
     String::from_utf8_lossy(&prefix[..length]).into()
 }
 
-/// Adds the text with which everything that fits a part begins; whether that is all of the part.
+/// Appends the text with which every match of a part begins. Returns whether that is the whole part.
 fn extend(part: &Hir, prefix: &mut Vec<u8>) -> bool {
     match part.kind() {
-        // What looks around takes nothing.
+        // Assertions consume no characters.
         HirKind::Empty | HirKind::Look(_) => true,
         HirKind::Literal(literal) => {
             prefix.extend_from_slice(&literal.0);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_address_has_to_fit() {
+    fn matches_only_whole_addresses() {
         check("b.b", "b", &["bob"], &["bobby", "abob"]);
         check("shops:.*", "shops:", &["shops:1", "shops:1:till"], &["shops"]);
         check("a|b", "", &["a", "b"], &["ab", "xa", "bx"]);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_or_too_much_is_refused() {
+    fn refuses_malformed_and_large_expressions() {
         let deep = format!("{}a{}", "(".repeat(100), ")".repeat(100));
         let long = "a".repeat(EXPRESSION_BYTES_MAX + 1);
         for text in ["(", "a)(b", "[", "*", r"\pL{500}", "(a{1000}){1000}", &deep, &long] {

@@ -1,38 +1,38 @@
-//! The properties by which resources are filtered.
+//! Properties of resources in filters.
 
 use compact_str::CompactString;
 
 use crate::condition::FilterError;
 
-/// What a filter selects from.
+/// A kind of object that filters select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// Accounts.
     Accounts,
     /// Transactions.
     Transactions,
-    /// Holdings with their volumes, one row each.
+    /// Holdings with their volumes, one row for each account and asset.
     Volumes,
-    /// Accounts whose balances are summed.
+    /// Accounts whose balances are added up.
     AggregatedBalances,
     /// Entries of a log.
     Logs,
-    /// Ledgers.
+    /// Ledgers of a store.
     Ledgers,
-    /// Schema versions.
+    /// Versions of a ledger's schema.
     Schemas,
 }
 
-/// A named property of a resource, by which it is filtered.
+/// A named property of a resource that filters can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Property {
-    /// The address of an account, or of the account of a row.
+    /// The address of an account, or the account of a row of volumes.
     Address,
-    /// The source or the destination of some posting.
+    /// Source or destination of any posting.
     Account,
-    /// The source of some posting.
+    /// Source of any posting.
     Source,
-    /// The destination of some posting.
+    /// Destination of any posting.
     Destination,
     /// Metadata, by key.
     Metadata,
@@ -42,21 +42,21 @@ pub enum Property {
     Reference,
     /// The effective date of a transaction.
     Timestamp,
-    /// When a transaction was recorded.
+    /// Insertion date of a transaction.
     InsertedAt,
-    /// When an account or a transaction last changed.
+    /// Date of the last change of an account or transaction.
     UpdatedAt,
-    /// When a transaction was reverted.
+    /// Date of the revert of a transaction.
     RevertedAt,
-    /// When an account was first used, by effective date.
+    /// Effective date of the first use of an account.
     FirstUsage,
-    /// When an account was first recorded.
+    /// Insertion date of an account.
     InsertionDate,
     /// Whether a transaction is reverted.
     Reverted,
     /// The number of a transaction or log entry.
     Id,
-    /// When a log entry was recorded.
+    /// Insertion date of a log entry.
     Date,
     /// The type of a log entry.
     Type,
@@ -68,12 +68,12 @@ pub enum Property {
     Features,
     /// The version of a schema.
     Version,
-    /// When a schema was added.
+    /// Insertion date of a schema version.
     CreatedAt,
 }
 
 impl Property {
-    /// The property of this name that `resource` has.
+    /// Finds a property of `resource` by its name.
     pub fn of(resource: Resource, name: &str) -> Option<Self> {
         use Resource::{Accounts, AggregatedBalances, Ledgers, Logs, Schemas, Transactions, Volumes};
         let (property, resources): (_, &[Resource]) = match name {
@@ -105,7 +105,7 @@ impl Property {
         resources.contains(&resource).then_some(property)
     }
 
-    /// Its name, as [`Property::of`] reads it.
+    /// Returns the name that [`Property::of`] finds.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Address => "address",
@@ -138,7 +138,7 @@ impl Property {
     }
 }
 
-/// A property, and for those that are maps the key of one value in it.
+/// A property, with a key if the property is a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     resource: Resource,
@@ -147,12 +147,12 @@ pub struct Field {
 }
 
 impl Field {
-    /// Reads `property` or `property[key]`; the key may hold any characters.
+    /// Parses `property` or `property[key]`. The key may contain any characters.
     ///
     /// # Errors
     ///
-    /// [`FilterError::UnknownField`] if the resource has no such property, or if a property that is no map
-    /// is given a key.
+    /// [`FilterError::UnknownField`] if the resource has no such property, or if the text has a key for a
+    /// property that is not a map.
     pub fn parse(resource: Resource, text: &str) -> Result<Self, FilterError> {
         let (name, key) = match text.split_once('[') {
             Some((name, rest)) => (name, rest.strip_suffix(']').filter(|key| !key.is_empty())),
@@ -166,17 +166,17 @@ impl Field {
         }
     }
 
-    /// What it belongs to.
+    /// Returns the resource of the property.
     pub fn resource(&self) -> Resource {
         self.resource
     }
 
-    /// The property.
+    /// Returns the property.
     pub fn property(&self) -> Property {
         self.property
     }
 
-    /// The key, where one was given.
+    /// Returns the key, if the text had one.
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_known_per_resource() {
+    fn finds_properties_by_resource() {
         use Resource::*;
         for (resource, key) in [
             (Accounts, "address"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_property_is_found_by_its_name() {
+    fn finds_every_property_by_its_name() {
         use Resource::*;
         let all = [Accounts, Transactions, Volumes, AggregatedBalances, Logs, Ledgers, Schemas];
         let counts = all.map(|resource| {

@@ -1,34 +1,32 @@
-//! Filters: trees of conditions that select accounts, transactions, logs and the like.
+//! Filters: trees of conditions that select accounts, transactions, log entries and other resources.
 //!
-//! Evaluation is three-valued, as in the databases of this API: a condition on something that is not there
-//! is neither true nor false, and a subject is selected only if the whole is true. So an account that never
-//! held an asset is selected neither by a condition on its balance nor by the negation. Metadata is the
-//! exception: a condition on an absent key is false, and its negation true.
+//! Evaluation is three-valued, as in the databases behind other servers of this API. A condition on an absent
+//! property is unknown, and a filter selects a subject only if the whole tree is true. So neither a condition
+//! on the balance of an asset that an account never held nor its negation selects the account. Metadata
+//! differs: a condition on an absent key is false, and its negation is true.
 
 use std::borrow::Cow;
 
-use crate::amount::{Amount, Balance};
 use crate::condition::{AddressRole, Condition, DateField, FilterError, TextField};
 use crate::field::Resource;
 use crate::json_path::is_text_at;
 use crate::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX};
-use crate::metadata::MetadataValue;
-use crate::timestamp::Timestamp;
+use ledger_values::{Amount, Balance, MetadataValue, Timestamp};
 
 /// A node of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterNode {
-    /// Every child is true; without children always true.
+    /// True if every child is true, or if there are no children.
     And(Vec<FilterNode>),
-    /// Some child is true; without children always true.
+    /// True if at least one child is true, or if there are no children.
     Or(Vec<FilterNode>),
-    /// The child is false.
+    /// True if the child is false.
     Not(Box<FilterNode>),
-    /// The condition is true.
+    /// True if the condition is true.
     Is(Condition),
 }
 
-/// A filter for one kind of resource, within the limits of its size.
+/// A filter for one kind of resource. Its size is within the limits.
 ///
 /// ```
 /// use ledger_core::{Condition, Field, Filter, FilterNode, FilterValue, Operator, Resource};
@@ -44,52 +42,52 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Checks the size of a tree whose conditions are all about `resource`.
+    /// Makes a filter of a tree. All its conditions must be about `resource`.
     ///
     /// # Errors
     ///
-    /// [`FilterError::TooManyNodes`], [`FilterError::TooDeep`].
+    /// [`FilterError::TooManyNodes`] or [`FilterError::TooDeep`].
     pub fn new(resource: Resource, root: FilterNode) -> Result<Self, FilterError> {
         let mut nodes = 0;
         measure(&root, 1, &mut nodes)?;
         Ok(Self { resource, root })
     }
 
-    /// The filter that selects everything.
+    /// Makes the filter that selects everything.
     pub const fn all(resource: Resource) -> Self {
         Self { resource, root: FilterNode::And(Vec::new()) }
     }
 
-    /// What it selects from.
+    /// Returns the kind of resource that the filter selects.
     pub const fn resource(&self) -> Resource {
         self.resource
     }
 
-    /// The tree, for a reader that plans by it.
+    /// Returns the tree, for query planners.
     pub const fn root(&self) -> &FilterNode {
         &self.root
     }
 
-    /// Whether the filter asks nothing.
+    /// Tells whether the filter has no conditions.
     pub const fn is_all(&self) -> bool {
         matches!(&self.root, FilterNode::And(children) | FilterNode::Or(children) if children.is_empty())
     }
 
-    /// Whether some condition is about a balance.
+    /// Tells whether any condition is about a balance.
     pub fn asks_for_balances(&self) -> bool {
         asks_for_balances(&self.root)
     }
 
-    /// Whether the filter selects `subject`.
+    /// Tells whether the filter selects `subject`.
     ///
     /// # Errors
     ///
-    /// The first error of the subject; what is not needed for the answer is not asked.
+    /// The first error of the subject. The evaluation reads nothing that the result does not depend on.
     pub fn matches<S: FilterSubject + ?Sized>(&self, subject: &S) -> Result<bool, S::Error> {
         Ok(self.evaluate(&self.root, subject)? == Some(true))
     }
 
-    /// True, false, or `None` where it cannot be said.
+    /// Evaluates a node: true, false, or `None` for unknown.
     fn evaluate<S: FilterSubject + ?Sized>(
         &self,
         node: &FilterNode,
@@ -104,7 +102,7 @@ impl Filter {
         }
     }
 
-    /// Joins children: one that is `decisive` decides, else one that cannot be said leaves it open.
+    /// Combines children: a `decisive` child decides, otherwise an unknown child makes the result unknown.
     fn fold<S: FilterSubject + ?Sized>(
         &self,
         children: &[FilterNode],
@@ -152,7 +150,7 @@ impl Filter {
             Condition::MetadataExists { key } => Some(subject.metadata(key)?.is_some()),
             Condition::Balance { asset: Some(asset), comparison, value } => {
                 match subject.balance(asset)?.map(|have| comparison.holds(&have, value)) {
-                    // A row is of one asset: of another one it can be said that it is not that.
+                    // A row of volumes has one asset, so another asset is known to be absent.
                     None if self.resource == Resource::Volumes => Some(false),
                     truth => truth,
                 }
@@ -160,7 +158,6 @@ impl Filter {
             Condition::Balance { asset: None, comparison, value } => {
                 subject.any_balance(&|have| comparison.holds(have, value))?
             }
-            Condition::BalanceExists { asset } => Some(subject.balance(asset)?.is_some()),
             Condition::Feature { name, test } => {
                 Some(subject.feature(name)?.is_some_and(|have| test.passes(&have)))
             }
@@ -169,7 +166,7 @@ impl Filter {
     }
 }
 
-/// Whether metadata has a text at a path, see [`Condition::MetadataPath`].
+/// Tells whether metadata has a text at a path. See [`Condition::MetadataPath`].
 fn metadata_at_path<S: FilterSubject + ?Sized>(
     subject: &S,
     path: &str,
@@ -187,12 +184,12 @@ fn asks_for_balances(node: &FilterNode) -> bool {
         FilterNode::And(children) | FilterNode::Or(children) => children.iter().any(asks_for_balances),
         FilterNode::Not(child) => asks_for_balances(child),
         FilterNode::Is(condition) => {
-            matches!(condition, Condition::Balance { .. } | Condition::BalanceExists { .. })
+            matches!(condition, Condition::Balance { .. })
         }
     }
 }
 
-/// Counts nodes; stops at the first that is too many or too deep.
+/// Counts nodes and stops as soon as there are too many or they are too deep.
 fn measure(node: &FilterNode, depth: usize, nodes: &mut usize) -> Result<(), FilterError> {
     *nodes += 1;
     if *nodes > FILTER_NODES_MAX {
@@ -210,118 +207,118 @@ fn measure(node: &FilterNode, depth: usize, nodes: &mut usize) -> Result<(), Fil
     }
 }
 
-/// Something that a filter can be asked about.
+/// An object that filters can select.
 ///
-/// Each method has an answer for subjects that lack the property: nothing there. A kind of subject
-/// overrides those that it has. They may read storage, and fail by it.
+/// Every method has a default for objects without the property: the property is absent. Implementations
+/// override the methods of the properties that they have. These may read storage and fail.
 pub trait FilterSubject {
-    /// What reading can fail with; [`std::convert::Infallible`] for what is in memory.
+    /// Error of a read, or [`std::convert::Infallible`] for objects in memory.
     type Error;
 
-    /// Whether some address in this role passes.
+    /// Tells whether any address in this role passes.
     ///
     /// # Errors
     ///
-    /// If reading fails; so with every method below.
+    /// If a read fails.
     fn any_address(&self, role: AddressRole, test: &dyn Fn(&str) -> bool) -> Result<bool, Self::Error> {
         let _ = (role, test);
         Ok(false)
     }
 
-    /// Whether the source and the destination of some posting pass.
+    /// Tells whether the source and destination of any posting pass.
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn any_posting(&self, test: &dyn Fn(&str, &str) -> bool) -> Result<bool, Self::Error> {
         let _ = test;
         Ok(false)
     }
 
-    /// The metadata of a key, as text: see [`crate::MetadataValue::as_shown`].
+    /// Returns the metadata of a key as text. See [`crate::MetadataValue::as_shown`].
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Self::Error> {
         let _ = key;
         Ok(None)
     }
 
-    /// The metadata of a key, as it is stored.
+    /// Returns the stored metadata of a key.
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn metadata_value(&self, key: &str) -> Result<Option<Cow<'_, MetadataValue>>, Self::Error> {
         let _ = key;
         Ok(None)
     }
 
-    /// The balance of an asset; `None` if it was never held, or if this is a row of another asset. The text
-    /// may be no asset at all.
+    /// Returns the balance of an asset. Returns `None` if the asset was never held, or if this is a row of
+    /// another asset. The text may not be a valid asset.
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn balance(&self, asset: &str) -> Result<Option<Balance>, Self::Error> {
         let _ = asset;
         Ok(None)
     }
 
-    /// Whether some balance passes; `None` if there is none.
+    /// Tells whether any balance passes, or returns `None` if there is none.
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn any_balance(&self, test: &dyn Fn(&Balance) -> bool) -> Result<Option<bool>, Self::Error> {
         let _ = test;
         Ok(None)
     }
 
-    /// A text.
+    /// Returns the value of a text property.
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, Self::Error> {
         let _ = field;
         Ok(None)
     }
 
-    /// A date.
+    /// Returns the value of a date property.
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn date(&self, field: DateField) -> Result<Option<Timestamp>, Self::Error> {
         let _ = field;
         Ok(None)
     }
 
-    /// The number of a transaction or log entry.
+    /// Returns the number of a transaction or log entry.
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn id(&self) -> Result<Option<u64>, Self::Error> {
         Ok(None)
     }
 
-    /// Whether a transaction is reverted.
+    /// Tells whether a transaction is reverted.
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn reverted(&self) -> Result<Option<bool>, Self::Error> {
         Ok(None)
     }
 
-    /// The value of a feature of a ledger, by its name on the wire.
+    /// Returns the value of a feature of a ledger by its name on the wire.
     ///
     /// # Errors
     ///
-    /// If reading fails.
+    /// If a read fails.
     fn feature(&self, name: &str) -> Result<Option<Cow<'_, str>>, Self::Error> {
         let _ = name;
         Ok(None)
@@ -336,7 +333,7 @@ mod tests {
     use crate::condition::{FilterValue, Operator};
     use crate::field::Field;
 
-    /// An account `users:1` with metadata `tier=gold` and 100 USD, or a row of volumes of it.
+    /// The account `users:1` with metadata `tier=gold` and 100 USD, or its row of volumes.
     struct User;
 
     impl FilterSubject for User {
@@ -379,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_balance_is_selected_neither_way() {
+    fn absent_balance_is_unknown() {
         use Resource::{Accounts, Volumes};
         for (asset, value, direct, negated) in
             [("USD", 101, true, false), ("USD", 100, false, true), ("EUR", 101, false, false)]
@@ -393,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_metadata_key_is_plainly_false() {
+    fn absent_metadata_key_is_false() {
         use Resource::Accounts;
         let tier = |key, value: &str| is(Accounts, Operator::Match, key, FilterValue::Text(value.into()));
         check(Accounts, tier("metadata[tier]", "gold"), true);
@@ -404,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_date_is_selected_neither_way() {
+    fn absent_date_is_unknown() {
         use Resource::Transactions;
         let at = || {
             let value = FilterValue::Text("2024-01-01T00:00:00Z".into());
@@ -415,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_yields_to_what_decides() {
+    fn decisive_child_overrides_unknown_ones() {
         use Resource::Accounts;
         let unknown = || balance(Accounts, Operator::Lt, "balance[EUR]", 1);
         let yes = || balance(Accounts, Operator::Gt, "balance[USD]", 1);
@@ -436,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_too_large_is_refused() {
+    fn refuses_trees_that_are_too_large() {
         let leaf = || FilterNode::And(vec![]);
         let wide = |leaves| FilterNode::And((0..leaves).map(|_| leaf()).collect());
         assert!(Filter::new(Resource::Accounts, wide(FILTER_NODES_MAX - 1)).is_ok());

@@ -1,20 +1,21 @@
-//! JSON values that are kept as they were said: what a schema is made of.
+//! JSON values that keep numbers and the order of members as written. Schemas consist of them.
 
 use std::fmt;
 
 use compact_str::CompactString;
 
-use crate::json_text::write_json_text;
 use crate::limits::JSON_DEPTH_MAX;
+use ledger_values::json_text::write_json_text;
 
-/// A JSON value. Numbers keep their text, members their order; of several members with one name the last counts.
+/// A JSON value. Numbers keep their digits, and objects keep the order of their members. Of several members
+/// with one name, the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Json {
     /// `null`.
     Null,
     /// `true` or `false`.
     Boolean(bool),
-    /// A number, as it was written.
+    /// A number, with the digits of the text.
     Number(CompactString),
     /// A string.
     Text(CompactString),
@@ -24,10 +25,10 @@ pub enum Json {
     Object(Vec<(CompactString, Json)>),
 }
 
-/// Why a text is no JSON.
+/// Refusal of a text that is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonError {
-    /// Where, in bytes from the beginning.
+    /// Byte offset of the fault.
     pub at: usize,
     what: &'static str,
 }
@@ -41,11 +42,11 @@ impl fmt::Display for JsonError {
 impl std::error::Error for JsonError {}
 
 impl Json {
-    /// Reads a text that is one JSON value.
+    /// Parses a text that is one JSON value.
     ///
     /// # Errors
     ///
-    /// [`JsonError`] for any other text, and for one that is nested too deep.
+    /// [`JsonError`] for any other text, and for one with too deep nesting.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
         let mut reader = Reader { text, at: 0 };
         let value = reader.value(0)?;
@@ -56,7 +57,7 @@ impl Json {
         Ok(value)
     }
 
-    /// The members, if it is an object.
+    /// Returns the members of an object, or `None` for any other value.
     pub fn members(&self) -> Option<&[(CompactString, Json)]> {
         match self {
             Self::Object(members) => Some(members),
@@ -64,7 +65,8 @@ impl Json {
         }
     }
 
-    /// The member with a name; if none is spelled so, the last with this name in any case.
+    /// Returns the member with a name. If there is none, returns the last member whose name differs only in
+    /// case.
     pub fn get(&self, name: &str) -> Option<&Json> {
         let members = self.members()?;
         let exact = members.iter().find(|(have, _)| have == name);
@@ -72,7 +74,7 @@ impl Json {
         exact.or_else(like).map(|(_, value)| value)
     }
 
-    /// The text, if it is a string.
+    /// Returns the text of a string, or `None` for any other value.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -80,7 +82,7 @@ impl Json {
         }
     }
 
-    /// The same value with the members of all objects in bytewise order of their names.
+    /// Sorts the members of all objects bytewise by name.
     #[must_use]
     pub fn sorted(self) -> Self {
         match self {
@@ -95,7 +97,7 @@ impl Json {
         }
     }
 
-    /// Appends its text without white space, strings escaped as everywhere on the wire.
+    /// Appends the value as compact JSON, with strings escaped as everywhere on the wire.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),
@@ -232,7 +234,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether what is gathered ends here, rather than going on behind a comma.
+    /// Tells whether the array or object ends here; otherwise reads the comma before the next element.
     fn ends(&mut self, end: u8) -> Result<bool, JsonError> {
         self.skip_space();
         match self.peek() {
@@ -309,7 +311,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands behind a backslash. Half of a pair is no character: it is replaced.
+    /// Reads the rest of an escape after its backslash. Replaces half of a surrogate pair by U+FFFD.
     fn escaped(&mut self) -> Result<char, JsonError> {
         let letter = self.peek().ok_or_else(|| self.error("a string has no end"))?;
         self.at += 1;
@@ -356,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_written_as_it_was_read_without_the_space() {
+    fn writes_values_as_read_without_white_space() {
         for (text, written) in [
             (" null ", "null"),
             ("[ ]", "[]"),
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn refuses_texts_that_are_no_json() {
         for text in [
             "",
             " ",

@@ -1,11 +1,11 @@
-//! What stands at a path in a metadata value, which is a string or compact JSON text.
+//! Looks up texts in metadata values by path.
 
 use std::borrow::Cow;
 
-use crate::metadata::MetadataValue;
+use ledger_values::MetadataValue;
 
-/// Whether the value at `path`, member names divided by dots, is a string, a number or a boolean with this text.
-/// An empty path is the value itself.
+/// Tells whether the value at `path` is a string, number or boolean with this text. A path consists of member
+/// names separated by dots; an empty path is the value itself.
 pub(crate) fn is_text_at(value: &MetadataValue, path: &str, text: &str) -> bool {
     match value {
         MetadataValue::Text(have) => path.is_empty() && have == text,
@@ -24,7 +24,7 @@ pub(crate) fn is_text_at(value: &MetadataValue, path: &str, text: &str) -> bool 
     }
 }
 
-/// The text of a string, a number or a boolean.
+/// Returns the text of a string, number or boolean.
 fn scalar(json: &str) -> Option<Cow<'_, str>> {
     match json.as_bytes().first()? {
         b'"' => Some(unescaped(&json[1..json.len() - 1])),
@@ -33,7 +33,7 @@ fn scalar(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The value of a member of an object; the last, if several have the name.
+/// Returns the value of a member of an object. Of several members with the name, the last one counts.
 fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = json.strip_prefix('{')?;
     let mut found = None;
@@ -49,7 +49,7 @@ fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     found
 }
 
-/// How many bytes the first value of a text takes.
+/// Returns the length of the first JSON value in a text.
 fn value_bytes(text: &str) -> usize {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -83,8 +83,8 @@ fn value_bytes(text: &str) -> usize {
     text.len()
 }
 
-/// The text between the quotes of a JSON string. Whoever stored it wrote characters beyond the Basic
-/// Multilingual Plane as they are.
+/// Replaces the escapes in the content of a JSON string. The stored text has characters beyond the Basic
+/// Multilingual Plane unescaped.
 fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_a_text_or_to_nothing() {
+    fn finds_texts_by_path() {
         let json = MetadataValue::Json(
             r#"{"a":{"b":[1,{"x":"}"}],"c":"d\u003c\"e","n":-12.50},"t":true,"z":null,"":{"":7}}"#.into(),
         );

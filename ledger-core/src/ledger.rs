@@ -1,18 +1,17 @@
-//! What a ledger is fixed to be when it is created.
+//! The options of a ledger, which are fixed when it is created.
 
-use crate::metadata::Metadata;
-use crate::names::BucketName;
+use ledger_values::{BucketName, Metadata};
 
-/// What a new ledger shall be. Nothing of it but the metadata can change later.
+/// The options of a new ledger. Only the metadata can change later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerOptions {
-    /// The group it belongs to.
+    /// The bucket of the ledger.
     pub bucket: BucketName,
-    /// The id of its first transaction and of its first log entry.
+    /// The id of the first transaction and of the first log entry.
     pub first_id: FirstId,
-    /// What it keeps.
+    /// The features of the ledger.
     pub features: Features,
-    /// Its first metadata.
+    /// The initial metadata.
     pub metadata: Metadata,
 }
 
@@ -27,17 +26,17 @@ impl Default for LedgerOptions {
     }
 }
 
-/// The first id of transactions and logs.
+/// The id with which transactions and log entries start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstId {
-    /// As ledgers of the first generations counted.
+    /// Ids start at 0, as in ledgers of older releases.
     Zero,
-    /// As ledgers count today.
+    /// Ids start at 1, as in current ledgers.
     One,
 }
 
 impl FirstId {
-    /// The number.
+    /// Returns the first id.
     pub const fn get(self) -> u64 {
         match self {
             Self::Zero => 0,
@@ -46,20 +45,20 @@ impl FirstId {
     }
 }
 
-/// What a ledger keeps beside its journal. Each is fixed at creation; off means that it is not kept.
+/// The data that a ledger keeps in addition to its journal. A feature that is off keeps none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// The wire hash of its logs.
+    /// The wire hashes of the log entries.
     pub hash_logs: HashLogs,
-    /// Beside the wire hash, the hashes of the first generation of the API.
+    /// The hashes of API v1, in addition to the wire hashes.
     pub legacy_hashes: Switch,
-    /// Volumes at any point in time.
+    /// Volumes at any date.
     pub moves_history: Switch,
-    /// Volumes in effective order at any point in time.
+    /// Volumes in effective order at any date.
     pub effective_volumes: Switch,
-    /// Account metadata as of a date.
+    /// Account metadata at any date.
     pub account_metadata_history: Switch,
-    /// Transaction metadata as of a date.
+    /// Transaction metadata at any date.
     pub transaction_metadata_history: Switch,
 }
 
@@ -76,22 +75,22 @@ impl Default for Features {
     }
 }
 
-/// On or off.
+/// State of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// Kept.
+    /// The ledger keeps the data.
     On,
-    /// Not kept.
+    /// The ledger does not keep the data.
     Off,
 }
 
-/// Whether logs carry the wire hash.
+/// Whether and when log entries get their wire hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashLogs {
-    /// Every log shows it.
+    /// Every log entry shows its hash.
     Sync,
-    /// No log shows it; whole blocks are hashed in the background.
+    /// No log entry shows a hash; the server hashes whole blocks in the background.
     Async,
-    /// Not at all.
+    /// The ledger computes no hashes.
     Disabled,
 }

@@ -1,52 +1,17 @@
-//! The rules of the first generation of the API, where they differ from those of the second.
+//! The rules of API v1, where they differ from those of API v2.
 //!
-//! Postings are one step: only balances at its end count, and only of accounts that end lower. Contracts say how
-//! low they may end. A revert gets a reference made of the original's.
-
-use std::sync::Arc;
+//! All postings of a transaction are one step: only the balances after it count, and only of accounts whose
+//! balance falls. Contracts say how far a balance may fall. A reverting transaction gets a reference derived
+//! from that of the original.
 
 use crate::command::Overdraft;
-use crate::decide::insufficient;
-use crate::mapping::Mapping;
-use crate::metadata::Metadata;
-use crate::names::Reference;
 use crate::needs::{Facts, KnownTransaction, Slots};
 use crate::rejection::Rejection;
-use crate::timestamp::Timestamp;
-use crate::transaction::Posting;
-use crate::volumes::Volumes;
-
-/// By whose rules a transaction is checked. They bind postings; what a script may take is its own matter.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub enum Rules {
-    /// The ledger's own.
-    #[default]
-    Current,
-    /// Those of the first generation.
-    Legacy(Arc<LegacyRules>),
-}
-
-/// What is particular to a ledger in the rules of the first generation.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct LegacyRules {
-    /// Its contracts.
-    pub mapping: Mapping,
-    /// Whether a transaction may be dated before the last one.
-    pub past_dates: PastDates,
-}
-
-/// Whether dates may run backwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum PastDates {
-    /// They may.
-    #[default]
-    Accept,
-    /// A transaction that is dated before the last one is refused.
-    Refuse,
-}
+use crate::rules::{LegacyRules, PastDates, Rules};
+use ledger_values::{Metadata, Posting, Reference, Timestamp, Volumes};
 
 impl LegacyRules {
-    /// Refuses a date before that of the last transaction, where that is the rule.
+    /// Refuses a date before that of the last transaction if the rules forbid it.
     pub(crate) fn check_date(&self, last: Option<Timestamp>, passed: Timestamp) -> Result<(), Rejection> {
         match last {
             Some(last) if self.past_dates == PastDates::Refuse && passed < last => {
@@ -56,7 +21,7 @@ impl LegacyRules {
         }
     }
 
-    /// Executes postings as one step, and then asks the contracts of all whose balance it lowered.
+    /// Executes postings as one step, then checks the contracts of all accounts whose balance fell.
     pub(crate) fn move_at_once(
         &self,
         postings: &[Posting],
@@ -76,7 +41,7 @@ impl LegacyRules {
         if overdraft == Overdraft::Allow {
             return Ok(());
         }
-        // Who is no source of any posting has not lost anything.
+        // An account that is never a source cannot have lost anything.
         for (posting, slots) in postings.iter().zip(slots) {
             let balance = facts.volumes[slots.source as usize].balance();
             if posting.source.is_world() || balance >= before[slots.source as usize].balance() {
@@ -86,15 +51,15 @@ impl LegacyRules {
             let none = Metadata::EMPTY;
             let metadata = known.map_or(&none, |(_, metadata)| metadata);
             if !self.mapping.allows(&posting.source, &balance, metadata) {
-                return Err(insufficient(posting));
+                return Err(Rejection::insufficient(posting));
             }
         }
         Ok(())
     }
 }
 
-/// The reference of the transaction that reverts `original`; none by the current rules, and where the original
-/// has none or one so long that there is no room.
+/// Returns the reference of the transaction that reverts `original`. Returns `None` under current rules, and
+/// if the original's reference is absent or too long to extend.
 pub fn reverting_reference(rules: &Rules, original: &KnownTransaction) -> Option<Reference> {
     match (rules, &original.reference) {
         (Rules::Legacy(_), Some(reference)) => {

@@ -1,25 +1,22 @@
-//! The hash chain of a log as the first generation of the API computes it, bit for bit.
+//! The hash chain of a log as API v1 computes it, bit for bit.
 //!
-//! `H(n) = SHA-256(J(n-1) + J(n))`, where `J` is the JSON text by which that generation shows an entry: that of the
-//! previous one with its hash, or `null` before the first, and that of the entry itself with an empty hash. There
-//! are two types of entries: a revert is the transaction that it records, a removal of metadata sets the key to
-//! null.
+//! `H(n) = SHA-256(J(n-1) + J(n))`, where `J` is the JSON text in which API v1 shows an entry. `J(n-1)`
+//! contains the hash of the previous entry, or is `null` before the first; `J(n)` has an empty hash. There
+//! are two types of entries: a revert appears as its new transaction, and a removal of metadata sets the key
+//! to null.
 
 use sha2::{Digest, Sha256};
 
 use crate::command::Target;
 use crate::decide::Decision;
-use crate::decimal::write_u64;
-use crate::json_text::write_json_text;
 use crate::log::{LogEntry, LogPayload};
 use crate::memento::put_metadata_with;
-use crate::metadata::{Metadata, MetadataValue};
-use crate::names::Reference;
-use crate::timestamp::Timestamp;
-use crate::transaction::{Posting, TransactionId};
 use crate::wire_hash::WireHash;
+use ledger_values::decimal::write_u64;
+use ledger_values::json_text::write_json_text;
+use ledger_values::{Metadata, MetadataValue, Posting, Reference, Timestamp, TransactionId};
 
-/// What the first generation shows of a log entry, borrowed from an entry or from what was just decided.
+/// A log entry as API v1 shows it, borrowed from an entry or from a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct LegacyLog<'a> {
     id: u64,
@@ -44,7 +41,7 @@ enum Event<'a> {
         target: &'a Target,
         key: &'a str,
     },
-    /// What that generation knows nothing of.
+    /// An entry of a type that API v1 does not know.
     Unknown,
 }
 
@@ -68,8 +65,8 @@ impl<'a> From<&'a LogEntry> for LegacyLog<'a> {
 }
 
 impl<'a> LegacyLog<'a> {
-    /// Of what was decided and is recorded as log `id` at `date`; `transaction` is the id of the transaction, if
-    /// it is one.
+    /// Makes the log entry `id` of a decision that is recorded at `date`. `transaction` is the id of the
+    /// transaction, if the decision is one.
     pub fn of_decision(
         decision: &'a Decision<'_>,
         id: u64,
@@ -91,7 +88,8 @@ impl<'a> LegacyLog<'a> {
         Self { id, date, event }
     }
 
-    /// When it happened: a transaction at its own date, all else when it was recorded, to the second.
+    /// Returns the date that API v1 shows: the date of a transaction, or the insertion date of any other
+    /// entry in whole seconds.
     pub fn date(&self) -> Timestamp {
         const SECOND: i64 = 1_000_000;
         if let Event::Transaction { timestamp, .. } = self.event {
@@ -101,7 +99,7 @@ impl<'a> LegacyLog<'a> {
         Timestamp::from_micros(micros.div_euclid(SECOND).saturating_mul(SECOND))
     }
 
-    /// Appends the text with this hash, without a line feed.
+    /// Appends the JSON text with this hash, without a line feed.
     pub fn write_to(&self, hash: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"id\":");
         write_u64(self.id, out);
@@ -153,7 +151,7 @@ impl<'a> LegacyLog<'a> {
     }
 }
 
-/// What stands before the hash, and behind it before the date.
+/// The text before the hash, and the text between the hash and the date.
 const HASH: &[u8] = b",\"hash\":\"";
 const DATE: &[u8] = b"\",\"date\":\"";
 
@@ -180,24 +178,24 @@ fn write_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
     });
 }
 
-/// A chain of hashes that grows by one entry at a time.
+/// A hash chain that grows by one entry at a time.
 #[derive(Clone, Debug, Default)]
 pub struct LegacyHashChain {
-    /// The text of the last entry with its hash; empty before the first.
+    /// The text of the last entry with its hash. Empty before the first entry.
     last: Vec<u8>,
-    /// Reused from entry to entry.
+    /// Buffer for the next text, reused for every entry.
     text: Vec<u8>,
 }
 
 impl LegacyHashChain {
-    /// A chain that goes on after `entry`, whose hash is `hash`.
+    /// Continues the chain after `entry`, whose hash is `hash`.
     pub fn after(entry: &LogEntry, hash: &WireHash) -> Self {
         let mut last = Vec::new();
         LegacyLog::from(entry).write_to(&hash.to_hex(), &mut last);
         Self { last, text: Vec::new() }
     }
 
-    /// Adds an entry and returns its hash.
+    /// Appends an entry and returns its hash.
     pub fn append(&mut self, entry: &LogEntry) -> WireHash {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
@@ -207,17 +205,18 @@ impl LegacyHashChain {
         hash
     }
 
-    /// Adds an entry of which [`LegacyLog::write_to`] wrote this text with an empty hash, and returns its hash.
+    /// Appends an entry and returns its hash. `text` is the output of [`LegacyLog::write_to`] for the entry
+    /// with an empty hash.
     ///
     /// # Panics
     ///
-    /// If the text is another.
+    /// If `text` is not such an output.
     pub fn append_text(&mut self, text: &[u8]) -> WireHash {
         let mut hasher = Sha256::new();
         hasher.update(if self.last.is_empty() { b"null".as_slice() } else { &self.last });
         hasher.update(text);
         let hash = WireHash::from_bytes(hasher.finalize().into());
-        // Behind the hash there is nothing but the date, so its place is found from the end.
+        // Only the date follows the hash, so search for it from the end.
         let tail = text.windows(DATE.len()).rposition(|window| window == DATE).expect("it has a date");
         self.last.clear();
         self.last.extend_from_slice(&text[..tail]);
@@ -231,8 +230,8 @@ impl LegacyHashChain {
 mod tests {
     use super::*;
     use crate::log::LogId;
-    use crate::names::{AccountAddress, Asset};
-    use crate::transaction::Transaction;
+    use ledger_values::Transaction;
+    use ledger_values::{AccountAddress, Asset};
 
     fn date(text: &str) -> Timestamp {
         Timestamp::parse(text).expect(text)
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_of_the_public_document_is_the_same() {
+    fn equals_the_chain_of_the_public_documents() {
         let text = |id| {
             format!(
                 "{{\"id\":{id},\"type\":\"NEW_TRANSACTION\",\"data\":{{\"postings\":null,\"reference\":\"\",\
@@ -277,7 +276,7 @@ mod tests {
             timestamp: at,
             reference: Reference::parse("dep-1").ok(),
             template: None,
-            // When it was recorded does not count.
+            // The insertion date is not part of the hash.
             inserted_at: date("2024-01-01T00:00:00Z"),
             updated_at: at,
             reverted_at: None,
@@ -288,6 +287,7 @@ mod tests {
         let target = Target::Account(AccountAddress::parse("users:001").expect("an address"));
         let set = LogPayload::SetMetadata { target, metadata: json(&[("vip", "true")]) };
         let entry = |id, date, payload| LogEntry {
+            request_hash: None,
             defaults: Vec::new(),
             id: LogId::new(id),
             date,
@@ -299,14 +299,14 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_of_a_server_of_that_generation_is_the_same() {
+    fn equals_the_chain_of_a_v1_server() {
         let [first, second] = entries();
         let mut chain = LegacyHashChain::default();
         let hash = chain.append(&first);
         assert_eq!(hash.to_hex(), "68e5f6be2f6be0d4a1e821c5ee15905506175c61e765e597aa1b9d73b018a7ab");
         let expected = "fcb86d28998e06cb56dbf58eff453a287b6ebe35305eb220baa1e18ac9087069";
         assert_eq!(chain.append(&second).to_hex(), expected);
-        // A chain that is taken up again goes on alike.
+        // A continued chain gives the same hashes.
         assert_eq!(LegacyHashChain::after(&first, &hash).append(&second).to_hex(), expected);
     }
 }

@@ -1,52 +1,57 @@
-//! The pure core of the ledger: values that cannot be wrong, and the rules.
+//! The pure core of the ledger: checked values and the rules.
 //!
-//! A command is decided in three steps. [`needs`] says what must be known, the caller finds it out, and
-//! [`decide`] says what happens or why not. Nothing here reads a file, a clock or a random source; equal
-//! arguments give equal results, so that a log replays into the same ledger for ever.
+//! A command is decided in three steps. [`needs`] lists the facts that the decision requires, the caller
+//! loads them, and [`decide`] returns the effect of the command or refuses it. This crate reads no file, no
+//! clock and no random source. Equal arguments give equal results, so a log always replays into the same
+//! ledger.
 
 pub mod limits;
 
 mod address;
-mod amount;
 mod apply;
 mod command;
 mod condition;
 mod decide;
-mod decimal;
+pub mod enforcement;
 mod expression;
 mod field;
 mod filter;
 mod json;
 mod json_path;
-mod json_text;
 mod ledger;
 mod legacy;
 mod legacy_hash;
 mod log;
 mod mapping;
 mod memento;
-mod metadata;
 #[cfg(feature = "model")]
 pub mod model;
-mod names;
 mod needs;
 mod rejection;
+mod rules;
+mod runtime;
 pub mod schema;
-pub mod script;
+mod settle;
 mod subjects;
-mod timestamp;
-mod transaction;
-mod volumes;
 mod wire_hash;
 
+#[doc(inline)]
+pub use ledger_numscript as script;
+#[doc(no_inline)]
+pub use ledger_values::json_text::write_json_text;
+#[doc(inline)]
+pub use ledger_values::{
+    AccountAddress, Amount, AmountError, Asset, Balance, BucketName, CompactString, HoldingVolumes,
+    IdempotencyKey, LedgerName, Metadata, MetadataValue, NameError, NameKind, Posting, Postings, Reference,
+    SchemaVersion, Timestamp, TimestampError, TimestampText, Transaction, TransactionId, Volumes, WORLD,
+};
+
 pub use address::AddressPattern;
-pub use amount::{Amount, AmountError, Balance};
 pub use apply::{Changes, apply};
 pub use command::{
     Command, CreateTransaction, InsertSchema, Movement, Operation, Overdraft, RevertDate, RevertTransaction,
-    Runtime, Script, Target, VariableValue,
+    Script, Target, VariableValue,
 };
-pub use compact_str::CompactString;
 pub use condition::{
     AddressRole, AddressTest, Comparison, Condition, DateField, FilterError, FilterValue, Operator,
     TextField, TextTest, ValueType,
@@ -56,21 +61,15 @@ pub use expression::{AddressExpression, ExpressionError};
 pub use field::{Field, Property, Resource};
 pub use filter::{Filter, FilterNode, FilterSubject};
 pub use json::{Json, JsonError};
-pub use json_text::write_json_text;
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
-pub use legacy::{LegacyRules, PastDates, Rules, reverting_reference};
+pub use legacy::reverting_reference;
 pub use legacy_hash::{LegacyHashChain, LegacyLog};
 pub use log::{Idempotency, LogEntry, LogId, LogPayload};
 pub use mapping::{Contract, Mapping, Operand, Rule};
 pub use memento::Memento;
-pub use metadata::{Metadata, MetadataValue};
-pub use names::{
-    AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference,
-    SchemaVersion, WORLD,
-};
 pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, needs};
 pub use rejection::Rejection;
-pub use timestamp::{Timestamp, TimestampError, TimestampText};
-pub use transaction::{Posting, Postings, Transaction, TransactionId};
-pub use volumes::{HoldingVolumes, Volumes};
+pub use rules::{LegacyRules, PastDates, Rules};
+pub use runtime::Runtime;
+pub use settle::settle;
 pub use wire_hash::{HashChain, WireHash, wire_hash};

@@ -3,45 +3,43 @@
 use compact_str::CompactString;
 
 use crate::command::Target;
-use crate::metadata::Metadata;
-use crate::names::{AccountAddress, IdempotencyKey};
-use crate::timestamp::Timestamp;
-use crate::transaction::{Transaction, TransactionId};
-use crate::volumes::HoldingVolumes;
+use ledger_values::{
+    AccountAddress, HoldingVolumes, IdempotencyKey, Metadata, Timestamp, Transaction, TransactionId,
+};
 
-/// The number of an entry in its ledger's log.
+/// The number of an entry in the log of its ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogId(u64);
 
 impl LogId {
-    /// From the number.
+    /// Makes an id from its number.
     pub const fn new(id: u64) -> Self {
         Self(id)
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The one after this.
+    /// Returns the next id.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// A caller's idempotency key with what identifies the request it came with.
+/// An idempotency key with the hash of the request that used it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
-    /// The key.
+    /// The key that the caller chose.
     pub key: IdempotencyKey,
-    /// The text that a repetition must equal (base64url of a SHA-256 of the request); empty where it is not
-    /// known, as in logs of older releases: then nothing is compared.
+    /// Hash that a repeated request must match: base64url of the SHA-256 of the request. Empty in logs of
+    /// older releases, which did not store it; then nothing is compared.
     pub hash: CompactString,
 }
 
-/// One entry of a ledger's log: something that happened, never changed afterwards.
+/// One entry of a ledger's log. It records a change and never changes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
     /// Its number.
@@ -50,59 +48,62 @@ pub struct LogEntry {
     pub date: Timestamp,
     /// The caller's idempotency key, if one was given.
     pub idempotency: Option<Idempotency>,
+    /// For imported logs without a key, the text that identifies their request at the server that recorded them. Logs
+    /// of this server have none: theirs is computed from what they record.
+    pub request_hash: Option<CompactString>,
     /// The schema version that the request named.
     pub schema_version: Option<CompactString>,
-    /// What happened.
+    /// The change that the entry records.
     pub payload: LogPayload,
-    /// Metadata that the chart of the schema version gave to accounts which this entry was the first to use, ascending
-    /// by address. It goes before what the payload sets, and is no part of the entry's text.
+    /// Default metadata from the chart of the schema version, for accounts that this entry was the first to
+    /// use. Sorted by address. It takes effect before the payload, and the entry's text does not contain it.
     pub defaults: Vec<(AccountAddress, Metadata)>,
 }
 
-/// What a log entry records.
+/// The change that a log entry records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPayload {
     /// A transaction was recorded.
     NewTransaction {
-        /// It, as it was right then.
+        /// The transaction as it was at that moment.
         transaction: Box<Transaction>,
-        /// Metadata that was set on accounts in the same step, ascending by address.
+        /// Metadata set on accounts in the same step, sorted by address.
         account_metadata: Vec<(AccountAddress, Metadata)>,
-        /// Volumes in effective order at that moment, where they differ from those in order of insertion.
+        /// Volumes in effective order at that moment, if they differ from those in order of insertion.
         effective_volumes: Option<Vec<HoldingVolumes>>,
     },
     /// A transaction was reverted.
     RevertedTransaction {
-        /// The original.
+        /// The original transaction.
         reverted: TransactionId,
-        /// The new transaction, its inverse.
+        /// The new transaction, the inverse of the original.
         transaction: Box<Transaction>,
-        /// As in [`LogPayload::NewTransaction`].
+        /// Volumes in effective order at that moment, if they differ from those in order of insertion.
         effective_volumes: Option<Vec<HoldingVolumes>>,
     },
     /// Metadata keys were set.
     SetMetadata {
-        /// On what.
+        /// The account or transaction that changed.
         target: Target,
         /// The keys that were set.
         metadata: Metadata,
     },
     /// A metadata key was removed.
     DeleteMetadata {
-        /// From what.
+        /// The account or transaction that changed.
         target: Target,
-        /// The key.
+        /// The key that was removed.
         key: CompactString,
     },
     /// A schema version was added.
     InsertedSchema {
-        /// The schema, as compact JSON text.
+        /// The schema as compact JSON.
         schema: CompactString,
     },
 }
 
 impl LogPayload {
-    /// The name of its type on the wire, such as `NEW_TRANSACTION`.
+    /// Returns the name of the type on the wire, such as `NEW_TRANSACTION`.
     pub const fn type_name(&self) -> &'static str {
         match self {
             Self::NewTransaction { .. } => "NEW_TRANSACTION",

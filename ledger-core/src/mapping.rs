@@ -1,62 +1,60 @@
-//! The mapping of a ledger: contracts that say how low the balances of accounts may fall.
+//! Contracts of a ledger: rules that say how far the balances of accounts may fall.
 //!
-//! Contracts are part of the first generation of the API. They are asked about postings that are sent to it, and
-//! about nothing else.
+//! Contracts are part of API v1. They check only postings that arrive through it.
 
 use std::borrow::Cow;
 
 use compact_str::CompactString;
 
-use crate::amount::Balance;
 use crate::condition::Comparison;
 use crate::expression::AddressExpression;
-use crate::json_text::write_json_text;
-use crate::metadata::{Metadata, MetadataValue};
-use crate::names::AccountAddress;
+use ledger_values::json_text::write_json_text;
+use ledger_values::{AccountAddress, Balance, Metadata, MetadataValue};
 
-/// The contracts of a ledger, in the order in which they are tried.
+/// The contracts of a ledger in the order in which they are tried.
 ///
-/// The first that names an account decides about it; where none does, the balance must not be negative.
+/// The first contract that matches an account applies. Accounts without a contract may not have a negative
+/// balance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping(Vec<Contract>);
 
-/// What must hold of some accounts after a transaction that lowers their balance.
+/// A rule for some accounts. It must hold after every transaction that lowers their balance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contract {
-    /// The accounts, as an expression that is searched for in the address.
+    /// Selects the accounts. The expression may match anywhere in the address.
     pub accounts: AddressExpression,
-    /// What must hold.
+    /// The rule that must hold.
     pub rule: Rule,
 }
 
-/// A truth about an account after a transaction.
+/// A condition on an account after a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// All of these hold; true without any.
+    /// All of these hold. True if there are none.
     And(Vec<Rule>),
-    /// One of these holds; false without any.
+    /// At least one of these holds. False if there are none.
     Or(Vec<Rule>),
-    /// Two operands compare so. Equality is that of values of one type; order is only between integers, and
-    /// false between others.
+    /// Two operands are in this relation. Values of different types are never equal, and only integers are
+    /// ordered.
     Compare(Comparison, Operand, Operand),
 }
 
-/// A value in a [`Rule`].
+/// An operand of a [`Rule`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// The balance after the transaction of the asset that is checked.
+    /// The balance of the checked asset after the transaction.
     Balance,
-    /// A variable that does not exist: it equals nothing.
+    /// A variable that does not exist. It equals nothing.
     Undefined,
-    /// The account's metadata of this key; absent, it equals nothing.
+    /// The metadata value of this key. An absent value equals nothing.
     Metadata(CompactString),
-    /// An integer.
+    /// An integer constant.
     Integer(Balance),
-    /// Any other constant, as compact JSON text with the keys of objects ascending.
+    /// Any other constant, as compact JSON with sorted keys.
     Json(CompactString),
 }
 
-/// What an operand stands for.
+/// The value of an operand.
 #[derive(PartialEq, Eq)]
 enum Value<'a> {
     Integer(Cow<'a, Balance>),
@@ -64,12 +62,12 @@ enum Value<'a> {
 }
 
 impl Mapping {
-    /// Contracts, in the order in which they are tried.
+    /// Makes a mapping of contracts in the order in which they are tried.
     pub fn new(contracts: Vec<Contract>) -> Self {
         Self(contracts)
     }
 
-    /// Whether an account whose balance falls to `balance` keeps to its contract.
+    /// Tells whether an account may have a balance that fell to `balance`.
     pub fn allows(&self, account: &AccountAddress, balance: &Balance, metadata: &Metadata) -> bool {
         match self.contract_of(account) {
             Some(contract) => contract.rule.holds(balance, metadata),
@@ -77,7 +75,7 @@ impl Mapping {
         }
     }
 
-    /// Whether the contract of an account asks for its metadata.
+    /// Tells whether the contract of an account reads the account's metadata.
     pub fn asks_metadata_of(&self, account: &AccountAddress) -> bool {
         self.contract_of(account).is_some_and(|contract| contract.rule.asks_metadata())
     }
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_contract_that_names_an_account_decides() {
+    fn first_matching_contract_applies() {
         let at_least = |value| Rule::Compare(Comparison::GreaterOrEqual, Operand::Balance, integer(value));
         let mapping = Mapping::new(vec![contract("cards:.*", at_least(-50)), contract("cards", at_least(9))]);
         for (address, balance, allowed) in [
@@ -176,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_different_types_are_neither_equal_nor_ordered() {
+    fn values_of_different_types_never_compare() {
         let mut metadata = Metadata::EMPTY;
         metadata.insert("limit", MetadataValue::Json("-7".into()));
         metadata.insert_text("word", "open <");

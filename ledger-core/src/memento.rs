@@ -1,21 +1,21 @@
-//! The canonical JSON text of a log entry: what its wire hash is computed of.
+//! The canonical JSON text of a log entry, from which its wire hash is computed.
 
 use std::collections::BTreeMap;
 
 use crate::command::Target;
 use crate::decide::Decision;
-use crate::decimal::write_u64;
-use crate::json_text::{Out, Room, put_json_text, put_plain};
 use crate::log::{LogEntry, LogPayload};
-use crate::metadata::{Metadata, MetadataValue};
-use crate::names::{AccountAddress, IdempotencyKey, Reference};
-use crate::timestamp::{Timestamp, TimestampText};
-use crate::transaction::{Posting, Transaction, TransactionId};
+use ledger_values::decimal::write_u64;
+use ledger_values::json_text::{ByteSink, FixedBuffer, put_json_text, put_plain};
+use ledger_values::{
+    AccountAddress, IdempotencyKey, Metadata, MetadataValue, Posting, Reference, Timestamp, TimestampText,
+    Transaction, TransactionId,
+};
 
-/// What of a log entry is hashed, borrowed from an entry or from what was just decided.
+/// The hashed part of a log entry, borrowed from an entry or from a decision.
 ///
-/// Its text has the members in a fixed order without white space, keys of maps ascend bytewise, the id is 0
-/// and the hash null. The idempotency key alone is not escaped.
+/// The text has its members in a fixed order without white space. Keys of maps are sorted bytewise, the id is
+/// 0 and the hash is null. Only the idempotency key is not escaped.
 #[derive(Clone, Copy, Debug)]
 pub struct Memento<'a> {
     date: Timestamp,
@@ -26,21 +26,21 @@ pub struct Memento<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Event<'a> {
-    New { transaction: Recorded<'a>, account_metadata: OfAccounts<'a> },
+    New { transaction: Recorded<'a>, account_metadata: AccountMetadata<'a> },
     Reverted { reverted: TransactionId, transaction: Recorded<'a> },
     Set { target: &'a Target, metadata: &'a Metadata },
     Deleted { target: &'a Target, key: &'a str },
     Schema { schema: &'a str },
 }
 
-/// Metadata of accounts, ascending by address: as an entry or as a command has it.
+/// Metadata of accounts sorted by address, in the form of an entry or of a command.
 #[derive(Clone, Copy, Debug)]
-enum OfAccounts<'a> {
+enum AccountMetadata<'a> {
     Entry(&'a [(AccountAddress, Metadata)]),
     Command(&'a BTreeMap<AccountAddress, Metadata>),
 }
 
-impl<'a> OfAccounts<'a> {
+impl<'a> AccountMetadata<'a> {
     fn iter(self) -> impl Iterator<Item = (&'a AccountAddress, &'a Metadata)> {
         let (entry, command) = match self {
             Self::Entry(pairs) => (pairs, None),
@@ -50,7 +50,7 @@ impl<'a> OfAccounts<'a> {
     }
 }
 
-/// A transaction as it was born.
+/// A transaction as it was when it was recorded.
 #[derive(Clone, Copy, Debug)]
 struct Recorded<'a> {
     id: TransactionId,
@@ -76,7 +76,7 @@ impl<'a> From<&'a LogEntry> for Memento<'a> {
     fn from(entry: &'a LogEntry) -> Self {
         let event = match &entry.payload {
             LogPayload::NewTransaction { transaction, account_metadata, effective_volumes: _ } => {
-                let account_metadata = OfAccounts::Entry(account_metadata);
+                let account_metadata = AccountMetadata::Entry(account_metadata);
                 Event::New { transaction: Recorded::of(transaction), account_metadata }
             }
             LogPayload::RevertedTransaction { reverted, transaction, effective_volumes: _ } => {
@@ -96,7 +96,8 @@ impl<'a> From<&'a LogEntry> for Memento<'a> {
 }
 
 impl<'a> Memento<'a> {
-    /// Of what was decided and is recorded at `date`; `id` is that of the transaction, if it is one.
+    /// Makes the memento of a decision that is recorded at `date`. `id` is the id of the transaction, if the
+    /// decision is one.
     pub fn of_decision(
         decision: &'a Decision<'_>,
         id: TransactionId,
@@ -113,7 +114,7 @@ impl<'a> Memento<'a> {
                     timestamp: new.timestamp,
                     reference: new.reference.as_deref(),
                 };
-                let account_metadata = OfAccounts::Command(new.account_metadata);
+                let account_metadata = AccountMetadata::Command(new.account_metadata);
                 match new.reverts {
                     Some(reverted) => Event::Reverted { reverted, transaction },
                     None => Event::New { transaction, account_metadata },
@@ -131,16 +132,17 @@ impl<'a> Memento<'a> {
         self.put(out, TimestampText::default().of(self.date));
     }
 
-    /// Puts the text to the begin of `room` and returns its length, or `None` if there is not enough room for it.
-    /// Costs less than [`Memento::write_to`]. `dates` is anybody's, and best what the entry before was put with.
-    pub fn put_into(&self, room: &mut [u8], dates: &mut TimestampText) -> Option<usize> {
-        let len = room.len();
-        let mut room = Room::new(room);
-        self.put(&mut room, dates.of(self.date));
-        room.left().map(|left| len - left)
+    /// Writes the text to the beginning of `buffer` and returns its length, or `None` if it does not fit.
+    /// Faster than [`Memento::write_to`], because the buffer does not grow. `dates` caches the text of a
+    /// date; pass the same one for consecutive entries.
+    pub fn put_into(&self, buffer: &mut [u8], dates: &mut TimestampText) -> Option<usize> {
+        let len = buffer.len();
+        let mut buffer = FixedBuffer::new(buffer);
+        self.put(&mut buffer, dates.of(self.date));
+        buffer.left().map(|left| len - left)
     }
 
-    fn put(&self, out: &mut impl Out, date: &[u8]) {
+    fn put(&self, out: &mut impl ByteSink, date: &[u8]) {
         match self.event {
             Event::New { transaction, account_metadata } => {
                 out.put(b"{\"type\":\"NEW_TRANSACTION\",\"data\":{\"transaction\":");
@@ -199,8 +201,9 @@ impl<'a> Memento<'a> {
 }
 
 impl Recorded<'_> {
-    /// Appends the text. Most are dated as they are recorded: so that date comes with its text.
-    fn put(&self, out: &mut impl Out, (recorded, text): (Timestamp, &[u8])) {
+    /// Appends the text. The insertion date comes with its text, because most transactions have it as their
+    /// effective date.
+    fn put(&self, out: &mut impl ByteSink, (recorded, text): (Timestamp, &[u8])) {
         out.put(b"{\"postings\":[");
         for (at, posting) in self.postings.iter().enumerate() {
             out.put(if at == 0 { b"{\"source\":".as_slice() } else { b",{\"source\":" });
@@ -228,12 +231,12 @@ impl Recorded<'_> {
         }
         out.put(b",\"id\":");
         write_u64(self.id.get(), out);
-        // What is logged is the transaction as it was born: not reverted.
+        // The log contains the transaction as it was recorded: not reverted.
         out.put(b",\"reverted\":false}");
     }
 }
 
-fn put_target(target: &Target, out: &mut impl Out) {
+fn put_target(target: &Target, out: &mut impl ByteSink) {
     match target {
         Target::Account(address) => {
             out.put(b"\"targetType\":\"ACCOUNT\",\"targetId\":");
@@ -246,12 +249,12 @@ fn put_target(target: &Target, out: &mut impl Out) {
     }
 }
 
-fn put_metadata(metadata: &Metadata, out: &mut impl Out) {
-    put_metadata_with(metadata, out, |value, out| put_json_text(value.as_shown(), out));
+fn put_metadata(metadata: &Metadata, out: &mut impl ByteSink) {
+    put_metadata_with(metadata, out, |value, out| put_json_text(&value.as_shown(), out));
 }
 
-/// Appends metadata as a JSON object, its keys ascending, each value as `put_value` has it.
-pub(crate) fn put_metadata_with<O: Out>(
+/// Appends metadata as a JSON object with sorted keys. `put_value` writes each value.
+pub(crate) fn put_metadata_with<O: ByteSink>(
     metadata: &Metadata,
     out: &mut O,
     put_value: impl Fn(&MetadataValue, &mut O),
@@ -274,10 +277,10 @@ mod tests {
 
     use super::*;
     use crate::decide::NewTransaction;
-    use crate::names::{Asset, SchemaVersion};
+    use ledger_values::{Asset, SchemaVersion};
 
     #[test]
-    fn a_text_is_the_same_in_room_for_it_and_there_is_none_in_less() {
+    fn writes_equal_text_into_fixed_buffers() {
         let odd = "\u{1}".repeat(1_000);
         let metadata = || Metadata::from_iter([(odd.as_str(), odd.as_str()), ("", "")]);
         let address = || AccountAddress::parse(&"a".repeat(1_000)).expect("an address");
@@ -313,13 +316,13 @@ mod tests {
             let mut written = Vec::new();
             memento.write_to(&mut written);
             let dates = &mut TimestampText::default();
-            for room in [0, 1, 100, written.len() / 2, written.len() - 1] {
-                assert_eq!(memento.put_into(&mut vec![0; room], dates), None, "{room} of {}", written.len());
+            for size in [0, 1, 100, written.len() / 2, written.len() - 1] {
+                assert_eq!(memento.put_into(&mut vec![0; size], dates), None, "{size} of {}", written.len());
             }
             for more in [0, 1, 1_000] {
-                let mut room = vec![0; written.len() + more];
-                assert_eq!(memento.put_into(&mut room, dates), Some(written.len()));
-                assert_eq!(room[..written.len()], written);
+                let mut buffer = vec![0; written.len() + more];
+                assert_eq!(memento.put_into(&mut buffer, dates), Some(written.len()));
+                assert_eq!(buffer[..written.len()], written);
             }
         }
     }

@@ -1,28 +1,27 @@
-//! What a command must know before it can be decided.
+//! The needs of a command: the facts that its decision requires.
 //!
-//! Reading comes first and decides nothing; deciding comes after and reads nothing. So the same command on
-//! the same facts has one outcome, and a store may load as it likes.
+//! The caller first loads all facts and then decides without reading. So a command has one outcome for equal
+//! facts, and a store is free in how it loads them.
 
 use smallvec::SmallVec;
 
 use crate::command::{Command, Movement, Target};
-use crate::legacy::{PastDates, Rules};
-use crate::metadata::Metadata;
-use crate::names::{AccountAddress, Asset, Reference, SchemaVersion};
-use crate::timestamp::Timestamp;
-use crate::transaction::{Posting, Postings, TransactionId};
-use crate::volumes::Volumes;
+use crate::rules::{PastDates, Rules};
+use ledger_values::{
+    AccountAddress, Asset, Metadata, Posting, Postings, Reference, SchemaVersion, Timestamp, TransactionId,
+    Volumes,
+};
 
-/// An asset in an account, by name.
+/// The name of a holding: an asset in an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldingRef<'a> {
-    /// The account.
+    /// The account that holds the asset.
     pub account: &'a AccountAddress,
-    /// The asset.
+    /// The asset that is held.
     pub asset: &'a Asset,
 }
 
-/// Where a posting's source and destination stand in [`Needs::holdings`].
+/// Indexes of a posting's source and destination in [`Needs::holdings`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slots {
     /// Index of the source's holding.
@@ -34,63 +33,63 @@ pub struct Slots {
 /// The [`Slots`] of each posting, in order.
 pub type SlotList = SmallVec<[Slots; 2]>;
 
-/// The facts that a command asks for. What is `None` or empty is not asked for.
+/// The facts that a decision requires. Fields that are `None` or empty require nothing.
 #[derive(Debug, Default)]
 pub struct Needs<'a> {
-    /// Volumes of these holdings, each named once, in order of first mention.
+    /// Holdings whose volumes are required, each once, in order of first use.
     pub holdings: SmallVec<[HoldingRef<'a>; 4]>,
-    /// For each posting, its place in `holdings`.
+    /// The indexes of each posting's holdings in `holdings`.
     pub slots: SlotList,
-    /// Whether this reference is taken.
+    /// Reference that may be taken.
     pub reference: Option<&'a Reference>,
-    /// What is known of this transaction.
+    /// Transaction to look up.
     pub transaction: Option<TransactionId>,
-    /// Which of `holdings` belong to accounts whose metadata a contract asks for.
+    /// Indexes of the `holdings` whose accounts have a contract that reads their metadata.
     pub metadata: SmallVec<[u32; 2]>,
-    /// Whether the effective date of the last transaction counts.
+    /// Whether the effective date of the last transaction is required.
     pub last_date: bool,
-    /// Whether there is a schema version of this name.
+    /// Schema version that may exist.
     pub schema: Option<&'a SchemaVersion>,
 }
 
-/// What is known of an existing transaction.
+/// The facts about an existing transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownTransaction {
-    /// Its postings.
+    /// The postings of the transaction.
     pub postings: Postings,
-    /// Its effective date.
+    /// The effective date of the transaction.
     pub timestamp: Timestamp,
-    /// Its reference.
+    /// The reference of the transaction.
     pub reference: Option<Reference>,
-    /// Its metadata now.
+    /// The current metadata of the transaction.
     pub metadata: Metadata,
-    /// Whether it is reverted.
+    /// Whether the transaction is reverted.
     pub reverted: bool,
 }
 
-/// The answers to [`Needs`].
+/// The facts that answer [`Needs`].
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// Volumes, in the order of [`Needs::holdings`]. [`crate::decide`] moves them forward: afterwards they
-    /// are the volumes right after the transaction.
+    /// Volumes in the order of [`Needs::holdings`]. [`crate::decide`] updates them to the volumes right after
+    /// the transaction.
     pub volumes: SmallVec<[Volumes; 4]>,
-    /// Whether the reference is taken.
+    /// Whether another transaction has the reference.
     pub reference_taken: bool,
-    /// The transaction asked for, or `None` if there is none.
+    /// The requested transaction, or `None` if it does not exist.
     pub transaction: Option<KnownTransaction>,
-    /// Metadata of accounts, in the order of [`Needs::metadata`], with the index of the holding.
+    /// Metadata of accounts in the order of [`Needs::metadata`], each with the index of its holding.
     pub metadata: SmallVec<[(u32, Metadata); 1]>,
-    /// The effective date of the last transaction, where it was asked for and there is one.
+    /// Effective date of the last transaction, if it was required and there is one.
     pub last_date: Option<Timestamp>,
-    /// Whether the schema version asked for exists.
+    /// Whether the requested schema version exists.
     pub schema_exists: bool,
 }
 
-/// Says what `command` must know.
+/// Lists the facts that deciding `command` requires.
 ///
-/// A revert is asked about twice: first with `original` `None`, which asks for the transaction, then with
-/// what was found, which asks for its holdings. A script asks for itself while it is
-/// [settled](crate::script::settle) into postings; before that nothing is known of what it moves.
+/// A revert has two rounds. Without `original`, it requires the transaction; with the transaction that was
+/// found, it requires the holdings. A script has its own questions while it is [settled](crate::settle())
+/// into postings, and before that its movements are unknown.
 pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -> Needs<'a> {
     let mut needs = Needs::default();
     match command {
@@ -104,7 +103,8 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
         Command::RevertTransaction(revert) => {
             needs.transaction = Some(revert.id);
             if let Some(original) = original {
-                // The new transaction's postings are the original's in reverse order, ends exchanged.
+                // The new transaction has the original's postings in reverse order with source and
+                // destination exchanged.
                 add_holdings(&mut needs, original.postings.iter().rev());
                 for slots in &mut needs.slots {
                     std::mem::swap(&mut slots.source, &mut slots.destination);
@@ -121,7 +121,7 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
     needs
 }
 
-/// Adds what the rules of the first generation ask for.
+/// Adds the facts that the rules of API v1 require.
 fn add_legacy(needs: &mut Needs<'_>, rules: &Rules) {
     let Rules::Legacy(rules) = rules else { return };
     needs.last_date = rules.past_dates == PastDates::Refuse;
@@ -132,8 +132,7 @@ fn add_legacy(needs: &mut Needs<'_>, rules: &Rules) {
         .collect();
 }
 
-/// Above this many holdings the search for one already named goes by a sorted index instead of by a look at
-/// each.
+/// Maximum number of holdings for a linear search. Above it, a sorted index is faster.
 const LINEAR_SEARCH_MAX: usize = 16;
 
 fn add_holdings<'a>(needs: &mut Needs<'a>, postings: impl ExactSizeIterator<Item = &'a Posting>) {

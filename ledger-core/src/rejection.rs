@@ -1,130 +1,135 @@
-//! Why a command is refused.
+//! The reasons for which the rules refuse a command.
 
 use std::fmt;
 
 use compact_str::CompactString;
 
-use crate::command::Runtime;
-use crate::names::{AccountAddress, Asset, Reference, SchemaVersion};
-use crate::script::{ErrorClass, ErrorKind, ScriptError};
-use crate::timestamp::Timestamp;
-use crate::transaction::TransactionId;
+use crate::runtime::Runtime;
+use ledger_numscript::{ErrorClass, ErrorKind, ScriptError};
+use ledger_values::{AccountAddress, Asset, Posting, Reference, SchemaVersion, Timestamp, TransactionId};
 
-/// Why the core refuses a command. The variants stand in the order in which they are tested: a command with
-/// several faults is refused with the first of them. The rules of the first generation test the date and
-/// the reference before the script and the funds.
+/// Reason why the rules refuse a command. The variants are in the order of the checks: a command with several
+/// faults gets the first of them. The rules of API v1 check the date and the reference before the script and
+/// the funds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// The idempotency key was used before by a different request.
+    /// A different request used the idempotency key before.
     IdempotencyMismatch {
-        /// The key.
+        /// The key of both requests.
         key: CompactString,
-        /// The hash of this request.
+        /// Hash of this request.
         computed: CompactString,
-        /// The hash of the request that used the key first.
+        /// Hash of the request that used the key first.
         stored: CompactString,
     },
     /// The ledger has no schema version of this name.
     SchemaNotFound {
-        /// The version.
+        /// The requested version.
         version: SchemaVersion,
     },
     /// The request names a template but no schema version that has it.
     TemplateWithoutVersion {
-        /// The template.
+        /// The requested template.
         template: CompactString,
     },
     /// The schema version has no such template.
     TemplateNotFound {
-        /// The template.
+        /// The requested template.
         template: CompactString,
-        /// The version.
+        /// The version that lacks it.
         version: SchemaVersion,
     },
-    /// The schema version has templates, and the request uses none.
+    /// The schema version has templates, and the request uses none of them.
     TemplateRequired {
-        /// The version.
+        /// The schema version.
         version: SchemaVersion,
     },
-    /// The ledger has schemas, and the request names none of them.
+    /// The ledger has schema versions, and the request names none.
     SchemaNotSpecified,
-    /// The script is none, or fails.
+    /// The script is malformed, or fails.
     Script {
-        /// Why, and where in its text.
+        /// The error of the script with its position.
         error: Box<ScriptError>,
-        /// In whose words to say it.
+        /// The wording of the error.
         runtime: Runtime,
     },
-    /// The script and the request set the same key of the transaction's metadata.
+    /// The script and the request set the same metadata key of the transaction.
     MetadataOverride {
-        /// The key.
+        /// The key that both set.
         key: CompactString,
     },
-    /// More postings than a transaction may have.
+    /// The transaction has more postings than allowed.
     TooManyPostings {
-        /// How many there were.
+        /// Number of postings.
         postings: usize,
     },
-    /// More bytes of metadata than one set may have.
+    /// A set of metadata has more bytes than allowed.
     MetadataTooLarge {
-        /// How many there were.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// The transaction, its names, amounts and metadata together, exceeds what one entry may hold.
+    /// The names, amounts and metadata of the transaction exceed the size of a journal entry.
     TransactionTooLarge {
-        /// The bytes that one entry may hold.
+        /// Maximum number of bytes of a journal entry.
         bytes_max: usize,
     },
-    /// The ledger has as many different assets as it may.
+    /// The ledger has the maximum number of different assets.
     TooManyAssets,
     /// No transaction has this id.
     TransactionNotFound {
-        /// The id.
+        /// The requested id.
         id: TransactionId,
     },
-    /// The transaction has no such metadata key.
+    /// The transaction has no metadata with this key.
     MetadataKeyNotFound {
-        /// The key.
+        /// The key to remove.
         key: CompactString,
     },
-    /// The transaction is reverted already.
+    /// The transaction is already reverted.
     AlreadyReverted {
-        /// The id.
+        /// Id of the transaction.
         id: TransactionId,
     },
-    /// The date is before that of the last transaction, which these rules do not allow.
+    /// The date is before that of the last transaction, which the rules do not allow.
     PastDate {
-        /// The date of the new transaction.
+        /// Date of the new transaction.
         passed: Timestamp,
-        /// The date of the last one.
+        /// Date of the last transaction.
         last: Timestamp,
     },
     /// An account lacks the funds for a posting.
     InsufficientFunds {
-        /// The account.
+        /// The account without funds.
         account: AccountAddress,
-        /// The asset it lacks.
+        /// The asset of the posting.
         asset: Asset,
     },
-    /// There is nothing to post.
+    /// The transaction has no postings.
     NoPostings,
-    /// The reference names another transaction already.
+    /// Another transaction has the reference.
     ReferenceTaken {
-        /// The reference.
+        /// The reference that is taken.
         reference: Reference,
     },
-    /// The ledger has a schema version of this name already.
+    /// The ledger already has a schema version of this name.
     SchemaExists {
-        /// The version.
+        /// Name of the version.
         version: SchemaVersion,
     },
-    /// An account is not in the chart of the schema version that the request names.
+    /// An account is not in the chart of the requested schema version.
     AccountOutsideChart {
-        /// The account.
+        /// The account outside the chart.
         account: AccountAddress,
-        /// The version.
+        /// The schema version.
         version: SchemaVersion,
     },
+}
+
+impl Rejection {
+    /// The source of this posting lacks the funds for it.
+    pub(crate) fn insufficient(posting: &Posting) -> Self {
+        Self::InsufficientFunds { account: posting.source.clone(), asset: posting.asset.clone() }
+    }
 }
 
 impl fmt::Display for Rejection {
@@ -153,7 +158,7 @@ impl fmt::Display for Rejection {
                     }
                     f.write_str(" had/have insufficient funds")
                 }
-                // The fault is in what came with the script, not at a place of it.
+                // The fault is in the variables, not at a position of the script.
                 (kind, ErrorClass::Variables) => kind.fmt(f),
                 _ => error.fmt(f),
             },

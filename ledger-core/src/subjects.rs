@@ -1,4 +1,4 @@
-//! Filters on what is whole in memory: transactions and entries of the log.
+//! Filters on transactions and log entries in memory.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -7,9 +7,7 @@ use crate::condition::{AddressRole, DateField, TextField};
 use crate::filter::FilterSubject;
 use crate::legacy_hash::LegacyLog;
 use crate::log::LogEntry;
-use crate::metadata::MetadataValue;
-use crate::timestamp::Timestamp;
-use crate::transaction::Transaction;
+use ledger_values::{MetadataValue, Timestamp, Transaction};
 
 impl FilterSubject for Transaction {
     type Error = Infallible;
@@ -27,7 +25,7 @@ impl FilterSubject for Transaction {
     }
 
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
-        Ok(self.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+        Ok(self.metadata.get(key).map(MetadataValue::as_shown))
     }
 
     fn metadata_value(&self, key: &str) -> Result<Option<Cow<'_, MetadataValue>>, Infallible> {

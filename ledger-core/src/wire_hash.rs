@@ -1,8 +1,8 @@
-//! The hash chain of a ledger's log, bit for bit that of other servers of this API.
+//! The hash chain of a ledger's log, bit for bit as other servers of this API compute it.
 //!
-//! `H(n) = SHA-256(P(n) + J(n) + LF)`, where `J(n)` is a canonical JSON text of the entry without its id, and
-//! `P(n)` the previous hash in base64 between quotes with a line feed, or nothing. So the hash covers what
-//! happened and its place, and an export can be checked by whoever reads it.
+//! `H(n) = SHA-256(P(n) + J(n) + LF)`. `J(n)` is a canonical JSON text of the entry without its id. `P(n)` is
+//! the previous hash in base64 between quotes with a line feed, or nothing. So the hash covers the content
+//! and the position of an entry, and anybody can check an export.
 
 use std::fmt;
 
@@ -10,41 +10,41 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::json_text::HEX;
 use crate::log::LogEntry;
 use crate::memento::Memento;
+use ledger_values::json_text::HEX;
 
-/// The hash of one log entry and of all before it.
+/// The hash of a log entry and of all entries before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WireHash([u8; 32]);
 
 impl WireHash {
-    /// From the digest's bytes.
+    /// Makes a hash from the bytes of a digest.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The digest's bytes.
+    /// Returns the bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Reads standard base64 with padding; `None` if the text is not that of 32 bytes.
+    /// Parses standard base64 with padding. Returns `None` if the text does not encode 32 bytes.
     pub fn from_base64(text: &str) -> Option<Self> {
         STANDARD.decode(text).ok()?.try_into().ok().map(Self)
     }
 
-    /// Standard base64 with padding, 44 characters, as logs show it.
+    /// Returns standard base64 with padding, 44 characters, as logs show it.
     pub fn to_base64(&self) -> String {
         base64(&self.0).into_iter().map(char::from).collect()
     }
 
-    /// Appends what [`WireHash::to_base64`] returns.
+    /// Appends standard base64 with padding. See [`WireHash::to_base64`].
     pub fn write_base64(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&base64(&self.0));
     }
 
-    /// Lower-case hex, 64 characters, as the first generation of the API shows it.
+    /// Returns 64 lower-case hexadecimal digits, as API v1 shows a hash.
     pub fn to_hex(&self) -> String {
         let mut text = String::with_capacity(64);
         for byte in self.0 {
@@ -67,10 +67,10 @@ impl fmt::Display for WireHash {
     }
 }
 
-/// Standard base64 of 32 bytes, eight characters at a time: each entry hashes that of the one before, and a crate for
-/// texts of any length took a tenth of what its hash takes.
+/// Encodes 32 bytes in standard base64, eight characters at a time. Each entry hashes the text of the hash
+/// before; a general base64 crate took a tenth of the time of that hash.
 fn base64(bytes: &[u8; 32]) -> [u8; 44] {
-    // Each eight characters are of six bytes; the last are of two, and of four that are not there.
+    // Six bytes make eight characters. The last group has two bytes and four of padding.
     let mut padded = [0; 38];
     padded[..32].copy_from_slice(bytes);
     let mut text = [0; 48];
@@ -97,33 +97,33 @@ fn base64(bytes: &[u8; 32]) -> [u8; 44] {
     *text.first_chunk().expect("44 of 48")
 }
 
-/// The hash of `entry`, which follows the entry with hash `previous`, or is the first.
+/// Returns the hash of `entry`, which follows the entry with hash `previous` or is the first.
 ///
-/// Whoever hashes many does it with a [`HashChain`], which keeps its buffer.
+/// To hash many entries, use a [`HashChain`], which reuses its buffer.
 pub fn wire_hash(previous: Option<&WireHash>, entry: &LogEntry) -> WireHash {
     HashChain::after(previous.copied()).append(entry)
 }
 
-/// A chain of hashes that grows by one entry at a time.
+/// A hash chain that grows by one entry at a time.
 #[derive(Clone, Debug, Default)]
 pub struct HashChain {
     last: Option<WireHash>,
-    /// Reused from entry to entry.
+    /// Buffer for the next text, reused for every entry.
     text: Vec<u8>,
 }
 
 impl HashChain {
-    /// A chain that goes on after `last`, or begins.
+    /// Continues the chain after `last`, or starts a new one.
     pub const fn after(last: Option<WireHash>) -> Self {
         Self { last, text: Vec::new() }
     }
 
-    /// The hash of the last entry.
+    /// Returns the hash of the last entry.
     pub const fn last(&self) -> Option<WireHash> {
         self.last
     }
 
-    /// Adds an entry and returns its hash.
+    /// Appends an entry and returns its hash.
     pub fn append(&mut self, entry: &LogEntry) -> WireHash {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
@@ -133,7 +133,7 @@ impl HashChain {
         hash
     }
 
-    /// Adds an entry of which [`Memento::write_to`] wrote this text, and returns its hash.
+    /// Appends an entry and returns its hash. `memento` is the output of [`Memento::write_to`] for the entry.
     pub fn append_text(&mut self, memento: &[u8]) -> WireHash {
         let mut hasher = Sha256::new();
         if let Some(last) = &self.last {
@@ -160,13 +160,13 @@ mod tests {
     use crate::command::Target;
     use crate::decide::{Decision, NewTransaction};
     use crate::log::{Idempotency, LogId, LogPayload};
-    use crate::metadata::{Metadata, MetadataValue};
-    use crate::names::{AccountAddress, Asset, IdempotencyKey, Reference};
-    use crate::timestamp::Timestamp;
-    use crate::transaction::{Posting, Transaction, TransactionId};
+    use ledger_values::Timestamp;
+    use ledger_values::{AccountAddress, Asset, IdempotencyKey, Reference};
+    use ledger_values::{Metadata, MetadataValue};
+    use ledger_values::{Posting, Transaction, TransactionId};
 
     #[test]
-    fn base64_is_that_of_others() {
+    fn encodes_standard_base64() {
         let mut bytes = [0; 32];
         for seed in 0..=255_u8 {
             for (at, byte) in (0..).zip(&mut bytes) {
@@ -211,6 +211,7 @@ mod tests {
             idempotency: None,
             schema_version: None,
             payload,
+            request_hash: None,
             defaults: Vec::new(),
         }
     }
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn mementos_and_hashes_are_those_of_the_specification() {
+    fn equals_mementos_and_hashes_of_the_specification() {
         let vectors = [
             (
                 r#"{"type":"NEW_TRANSACTION","data":{"transaction":{"postings":[{"source":"world","destination":"orders:1","amount":2500,"asset":"EUR/2"}],"metadata":{"city":"Zürich","note":"a\u003cb \u0026 \"c\""},"timestamp":"2024-05-01T09:30:00Z","reference":"ref-1","id":1,"reverted":false},"accountMetadata":{}},"date":"2024-05-01T09:30:00.12Z","idempotencyKey":"key-1","id":0,"hash":null}"#,
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_decided_has_the_text_of_its_entry() {
+    fn decision_and_entry_have_equal_texts() {
         for entry in chain() {
             let of_accounts: BTreeMap<_, _> = match &entry.payload {
                 LogPayload::NewTransaction { account_metadata, .. } => {
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_goes_on_where_it_was_left() {
+    fn continues_a_chain_after_its_last_hash() {
         let entries = chain();
         let mut whole = HashChain::default();
         let hashes: Vec<_> = entries.iter().map(|entry| whole.append(entry)).collect();
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_values_and_versions_are_escaped_but_idempotency_keys_are_not() {
+    fn escapes_all_texts_but_idempotency_keys() {
         let mut metadata = Metadata::EMPTY;
         metadata.insert_text("a\"<", "x");
         metadata.insert("n", MetadataValue::Json("[1,\"é\"]".into()));
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_accounts_and_large_amounts_are_covered() {
+    fn hashes_account_metadata_and_large_amounts() {
         let mut large = transaction(7, "world", "a", "2024-05-01T09:33:00Z");
         large.postings[0].amount = "47695699000000000000000".parse().unwrap();
         let address = |text| AccountAddress::parse(text).unwrap();

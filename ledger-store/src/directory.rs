@@ -329,7 +329,8 @@ mod tests {
     fn append_one(directory: &DataDirectory) -> Result<(), JournalError> {
         let journal = directory.open_journal(SegmentOptions::default())?;
         let first = journal.head().next;
-        let draft = ChunkDraft { first, entries: 1, sections: vec![(SectionId(1), b"entry".to_vec())] };
+        let draft =
+            ChunkDraft { first, entries: 1, sections: vec![(SectionId(1), b"entry".to_vec().into())] };
         journal.append(first, &[draft]).map(|_| ())
     }
 

@@ -67,6 +67,7 @@ pub use documents::{
     DOCUMENT_KEYS_MAX, DOCUMENTS_PAGE_MAX, Document, DocumentAction, DocumentChange, DocumentKey,
     DocumentRange, DocumentRejection, DocumentVersion, Expected,
 };
+pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
 pub use import::{ImportError, ImportRefusal, ImportedLog};
 pub use journal::DroppedTail;

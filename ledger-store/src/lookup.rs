@@ -35,7 +35,13 @@ impl From<Corrupt> for ReadError {
     }
 }
 
-/// A value that the rest of the index says must be there.
+/// A value that the rest of this index says must be there, and the index is damaged.
+pub(crate) fn missing_in(index: &IndexSnapshot, what: &'static str) -> ReadError {
+    index.note_missing(what);
+    missing(what)
+}
+
+/// A value that must be there.
 pub(crate) fn missing(what: &'static str) -> ReadError {
     ReadError::Damaged { reason: format!("index: {what} is missing") }
 }
@@ -60,7 +66,7 @@ pub(crate) fn stored_first_usage(
 ) -> Result<Timestamp, ReadError> {
     let key = UsagePage::key(ledger, account);
     let found = index.read(tables::USAGES, &key, |page| Ok(UsagePage::find(page, account)))?;
-    found.transpose()?.ok_or_else(|| missing("a first usage"))
+    found.transpose()?.ok_or_else(|| missing_in(index, "a first usage"))
 }
 
 /// A holding by number.
@@ -86,7 +92,8 @@ pub(crate) fn find_account(
     let space = key_space(ledger, KeyKind::Address);
     for account in keys.probe(space, fingerprints.of(space, address))? {
         let account = u32::try_from(account).map_err(|_| Corrupt { what: "account number" })?;
-        let stored = stored_account(index, ledger, account)?.ok_or_else(|| missing("an account"))?;
+        let stored =
+            stored_account(index, ledger, account)?.ok_or_else(|| missing_in(index, "an account"))?;
         if stored.address == address {
             return Ok(Some((account, stored)));
         }

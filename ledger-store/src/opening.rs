@@ -49,7 +49,7 @@ pub(crate) struct Rebuilt {
 }
 
 /// Why an index is not used.
-enum Unusable {
+pub(crate) enum Unusable {
     /// It is no index of this journal, and none that is damaged.
     Other(&'static str),
     /// It is damaged, or the journal is: the one that is built again tells.
@@ -83,10 +83,108 @@ impl From<OpenError> for Unusable {
     }
 }
 
+/// The directory of an index, and the files in it by their part.
+pub(crate) struct IndexHome {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    options: IndexOptions,
+}
+
+impl IndexHome {
+    pub(crate) fn new(directory: &DataDirectory, shares: Shares) -> Self {
+        let options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
+        Self { disk: directory.disk().clone(), dir: directory.index_dir(), options }
+    }
+
+    /// Opens the index that is in place.
+    pub(crate) fn open(&self) -> Result<IndexFile, Unusable> {
+        Ok(IndexFile::open(self.backend(INDEX, OpenMode::Existing)?, self.options)?)
+    }
+
+    /// Makes an index beside the one in place, which one that was left unfinished makes way for.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Io`] if the disk refuses.
+    pub(crate) fn create(&self) -> Result<IndexFile, OpenError> {
+        self.discard_new()?;
+        let backend = self.backend(NEW, OpenMode::CreateNew).map_err(|unusable| match unusable {
+            Unusable::Refused(error) => error,
+            Unusable::Damaged(reason) => self.failed(NEW, &reason),
+            Unusable::Other(reason) => self.failed(NEW, &reason),
+        })?;
+        Ok(IndexFile::create(backend, self.options)?)
+    }
+
+    /// Removes an index that was not finished.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Io`] if the disk refuses.
+    pub(crate) fn discard_new(&self) -> Result<(), OpenError> {
+        match self.disk.remove(&self.dir.join(NEW)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(NEW, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the name from the index in place, if it has it still, so that no opening uses it. There is at most one that
+    /// is kept so.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Io`] if the disk refuses.
+    pub(crate) fn set_aside(&self) -> Result<(), OpenError> {
+        if self.exists(INDEX)? { self.rename(INDEX, DAMAGED) } else { Ok(()) }
+    }
+
+    /// Gives the name of the index to the new one, in place of one that has it.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Io`] if the disk refuses.
+    pub(crate) fn put_in_place(&self) -> Result<(), OpenError> {
+        self.rename(NEW, INDEX)
+    }
+
+    /// Makes the names durable.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Io`] if the disk refuses.
+    pub(crate) fn sync_names(&self) -> Result<(), OpenError> {
+        self.disk.sync_dir(&self.dir).map_err(|error| self.failed(INDEX, &error))
+    }
+
+    /// Gives an index that was set aside its name back, as far as the disk lets that be done.
+    pub(crate) fn put_back(&self) {
+        let _ = self.rename(DAMAGED, INDEX);
+    }
+
+    fn backend(&self, name: &str, mode: OpenMode) -> Result<impl redb::StorageBackend + use<>, Unusable> {
+        backend(&*self.disk, &self.dir.join(name), mode).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => Unusable::damaged(&error),
+            _ => Unusable::Refused(self.failed(name, &error)),
+        })
+    }
+
+    fn exists(&self, name: &str) -> Result<bool, OpenError> {
+        self.disk.exists(&self.dir.join(name)).map_err(|error| self.failed(name, &error))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), OpenError> {
+        let renamed = self.disk.rename(&self.dir.join(from), &self.dir.join(to));
+        renamed.map_err(|error| self.failed(from, &error))
+    }
+
+    fn failed(&self, name: &str, error: &dyn Display) -> OpenError {
+        OpenError::Io { reason: format!("{}: {error}", self.dir.join(name).display()) }
+    }
+}
+
 /// What it takes to open an index.
 struct Opening<'a> {
-    disk: &'a dyn Disk,
-    dir: PathBuf,
+    home: &'a IndexHome,
     journal: &'a Arc<dyn Journal>,
     identity: &'a Identity,
     shares: Shares,
@@ -100,19 +198,14 @@ struct Opening<'a> {
 /// index has.
 pub(crate) fn open(
     directory: &DataDirectory,
+    home: &IndexHome,
     journal: &Arc<dyn Journal>,
     shares: Shares,
 ) -> Result<Opened, OpenError> {
     directory.make_index_dir()?;
-    let opening = Opening {
-        disk: &**directory.disk(),
-        dir: directory.index_dir(),
-        journal,
-        identity: directory.identity(),
-        shares,
-    };
-    opening.remove(NEW)?;
-    if !opening.exists(INDEX)? {
+    let opening = Opening { home, journal, identity: directory.identity(), shares };
+    home.discard_new()?;
+    if !home.exists(INDEX)? {
         let is_new = journal.head().next == Position::FIRST;
         let rebuilt = Rebuilt { reason: "there was none".to_owned(), is_damage: false };
         return opening.build((!is_new).then_some(rebuilt));
@@ -130,7 +223,7 @@ pub(crate) fn open(
 impl Opening<'_> {
     /// The index that is there, brought to the end of the journal.
     fn existing(&self) -> Result<(IndexFile, Recovered), Unusable> {
-        let index = IndexFile::open(self.backend(INDEX, OpenMode::Existing)?, self.options())?;
+        let index = self.home.open()?;
         let recovered = self.bring_up(&index);
         // Closing it would write to it.
         let recovered = recovered.inspect_err(|_| index.abandon())?;
@@ -144,9 +237,7 @@ impl Opening<'_> {
 
     /// A new index of the whole journal, in the place of the one that is there.
     fn build(&self, rebuilt: Option<Rebuilt>) -> Result<Opened, OpenError> {
-        let backend =
-            self.backend(NEW, OpenMode::CreateNew).map_err(|unusable| self.cannot_build(unusable))?;
-        let index = IndexFile::create(backend, self.options())?;
+        let index = self.home.create()?;
         let recovered = recovery::recover(self.journal, &index, self.identity, self.shares, Position::FIRST)
             .and_then(|recovered| self.put_in_place(rebuilt.as_ref()).map(|()| recovered));
         match recovered {
@@ -158,52 +249,13 @@ impl Opening<'_> {
         }
     }
 
-    fn cannot_build(&self, unusable: Unusable) -> OpenError {
-        match unusable {
-            Unusable::Refused(error) => error,
-            Unusable::Damaged(reason) => self.failed(NEW, &reason),
-            Unusable::Other(reason) => self.failed(NEW, &reason),
-        }
-    }
-
     /// Gives the new index its name. One that is damaged is kept; there is at most one of them.
     fn put_in_place(&self, rebuilt: Option<&Rebuilt>) -> Result<(), OpenError> {
         if rebuilt.is_some_and(|rebuilt| rebuilt.is_damage) {
-            self.rename(INDEX, DAMAGED)?;
+            self.home.set_aside()?;
         }
-        self.rename(NEW, INDEX)?;
-        self.disk.sync_dir(&self.dir).map_err(|error| self.failed(INDEX, &error))
-    }
-
-    fn options(&self) -> IndexOptions {
-        IndexOptions { cache_bytes: self.shares.index_cache, filter_bytes: self.shares.filters }
-    }
-
-    fn backend(&self, name: &str, mode: OpenMode) -> Result<impl redb::StorageBackend + use<>, Unusable> {
-        backend(self.disk, &self.dir.join(name), mode).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => Unusable::damaged(&error),
-            _ => Unusable::Refused(self.failed(name, &error)),
-        })
-    }
-
-    fn exists(&self, name: &str) -> Result<bool, OpenError> {
-        self.disk.exists(&self.dir.join(name)).map_err(|error| self.failed(name, &error))
-    }
-
-    fn remove(&self, name: &str) -> Result<(), OpenError> {
-        match self.disk.remove(&self.dir.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(name, &error)),
-            _ => Ok(()),
-        }
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<(), OpenError> {
-        let renamed = self.disk.rename(&self.dir.join(from), &self.dir.join(to));
-        renamed.map_err(|error| self.failed(from, &error))
-    }
-
-    fn failed(&self, name: &str, error: &dyn Display) -> OpenError {
-        OpenError::Io { reason: format!("{}: {error}", self.dir.join(name).display()) }
+        self.home.put_in_place()?;
+        self.home.sync_names()
     }
 }
 

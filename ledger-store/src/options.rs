@@ -48,8 +48,8 @@ pub struct Options {
     /// What becomes of commands that break the rules of their ledger's schemas; default [`Enforcement::Audit`].
     pub schema_enforcement: Enforcement,
     /// With fewer bytes free on the disk, writes are turned away as [`WriteError::NoRoom`](crate::WriteError::NoRoom);
-    /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: the
-    /// journal then refuses writes until there is room, and a flush of the index that finds none ends the writing.
+    /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: the journal, and an index that
+    /// cannot be flushed, then refuse writes until there is room.
     pub free_space_floor: Option<u64>,
 }
 

@@ -89,7 +89,9 @@ pub(crate) fn replay(
     let mut view = View {
         next,
         index: snapshot,
+        generation: 0,
         flushed: 0,
+        indexed: next,
         pieces: Vec::new(),
         heads: Heads::default(),
         addresses: Arc::new(AddressCache::new(shares.addresses)),
@@ -207,6 +209,7 @@ pub(crate) fn flush_now(
     let flushed = state.begin_flush();
     view.index = index.snapshot()?;
     view.flushed = flushed;
+    view.indexed = view.next;
     view.pieces.clear();
     state.adopt(&view.index, flushed)?;
     state.evict_replayed();

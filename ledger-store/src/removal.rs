@@ -24,7 +24,7 @@ use crate::documents::{decode_ledger, encode_ledger, ledger_of_schema, schema_ra
 use crate::engine::{Answer, Engine, Work};
 use crate::error::{ReadError, WriteError};
 use crate::hashes::ChainId;
-use crate::index::{Commit, Gone, IndexSnapshot, Stretch, purge_plain, purge_runs};
+use crate::index::{Commit, Gone, IndexError, IndexFile, IndexSnapshot, Stretch, purge_plain, purge_runs};
 use crate::journal::SectionId;
 use crate::lookup::tables;
 use crate::query::LedgerInfo;
@@ -154,8 +154,8 @@ impl Store {
     /// fails. Nothing is lost then.
     pub fn reclaim(&self, should_stop: &dyn Fn() -> bool) -> Result<Reclaimed, ReadError> {
         // A verification reads the journal twice, and must find the same.
-        let _verifying = self.verifying().lock();
         let engine = self.engine();
+        let _journal = engine.journal_lock.lock();
         let view = engine.view();
         let reclaimed = tombstones(&view.index)?.iter().filter(|tombstone| tombstone.is_reclaimed).count();
         if reclaimed == view.heads.iter().filter(|head| head.is_removed).count() {
@@ -164,9 +164,12 @@ impl Store {
         drop(view);
         // What is removed by now is removed in the index too once this is flushed, and on disk.
         let sections = engine.removed_sections();
-        self.flush();
+        let is_flushed = self.flush_all();
         if let Some(reason) = engine.stopped() {
             return Err(ReadError::Io { reason });
+        }
+        if !is_flushed {
+            return Err(ReadError::Io { reason: "the index cannot be written".to_owned() });
         }
         engine.reclaim(&sections, &|| should_stop() || engine.is_stopping())
     }
@@ -178,7 +181,7 @@ impl Engine {
         sections: &BTreeSet<u32>,
         should_stop: &dyn Fn() -> bool,
     ) -> Result<Reclaimed, ReadError> {
-        let left: Vec<Tombstone> =
+        let mut left: Vec<Tombstone> =
             tombstones(&self.view().index)?.into_iter().filter(|tombstone| !tombstone.is_reclaimed).collect();
         let mut reclaimed = Reclaimed { is_done: true, ..Reclaimed::default() };
         if left.is_empty() {
@@ -186,12 +189,14 @@ impl Engine {
         }
         let unfinished = |reclaimed| Ok(Reclaimed { is_done: false, ..reclaimed });
         let gone: Gone = left.iter().map(|tombstone| tombstone.info.id).collect();
-        if !purge_runs(&self.index, &gone, should_stop)?
-            || !purge_plain(&self.index, gone.iter().copied().flat_map(stretches), should_stop)?
-        {
+        let index = self.index();
+        let is_purged = purge_runs(&index, &gone, should_stop).and_then(|is_done| {
+            Ok(is_done && purge_plain(&index, gone.iter().copied().flat_map(stretches), should_stop)?)
+        });
+        if !is_purged.inspect_err(|error| index.note(error))? {
             return unfinished(reclaimed);
         }
-        self.install_snapshot()?;
+        self.install_snapshot(&index)?;
         // Merges that fell due meanwhile.
         self.want_merges();
         let whole: BTreeSet<SectionId> = left
@@ -205,20 +210,24 @@ impl Engine {
         if !freed.is_done {
             return unfinished(reclaimed);
         }
-        let write = self.index.begin_write(Commit::Durable)?;
-        let mut table = write.table(tables::REMOVED)?;
-        for tombstone in left {
-            if whole.contains(&SectionId(tombstone.section)) {
-                reclaimed.ledgers += 1;
-                let key = tombstone.info.id.to_be_bytes();
-                table.put(&key, &Tombstone { is_reclaimed: true, ..tombstone }.encode())?;
-            }
-        }
-        drop(table);
-        write.commit()?;
-        self.install_snapshot()?;
+        left.retain(|tombstone| whole.contains(&SectionId(tombstone.section)));
+        reclaimed.ledgers = left.len();
+        let written = note_reclaimed(&index, left).and_then(|()| self.install_snapshot(&index));
+        written.inspect_err(|error| index.note(error))?;
         Ok(reclaimed)
     }
+}
+
+/// Notes that nothing is left of these ledgers.
+fn note_reclaimed(index: &IndexFile, ledgers: Vec<Tombstone>) -> Result<(), IndexError> {
+    let write = index.begin_write(Commit::Durable)?;
+    let mut table = write.table(tables::REMOVED)?;
+    for tombstone in ledgers {
+        let key = tombstone.info.id.to_be_bytes();
+        table.put(&key, &Tombstone { is_reclaimed: true, ..tombstone }.encode())?;
+    }
+    drop(table);
+    write.commit()
 }
 
 /// A section of the journal, and the ledgers that have ever been in it.

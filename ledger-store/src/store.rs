@@ -10,13 +10,13 @@ use parking_lot::{Condvar, Mutex};
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk::{Disk, RealDisk};
 use crate::documents::{DocumentChange, DocumentVersion};
-use crate::engine::{Answer, Done, Engine, LedgerEdit, Mark, Work};
+use crate::engine::{Answer, Done, Engine, IndexEvent, IndexStatus, LedgerEdit, Mark, Work};
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::index::{IndexFile, IndexOptions};
 use crate::journal::{
     ChainHash, DroppedTail, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions,
 };
-use crate::opening::{self, Opened, Rebuilt};
+use crate::opening::{self, IndexHome, Opened, Rebuilt};
 use crate::options::Options;
 use crate::query::LedgerInfo;
 use crate::read::Snapshot;
@@ -37,8 +37,6 @@ pub struct Store {
 struct Inner {
     engine: Arc<Engine>,
     running: Arc<Running>,
-    /// One verification at a time: each needs the place for its index.
-    verifying: Mutex<()>,
     opening: Opening,
 }
 
@@ -84,6 +82,8 @@ pub struct Status {
     pub commits: u64,
     /// Why it takes no more writes, if so.
     pub stopped: Option<String>,
+    /// How its index stands, which is mended while the store runs.
+    pub index: IndexStatus,
 }
 
 impl Store {
@@ -130,11 +130,12 @@ impl Store {
         let dropped_tail = journal.dropped();
         let journal: Arc<dyn Journal> = Arc::new(journal);
         verify::clear_workspace(&directory).map_err(|reason| OpenError::Io { reason })?;
-        let Opened { index, recovered, rebuilt } = opening::open(&directory, &journal, shares)?;
+        let home = IndexHome::new(&directory, shares);
+        let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &journal, shares)?;
         let opening = Opening::new(recovered.replayed, rebuilt, dropped_tail);
         let room = Room::new(disk.clone(), path.to_owned(), options.free_space_floor);
         let identity = directory.identity().clone();
-        let engine = Engine::new(journal, index, identity, options, recovered).within(room);
+        let engine = Engine::new(journal, index, identity, options, recovered).on_disk(room, home);
         Ok(Self::start(engine, Some(directory), opening))
     }
 
@@ -185,9 +186,10 @@ impl Store {
         spawn("ledger-space", Engine::space_loop);
         spawn("ledger-merger", Engine::merge_loop);
         spawn("ledger-hasher", Engine::hash_loop);
+        spawn("ledger-mender", Engine::mend_loop);
         let ids = threads.iter().map(|thread| thread.thread().id()).collect();
         let running = Running { threads: Mutex::new(threads), ids, engine: engine.clone(), directory };
-        let inner = Inner { engine, running: Arc::new(running), verifying: Mutex::new(()), opening };
+        let inner = Inner { engine, running: Arc::new(running), opening };
         Self { inner: Arc::new(inner) }
     }
 
@@ -205,6 +207,7 @@ impl Store {
             chain: head.chain.to_string(),
             commits: engine.commits.load(std::sync::atomic::Ordering::Relaxed),
             stopped: engine.stopped(),
+            index: engine.mending.status(),
         }
     }
 
@@ -221,6 +224,13 @@ impl Store {
     /// ```
     pub fn wait_until_stopped(&self) -> Option<String> {
         self.inner.engine.wait_until_stopped()
+    }
+
+    /// Calls `watcher` for whatever happens to the index of this store while it is open: first for what has happened
+    /// since the opening. There is one watcher; another takes its place. It is called by threads of the store: it must be
+    /// quick, and must not use the store.
+    pub fn watch_index(&self, watcher: impl Fn(&IndexEvent) + Send + 'static) {
+        self.inner.engine.mending.watch(watcher);
     }
 
     /// The hash of the first entries, as [`Status::chain`] told when there were so many; `None` if there are not as
@@ -474,18 +484,20 @@ impl Store {
         self.inner.running.directory.as_ref()
     }
 
-    /// Held by the one verification at work.
-    pub(crate) fn verifying(&self) -> &Mutex<()> {
-        &self.inner.verifying
-    }
-
     /// Writes everything that gathered in memory into the index, so that the next opening has nothing to
     /// replay. What was acknowledged is durable without it.
+    ///
+    /// While the index cannot be written (see [`Status::index`]) this does nothing.
     pub fn flush(&self) {
+        self.flush_all();
+    }
+
+    /// Does as [`Store::flush`], and says whether it could.
+    pub(crate) fn flush_all(&self) -> bool {
         let engine = &self.inner.engine;
         engine.hashes.wait(engine.view().next, || engine.stopped().is_some() || engine.is_stopping());
-        self.inner.engine.flush_what_gathered();
-        self.inner.engine.wait_for_flushes();
+        engine.flush_what_gathered();
+        engine.wait_for_flushes()
     }
 
     /// Finishes what waits, flushes, and takes no more writes. Reads go on. Dropping the last clone does the

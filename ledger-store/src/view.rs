@@ -173,8 +173,12 @@ pub(crate) struct View {
     pub(crate) next: Position,
     /// The index as the last flush or merge left it.
     pub(crate) index: IndexSnapshot,
+    /// How many times another file, or the same one opened anew, became the index.
+    pub(crate) generation: u64,
     /// The number of the last flush that is in `index`.
     pub(crate) flushed: u64,
+    /// Entries before this position are in `index`, and no others.
+    pub(crate) indexed: Position,
     /// What is not in the index yet, oldest first.
     pub(crate) pieces: Vec<PublishedPiece>,
     /// The ledgers.

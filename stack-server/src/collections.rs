@@ -21,3 +21,60 @@ pub(crate) const PIPELINES: Collection = collection(34);
 
 /// How far pipelines have come, by id and run.
 pub(crate) const PIPELINE_POSITIONS: Collection = collection(35);
+
+/// Clients of the authorization server by id, with their secrets.
+pub(crate) const AUTH_CLIENTS: Collection = collection(64);
+
+/// Scopes of the authorization server by id.
+pub(crate) const AUTH_SCOPES: Collection = collection(65);
+
+/// Users of the authorization server by id.
+pub(crate) const AUTH_USERS: Collection = collection(66);
+
+/// Keys that sign tokens, by key id. Their private parts are sealed.
+pub(crate) const AUTH_KEYS: Collection = collection(67);
+
+/// The pepper of tags and hashes, sealed, by name.
+pub(crate) const AUTH_VAULT: Collection = collection(68);
+
+/// Tokens, sessions and assertions that are refused before they expire.
+pub(crate) const AUTH_REFUSED: Collection = collection(69);
+
+/// Authorizations that wait for a login or for the exchange of their code, by id.
+pub(crate) const AUTH_PENDING: Collection = collection(70);
+
+/// Sessions of users, which refresh tokens continue, by id.
+pub(crate) const AUTH_SESSIONS: Collection = collection(71);
+
+/// Installations of connectors by id.
+pub(crate) const CONNECTORS: Collection = collection(72);
+
+/// Tasks by installation and id.
+pub(crate) const TASKS: Collection = collection(73);
+
+/// Payments by installation, type and reference.
+pub(crate) const PAYMENTS: Collection = collection(74);
+
+/// Accounts at providers by installation and reference.
+pub(crate) const PAYMENT_ACCOUNTS: Collection = collection(75);
+
+/// Balances of accounts at providers by account, asset and date.
+pub(crate) const PAYMENT_BALANCES: Collection = collection(76);
+
+/// Bank accounts by id.
+pub(crate) const BANK_ACCOUNTS: Collection = collection(77);
+
+/// Pools by id.
+pub(crate) const POOLS: Collection = collection(78);
+
+/// Members of pools by pool and account.
+pub(crate) const POOL_MEMBERS: Collection = collection(79);
+
+/// Transfer initiations by installation and reference.
+pub(crate) const TRANSFER_INITIATIONS: Collection = collection(80);
+
+/// Transfers of the first generation of the API by installation and id.
+pub(crate) const TRANSFERS: Collection = collection(81);
+
+/// Events of payments that are not delivered yet, by publisher and number.
+pub(crate) const PAYMENT_EVENTS: Collection = collection(82);

@@ -47,9 +47,56 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
+/// Writes a duration as Go does: `2m0s`, `1.5s`, `100ms`.
+pub(crate) fn text(duration: Duration) -> String {
+    let nanoseconds = duration.subsec_nanos();
+    let seconds = duration.as_secs();
+    let decimal = |whole: u64, fraction: u32, digits: usize| {
+        let fraction = format!("{fraction:0digits$}");
+        let fraction = fraction.trim_end_matches('0');
+        if fraction.is_empty() { whole.to_string() } else { format!("{whole}.{fraction}") }
+    };
+    if seconds == 0 {
+        return match nanoseconds {
+            0 => "0s".to_owned(),
+            1..1_000 => format!("{nanoseconds}ns"),
+            1_000..1_000_000 => {
+                format!("{}µs", decimal(u64::from(nanoseconds / 1_000), nanoseconds % 1_000, 3))
+            }
+            _ => format!("{}ms", decimal(u64::from(nanoseconds / 1_000_000), nanoseconds % 1_000_000, 6)),
+        };
+    }
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    let rest = decimal(seconds % 60, nanoseconds, 9);
+    match (hours, minutes) {
+        (0, 0) => format!("{rest}s"),
+        (0, minutes) => format!("{minutes}m{rest}s"),
+        (hours, minutes) => format!("{hours}h{minutes}m{rest}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_written_as_go_writes_it() {
+        for (nanoseconds, written) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_500, "1.5µs"),
+            (100_000_000, "100ms"),
+            (1_000_000_000, "1s"),
+            (1_500_000_000, "1.5s"),
+            (90_000_000_000, "1m30s"),
+            (120_000_000_000, "2m0s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (3_661_000_000_001, "1h1m1.000000001s"),
+        ] {
+            assert_eq!(text(Duration::from_nanos(nanoseconds)), written);
+            assert_eq!(parse(written), Ok(Duration::from_nanos(nanoseconds)));
+        }
+    }
 
     #[test]
     fn durations_have_numbers_and_units() {

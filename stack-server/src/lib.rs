@@ -2,53 +2,44 @@
 //!
 //! [`Server::start`] answers the connections of a listener from a [`ledger_store::Store`]. One visible table says
 //! which paths there are ([`routes`]); everything a caller can choose is bounded (`limits.rs`); what is refused is
-//! refused with a status and a code of a closed set (`error.rs`). The server computes no balance and knows no
+//! refused with a status and a code of a closed set (`http/error.rs`). The server computes no balance and knows no
 //! file.
 
-pub mod config;
+pub mod cli;
 pub mod log;
 
-mod app;
-mod call;
-mod cleanup;
+mod api;
+mod auth;
 mod collections;
-mod connection;
-mod cursor;
+mod connectors;
+mod documents;
 mod duration;
-mod error;
-mod events;
-mod guard;
-mod json;
-mod ledger_v1;
-mod ledger_v2;
+mod http;
+mod integrations;
 mod limits;
-mod openapi;
 mod outbound;
-mod pipelines;
-mod posting;
-mod rehearsal;
-mod reply_body;
-mod request;
-mod response;
-mod router;
+mod payments;
 mod schedule;
-pub mod script;
-mod script_body;
+mod sealing;
 mod server;
-mod service;
 mod settings;
-mod shape;
+mod shapes;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod tls;
 mod uuid;
 
-pub use error::Profile;
-pub use events::{NatsSettings, Publishers, Publishing, Topics};
-pub use guard::AuthSettings;
+pub use api::routes::{Mount, Route, routes};
+pub use auth::authority::AuthorizationSettings;
+pub use auth::grants::provider::ProviderSettings;
+pub use auth::guard::AuthSettings;
+pub use auth::keys::master::{KeySource, MasterKey};
+pub use auth::static_clients::StaticClient;
+pub use auth::{Scope, Service};
+pub use http::error::Profile;
+pub use http::tls::TlsFiles;
+pub use integrations::events::{NatsSettings, Publishers, Publishing, Topics};
 pub use outbound::Outbound;
-pub use router::{Mount, Route, Scope, routes};
 pub use schedule::Schedule;
+pub use sealing::EncryptionKey;
 pub use server::{Hurry, Server};
 pub use settings::{Compat, Settings};
-pub use tls::TlsFiles;

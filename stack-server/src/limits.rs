@@ -169,3 +169,85 @@ pub(crate) const FETCH_BYTES_MAX: usize = 1_024 * 1_024;
 
 /// How long an issuer may take to answer.
 pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum number of signing keys of the authorization server, those included whose tokens have not expired. Bounds the
+/// key set that every verifier fetches.
+pub(crate) const SIGNING_KEYS_MAX: usize = 16;
+
+/// How long a key that signs no more is kept: longer than any token that it signed is good.
+pub(crate) const RETIRED_KEY_KEPT: Duration = Duration::from_mins(70);
+
+/// Maximum number of bytes of a name, a label or an address that the authorization server keeps.
+pub(crate) const AUTH_TEXT_BYTES_MAX: usize = 2_048;
+
+/// Maximum number of bytes of an id or a subject: the store has no longer keys.
+pub(crate) const AUTH_KEY_BYTES_MAX: usize = 1_000;
+
+/// Maximum number of clients. Their list has no pages.
+pub(crate) const CLIENTS_MAX: usize = 10_000;
+
+/// Maximum number of secrets of a client, and of the work of a wrong one.
+pub(crate) const CLIENT_SECRETS_MAX: usize = 12;
+
+/// Maximum number of redirect URIs of a client, of each kind.
+pub(crate) const CLIENT_URIS_MAX: usize = 64;
+
+/// Maximum number of scopes of a client. Keeps its tokens below the longest token.
+pub(crate) const CLIENT_SCOPES_MAX: usize = 128;
+
+/// Maximum number of scopes with an id. All of them are read to find out what a client may ask for.
+pub(crate) const SCOPES_MAX: usize = 1_000;
+
+/// Maximum number of scopes that a scope brings along by itself.
+pub(crate) const TRANSIENT_SCOPES_MAX: usize = 128;
+
+/// Maximum number of bytes of a request to the authorization server. Clients are documents, which the store bounds.
+pub(crate) const AUTH_BODY_BYTES_MAX: usize = 64 * 1_024;
+
+/// Number of expired documents that are removed in one commit. Keeps writes of others from waiting.
+pub(crate) const SWEEP_DOCUMENTS: usize = 200;
+
+/// Maximum number of addresses and of clients whose wrong secrets are counted; about a hundred bytes each.
+pub(crate) const RATES_MAX: usize = 10_000;
+
+/// Maximum number of requests for tokens that sign at once, and that wait for it. Signing keeps a processor busy.
+pub(crate) const SIGNING_MAX: usize = 4;
+pub(crate) const SIGNING_WAITING_MAX: usize = 1_024;
+
+/// Maximum number of slow hashes at once, and that wait for it. Each takes 19 MiB.
+pub(crate) const SLOW_HASHES_MAX: usize = 2;
+pub(crate) const SLOW_HASHES_WAITING_MAX: usize = 32;
+
+/// Maximum number of bytes of the file of static clients.
+pub(crate) const STATIC_CLIENTS_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// Maximum number of secrets of a static client. A wrong one is compared with each, slowly.
+pub(crate) const STATIC_SECRETS_MAX: usize = 4;
+
+/// Maximum number of logins a minute that an address may begin. Nobody has to show a secret for one, and each is a
+/// document for ten minutes.
+pub(crate) const LOGINS_PER_MINUTE: u32 = 60;
+
+/// How long a provider of payments may take to accept a connection, and to answer.
+pub(crate) const PROVIDER_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a provider of payments may take for a whole answer.
+pub(crate) const PROVIDER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Most bytes of a provider's answer. A page of a hundred records has some hundred kilobytes.
+pub(crate) const PROVIDER_ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// First pause of a task after its provider failed; it doubles with each failure, up to the polling period.
+pub(crate) const TASK_PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// Longest pause that a provider can ask for.
+pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
+
+/// Most installations of connectors.
+pub(crate) const INSTALLATIONS_MAX: usize = 10_000;
+
+/// Most rows of a page of the payments API.
+pub(crate) const PAYMENTS_PAGE_MAX: usize = 1_000;
+
+/// Rows of a page of the payments API where the caller does not say.
+pub(crate) const PAYMENTS_PAGE_DEFAULT: usize = 15;

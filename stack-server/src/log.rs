@@ -1,4 +1,4 @@
-//! Log lines of the process: one per start, stop, recovery and fault; one per request only with `--debug`.
+//! The log lines of the process: one per start, stop, recovery and error, and one per request only with `--debug`.
 
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
@@ -6,32 +6,32 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ledger_core::Timestamp;
 
-/// How much a line matters.
+/// The importance of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// What is looked at while something is sought.
+    /// Details for finding a fault.
     Debug,
-    /// The ordinary course.
+    /// Normal operation.
     Info,
     /// The operator may want to change something.
     Warning,
-    /// Something failed; a person should look.
+    /// Something failed, and a person should look at it.
     Error,
 }
 
-/// Most characters of one value: enough for a path or a reason.
+/// Maximum number of characters in a value. Enough for a path or a reason.
 const VALUE_CHARS_MAX: usize = 500;
 
 /// Writes one line to standard error: `time=… level=… event=…`, then the fields as `key="value"`.
 ///
-/// Values may come from anywhere: quotes and control characters are escaped, long values are cut.
+/// Values may come from clients. Quotes and control characters are escaped, and long values are cut.
 pub fn event(level: Level, name: &str, fields: &[(&str, &dyn Display)]) {
     let line = line(now(), level, name, fields);
-    // Nobody to tell if standard error is gone.
+    // There is nowhere to report that standard error is closed.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// The time of this process.
+/// Returns the current time of the system clock.
 pub(crate) fn now() -> Timestamp {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX))
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_cannot_leave_its_line_or_its_quotes() {
+    fn escapes_newlines_and_quotes_in_values() {
         let text = line(Timestamp::default(), Level::Error, "fault", &[("reason", &"a\nb\" \u{1b}[31m\\")]);
         assert_eq!(
             text,

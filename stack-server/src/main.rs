@@ -1,16 +1,16 @@
 //! The server binary.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::fmt::Display;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_store::{Options, Store, Violation, ViolationCode};
-use stack_server::config::{self, Config, Invocation, KeptHead};
+use ledger_store::{IndexEvent, Options, ReadError, Store, VerifyReport, Violation, ViolationCode};
+use stack_server::cli::auth::{self, Failure};
+use stack_server::cli::config::{self, Config, Invocation, KeptHead};
 use stack_server::log::{self, Level};
-use stack_server::script::{self, Console, Ended};
 use stack_server::{Publishers, Server};
 
 // Requests allocate on HTTP threads and free on the writer's, which the system's allocator does slowly.
@@ -20,8 +20,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     match config::parse(std::env::args_os().skip(1), |name| std::env::var(name).ok()) {
         Ok(Invocation::Serve(config)) => serve(&config),
+        Ok(Invocation::Worker) => stand_by(),
         Ok(Invocation::Verify(directory, kept)) => verify(&directory, kept.as_ref()),
-        Ok(Invocation::Script(arguments)) => script(arguments),
+        Ok(Invocation::Script(arguments)) => ledger_numscript::cli::main("stack-server script", arguments),
+        Ok(Invocation::Auth(arguments)) => auth(arguments),
         Ok(Invocation::Version) => {
             println!("stack-server {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
@@ -42,6 +44,30 @@ fn serve(config: &Config) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             log::event(Level::Error, "fault", &[("reason", &reason)]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why nothing listens for a worker, and a worker has nothing to do.
+const WORKER_REASON: &str =
+    "pipelines run and deleted buckets are removed in the server itself; no worker is needed";
+
+/// Says that there is nothing to do, and stays until a signal: a process that ended would be started again.
+fn stand_by() -> ExitCode {
+    log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let waited = runtime.and_then(|runtime| {
+        runtime.block_on(async {
+            let name = Signals::new()?.received().await;
+            log::event(Level::Info, "stop", &[("signal", &name)]);
+            Ok(())
+        })
+    });
+    match waited {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::event(Level::Error, "fault", &[("reason", &error)]);
             ExitCode::FAILURE
         }
     }
@@ -79,6 +105,7 @@ fn run(config: &Config) -> Result<(), String> {
             ("rebuilt", &store.opening().rebuilt.as_deref().unwrap_or("no")),
         ],
     );
+    store.watch_index(log_index_event);
     if let Some(dropped) = store.opening().dropped_tail {
         let reason = if dropped.may_have_been_acknowledged {
             "the machine went down while the end of the journal was written"
@@ -96,16 +123,21 @@ fn run(config: &Config) -> Result<(), String> {
         let reason = "others may write into the data directory: they can replace what is in it";
         log::event(Level::Warning, "exposed", &[("data", &config.data.display()), ("reason", &reason)]);
     }
+    if config.names_worker {
+        log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
+    }
     if !config.ignored.is_empty() {
         log::event(Level::Warning, "ignored", &[("settings", &config.ignored.join(", "))]);
     }
     // Before anything can be written: a new publisher misses nothing.
     let publishers = Publishers::start(&store, &config.publishing)
         .map_err(|error| format!("publishing events: {error}"))?;
+    let mut settings = config.settings.clone();
+    settings.payment_publishers = config.publishing.publishers();
     let server = if config.auth_enabled {
-        Server::start_guarded(&store, config.settings.clone(), &config.auth, listener)
+        Server::start_guarded(&store, settings, &config.auth, listener)
     } else {
-        Server::start(&store, config.settings.clone(), listener)
+        Server::start(&store, settings, listener)
     };
     let server = server.map_err(|error| format!("starting to serve: {error}"))?;
     let scheme = if config.settings.tls.is_some() { "https" } else { "http" };
@@ -135,6 +167,23 @@ fn run(config: &Config) -> Result<(), String> {
     store.close().map_err(|error| format!("closing the store: {error}"))?;
     log::event(Level::Info, "stop", &[("signal", &name), ("head", &head_of(&store))]);
     Ok(())
+}
+
+/// Says in the log what happens to the index of a store.
+fn log_index_event(event: &IndexEvent) {
+    let (level, state, reason) = match event {
+        IndexEvent::Rebuilding { reason } => (Level::Error, "rebuilding", reason.as_str()),
+        IndexEvent::Rebuilt { reason, took } => {
+            let (state, milliseconds) = ("rebuilt", took.as_millis());
+            let fields: [(&str, &dyn Display); 3] =
+                [("state", &state), ("milliseconds", &milliseconds), ("reason", reason)];
+            return log::event(Level::Warning, "index", &fields);
+        }
+        IndexEvent::RebuildFailed { reason } => (Level::Error, "rebuild_failed", reason.as_str()),
+        IndexEvent::Unavailable { reason } => (Level::Error, "unavailable", reason.as_str()),
+        _ => (Level::Info, "available", ""),
+    };
+    log::event(level, "index", &[("state", &state), ("reason", &reason)]);
 }
 
 /// Why a store takes no more writes, once that is so.
@@ -196,36 +245,43 @@ impl Signals {
     }
 }
 
-/// Exit status: 0 all is well, 1 something is not, 2 the command line makes no sense.
-fn script(arguments: Vec<OsString>) -> ExitCode {
-    let colored = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut console = Console { out: &mut out, errors: &mut std::io::stderr(), colored };
-    let ended = script::main(arguments, &mut console).and_then(|ended| {
-        out.flush()?;
-        Ok(ended)
-    });
-    match ended {
-        Ok(Ended::Well) => ExitCode::SUCCESS,
-        // Whoever reads the output may stop reading.
-        Ok(Ended::Badly) | Err(_) => ExitCode::from(1),
-        Ok(Ended::Misused) => ExitCode::from(2),
+/// Exit status: 0 it is done, 1 it is not, 2 the command line makes no sense.
+fn auth(arguments: Vec<OsString>) -> ExitCode {
+    match auth::main(arguments, |name| std::env::var(name).ok(), &mut std::io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Misused(reason)) => {
+            eprintln!("stack-server auth: {reason}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Failed(reason)) => {
+            eprintln!("stack-server auth: {reason}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-/// What is wrong if the first entries of a store do not have the hash that was kept.
-fn compare(store: &Store, kept: &KeptHead) -> Option<Violation> {
-    let detail = match store.chain_at(kept.entries) {
-        Ok(Some(hash)) if hash == kept.hash => return None,
-        Ok(Some(hash)) => format!("history was rewritten: the hash was {}, now it is {hash}", kept.hash),
-        Ok(None) => format!("the hash was {}, now no commit ends here", kept.hash),
-        Err(error) => error.to_string(),
+/// Reports whether the first entries of a store have the hash that was kept.
+fn compare(store: &Store, kept: &KeptHead, report: &mut VerifyReport) {
+    let (code, detail) = match store.chain_at(kept.entries) {
+        Ok(Some(hash)) if hash == kept.hash => return,
+        Ok(Some(hash)) => {
+            let detail = format!("history was rewritten: the hash was {}, now it is {hash}", kept.hash);
+            (ViolationCode::HeadMismatch, detail)
+        }
+        Ok(None) => {
+            (ViolationCode::HeadMismatch, format!("the hash was {}, now no commit ends here", kept.hash))
+        }
+        Err(ReadError::Io { reason }) => {
+            report.complete = false;
+            (ViolationCode::StorageError, reason)
+        }
+        Err(error) => (ViolationCode::HeadMismatch, error.to_string()),
     };
-    Some(Violation { code: ViolationCode::HeadMismatch, ledger: None, position: Some(kept.entries), detail })
+    report.violations.push(Violation { code, ledger: None, position: Some(kept.entries), detail });
 }
 
-/// Prints a JSON line for each finding and one that sums up. Exit status: 0 all is well, 1 something is not, 2
-/// not everything could be looked at, 3 the store cannot be opened.
+/// Prints a JSON line for each finding and one that sums up. Exit status: 0 all is well, 1 something that is stored is
+/// not, 2 not everything could be looked at, for example since the disk refused, 3 the store cannot be opened.
 fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
     if !directory.join("MANIFEST").exists() {
         // Opening would make a store of it.
@@ -235,17 +291,17 @@ fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
     let verified = Store::open(directory).map_err(|error| error.to_string()).and_then(|store| {
         let mut report = store.verify().map_err(|error| error.to_string())?;
         if let Some(kept) = kept {
-            report.violations.extend(compare(&store, kept));
+            compare(&store, kept, &mut report);
         }
         Ok(report)
     });
     match verified {
         Ok(report) => {
             print!("{}", report.to_json_lines());
-            match (report.violations.is_empty(), report.complete) {
-                (true, true) => ExitCode::SUCCESS,
-                (false, _) => ExitCode::from(1),
-                (true, false) => ExitCode::from(2),
+            match (report.is_damaged(), report.complete) {
+                (false, true) => ExitCode::SUCCESS,
+                (true, _) => ExitCode::from(1),
+                (false, false) => ExitCode::from(2),
             }
         }
         Err(reason) => {

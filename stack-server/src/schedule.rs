@@ -1,7 +1,7 @@
-//! When something is due: cron expressions with seconds, as deployment files of this API have them.
+//! Schedules as cron expressions with seconds, in the form of this API's deployment files.
 //!
-//! What stands in such files was read by one parser, Go's `robfig/cron`. No crate reads the same
-//! (`docs/decisions.md` has what was tried); the tests have what that parser answers.
+//! The original servers parse these files with Go's `robfig/cron`. No crate accepts the same expressions
+//! (`docs/decisions/cron.md` lists those that were tried). The tests hold the results of that parser.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::duration;
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
-/// A 29th of February comes within eight years, also around a century.
+/// Number of days to search for a match. A 29th of February comes within eight years, even around a century.
 const DAYS_MAX: i64 = 9 * 366;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// When something is due, in UTC and to the second.
+/// Schedules as cron expressions with seconds, in the form of this API's deployment files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// At these times of these days.
+    /// At certain times of certain days.
     Calendar(Calendar),
-    /// Again and again after this time.
+    /// Repeatedly, with this period.
     Every(Duration),
 }
 
@@ -40,11 +40,11 @@ struct Calendar {
     weekdays: Set,
 }
 
-/// What a field allows: bit by bit.
+/// The values that a field allows, one bit per value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Set {
     bits: u64,
-    /// Whether it is `*` or `?`, which leaves the choice of the day to the other field of days.
+    /// Whether the field is `*` or `?`. The other field of days then decides the day alone.
     is_any: bool,
 }
 
@@ -59,15 +59,16 @@ impl Set {
 }
 
 impl Schedule {
-    /// Reads second, minute, hour, day of the month, month and day of the week (0 is Sunday), each `*`, `?`, a number,
-    /// a name of three letters, a range `a-b`, a step `*/n` or a list of these; or `@hourly`, `@daily`, `@weekly`,
-    /// `@monthly`, `@yearly` or `@every` with a duration, of whole seconds, at least one. Five fields are those without
-    /// the second, which is 0 then. A day is meant if both fields of days allow it; where both are restricted, if one
-    /// does. `TZ=UTC` or `CRON_TZ=UTC` may stand before it.
+    /// Parses the fields second, minute, hour, day of the month, month and day of the week (0 is Sunday). Each is
+    /// `*`, `?`, a number, a name of three letters, a range `a-b`, a step `*/n`, or a list of these. Without the
+    /// field for the second there are five fields, and the second is 0. A day must be allowed by both fields of
+    /// days; if both are restricted, one of them is enough. Also accepts `@hourly`, `@daily`, `@weekly`,
+    /// `@monthly`, `@yearly`, and `@every` with a duration of whole seconds, at least one. `TZ=UTC` or
+    /// `CRON_TZ=UTC` may precede the expression.
     ///
     /// # Errors
     ///
-    /// If it is none of these, a day that never comes, or of another time zone.
+    /// Fails if the text has another form, names another time zone, or never matches a day.
     pub fn parse(text: &str) -> Result<Self, String> {
         let none = |what: &str| format!("{text:?} is no schedule: {what}");
         let expression = match text.split_once(char::is_whitespace) {
@@ -120,7 +121,7 @@ impl Schedule {
         Ok(Self(Kind::Calendar(calendar)))
     }
 
-    /// The first time after this one; none only at the end of all time.
+    /// Returns the first time after this one. Returns `None` only at the end of the range of dates.
     pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.0 {
             Kind::Every(period) => {
@@ -133,7 +134,7 @@ impl Schedule {
 }
 
 impl Default for Schedule {
-    /// Each full hour.
+    /// Returns the schedule of every full hour.
     fn default() -> Self {
         Self::parse("@hourly").expect("it is a schedule")
     }
@@ -161,10 +162,10 @@ impl Calendar {
         None
     }
 
-    /// Whether a day is meant, by its number since 1970 and its beginning.
+    /// Tells whether the schedule includes a day, which is given by its number since 1970 and by its start.
     fn is_on(&self, day: i64, begin: Timestamp) -> bool {
         let (_, month, day_of_month) = begin.date();
-        // The first day of 1970 was a Thursday.
+        // The first of January 1970 was a Thursday.
         let weekday = (day + 4).rem_euclid(7);
         let (by_month, by_week) = (self.days.has(day_of_month.into()), self.weekdays.has(weekday));
         let is_meant =
@@ -173,7 +174,7 @@ impl Calendar {
     }
 }
 
-/// A field of values in a range, of which the first name is that of the least.
+/// Parses a field with values in a range. The first of the names stands for the least value.
 fn field(text: &str, (least, greatest): (i64, i64), names: &[&str]) -> Option<Set> {
     let number = |text: &str| -> Option<i64> {
         let named = names.iter().position(|name| name.eq_ignore_ascii_case(text));
@@ -203,7 +204,7 @@ fn field(text: &str, (least, greatest): (i64, i64), names: &[&str]) -> Option<Se
             }
             range => match range.split_once('-') {
                 Some((from, to)) => (number(from)?, number(to)?),
-                // With a step, a number is where it begins.
+                // With a step, a single number is the start of a range.
                 None if part.contains('/') => (number(range)?, greatest),
                 None => (number(range)?, number(range)?),
             },
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn times_follow_each_other_as_the_fields_say() {
+    fn next_times_follow_the_fields() {
         let after = "2024-02-27T22:59:59.5Z"; // A Tuesday.
         check("0 0 * * * *", after, &["2024-02-27T23:00:00Z", "2024-02-28T00:00:00Z"]);
         check("* * * * * *", after, &["2024-02-27T23:00:00Z", "2024-02-27T23:00:01Z"]);
@@ -261,16 +262,17 @@ mod tests {
             &["2024-02-28T06:00:00Z", "2024-03-01T06:00:00Z", "2024-03-04T06:00:00Z"],
         );
         check("0 0 0 * * 0", after, &["2024-03-03T00:00:00Z"]);
-        // Both days restricted: either will do.
+        // If both fields of days are restricted, one is enough.
         check("0 0 0 1 * sun", after, &["2024-03-01T00:00:00Z", "2024-03-03T00:00:00Z"]);
-        // A step is a restriction: the third and the tenth Sundays would be both.
+        // A step restricts the field of the week. If it did not, only a third or tenth that is a Sunday would
+        // match.
         check("0 0 0 3-9/1 * */7", after, &["2024-03-03T00:00:00Z", "2024-03-04T00:00:00Z"]);
         check("@daily", after, &["2024-02-28T00:00:00Z"]);
         check("@monthly", after, &["2024-03-01T00:00:00Z"]);
         check("@yearly", after, &["2025-01-01T00:00:00Z"]);
         check("@weekly", after, &["2024-03-03T00:00:00Z"]);
         check("@every 1h30m", after, &["2024-02-28T00:29:59.5Z", "2024-02-28T01:59:59.5Z"]);
-        // As another parser of such files was seen to read them.
+        // Results that were observed with the original parser.
         check("* * * * *", after, &["2024-02-27T23:00:00Z", "2024-02-27T23:01:00Z"]);
         check("0 6 * * 1-5", after, &["2024-02-28T06:00:00Z", "2024-02-29T06:00:00Z"]);
         check(
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_refused() {
+    fn refuses_malformed_schedules() {
         for text in [
             "",
             "* * * *",

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -18,26 +18,29 @@ use hyper_util::server::graceful::GracefulShutdown;
 use ledger_store::Store;
 use tokio::sync::{Semaphore, watch};
 
-use crate::app::App;
-use crate::call::Call;
-use crate::cleanup::Cleanup;
-use crate::connection::{Patience, Patient, Progress};
-use crate::error::{ApiError, Code, Profile};
-use crate::guard::{AuthSettings, Guard};
+use crate::api::app::App;
+use crate::api::call::Call;
+use crate::api::routes::{self, Match, Mount, Operation, Parts, STREAM};
+use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
+use crate::auth::authority::{self, Authority};
+use crate::auth::guard::{AuthSettings, Guard};
+use crate::auth::housekeeping::Housekeeping;
+use crate::connectors::engine::Worker as ConnectorWorker;
+use crate::http::connection::{Patience, Patient, Progress};
+use crate::http::error::{ApiError, Code, Profile};
+use crate::http::request::{self, Query};
+use crate::http::response::{self, Reply};
+use crate::http::tls::Tls;
+use crate::integrations::cleanup::Cleanup;
+use crate::integrations::pipelines::Worker;
+use crate::integrations::pipelines::exporter::Allowed;
 use crate::limits::{
     ACCEPT_PAUSE, CONNECTIONS_MAX, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX,
     IDLE_TIMEOUT, WRITE_STALL_TIMEOUT,
 };
 use crate::log::{self, Level};
 use crate::outbound::Outbound;
-use crate::pipelines::Worker;
-use crate::pipelines::exporter::Allowed;
-use crate::request::{self, Query};
-use crate::response::{self, Reply};
-use crate::router::{self, Match, Mount, Operation, STREAM};
 use crate::settings::Settings;
-use crate::tls::Tls;
-use crate::{ledger_v1, ledger_v2, openapi, service};
 
 /// A running server.
 ///
@@ -50,6 +53,8 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
     worker: Option<Worker>,
     cleanup: Option<Cleanup>,
+    housekeeping: Option<Housekeeping>,
+    connectors: Option<ConnectorWorker>,
 }
 
 /// Ends the patience of a server that stops.
@@ -85,17 +90,19 @@ impl Server {
         auth: &AuthSettings,
         listener: TcpListener,
     ) -> io::Result<Self> {
-        let guard = Guard::new(auth).map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
-        Self::run(store, settings, Some(guard), listener)
+        Self::run(store, settings, Some(auth), listener)
     }
 
     fn run(
         store: &Store,
         settings: Settings,
-        guard: Option<Guard>,
+        auth: Option<&AuthSettings>,
         listener: TcpListener,
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
+        let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
+        let authority = new_authority(store, &settings, address).map_err(invalid)?;
+        let guard = auth.map(|auth| Guard::new(auth, authority.as_ref())).transpose().map_err(invalid)?;
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);
         let (hurry, hurried) = watch::channel(false);
@@ -104,7 +111,7 @@ impl Server {
             outbound: settings.outbound.unwrap_or(own_machine),
             folder: settings.exporters_directory.clone(),
         };
-        let app = App::new(store.clone(), settings, guard, stopped.clone(), allowed.clone());
+        let app = App::new(store.clone(), settings, guard, authority, stopped.clone(), allowed.clone());
         let runs_pipelines = app.settings().experimental_exporters && app.settings().worker;
         let worker =
             runs_pipelines.then(|| Worker::start(store, app.settings(), allowed, app.pipelines().clone()));
@@ -113,8 +120,13 @@ impl Server {
         let cleans_up = app.settings().worker && !app.settings().read_only;
         let cleanup = cleans_up.then(|| Cleanup::start(store, app.settings(), app.pipelines().clone()));
         let cleanup = cleanup.transpose()?;
+        let keeps_house = app.authority().filter(|_| !app.settings().read_only).cloned();
+        let housekeeping = keeps_house.map(Housekeeping::start).transpose()?;
         let tls = app.settings().tls.clone().map(Tls::new).transpose();
         let tls = tls.map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?.map(Arc::new);
+        let refused = |reason| io::Error::new(io::ErrorKind::InvalidInput, reason);
+        app.connectors().check_key().map_err(refused)?;
+        let connectors = cleans_up.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
         let mut threads = Vec::new();
         for number in 0..app.settings().http_threads.clamp(1, HTTP_THREADS_MAX) {
             // One current-thread runtime each: a connection stays on its thread, and nothing is stolen.
@@ -132,7 +144,7 @@ impl Server {
         }
         // Each thread listens on a handle of its own; the last of them to end frees the port.
         drop(listener);
-        Ok(Self { address, stop, hurry: Hurry(hurry), threads, worker, cleanup })
+        Ok(Self { address, stop, hurry: Hurry(hurry), threads, worker, cleanup, housekeeping, connectors })
     }
 
     /// Where it listens.
@@ -160,7 +172,25 @@ impl Server {
         if let Some(cleanup) = self.cleanup {
             cleanup.stop();
         }
+        if let Some(housekeeping) = self.housekeeping {
+            housekeeping.stop();
+        }
+        if let Some(connectors) = self.connectors {
+            connectors.stop();
+        }
     }
+}
+
+/// The authorization server that the settings ask for.
+fn new_authority(
+    store: &Store,
+    settings: &Settings,
+    address: SocketAddr,
+) -> Result<Option<Arc<Authority>>, String> {
+    let Some(wanted) = settings.authorization.clone() else { return Ok(None) };
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    let authority = Authority::new(store, wanted, &format!("{scheme}://{address}"))?;
+    Ok(Some(Arc::new(authority)))
 }
 
 /// Lets requests in flight finish, within bounds.
@@ -205,7 +235,7 @@ async fn accept(
             Ok(()) = stopped.changed() => break,
             next = next => next,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, peer)) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
@@ -218,7 +248,7 @@ async fn accept(
             let (app, steps) = (app.clone(), steps.clone());
             steps.step();
             async move {
-                let reply = answer(&app, request).await;
+                let reply = answer(&app, request, peer.ip()).await;
                 steps.step();
                 Ok::<_, Infallible>(reply)
             }
@@ -247,13 +277,16 @@ async fn accept(
 }
 
 /// Answers one request.
-pub(crate) async fn answer(app: &App, request: Request<Incoming>) -> Reply {
+pub(crate) async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) -> Reply {
     if !app.settings().debug {
-        return unlogged_answer(app, request).await;
+        return unlogged_answer(app, request, peer).await;
     }
     let began = Instant::now();
-    let (method, target) = (request.method().clone(), request.uri().clone());
-    let reply = unlogged_answer(app, request).await;
+    // A query may hold a secret: of requests to the authorization server only the path is told.
+    let is_private = request.uri().path().starts_with(authority::MOUNT);
+    let target = if is_private { request.uri().path().to_owned() } else { request.uri().to_string() };
+    let method = request.method().clone();
+    let reply = unlogged_answer(app, request, peer).await;
     let fields: [(&str, &dyn Display); 4] = [
         ("method", &method),
         ("target", &target),
@@ -264,7 +297,7 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>) -> Reply {
     reply
 }
 
-async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
+async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) -> Reply {
     let (parts, incoming) = request.into_parts();
     // Taken by who reads it.
     let mut incoming = Some(incoming);
@@ -278,8 +311,11 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
     let mut routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
         let segments = request::segments(parts.uri.path())?;
-        let has_exporters = app.settings().experimental_exporters;
-        let (route, variables) = match router::find(parts.method.as_str(), &segments, has_exporters) {
+        let of_server = Parts {
+            exporters: app.settings().experimental_exporters,
+            authorization: app.authority().is_some(),
+        };
+        let (route, variables) = match routes::find(parts.method.as_str(), &segments, of_server) {
             Match::Found { route, profile: of_mount, variables } => {
                 profile = app.settings().profile.unwrap_or(of_mount);
                 (route, variables)
@@ -289,11 +325,11 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
         };
         mount = Some(route.mount);
         if let Some(guard) = app.guard()
-            && !guard.allows(&parts.headers, route.scope).await
+            && !guard.allows(&parts.headers, route.mount.service(), route.scope).await
         {
             return Ok(response::unauthorized());
         }
-        if app.settings().read_only && !matches!(route.method, "GET" | "HEAD") {
+        if app.settings().read_only && route.may_write() {
             return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
         }
         let (body, stream) = match incoming.take() {
@@ -310,6 +346,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
             variables,
             query,
             target,
+            peer,
             headers: &parts.headers,
             body,
             stream: Mutex::new(stream),
@@ -317,6 +354,9 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
         match route.operation {
             Operation::V1(operation) => Ok(ledger_v1::answer(operation, &call).await),
             Operation::V2(operation) => ledger_v2::answer(operation, &call).await,
+            Operation::Auth(operation) => auth::answer(operation, &call).await,
+            Operation::Payments(operation) => payments::answer(operation, &call).await,
+            Operation::Generic(operation) => generic::answer(operation, &call).await,
             Operation::Info(form) => service::info(&call, form),
             Operation::Health(form) => Ok(service::health(&call, form)),
             Operation::Versions => Ok(service::versions(&call)),
@@ -326,6 +366,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>) -> Reply {
     let mut reply = match routed().await {
         Ok(reply) => reply,
         Err(error) if mount == Some(Mount::LedgerV1) => ledger_v1::refusal(&error),
+        Err(error) if mount == Some(Mount::Generic) => generic::refusal(&error),
         Err(error) => response::refusal(&error, profile),
     };
     if let Some(unread) = incoming {

@@ -1,15 +1,18 @@
 //! What an operator can choose about the answers of a server.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
-use crate::error::Profile;
+use crate::auth::authority::AuthorizationSettings;
+use crate::http::error::Profile;
+use crate::http::tls::TlsFiles;
 use crate::outbound::Outbound;
 use crate::schedule::Schedule;
-use crate::tls::TlsFiles;
+use crate::sealing::EncryptionKey;
 
 /// The releases of the first generation of the API whose clients differ in the shapes that they can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -19,6 +22,8 @@ pub enum Compat {
     /// The first generation inside 2.0.
     #[default]
     V2_0,
+    /// The first generation inside 2.4, on the stand-alone mount.
+    V2_4,
 }
 
 /// The choices of a server. [`Settings::default`] has what an unconfigured server does.
@@ -71,10 +76,21 @@ pub struct Settings {
     pub events_heartbeat: Duration,
     /// What becomes of writes that break the rules of their ledger's schemas; the store is opened with it.
     pub schema_enforcement: Enforcement,
+    /// What encrypts configurations of connectors and numbers of bank accounts. Without it the key is made of a secret
+    /// that lies in the data directory.
+    pub encryption_key: Option<EncryptionKey>,
+    /// Addresses of payment providers other than their own, by the name of the connector.
+    pub provider_addresses: BTreeMap<String, String>,
+    /// What links in events of payments begin with.
+    pub public_url: String,
+    /// The publishers for which events of payments are kept until they are delivered.
+    pub payment_publishers: Vec<&'static str>,
     /// Threads that speak HTTP.
     pub http_threads: usize,
     /// What it needs to speak TLS; without it connections are in the clear.
     pub tls: Option<TlsFiles>,
+    /// What the authorization server needs; `None` is a server without one.
+    pub authorization: Option<AuthorizationSettings>,
 }
 
 impl Default for Settings {
@@ -102,8 +118,13 @@ impl Default for Settings {
             outbound: None,
             events_heartbeat: Duration::from_secs(15),
             schema_enforcement: Enforcement::default(),
+            encryption_key: None,
+            provider_addresses: BTreeMap::new(),
+            public_url: "http://localhost".to_owned(),
+            payment_publishers: Vec::new(),
             http_threads: 1,
             tls: None,
+            authorization: None,
         }
     }
 }

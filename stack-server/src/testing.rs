@@ -3,10 +3,12 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,13 +18,14 @@ use ledger_store::{Clock, Direction, Expand, ImportedLog, Start, Store};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::app::App;
-use crate::cursor::{ListQuery, Place, Sort};
-use crate::error::Profile;
-use crate::guard;
-use crate::ledger_v2;
+use crate::api::app::App;
+use crate::api::auth::form;
+use crate::api::cursor::{ListQuery, Place, Sort};
+use crate::api::ledger_v2;
+use crate::auth::guard;
+use crate::http::error::Profile;
+use crate::integrations::pipelines::exporter::Allowed;
 use crate::outbound::Outbound;
-use crate::pipelines::exporter::Allowed;
 use crate::server;
 use crate::settings::Settings;
 
@@ -39,7 +42,7 @@ impl Exchange {
         // A stream that waits for more would never end.
         let (_, stopping) = watch::channel(true);
         let allowed = Allowed { outbound: Outbound::Public, folder: None };
-        Self { app: App::new(store.clone(), settings, None, stopping, allowed), runtime }
+        Self { app: App::new(store.clone(), settings, None, None, stopping, allowed), runtime }
     }
 
     /// Sends bytes as one connection that then ends, and returns all that is answered.
@@ -49,7 +52,7 @@ impl Exchange {
         let app = self.app.clone();
         let service = service_fn(move |request| {
             let app = app.clone();
-            async move { Ok::<_, Infallible>(server::answer(&app, request).await) }
+            async move { Ok::<_, Infallible>(server::answer(&app, request, Ipv4Addr::LOCALHOST.into()).await) }
         });
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -113,6 +116,20 @@ pub fn import_line(text: &str) -> Option<ImportedLog> {
 /// Whether a text reads as a token; nobody has checked its signature.
 pub fn reads_as_token(text: &str) -> bool {
     guard::reads_as_token(text)
+}
+
+/// Id and secret of an `Authorization` header; `None` if it is refused, or of another scheme.
+pub fn reads_as_basic(text: &str) -> Option<(String, String)> {
+    let mut headers = HeaderMap::new();
+    headers.insert(AUTHORIZATION, HeaderValue::from_str(text).ok()?);
+    let found = form::basic(&headers).ok().flatten()?;
+    Some((found.id, found.secret.unwrap_or_default()))
+}
+
+/// The value of a parameter in the body of a form; `None` if the form is refused.
+pub fn reads_as_form(body: &str, name: &str) -> Option<Option<String>> {
+    let form = form::Form::parse(body).ok()?;
+    Some(form.get(name).map(str::to_owned))
 }
 
 /// Laws of cursors: any text is refused or reads as what it was made of, and a cursor that was changed in one bit, or

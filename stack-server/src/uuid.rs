@@ -1,4 +1,56 @@
-//! UUIDs as text.
+//! UUIDs, and their text.
+
+use std::fmt;
+
+/// A UUID. Its order is that of its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Uuid([u8; 16]);
+
+impl Uuid {
+    /// A random UUID (version 4).
+    ///
+    /// # Errors
+    ///
+    /// If the operating system gives no random bytes.
+    pub(crate) fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Ok(Self(bytes))
+    }
+
+    /// The UUID with these bytes.
+    pub(crate) const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub(crate) const fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// Reads the usual form, in any case; `None` for any other text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = parse(text)?;
+        let mut bytes = [0; 16];
+        let mut digits = text.bytes().filter_map(|digit| char::from(digit).to_digit(16));
+        for byte in &mut bytes {
+            *byte = (digits.next()? << 4 | digits.next()?) as u8;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, byte) in self.0.iter().enumerate() {
+            let dash = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(f, "{dash}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
 
 /// Sixteen bytes as a UUID of a version: 8 for what was computed, 4 for random ones.
 pub(crate) fn text(mut bytes: [u8; 16], version: u8) -> String {
@@ -27,6 +79,15 @@ pub(crate) fn parse(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn random_uuids_differ_and_keep_their_text() {
+        let (one, other) = (Uuid::random().expect("random"), Uuid::random().expect("random"));
+        assert_ne!(one, other);
+        assert_eq!(Uuid::parse(&one.to_string().to_uppercase()), Some(one));
+        assert_eq!((one.to_string().as_bytes()[14], one.to_string().len()), (b'4', 36));
+        assert_eq!(Uuid::parse("abc"), None);
+    }
 
     #[test]
     fn what_is_written_is_read() {

@@ -1,4 +1,4 @@
-//! The load program: each sub-command measures one thing and prints its figures, as one JSON object in its
+//! The load program. Each sub-command runs one measurement and prints its figures as one JSON object in the
 //! last line.
 
 #![forbid(unsafe_code)]
@@ -97,13 +97,13 @@ fn run() -> Result<Report, Failure> {
         }
         Some("hot-account") => hot_account::run(&HotAccount::parse(&mut parser)?),
         Some("reopen") => reopen::run(parser.raw_args()?.collect()),
-        // What `reopen` starts and kills.
+        // The child process that `reopen` starts and kills.
         Some("reopen-writer") => match reopen::write(&mut parser)? {},
         Some("http") => http_load::run(&HttpLoad::parse(&mut parser)?),
         Some("events") => events::run(&Events::parse(&mut parser)?),
         Some("reads") => http_reads::run(&HttpReads::parse(&mut parser)?),
         Some("lists") => http_lists::run(&HttpLists::parse(&mut parser)?),
-        // What `http` starts to measure the machine; it ends by being killed.
+        // The child process that `http` starts to measure the machine. It runs until it is killed.
         Some("bare") => {
             let listener = TcpListener::bind("127.0.0.1:0")?;
             println!("listening on http://{}", listener.local_addr()?);

@@ -1,4 +1,5 @@
-//! Embeds the ledger: a deposit, a purchase that is covered, one that is not, and what is left.
+//! Embeds the ledger: records a deposit and a purchase, refuses a purchase without funds, and prints the
+//! balance.
 
 use ledger_store::{LedgerError, Store};
 

@@ -1,4 +1,4 @@
-//! Asks for a balance as of a date, with a transaction that was dated back.
+//! Reads a balance at a date, with a transaction that was backdated.
 
 use ledger_core::Timestamp;
 use ledger_store::Store;
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let night = Timestamp::parse("2024-05-01T23:00:00Z")?;
 
     ledger.transaction().posting("world", "users:001", 50, "COIN").timestamp(night).commit()?;
-    // Recorded later, but effective earlier.
+    // Recorded later, but with an earlier effective date.
     ledger.transaction().posting("world", "users:001", 100, "COIN").timestamp(noon).commit()?;
 
     for at in [noon, evening, night] {

@@ -1,4 +1,4 @@
-//! Scripts as a library: a commission is split, first on paper and then in a ledger.
+//! Splits a commission with a script, first without a ledger and then in one.
 
 use ledger_core::script::{Blank, Options, Profile, Program, Progress, Run, Scratch, Variables};
 use ledger_core::{Command, CreateTransaction, Movement, Postings, Script, TransactionId};
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
 
-    // On paper: the script reads nothing that blank books could not answer.
+    // Without a ledger: the script reads no balances, so an empty ledger answers it.
     let program = Program::compile(SPLIT, Profile::Default)?;
     let mut scratch = Scratch::default();
     let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);

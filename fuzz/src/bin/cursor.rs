@@ -1,4 +1,4 @@
-//! The target `cursor` for the fuzzer.
+//! Entry point of the fuzz target `cursor`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::cursor::run(data));

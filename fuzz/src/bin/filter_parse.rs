@@ -1,4 +1,4 @@
-//! The target `filter_parse` for the fuzzer.
+//! Entry point of the fuzz target `filter_parse`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::filter_parse::run(data));

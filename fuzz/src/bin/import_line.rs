@@ -1,4 +1,4 @@
-//! The target `import_line` for the fuzzer.
+//! Entry point of the fuzz target `import_line`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::import_line::run(data));

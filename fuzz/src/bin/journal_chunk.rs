@@ -1,4 +1,4 @@
-//! The target `journal_chunk` for the fuzzer.
+//! Entry point of the fuzz target `journal_chunk`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::journal_chunk::run(data));

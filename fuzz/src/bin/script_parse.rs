@@ -1,4 +1,4 @@
-//! The target `script_parse` for the fuzzer.
+//! Entry point of the fuzz target `script_parse`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::script_parse::run(data));

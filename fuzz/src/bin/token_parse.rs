@@ -1,4 +1,4 @@
-//! The target `token_parse` for the fuzzer.
+//! Entry point of the fuzz target `token_parse`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::token_parse::run(data));

@@ -1,9 +1,9 @@
-//! A reference model of ledgers, by which a store is judged.
+//! A reference model of ledgers, against which tests compare a store.
 //!
-//! It keeps nothing but the logs and answers every question by walking them from the start: slow, plain, and
-//! without a line in common with the rules it judges ([`crate::needs`], [`crate::decide`], [`crate::apply`]).
-//! It does share the value types, the one evaluator of filters, the engine of scripts, and what a chart says of an
-//! address.
+//! The model stores only the logs and answers every question by walking them from the start. It is slow and
+//! plain, and shares no code with the rules that it checks ([`crate::needs`], [`crate::decide`],
+//! [`crate::apply`]). It does share the value types, the evaluation of filters, the script engine, and the
+//! charts of accounts.
 
 mod schemas;
 mod subjects;
@@ -11,7 +11,6 @@ mod subjects;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::subjects::{BookReads, Row, selects};
-use crate::amount::Balance;
 use crate::command::{
     Command, CreateTransaction, Movement, Operation, Overdraft, RevertDate, RevertTransaction, Target,
 };
@@ -19,37 +18,38 @@ use crate::filter::Filter;
 use crate::ledger::{LedgerOptions, Switch};
 use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
 use crate::log::{Idempotency, LogEntry, LogId, LogPayload};
-use crate::metadata::Metadata;
-use crate::names::{AccountAddress, Asset, LedgerName, SchemaVersion};
 use crate::rejection::Rejection;
 use crate::schema::{Enforcement, version_of};
-use crate::script::{Profile, Program, Scratch, settle};
-use crate::timestamp::Timestamp;
-use crate::transaction::{Posting, Postings, Transaction, TransactionId};
-use crate::volumes::{HoldingVolumes, Volumes};
+use crate::settle::settle;
+use ledger_numscript::{Profile, Program, Scratch};
+use ledger_values::{
+    AccountAddress, Asset, Balance, HoldingVolumes, LedgerName, Metadata, Posting, Postings, SchemaVersion,
+    Timestamp, Transaction, TransactionId, Volumes,
+};
 
-/// Several ledgers, each nothing but its log.
+/// Several ledgers, each stored as its log.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     ledgers: BTreeMap<LedgerName, Book>,
     enforcement: Enforcement,
 }
 
-/// A moment of a [`Model`]: how long each log was.
+/// A state of a [`Model`] to return to: the length of each log.
 #[derive(Clone, Debug)]
 pub struct ModelMoment(BTreeMap<LedgerName, usize>);
 
-/// A command with what it came with.
+/// A command with the options of its request.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelRequest<'a> {
-    /// What to do.
+    /// The command to execute.
     pub command: &'a Command,
-    /// The caller's key.
+    /// The caller's idempotency key.
     pub idempotency: Option<&'a Idempotency>,
-    /// The version of the ledger's schema by which it is judged.
+    /// The version of the ledger's schema that checks the command.
     pub schema_version: Option<&'a SchemaVersion>,
-    /// Whether it is the first of several that share its key. Then only an equal hash tells that they are the same
-    /// again; otherwise a hash that is not known, or another server's, is no reason to doubt.
+    /// Whether this is the first of several commands with one key. Then the requests are the same only if
+    /// their hashes are equal. Otherwise the key alone identifies a request whose hash is unknown or comes
+    /// from another server.
     pub several: bool,
 }
 
@@ -57,46 +57,46 @@ pub struct ModelRequest<'a> {
 struct Book {
     options: LedgerOptions,
     log: Vec<LogEntry>,
-    /// So many of its first entries were imported.
+    /// Number of imported entries at the beginning of the log.
     imported: usize,
 }
 
-/// What an accepted command yields.
+/// The result of an accepted command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelAnswer {
-    /// The entry of the log; of a dry run the one that would have been.
+    /// The log entry. For a dry run, the entry that would have been recorded.
     pub entry: LogEntry,
-    /// Whether the idempotency key was used before, so that this is the first answer again.
+    /// Whether the idempotency key was used before, so that this repeats the first answer.
     pub replayed: bool,
-    /// What a stricter enforcement of the ledger's schema would have refused it for.
+    /// The refusal that strict enforcement of the schema would have returned.
     pub violation: Option<Rejection>,
 }
 
-/// Which date of a move counts.
+/// Time axis of a move: the date that decides whether it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveDate {
-    /// The date of its transaction, which the caller chose.
+    /// The effective date of the transaction, which the caller chose.
     Effective,
-    /// When it was recorded.
+    /// The insertion date of the transaction.
     Insertion,
 }
 
-/// Which moves count: those in an interval, both ends included.
+/// An interval of dates that selects moves. Both ends are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The earliest; `None` is without bound.
+    /// The earliest date, or `None` without a limit.
     pub start: Option<Timestamp>,
-    /// The latest; `None` is without bound.
+    /// The latest date, or `None` without a limit.
     pub end: Option<Timestamp>,
-    /// By which date.
+    /// The date of a move that must be in the interval.
     pub by: MoveDate,
 }
 
 impl Window {
-    /// Every move.
+    /// The window that selects every move.
     pub const ALL: Self = Self { start: None, end: None, by: MoveDate::Effective };
 
-    /// Moves up to a date, or all.
+    /// Makes the window of moves up to a date, or of all moves.
     pub const fn until(end: Option<Timestamp>, by: MoveDate) -> Self {
         Self { start: None, end, by }
     }
@@ -110,40 +110,40 @@ impl Window {
     }
 }
 
-/// An account as of a date, or now.
+/// An account now or at a date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelAccount {
-    /// Its address.
+    /// The address of the account.
     pub address: AccountAddress,
-    /// Its metadata then.
+    /// The metadata at the date.
     pub metadata: Metadata,
-    /// The earliest effective date of its transactions, or date of a metadata write. Does not depend on
-    /// the date that is asked about.
+    /// The earliest effective date of the account's transactions, or date of a metadata write. It is the same
+    /// for every date of the question.
     pub first_usage: Timestamp,
-    /// When it was first recorded.
+    /// The insertion date of the account.
     pub insertion_date: Timestamp,
-    /// When its metadata was last written or its first usage last moved; at first the insertion date.
+    /// Date of the last metadata write, or of the last move of the first usage. Initially the insertion date.
     pub updated_at: Timestamp,
-    /// Totals of the moves recorded by then.
+    /// Volumes of the moves recorded up to the date.
     pub volumes: BTreeMap<Asset, Volumes>,
-    /// Totals of the moves dated by then.
+    /// Volumes of the moves with an effective date up to the date.
     pub effective_volumes: BTreeMap<Asset, Volumes>,
 }
 
 type Totals = BTreeMap<(AccountAddress, Asset), Volumes>;
 
 impl Model {
-    /// Without ledgers, and with this to do about commands that break the rules of a schema.
+    /// Makes a model without ledgers that treats violations of a schema in this way.
     pub fn enforcing(enforcement: Enforcement) -> Self {
         Self { ledgers: BTreeMap::new(), enforcement }
     }
 
-    /// This moment, to go back to.
+    /// Returns the current state, to return to it later.
     pub fn moment(&self) -> ModelMoment {
         ModelMoment(self.ledgers.iter().map(|(name, book)| (name.clone(), book.log.len())).collect())
     }
 
-    /// Takes back what happened since a moment.
+    /// Returns to a state and drops everything since.
     pub fn go_back(&mut self, to: &ModelMoment) {
         self.ledgers.retain(|name, _| to.0.contains_key(name));
         for (name, book) in &mut self.ledgers {
@@ -152,7 +152,7 @@ impl Model {
         }
     }
 
-    /// Creates a ledger; `false` if there is one of this name.
+    /// Creates a ledger. Returns `false` if the name is in use.
     pub fn create(&mut self, name: &LedgerName, options: LedgerOptions) -> bool {
         let fresh = !self.ledgers.contains_key(name);
         if fresh {
@@ -161,18 +161,18 @@ impl Model {
         fresh
     }
 
-    /// Removes a ledger: its name is free, and nothing of it is left.
+    /// Removes a ledger with everything in it. Its name becomes free.
     pub fn remove(&mut self, name: &LedgerName) {
         self.ledgers.remove(name);
     }
 
-    /// Names of the ledgers, ascending.
+    /// Lists the names of the ledgers in ascending order.
     pub fn ledgers(&self) -> impl Iterator<Item = &LedgerName> {
         self.ledgers.keys()
     }
 
-    /// Adds an entry that another server recorded to a log whose entries so far were imported too; nothing is tested.
-    /// Effective volumes are this ledger's own.
+    /// Appends an entry that another server recorded, without checks. All earlier entries of the log must be
+    /// imported too. Effective volumes are computed anew.
     pub fn import(&mut self, ledger: &LedgerName, mut entry: LogEntry) {
         if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
         | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } = &mut entry.payload
@@ -185,17 +185,17 @@ impl Model {
         book.imported = book.log.len();
     }
 
-    /// Adds an entry to a log as it is; nothing is tested.
+    /// Appends an entry as it is, without checks.
     pub fn record(&mut self, ledger: &LedgerName, entry: LogEntry) {
         self.ledgers.entry(ledger.clone()).or_default().log.push(entry);
     }
 
-    /// Executes a command at the time `now`. A ledger that does not exist is created with defaults by its
-    /// first entry.
+    /// Executes a command at the time `now`. The first entry of an unknown ledger creates it with default
+    /// options.
     ///
     /// # Errors
     ///
-    /// The first [`Rejection`] in the order of its variants; then nothing has happened.
+    /// The first [`Rejection`] in the order of its variants. A refused command changes nothing.
     pub fn execute(
         &mut self,
         ledger: &LedgerName,
@@ -208,11 +208,11 @@ impl Model {
         self.execute_request(ledger, request, dry_run, now)
     }
 
-    /// Executes a request as [`Model::execute`] does a command.
+    /// Executes a request. See [`Model::execute`].
     ///
     /// # Errors
     ///
-    /// As [`Model::execute`].
+    /// The same errors as [`Model::execute`].
     pub fn execute_request(
         &mut self,
         ledger: &LedgerName,
@@ -233,7 +233,7 @@ impl Model {
                 LogPayload::DeleteMetadata { target, .. } => Operation::DeleteMetadata(target.transaction()),
                 LogPayload::InsertedSchema { .. } => Operation::InsertSchema,
             };
-            // Another server hashes otherwise: that two differ says nothing then.
+            // Another server computes other hashes, so that a difference means nothing.
             let unknown = at < book.imported || stored.is_empty() || given.hash.is_empty();
             let same = if request.several {
                 *stored == given.hash && !stored.is_empty()
@@ -258,6 +258,7 @@ impl Model {
             id: LogId::new(book.log.last().map_or(book.options.first_id.get(), |last| last.id.get() + 1)),
             date,
             idempotency: request.idempotency.cloned(),
+            request_hash: None,
             schema_version: request.schema_version.map(|version| version.as_str().into()),
             defaults: book.defaults(&payload, named.as_ref()),
             payload,
@@ -268,22 +269,22 @@ impl Model {
         Ok(ModelAnswer { entry, replayed: false, violation: unnamed.or(outside) })
     }
 
-    /// The log, oldest first; empty if there is no such ledger.
+    /// Returns the log, oldest entry first. Empty if there is no such ledger.
     pub fn log(&self, ledger: &LedgerName) -> &[LogEntry] {
         self.ledgers.get(ledger).map_or(&[], |book| &book.log)
     }
 
-    /// Entries of the log that a filter selects, newest first.
+    /// Lists the log entries that a filter selects, newest first.
     pub fn logs(&self, ledger: &LedgerName, filter: &Filter) -> Vec<LogEntry> {
         self.log(ledger).iter().rev().filter(|entry| selects(filter, *entry)).cloned().collect()
     }
 
-    /// How many transactions and how many accounts there are.
+    /// Returns the number of transactions and the number of accounts.
     pub fn stats(&self, ledger: &LedgerName) -> (usize, usize) {
         self.ledgers.get(ledger).map_or((0, 0), |book| (book.movements().count(), book.addresses().len()))
     }
 
-    /// An account as of a date; `None` if it was not yet used by then.
+    /// Returns an account at a date, or `None` if it was not in use at that date.
     pub fn account(
         &self,
         ledger: &LedgerName,
@@ -295,7 +296,7 @@ impl Model {
     }
 
     /// Accounts that a filter selects as of a date, ascending by address. A condition on a balance is about
-    /// the moves recorded by then.
+    /// the moves dated by then, whenever they were recorded.
     pub fn accounts(
         &self,
         ledger: &LedgerName,
@@ -310,7 +311,7 @@ impl Model {
             .collect()
     }
 
-    /// A transaction as of a date; `None` if it is dated later or does not exist.
+    /// Returns a transaction at a date, or `None` if it has a later date or does not exist.
     pub fn transaction(
         &self,
         ledger: &LedgerName,
@@ -321,7 +322,7 @@ impl Model {
         pit.is_none_or(|pit| transaction.timestamp <= pit).then_some(transaction)
     }
 
-    /// Transactions that a filter selects as of a date, descending by id.
+    /// Lists the transactions that a filter selects at a date, by descending id.
     pub fn transactions(
         &self,
         ledger: &LedgerName,
@@ -338,8 +339,8 @@ impl Model {
         found
     }
 
-    /// The totals of each holding that a transaction touches over all transactions before or at it in
-    /// effective order, as they are now; ascending by account and asset.
+    /// Returns the current totals of each holding that a transaction touches, over all transactions up to and
+    /// including it in effective order. Sorted by account and asset.
     pub fn post_commit_effective_volumes(
         &self,
         ledger: &LedgerName,
@@ -350,7 +351,7 @@ impl Model {
         Some(book.effective_after(transaction))
     }
 
-    /// Balances per asset, summed over the accounts that a filter selects as of a date.
+    /// Returns the balance of each asset, summed over the accounts that a filter selects at a date.
     pub fn aggregated_balances(
         &self,
         ledger: &LedgerName,
@@ -365,9 +366,9 @@ impl Model {
         sums
     }
 
-    /// What the moves in a window amount to: one row for each account and asset with at least one of them,
-    /// selected by a filter, then joined by the first `group_by` segments of the address; ascending.
-    /// Metadata is that of the window's end.
+    /// Sums the moves in a window: one row for each account and asset with at least one move. A filter
+    /// selects rows, and then rows with equal first `group_by` segments of the address are joined. Sorted;
+    /// metadata is that of the end of the window.
     pub fn volumes(
         &self,
         ledger: &LedgerName,
@@ -406,7 +407,7 @@ impl Book {
         self.log.iter().enumerate().find(|(_, entry)| has_key(entry))
     }
 
-    /// Every transaction with the date of its entry, oldest first.
+    /// Iterates over all transactions with their insertion dates, oldest first.
     fn movements(&self) -> impl Iterator<Item = (Timestamp, &Transaction)> {
         self.log.iter().filter_map(|entry| match &entry.payload {
             LogPayload::NewTransaction { transaction, .. }
@@ -415,7 +416,8 @@ impl Book {
         })
     }
 
-    /// Sums the postings of the transactions that count, given with their insertion dates.
+    /// Sums the postings of the transactions for which `counts` returns true. Its arguments are a transaction
+    /// and the insertion date.
     fn totals(&self, counts: impl Fn(&Transaction, Timestamp) -> bool) -> Totals {
         let mut totals = Totals::new();
         for (date, transaction) in self.movements() {
@@ -466,8 +468,8 @@ impl Book {
         Some(account)
     }
 
-    /// An account without its volumes. A ledger that keeps no history of its metadata shows the present one, and when
-    /// that was written.
+    /// Returns an account without its volumes. A ledger without metadata history shows the current metadata
+    /// and the date of its last write.
     fn described(&self, address: &AccountAddress, pit: Option<Timestamp>) -> Option<ModelAccount> {
         let known_until = pit.filter(|_| self.options.features.account_metadata_history == Switch::On);
         let mut found: Option<ModelAccount> = None;
@@ -487,8 +489,10 @@ impl Book {
                 }
                 LogPayload::DeleteMetadata { target: Target::Account(have), key } if have == address => {
                     // A removal does not bring an account into existence.
-                    if visible && let Some(account) = &mut found {
-                        account.metadata.remove(key);
+                    if visible
+                        && let Some(account) = &mut found
+                        && account.metadata.remove(key).is_some()
+                    {
                         account.updated_at = entry.date;
                     }
                     continue;
@@ -515,18 +519,22 @@ impl Book {
                 account.metadata.merge(given);
             }
             if visible && let Some(metadata) = written {
+                // To write what is there already is no update.
+                if metadata.iter().any(|(key, value)| account.metadata.get(key) != Some(value)) {
+                    account.updated_at = entry.date;
+                }
                 account.metadata.merge(metadata);
-                account.updated_at = entry.date;
             }
         }
         found
     }
 
-    /// A transaction. A ledger that keeps no history of its metadata shows the present one.
+    /// Returns a transaction. A ledger without metadata history shows the current metadata.
     fn transaction(&self, id: TransactionId, pit: Option<Timestamp>) -> Option<Transaction> {
         let known_until = pit.filter(|_| self.options.features.transaction_metadata_history == Switch::On);
         let (_, recorded) = self.movements().find(|(_, transaction)| transaction.id == id)?;
         let mut transaction = recorded.clone();
+        let mut present = recorded.metadata.clone();
         for entry in &self.log {
             let counts = pit.is_none_or(|pit| entry.date <= pit);
             let shows = known_until.is_none_or(|until| entry.date <= until);
@@ -540,10 +548,18 @@ impl Book {
                     if shows {
                         transaction.metadata.merge(metadata);
                     }
+                    let is_there = |(key, value)| present.get(key) == Some(value);
+                    if metadata.iter().all(is_there) {
+                        continue;
+                    }
+                    present.merge(metadata);
                 }
                 LogPayload::DeleteMetadata { target: Target::Transaction(have), key } if *have == id => {
                     if shows {
                         transaction.metadata.remove(key);
+                    }
+                    if present.remove(key).is_none() {
+                        continue;
                     }
                 }
                 _ => continue,
@@ -561,7 +577,7 @@ impl Book {
         rows(totals)
     }
 
-    /// What the command is recorded as.
+    /// Makes the payload of a command's log entry, or refuses the command.
     fn payload(&self, command: &Command, date: Timestamp) -> Result<LogPayload, Rejection> {
         match command {
             Command::CreateTransaction(create) => self.create(create, date),
@@ -598,7 +614,7 @@ impl Book {
         }
     }
 
-    /// Runs a script, and records what it says like postings. The script's engine is shared with the rules.
+    /// Runs a script and records its result like postings. The script engine is shared with the rules.
     fn script(&self, create: &CreateTransaction, date: Timestamp) -> Result<LogPayload, Rejection> {
         let mut create = create.clone();
         let Movement::Script(script) = &create.movement else {
@@ -669,14 +685,12 @@ impl Book {
             let Posting { source, destination, amount, asset } = posting.clone();
             postings.insert(0, Posting { source: destination, destination: source, amount, asset });
         }
-        let before = self.totals(|_, _| true);
-        let mut after = before.clone();
+        let mut after = self.totals(|_, _| true);
         add_up(&mut after, &postings);
         for posting in &postings {
-            let key = (posting.source.clone(), posting.asset.clone());
-            let (was, is) = (before[&key].balance(), after[&key].balance());
-            let lower = is.is_negative() && is < was;
-            if revert.overdraft == Overdraft::Refuse && posting.source.as_str() != "world" && lower {
+            let left = after[&(posting.source.clone(), posting.asset.clone())].balance();
+            let is_tested = revert.overdraft == Overdraft::Refuse && posting.source.as_str() != "world";
+            if is_tested && left.is_negative() {
                 return Err(lacking(posting));
             }
         }
@@ -694,7 +708,7 @@ impl Book {
         })
     }
 
-    /// The next transaction, after which the ledger's totals are `totals`.
+    /// Makes the next transaction, after which the totals of the ledger are `totals`.
     fn next(&self, postings: Postings, totals: Totals, timestamp: Timestamp, date: Timestamp) -> Transaction {
         let last = self.movements().last().map(|(_, transaction)| transaction.id.get());
         let mut transaction = Transaction {
@@ -715,7 +729,8 @@ impl Book {
         transaction
     }
 
-    /// Effective volumes right after `transaction`, which is not in the log yet, if they tell anything new.
+    /// Returns the effective volumes right after `transaction`, which is not in the log yet. Returns `None`
+    /// if they equal the volumes in order of insertion.
     fn effective_at_commit(&self, transaction: &Transaction) -> Option<Vec<HoldingVolumes>> {
         let mut totals = self.totals(|before, _| before.timestamp <= transaction.timestamp);
         add_up(&mut totals, &transaction.postings);
@@ -757,6 +772,6 @@ fn lacking(posting: &Posting) -> Rejection {
 }
 
 fn small_enough(metadata: &Metadata) -> Result<(), Rejection> {
-    let bytes = metadata.iter().map(|(key, value)| key.len() + value.as_shown().len()).sum();
+    let bytes = metadata.iter().map(|(key, value)| key.len() + value.text().len()).sum();
     if bytes > METADATA_BYTES_MAX { Err(Rejection::MetadataTooLarge { bytes }) } else { Ok(()) }
 }

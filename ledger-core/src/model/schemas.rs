@@ -1,24 +1,23 @@
-//! Schemas in the model: a version is looked for in the log each time that it is named.
+//! Schemas in the model. Each use of a version searches the log for it.
 
 use std::collections::BTreeMap;
 
 use super::Book;
 use crate::command::{Command, Movement, Script, Target};
-use crate::log::LogPayload;
-use crate::metadata::Metadata;
-use crate::names::{AccountAddress, SchemaVersion};
+use crate::log::{LogEntry, LogPayload};
 use crate::rejection::Rejection;
 use crate::schema::{Enforcement, Schema, version_of};
+use ledger_values::{AccountAddress, Metadata, SchemaVersion};
 
 /// A version with its schema.
 pub(super) type Named = (SchemaVersion, Schema);
 
-/// Refuses, or says what to report.
+/// Refuses a violation, or returns it to report it, depending on the enforcement.
 fn broken(rule: Rejection, enforcement: Enforcement) -> Result<Option<Rejection>, Rejection> {
     if enforcement == Enforcement::Strict { Err(rule) } else { Ok(Some(rule)) }
 }
 
-/// Accounts that an entry names, in order; those of a revert were named by its original.
+/// Lists the accounts that an entry names, in order. A revert names none, because its original did.
 fn named_accounts(payload: &LogPayload) -> Vec<AccountAddress> {
     match payload {
         LogPayload::NewTransaction { transaction, account_metadata, .. } => {
@@ -35,7 +34,7 @@ fn named_accounts(payload: &LogPayload) -> Vec<AccountAddress> {
     }
 }
 
-/// What is to be reported if an entry names an account that is not in the chart.
+/// Returns the violation if an entry names an account outside the chart.
 pub(super) fn outside(
     payload: &LogPayload,
     named: Option<&Named>,
@@ -52,7 +51,7 @@ pub(super) fn outside(
 }
 
 impl Book {
-    /// The schema that a request names.
+    /// Returns the schema that a request names.
     pub(super) fn named(&self, version: Option<&SchemaVersion>) -> Result<Option<Named>, Rejection> {
         let Some(version) = version else { return Ok(None) };
         for entry in &self.log {
@@ -66,7 +65,7 @@ impl Book {
         Err(Rejection::SchemaNotFound { version: version.clone() })
     }
 
-    /// The command with a template's script in its place, and what is to be reported of it.
+    /// Replaces a template by its script. Returns the command with a violation to report, if there is one.
     pub(super) fn under(
         &self,
         command: &Command,
@@ -77,6 +76,11 @@ impl Book {
         if let Command::CreateTransaction(create) = &mut command {
             if let Movement::Template { name, variables, runtime } = create.movement.clone() {
                 let Some((version, schema)) = named else {
+                    let is_schema =
+                        |entry: &LogEntry| matches!(entry.payload, LogPayload::InsertedSchema { .. });
+                    if enforcement == Enforcement::Strict && self.log.iter().any(is_schema) {
+                        return Err(Rejection::SchemaNotSpecified);
+                    }
                     return Err(Rejection::TemplateWithoutVersion { template: name });
                 };
                 let Some(template) = schema.template(&name) else {
@@ -105,7 +109,7 @@ impl Book {
         Ok((command, report))
     }
 
-    /// What the chart gives to accounts that an entry is the first to name.
+    /// Returns the default metadata of accounts that an entry names first.
     pub(super) fn defaults(
         &self,
         payload: &LogPayload,

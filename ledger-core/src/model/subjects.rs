@@ -1,4 +1,4 @@
-//! What filters and scripts see of the model.
+//! Views of the model for filters and scripts.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -6,14 +6,10 @@ use std::convert::Infallible;
 use compact_str::CompactString;
 
 use super::{Book, ModelAccount};
-use crate::amount::Balance;
 use crate::condition::{AddressRole, DateField};
 use crate::filter::{Filter, FilterSubject};
-use crate::metadata::MetadataValue;
-use crate::names::AccountAddress;
-use crate::script::{Reads, colored_asset};
-use crate::timestamp::Timestamp;
-use crate::volumes::{HoldingVolumes, Volumes};
+use ledger_numscript::{Reads, colored_asset};
+use ledger_values::{AccountAddress, Asset, Balance, HoldingVolumes, MetadataValue, Timestamp, Volumes};
 
 pub(super) fn selects<S: FilterSubject<Error = Infallible>>(filter: &Filter, subject: &S) -> bool {
     match filter.matches(subject) {
@@ -30,16 +26,17 @@ impl FilterSubject for ModelAccount {
     }
 
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
-        Ok(self.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+        Ok(self.metadata.get(key).map(MetadataValue::as_shown))
     }
 
     fn balance(&self, asset: &str) -> Result<Option<Balance>, Infallible> {
-        Ok(self.volumes.iter().find(|(have, _)| have.as_str() == asset).map(|(_, volumes)| volumes.balance()))
+        let of_asset = |(have, _): &(&Asset, &Volumes)| have.as_str() == asset;
+        Ok(self.effective_volumes.iter().find(of_asset).map(|(_, volumes)| volumes.balance()))
     }
 
     fn any_balance(&self, test: &dyn Fn(&Balance) -> bool) -> Result<Option<bool>, Infallible> {
-        let held = !self.volumes.is_empty();
-        Ok(held.then(|| self.volumes.values().any(|volumes| test(&volumes.balance()))))
+        let held = !self.effective_volumes.is_empty();
+        Ok(held.then(|| self.effective_volumes.values().any(|volumes| test(&volumes.balance()))))
     }
 
     fn date(&self, field: DateField) -> Result<Option<Timestamp>, Infallible> {
@@ -78,7 +75,7 @@ impl FilterSubject for Row<'_> {
     }
 }
 
-/// What a script reads of a ledger.
+/// Access of a script to a ledger of the model.
 pub(super) struct BookReads<'a>(pub(super) &'a Book);
 
 impl Reads for BookReads<'_> {

@@ -1,4 +1,4 @@
-//! Charts of accounts: which addresses a ledger is meant to have, as a tree of segments.
+//! Charts of accounts: trees of address segments that say which accounts a ledger should have.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,16 +11,16 @@ use crate::json::Json;
 use crate::limits::{
     CHART_PATTERN_PROGRAM_BYTES_MAX, CHART_PATTERNS_MAX, EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX,
 };
-use crate::metadata::{Metadata, MetadataValue};
-use crate::names::AccountAddress;
+use ledger_values::{AccountAddress, Metadata, MetadataValue};
 
-/// A tree of segments whose accounts are those that a ledger is meant to have.
+/// A tree of address segments. Some of its nodes are accounts that the ledger should have.
 ///
-/// A node without children is an account, one with children only if it says so. A child that begins with `$` stands
-/// for any segment, or for those that its pattern is found in; a fixed child goes before it.
+/// A node without children is an account; a node with children is one only if it says so. The name of a
+/// variable child begins with `$`: it matches any segment, or those that contain a match of its pattern.
+/// Fixed children take precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chart {
-    /// As it was given, members in order.
+    /// The chart as given, with sorted members.
     json: Json,
     root: Segment,
     patterns: usize,
@@ -47,13 +47,13 @@ pub struct ChartAccount {
 }
 
 impl ChartAccount {
-    /// The metadata that it begins with.
+    /// Returns the default metadata of the account.
     pub fn defaults(&self) -> &Metadata {
         &self.defaults
     }
 }
 
-/// A regular expression that is searched for in a segment, in time linear in it.
+/// A regular expression that may match anywhere in a segment. Matching takes time linear in the segment.
 #[derive(Clone)]
 struct Pattern(Regex);
 
@@ -71,10 +71,14 @@ impl fmt::Debug for Pattern {
     }
 }
 
+/// Reason why a part of a chart is refused, without its position.
+struct Refusal(String);
+
 impl Pattern {
-    fn compile(text: &str) -> Result<Self, String> {
+    /// Compiles a pattern, or says why it is refused.
+    fn compile(text: &str) -> Result<Self, Refusal> {
         if text.len() > EXPRESSION_BYTES_MAX {
-            return Err(format!("the pattern has more than {EXPRESSION_BYTES_MAX} bytes"));
+            return Err(Refusal(format!("the pattern has more than {EXPRESSION_BYTES_MAX} bytes")));
         }
         // Segments are ASCII, and so are the classes.
         let built = RegexBuilder::new(text)
@@ -84,14 +88,14 @@ impl Pattern {
             .nest_limit(EXPRESSION_DEPTH_MAX)
             .build();
         built.map(Self).map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => "the pattern is too large".to_owned(),
-            // The compiler draws the place over several lines; the last says what is wrong.
-            error => error.to_string().lines().last().unwrap_or_default().trim().to_owned(),
+            regex::Error::CompiledTooBig(_) => Refusal("the pattern is too large".to_owned()),
+            // The compiler prints several lines to show the position; the last one has the message.
+            error => Refusal(error.to_string().lines().last().unwrap_or_default().trim().to_owned()),
         })
     }
 }
 
-/// The words that describe a segment rather than naming one below it.
+/// Members that describe a node instead of naming a child.
 const SELF: &str = ".self";
 const METADATA: &str = ".metadata";
 const RULES: &str = ".rules";
@@ -102,7 +106,7 @@ impl Chart {
     ///
     /// # Errors
     ///
-    /// [`SchemaError`] with the place and what is wrong there.
+    /// [`SchemaError`] with the position and the fault.
     pub fn read(json: &Json) -> Result<Self, SchemaError> {
         let json = json.clone().sorted();
         let members = json.members().ok_or_else(|| SchemaError::new("the chart is no object"))?;
@@ -118,7 +122,7 @@ impl Chart {
         Ok(Self { json, root, patterns, has_defaults })
     }
 
-    /// The account of an address, if the chart has one. `world` is in every chart.
+    /// Finds the account of an address. Every chart contains `world`.
     pub fn find(&self, address: &AccountAddress) -> Option<&ChartAccount> {
         static WORLD: ChartAccount = ChartAccount { defaults: Metadata::EMPTY };
         let mut at = Some(&self.root);
@@ -128,24 +132,24 @@ impl Chart {
         at.and_then(|segment| segment.account.as_ref()).or_else(|| address.is_world().then_some(&WORLD))
     }
 
-    /// Whether some account has metadata to begin with.
+    /// Tells whether any account has default metadata.
     pub fn has_defaults(&self) -> bool {
         self.has_defaults
     }
 
-    /// It as JSON, members in bytewise order.
+    /// Returns the chart as JSON with sorted members.
     pub fn json(&self) -> &Json {
         &self.json
     }
 
-    /// How many compiled patterns it holds.
+    /// Returns the number of compiled patterns.
     pub(super) fn patterns(&self) -> usize {
         self.patterns
     }
 }
 
 impl Segment {
-    /// The child that a segment of an address leads to.
+    /// Returns the child for a segment of an address.
     fn below(&self, name: &str) -> Option<&Segment> {
         if let Some(fixed) = self.fixed.get(name) {
             return Some(fixed);
@@ -156,14 +160,14 @@ impl Segment {
     }
 }
 
-/// What is counted while a chart is read.
+/// Counters of the limits while a chart is read.
 struct Reading {
     patterns: usize,
     has_defaults: bool,
 }
 
 impl Reading {
-    /// Reads a segment with what is below it, and its pattern.
+    /// Reads a node with its children, and its pattern.
     fn segment(
         &mut self,
         path: &str,
@@ -186,7 +190,7 @@ impl Reading {
                 }
                 METADATA => {
                     describes_account = true;
-                    defaults = metadata(value).map_err(|what| wrong(&what))?;
+                    defaults = metadata(value).map_err(|Refusal(reason)| wrong(&reason))?;
                 }
                 RULES => {
                     describes_account = true;
@@ -199,7 +203,10 @@ impl Reading {
                         return Err(wrong(&format!("a chart has at most {CHART_PATTERNS_MAX} patterns")));
                     }
                     let compiled = Pattern::compile(text);
-                    pattern = Some(compiled.map_err(|what| wrong(&format!("invalid '.pattern': {what}")))?);
+                    pattern = Some(
+                        compiled
+                            .map_err(|Refusal(reason)| wrong(&format!("invalid '.pattern': {reason}")))?,
+                    );
                 }
                 PATTERN => return Err(wrong("only a variable segment has a '.pattern'")),
                 name if !is_segment_name(name) => {
@@ -230,32 +237,34 @@ impl Reading {
     }
 }
 
-/// The metadata that an account begins with: what has a default.
-fn metadata(json: &Json) -> Result<Metadata, String> {
-    let members = json.members().ok_or("'.metadata' is an object")?;
+/// Reads the default metadata of an account: the keys that have a default.
+fn metadata(json: &Json) -> Result<Metadata, Refusal> {
+    let members = json.members().ok_or_else(|| Refusal("'.metadata' is an object".to_owned()))?;
     let mut defaults = Metadata::EMPTY;
     for (key, value) in members {
         if value.members().is_none() {
-            return Err(format!("metadata '{}' is an object", short(key)));
+            return Err(Refusal(format!("metadata '{}' is an object", short(key))));
         }
         match value.get("default") {
             None | Some(Json::Null) => {}
             Some(Json::Text(text)) => {
                 defaults.insert(key.clone(), MetadataValue::Text(text.clone()));
             }
-            Some(_) => return Err(format!("the default of metadata '{}' is a string", short(key))),
+            Some(_) => {
+                return Err(Refusal(format!("the default of metadata '{}' is a string", short(key))));
+            }
         }
     }
     Ok(defaults)
 }
 
-/// `^(\$|\.)?[a-zA-Z0-9_-]+$`.
+/// Tests `^(\$|\.)?[a-zA-Z0-9_-]+$`.
 fn is_segment_name(name: &str) -> bool {
     let word = name.strip_prefix(['$', '.']).unwrap_or(name);
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// As much of a text as an error shows.
+/// Shortens a text for an error message.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(100).collect()
 }
@@ -269,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_followed_from_segment_to_segment() {
+    fn finds_accounts_segment_by_segment() {
         let chart = chart(
             r#"{"bank":{},"fees":{"card":{},".self":{}},"shops":{"main":{"till":{}},
                 "$shop":{".pattern":"^s[0-9]+$",".self":{},".metadata":{"level":{"default":"1"},"note":{}},
@@ -303,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_searched_for_unless_it_says_otherwise() {
+    fn patterns_match_anywhere_unless_anchored() {
         let chart = chart(r#"{"a":{"$x":{".pattern":"[0-9]"}}}"#).expect("a chart");
         for (address, known) in [("a:b1c", true), ("a:bc", false)] {
             assert_eq!(chart.find(&AccountAddress::parse(address).expect(address)).is_some(), known);
@@ -311,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chart_is_refused_with_its_place() {
+    fn refuses_bad_charts_with_their_position() {
         for (text, what) in [
             ("[]", "the chart is no object"),
             (r#"{"$x":{}}"#, "'$x' is no fixed name"),

@@ -1,10 +1,9 @@
-//! Schemas: what a ledger is meant to hold, in versions that never change.
+//! Schemas: rules for the content of a ledger, in versions that never change.
 //!
-//! A version has a [`Chart`] of accounts, templates of transactions and stored queries. A request may name a version,
-//! and is then judged by it; [`resolve`], [`check`] and [`defaults`] say how.
+//! A version has a [`Chart`] of accounts, templates of transactions, and stored queries. A request may name a
+//! version that checks it, by the functions of [`crate::enforcement`].
 
 mod chart;
-mod enforce;
 mod stored_query;
 
 use std::collections::BTreeMap;
@@ -13,17 +12,15 @@ use std::fmt;
 use compact_str::CompactString;
 
 pub use self::chart::{Chart, ChartAccount};
-pub use self::enforce::{Enforcement, check, defaults, resolve};
 pub use self::stored_query::{QueryVariable, StoredQuery, VariableType};
-use crate::command::Runtime;
 use crate::json::Json;
-use crate::json_text::write_json_text;
 use crate::limits::{CHART_PATTERN_PROGRAM_BYTES_MAX, SCHEMA_BYTES_MAX};
-use crate::names::SchemaVersion;
-use crate::script::{Profile, Program};
-use crate::timestamp::Timestamp;
+use crate::runtime::Runtime;
+use ledger_numscript::{Profile, Program};
+use ledger_values::json_text::write_json_text;
+use ledger_values::{SchemaVersion, Timestamp};
 
-/// Why something is no schema, or does not fit one.
+/// Refusal of a schema, or of a use of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError(String);
 
@@ -41,7 +38,7 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// A schema: valid as a whole.
+/// A valid schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     chart: Chart,
@@ -49,23 +46,23 @@ pub struct Schema {
     queries: BTreeMap<CompactString, StoredQuery>,
 }
 
-/// A script under a name.
+/// A named script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// What it is for.
+    /// Purpose of the template.
     pub description: CompactString,
-    /// The text of the script.
+    /// Text of the script.
     pub script: CompactString,
-    /// In whose words it is refused, where the template says so.
+    /// Wording of its errors, if the template chooses one.
     pub runtime: Option<Runtime>,
 }
 
 impl Schema {
-    /// Reads a schema: its chart, its templates, its queries. Other members are passed over.
+    /// Reads a schema: its chart, its templates, its queries. Ignores other members.
     ///
     /// # Errors
     ///
-    /// [`SchemaError`] with the first thing that is wrong.
+    /// [`SchemaError`] with the first fault.
     pub fn read(json: &Json) -> Result<Self, SchemaError> {
         if json.members().is_none() {
             return Err(SchemaError::new("a schema is an object"));
@@ -82,42 +79,42 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Reads the text of a schema, as it was recorded or not.
+    /// Parses the JSON text of a schema, recorded or not.
     ///
     /// # Errors
     ///
-    /// As [`Schema::read`], and for what is no JSON.
+    /// The same errors as [`Schema::read`], and an error for texts that are not JSON.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
         Self::read(&Json::parse(text).map_err(|error| SchemaError::new(error.to_string()))?)
     }
 
-    /// The chart of accounts.
+    /// Returns the chart of accounts.
     pub fn chart(&self) -> &Chart {
         &self.chart
     }
 
-    /// The template with a name.
+    /// Returns the template with a name.
     pub fn template(&self, name: &str) -> Option<&Template> {
         self.templates.get(name)
     }
 
-    /// Whether there are templates: then nothing else makes a transaction.
+    /// Tells whether there are templates. If so, every transaction must use one.
     pub fn has_templates(&self) -> bool {
         !self.templates.is_empty()
     }
 
-    /// The stored query with a name.
+    /// Returns the stored query with a name.
     pub fn query(&self, name: &str) -> Option<&StoredQuery> {
         self.queries.get(name)
     }
 
-    /// All stored queries with their names.
+    /// Iterates over all stored queries with their names.
     pub fn queries(&self) -> impl Iterator<Item = (&str, &StoredQuery)> {
         self.queries.iter().map(|(name, query)| (name.as_str(), query))
     }
 
-    /// The text of this schema as the version that is added at `created_at`: compact JSON, the members of its maps in
-    /// bytewise order. It is what the log has and what its hash covers.
+    /// Returns the canonical text of this schema as the version added at `created_at`: compact JSON with
+    /// sorted maps. The log contains this text, and its hash covers it.
     pub fn text(&self, version: &SchemaVersion, created_at: Timestamp) -> CompactString {
         let mut out = self.body();
         out.extend_from_slice(b",\"version\":");
@@ -128,14 +125,15 @@ impl Schema {
         text_of(&out)
     }
 
-    /// The text without version and date: what two requests to add the same schema have in common.
+    /// Returns the canonical text without version and date. Two requests that add the same schema have it in
+    /// common.
     pub fn content(&self) -> CompactString {
         let mut out = self.body();
         out.push(b'}');
         text_of(&out)
     }
 
-    /// About how many bytes it takes in memory.
+    /// Estimates the memory of the schema in bytes.
     pub fn memory(&self) -> usize {
         4 * self.text_bytes() + self.chart.patterns() * CHART_PATTERN_PROGRAM_BYTES_MAX
     }
@@ -144,7 +142,7 @@ impl Schema {
         self.body().len()
     }
 
-    /// The text without its end.
+    /// Returns the canonical text without its end.
     fn body(&self) -> Vec<u8> {
         let mut out = b"{\"chart\":".to_vec();
         self.chart.json().write_to(&mut out);
@@ -154,12 +152,12 @@ impl Schema {
     }
 }
 
-/// The version that the text of a recorded schema names; `None` if it is no such text.
+/// Reads the version from the text of a recorded schema. Returns `None` for any other text.
 pub fn version_of(text: &str) -> Option<SchemaVersion> {
     SchemaVersion::parse(Json::parse(text).ok()?.get("version")?.as_text()?).ok()
 }
 
-/// The date that the text of a recorded schema names, as it is written there.
+/// Reads the date from the text of a recorded schema.
 pub fn created_at_of(text: &str) -> Option<Timestamp> {
     Json::parse(text).ok()?.get("createdAt")?.as_text()?.parse().ok()
 }
@@ -196,7 +194,7 @@ impl Template {
     }
 }
 
-/// A member that is a string; `None` if it is absent or null.
+/// Returns a member that is a string, or `None` if it is absent or null.
 fn text(json: &Json, name: &str) -> Result<Option<CompactString>, SchemaError> {
     match json.get(name) {
         None | Some(Json::Null) => Ok(None),
@@ -205,7 +203,7 @@ fn text(json: &Json, name: &str) -> Result<Option<CompactString>, SchemaError> {
     }
 }
 
-/// A member that is a map from names to something; absent or null it is empty.
+/// Reads a member that maps names to values. An absent or null member is an empty map.
 fn named<T>(
     json: &Json,
     member: &str,
@@ -231,7 +229,7 @@ fn named<T>(
     Ok(map)
 }
 
-/// Begins an object with a description, unless that is empty. Another member must follow.
+/// Begins an object with its description, unless that is empty. Another member must follow.
 fn begin_described(description: &str, out: &mut Vec<u8>) {
     out.push(b'{');
     if !description.is_empty() {
@@ -265,6 +263,16 @@ fn text_of(bytes: &[u8]) -> CompactString {
     CompactString::from_utf8(bytes).expect("JSON text is made of texts")
 }
 
+/// Treatment of commands that violate the schemas of a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Enforcement {
+    /// The ledger executes the command and reports the violation.
+    #[default]
+    Audit,
+    /// The ledger refuses the command.
+    Strict,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,7 +284,7 @@ mod tests {
         "other": 1, "chart": {"shops":{"$id":{}},"bank":{}} }"#;
 
     #[test]
-    fn a_schema_has_one_text() {
+    fn equal_schemas_have_one_text() {
         let schema = Schema::parse(TEXT).expect("a schema");
         let version = SchemaVersion::parse("v\"1").expect("a version");
         let text = schema.text(&version, Timestamp::from_micros(0));
@@ -297,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_refused() {
+    fn refuses_bad_schemas() {
         for (text, what) in [
             ("[]", "a schema is an object"),
             ("{}", "there is no chart"),

@@ -1,4 +1,4 @@
-//! Stored queries: a list with a filter in which variables stand for values.
+//! Stored queries: list requests whose filters contain variables.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::chart::short;
 use super::{SchemaError, begin_described, text, write_named};
 use crate::field::Resource;
 use crate::json::Json;
-use crate::json_text::write_json_text;
-use crate::timestamp::Timestamp;
+use ledger_values::Timestamp;
+use ledger_values::json_text::write_json_text;
 
-/// A list of a resource under a name.
+/// A named list request for a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredQuery {
     description: CompactString,
@@ -24,11 +24,11 @@ pub struct StoredQuery {
 /// A variable of a stored query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryVariable {
-    /// What its values are.
+    /// The type of its values.
     pub kind: VariableType,
-    /// Its value where none is given.
+    /// The value for requests that give none.
     pub default: Option<Json>,
-    /// Whether it was written as a type alone.
+    /// Whether the schema declares it by its type alone.
     bare: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct QueryVariable {
 pub enum VariableType {
     /// `true` or `false`.
     Boolean,
-    /// A text that is a date.
+    /// A date as text.
     Date,
     /// An integer of any size.
     Integer,
@@ -52,7 +52,7 @@ impl VariableType {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Its name.
+    /// Returns the name of the type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Boolean => "boolean",
@@ -62,7 +62,7 @@ impl VariableType {
         }
     }
 
-    /// Whether a value is of this type.
+    /// Tells whether a value has this type.
     pub fn holds(self, value: &Json) -> bool {
         match (self, value) {
             (Self::Boolean, Json::Boolean(_)) | (Self::Text, Json::Text(_)) => true,
@@ -72,7 +72,7 @@ impl VariableType {
         }
     }
 
-    /// Some value of this type.
+    /// Returns an example value of this type.
     pub fn sample(self) -> Json {
         match self {
             Self::Boolean => Json::Boolean(true),
@@ -83,7 +83,7 @@ impl VariableType {
     }
 }
 
-/// The resources that a query can list, by their names.
+/// The resources that a query can list, by name.
 const RESOURCES: [(&str, Resource); 4] = [
     ("transactions", Resource::Transactions),
     ("accounts", Resource::Accounts),
@@ -120,27 +120,27 @@ impl StoredQuery {
         Ok(query)
     }
 
-    /// What it lists.
+    /// Returns the resource of the list.
     pub fn resource(&self) -> Resource {
         self.resource
     }
 
-    /// The name of what it lists.
+    /// Returns the name of the resource.
     pub fn resource_name(&self) -> &'static str {
         let found = RESOURCES.iter().find(|(_, resource)| *resource == self.resource);
         found.expect("only these are read").0
     }
 
-    /// Its parameters: an object, if there are any.
+    /// Returns the parameters: an object, if there are any.
     pub fn params(&self) -> Option<&Json> {
         self.params.as_ref()
     }
 
-    /// Its filter with these values for its variables; `None` if it has no filter.
+    /// Returns the filter with these values in place of its variables, or `None` if the query has no filter.
     ///
     /// # Errors
     ///
-    /// [`SchemaError`] for a variable that it does not have, a value of another type, or a variable that has no value.
+    /// [`SchemaError`] for an unknown variable, a value of another type, or a variable without a value.
     pub fn filter(&self, values: &[(CompactString, Json)]) -> Result<Option<Json>, SchemaError> {
         for (name, value) in values {
             let Some(variable) = self.variables.get(name) else {
@@ -162,8 +162,8 @@ impl StoredQuery {
         })
     }
 
-    /// Filters with samples in the place of variables, one of which is a filter of the resource if the query can be
-    /// one: a text may have to be a date.
+    /// Iterates over filters with example values in place of the variables. If the query is valid, at least
+    /// one of them is a valid filter: a text variable may stand for a date.
     pub fn samples(&self) -> impl Iterator<Item = Option<Json>> {
         let texts = ["a", "2000-01-01T00:00:00Z", "NEW_TRANSACTION"];
         texts.into_iter().filter_map(|text| {
@@ -222,7 +222,7 @@ impl QueryVariable {
     }
 }
 
-/// Puts values in the place of variables. What names a member stays as it is.
+/// Replaces variables by values. Names of members stay as they are.
 fn fill(json: &Json, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json, SchemaError> {
     Ok(match json {
         Json::Array(items) => {
@@ -244,20 +244,8 @@ fn fill_text(text: &str, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json
     while let Some(at) = rest.find('$') {
         filled.push_str(&rest[..at]);
         let behind = &rest[at + 1..];
-        let Some(inside) = behind.strip_prefix('{') else {
-            if behind.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-                return Err(SchemaError::new(format!(
-                    "a variable is written ${{name}}, not as in '{}'",
-                    short(text)
-                )));
-            }
-            filled.push('$');
-            rest = behind;
-            continue;
-        };
-        let Some((name, after)) = inside.split_once('}') else {
-            return Err(SchemaError::new(format!("a variable has no end in '{}'", short(text))));
-        };
+        let (name, after) =
+            variable_at(behind).map_err(|fault| SchemaError::new(format!("{fault} in '{}'", short(text))))?;
         let value = value_of(name)
             .ok_or_else(|| SchemaError::new(format!("variable '{}' is not declared", short(name))))?;
         if at == 0 && after.is_empty() && rest.len() == text.len() {
@@ -271,6 +259,18 @@ fn fill_text(text: &str, value_of: &dyn Fn(&str) -> Option<Json>) -> Result<Json
     }
     filled.push_str(rest);
     Ok(Json::Text(filled))
+}
+
+/// The variable that begins behind a `$`, `{name}` or `name`, and what follows it.
+fn variable_at(text: &str) -> Result<(&str, &str), &'static str> {
+    if let Some(inside) = text.strip_prefix('{') {
+        return inside.split_once('}').ok_or("a variable has no end");
+    }
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if !text.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return Err("a $ begins neither ${name} nor $name");
+    }
+    Ok(text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len())))
 }
 
 fn is_variable_name(name: &str) -> bool {
@@ -293,18 +293,18 @@ mod tests {
     fn variables_become_values_with_their_type_or_text_inside_a_text() {
         let query = query(
             r#"{"resource":"accounts","vars":{"n":{"type":"int","default":7},"who":"string","on":"boolean"},
-                "body":{"$and":[{"$gt":{"balance[EUR]":"${n}"}},{"$match":{"address":"a:${who}:x${n}$"}},
+                "body":{"$and":[{"$gt":{"balance[EUR]":"${n}"}},{"$match":{"address":"a:${who}:x${n}"}},
                     {"$match":{"metadata[${n}]":"${on}"}}]}}"#,
         )
         .expect("a query");
         for (given, filled) in [
             (
                 r#"{"who":"b","on":true}"#,
-                r#"{"$and":[{"$gt":{"balance[EUR]":7}},{"$match":{"address":"a:b:x7$"}},{"$match":{"metadata[${n}]":true}}]}"#,
+                r#"{"$and":[{"$gt":{"balance[EUR]":7}},{"$match":{"address":"a:b:x7"}},{"$match":{"metadata[${n}]":true}}]}"#,
             ),
             (
                 r#"{"who":"${n}","on":false,"n":-123456789012345678901234567890}"#,
-                r#"{"$and":[{"$gt":{"balance[EUR]":-123456789012345678901234567890}},{"$match":{"address":"a:${n}:x-123456789012345678901234567890$"}},{"$match":{"metadata[${n}]":false}}]}"#,
+                r#"{"$and":[{"$gt":{"balance[EUR]":-123456789012345678901234567890}},{"$match":{"address":"a:${n}:x-123456789012345678901234567890"}},{"$match":{"metadata[${n}]":false}}]}"#,
             ),
         ] {
             let filter = query.filter(&values(given)).expect(given).expect("a filter");
@@ -322,6 +322,19 @@ mod tests {
     }
 
     #[test]
+    fn fills_variables_written_without_braces() {
+        let query = query(
+            r#"{"resource":"accounts","vars":{"n":"int","who_2":"string"},
+                "body":{"$and":[{"$gt":{"balance[EUR]":"$n"}},{"$match":{"address":"$who_2:"}},
+                    {"$match":{"address":"x:$who_2:$n-a:${n}"}},{"$match":{"address":"$who_2$n"}}]}}"#,
+        )
+        .expect("a query");
+        let filter = query.filter(&values(r#"{"n":7,"who_2":"b"}"#)).expect("values").expect("a filter");
+        let filled = r#"{"$and":[{"$gt":{"balance[EUR]":7}},{"$match":{"address":"b:"}},{"$match":{"address":"x:b:7-a:7"}},{"$match":{"address":"b7"}}]}"#;
+        assert_eq!(filter.to_string(), filled);
+    }
+
+    #[test]
     fn what_is_no_query_is_refused() {
         for (text, what) in [
             (r#"{"body":{}}"#, "unknown resource ''"),
@@ -334,8 +347,17 @@ mod tests {
                 "variable 'a': the default",
             ),
             (
-                r#"{"resource":"logs","vars":{"a":"int"},"body":{"$gt":{"id":"$a"}}}"#,
-                "a variable is written ${name}",
+                r#"{"resource":"logs","vars":{"a":"int"},"body":{"$gt":{"id":"$A"}}}"#,
+                "a $ begins neither ${name} nor $name in '$A'",
+            ),
+            (
+                r#"{"resource":"accounts","vars":{"a":"int"},"body":{"$match":{"address":"x:$a:5$"}}}"#,
+                "a $ begins neither ${name} nor $name in 'x:$a:5$'",
+            ),
+            (r#"{"resource":"logs","body":{"$gt":{"id":"$a"}}}"#, "variable 'a' is not declared"),
+            (
+                r#"{"resource":"logs","vars":{"a":"int"},"body":{"$gt":{"id":"$ab"}}}"#,
+                "variable 'ab' is not declared",
             ),
             (r#"{"resource":"logs","body":{"$gt":{"id":"${a}"}}}"#, "variable 'a' is not declared"),
             (

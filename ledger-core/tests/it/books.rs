@@ -1,15 +1,15 @@
-//! A ledger in memory, as a caller of the core keeps one: `needs`, look up, `decide`, log, `apply`.
+//! A ledger in memory that uses the core as a store does: `needs`, look up, `decide`, log, `apply`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ledger_core::{
     AccountAddress, Asset, Balance, Changes, Command, Decision, Facts, HoldingVolumes, KnownTransaction,
-    LogEntry, LogId, LogPayload, Metadata, Posting, Reference, Rejection, Timestamp, Transaction,
-    TransactionId, Volumes, apply, decide, needs,
+    LogEntry, LogId, LogPayload, Metadata, Needs, NewTransaction, Posting, Reference, Rejection, Timestamp,
+    Transaction, TransactionId, Volumes, apply, decide, needs,
 };
 
-/// What a ledger holds, folded from its log.
+/// The state of a ledger, built from its log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Books {
     pub(crate) volumes: BTreeMap<(AccountAddress, Asset), Volumes>,
@@ -20,7 +20,7 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// Executes a command; ids begin with 1. Effective volumes are left out.
+    /// Executes a command. Ids start at 1, and entries have no effective volumes.
     pub(crate) fn execute(&mut self, command: &Command, now: Timestamp) -> Result<LogEntry, Rejection> {
         let date = self.log.last().map_or(now, |last| now.max(last.date));
         let mut original = None;
@@ -40,7 +40,31 @@ impl Books {
             ..Facts::default()
         };
         let decision = decide(command, &wanted.slots, &mut facts, date)?;
-        let payload = match decision {
+        let payload = self.payload(decision, &wanted, facts.volumes, date);
+        let id = LogId::new(1 + self.log.len() as u64);
+        let entry = LogEntry {
+            id,
+            date,
+            idempotency: None,
+            schema_version: None,
+            payload,
+            request_hash: None,
+            defaults: Vec::new(),
+        };
+        apply(&entry, self);
+        self.log.push(entry.clone());
+        Ok(entry)
+    }
+
+    /// Makes the payload of the log entry of a decision. `volumes` are those after it, in the order of the needs.
+    fn payload(
+        &self,
+        decision: Decision<'_>,
+        wanted: &Needs<'_>,
+        volumes: impl IntoIterator<Item = Volumes>,
+        date: Timestamp,
+    ) -> LogPayload {
+        match decision {
             Decision::SetMetadata { target, metadata } => {
                 LogPayload::SetMetadata { target: target.clone(), metadata: metadata.clone() }
             }
@@ -48,52 +72,53 @@ impl Books {
                 LogPayload::DeleteMetadata { target: target.clone(), key: key.into() }
             }
             Decision::InsertSchema { schema, .. } => LogPayload::InsertedSchema { schema },
-            Decision::Transaction(new) => {
-                let mut post_commit_volumes: Vec<_> = wanted
-                    .holdings
-                    .iter()
-                    .zip(facts.volumes)
-                    .map(|(holding, volumes)| HoldingVolumes {
-                        account: holding.account.clone(),
-                        asset: holding.asset.clone(),
-                        volumes,
-                    })
-                    .collect();
-                post_commit_volumes.sort_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
-                let transaction = Box::new(Transaction {
-                    id: TransactionId::new(1 + self.transactions.len() as u64),
-                    postings: new.postings.into_owned().into(),
-                    metadata: new.metadata.into_owned(),
-                    timestamp: new.timestamp,
-                    reference: new.reference.map(Cow::into_owned),
-                    template: None,
-                    inserted_at: date,
-                    updated_at: date,
-                    reverted_at: None,
-                    post_commit_volumes,
-                });
-                let effective_volumes = None;
-                match new.reverts {
-                    Some(reverted) => {
-                        LogPayload::RevertedTransaction { reverted, transaction, effective_volumes }
-                    }
-                    None => LogPayload::NewTransaction {
-                        transaction,
-                        account_metadata: new.account_metadata.clone().into_iter().collect(),
-                        effective_volumes,
-                    },
-                }
-            }
-        };
-        let id = LogId::new(1 + self.log.len() as u64);
-        let entry =
-            LogEntry { id, date, idempotency: None, schema_version: None, payload, defaults: Vec::new() };
-        apply(&entry, self);
-        self.log.push(entry.clone());
-        Ok(entry)
+            Decision::Transaction(new) => self.transaction_payload(new, wanted, volumes, date),
+        }
     }
 
-    /// The sum of all balances of each asset.
+    /// Makes the payload of a new or reverting transaction.
+    fn transaction_payload(
+        &self,
+        new: NewTransaction<'_>,
+        wanted: &Needs<'_>,
+        volumes: impl IntoIterator<Item = Volumes>,
+        date: Timestamp,
+    ) -> LogPayload {
+        let mut post_commit_volumes: Vec<_> = wanted
+            .holdings
+            .iter()
+            .zip(volumes)
+            .map(|(holding, volumes)| HoldingVolumes {
+                account: holding.account.clone(),
+                asset: holding.asset.clone(),
+                volumes,
+            })
+            .collect();
+        post_commit_volumes.sort_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
+        let transaction = Box::new(Transaction {
+            id: TransactionId::new(1 + self.transactions.len() as u64),
+            postings: new.postings.into_owned().into(),
+            metadata: new.metadata.into_owned(),
+            timestamp: new.timestamp,
+            reference: new.reference.map(Cow::into_owned),
+            template: None,
+            inserted_at: date,
+            updated_at: date,
+            reverted_at: None,
+            post_commit_volumes,
+        });
+        let effective_volumes = None;
+        match new.reverts {
+            Some(reverted) => LogPayload::RevertedTransaction { reverted, transaction, effective_volumes },
+            None => LogPayload::NewTransaction {
+                transaction,
+                account_metadata: new.account_metadata.clone().into_iter().collect(),
+                effective_volumes,
+            },
+        }
+    }
+
+    /// Returns the sum of all balances of each asset.
     pub(crate) fn sums(&self) -> BTreeMap<Asset, Balance> {
         let mut sums = BTreeMap::new();
         for ((_, asset), volumes) in &self.volumes {
@@ -102,7 +127,7 @@ impl Books {
         sums
     }
 
-    /// The balance of every holding.
+    /// Returns the balance of every holding.
     pub(crate) fn balances(&self) -> BTreeMap<(AccountAddress, Asset), Balance> {
         self.volumes.iter().map(|(holding, volumes)| (holding.clone(), volumes.balance())).collect()
     }

@@ -1,4 +1,5 @@
-//! A real ledger, as another server exported it: hashes, volumes and metadata must come out the same.
+//! Tests with the export of a real ledger from another server: the hashes, volumes and metadata must be
+//! equal.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,12 +17,12 @@ use crate::books::Books;
 
 type Object<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The recorded ledger's files, or `None`, said aloud, where they are not at hand.
+/// Reads a file of the recorded ledger. Prints a note and returns `None` where the recordings are absent.
 fn marketplace(file: &str) -> Option<String> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
     let folder = std::env::var_os("CONFORMANCE_DIR").map_or(beside, PathBuf::from);
     if !folder.is_dir() {
-        // Past the test runner, which keeps what a passing test prints.
+        // Write past the test runner, which hides the output of passing tests.
         let _ = writeln!(std::io::stderr(), "skipped: no conformance data");
         return None;
     }
@@ -105,12 +106,13 @@ fn payload(kind: &str, data: &Object<'_>) -> LogPayload {
     }
 }
 
-/// Reads one line of an export: the entry and its hash.
+/// Parses a line of an export: the entry and its hash.
 fn entry(line: &str) -> (LogEntry, WireHash) {
     let object: Object<'_> = serde_json::from_str(line).unwrap();
     let idempotency = IdempotencyKey::parse(&text(&object, "idempotencyKey")).ok();
     let schema_version = text(&object, "schemaVersion");
     let entry = LogEntry {
+        request_hash: None,
         defaults: Vec::new(),
         id: LogId::new(parse!(u64, object["id"])),
         date: Timestamp::parse(&text(&object, "date")).unwrap(),
@@ -123,7 +125,7 @@ fn entry(line: &str) -> (LogEntry, WireHash) {
 }
 
 #[test]
-fn every_hash_of_a_recorded_ledger_is_recomputed() {
+fn recomputes_every_hash_of_a_recorded_ledger() {
     let Some(lines) = marketplace("logs.ndjson") else { return };
     let mut chain = HashChain::default();
     let mut hashed = 0;
@@ -135,7 +137,7 @@ fn every_hash_of_a_recorded_ledger_is_recomputed() {
     assert_eq!(hashed, 2_374);
 }
 
-/// Rows of volumes by account and asset.
+/// Parses rows of volumes by account and asset.
 fn rows(raw: &RawValue) -> BTreeMap<(AccountAddress, Asset), Volumes> {
     let row = |row: &Object<'_>| {
         let account = AccountAddress::parse(&text(row, "account")).unwrap();
@@ -150,7 +152,7 @@ fn volumes(row: &Object<'_>) -> Volumes {
 }
 
 #[test]
-fn a_recorded_ledger_is_rebuilt_from_its_log() {
+fn rebuilds_a_recorded_ledger_from_its_log() {
     let (Some(lines), Some(expect)) = (marketplace("logs.ndjson"), marketplace("expect.json")) else {
         return;
     };
@@ -177,7 +179,7 @@ fn a_recorded_ledger_is_rebuilt_from_its_log() {
 }
 
 #[test]
-fn the_model_answers_what_the_recorded_server_answered() {
+fn model_answers_like_the_recorded_server() {
     let (Some(lines), Some(expect)) = (marketplace("logs.ndjson"), marketplace("expect.json")) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! The rules of the first generation, decided on facts as a store would find them.
+//! The rules of API v1, tested on facts as a store would load them.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ fn create(postings: &[(&str, &str, u64)], rules: Rules) -> CreateTransaction {
     CreateTransaction { rules, ..CreateTransaction::of(postings) }
 }
 
-/// Decides on balances by account, all in one asset; gives the transaction that it reverts and its reference.
+/// Decides on balances by account, all in one asset. Returns the transaction that the result reverts, and its
+/// reference.
 fn decided(
     command: &Command,
     balances: &[(&str, u64, u64)],
@@ -60,7 +61,7 @@ fn check(postings: &[(&str, &str, u64)], balances: &[(&str, u64, u64)], lacking:
 }
 
 #[test]
-fn only_balances_that_end_lower_count() {
+fn checks_only_balances_that_fall() {
     check(&[("a", "b", 100), ("world", "a", 100)], &[], None);
     check(&[("a", "b", 100), ("world", "a", 99)], &[], Some("a"));
     check(&[("world", "a", 1)], &[("a", 0, 5)], None);
@@ -71,7 +72,7 @@ fn only_balances_that_end_lower_count() {
 }
 
 #[test]
-fn a_contract_may_ask_for_metadata() {
+fn contract_may_read_metadata() {
     let limit =
         Rule::Compare(Comparison::GreaterOrEqual, Operand::Balance, Operand::Metadata("limit".into()));
     let contract = Contract { accounts: AddressExpression::anywhere("^cards:").expect("valid"), rule: limit };
@@ -88,7 +89,7 @@ fn a_contract_may_ask_for_metadata() {
 }
 
 #[test]
-fn dates_come_before_references_and_references_before_funds() {
+fn checks_dates_then_references_then_funds() {
     let mut poor = create(&[("a", "b", 1)], rules(Vec::new(), PastDates::Refuse));
     poor.reference = Some(Reference::parse("r").expect("a reference"));
     poor.timestamp = Some(Timestamp::from_micros(5));
@@ -108,7 +109,7 @@ fn dates_come_before_references_and_references_before_funds() {
 }
 
 #[test]
-fn a_revert_is_named_after_the_original() {
+fn revert_reference_derives_from_the_original() {
     let original = |reference: Option<&str>| KnownTransaction {
         postings: [posting("world", "a", 5)].into_iter().collect(),
         timestamp: Timestamp::from_micros(1),

@@ -6,6 +6,5 @@ mod legacy;
 mod model;
 mod properties;
 mod scenario;
+mod scenario_language;
 mod script;
-mod script_check;
-mod script_limits;

@@ -1,4 +1,5 @@
-//! The reference model, by the examples of the specification: what judges must itself be right.
+//! Tests of the reference model with the examples of the specification, because the oracle itself must be
+//! right.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,7 @@ fn filter(resource: Resource, operator: Operator, key: &str, value: &str) -> Fil
     Filter::new(resource, FilterNode::Is(Condition::new(&field, operator, value).unwrap())).unwrap()
 }
 
-/// Three accounts, two assets; the second transaction is dated before the first.
+/// Makes three accounts and two assets. The second transaction is dated before the first.
 fn marketplace() -> Model {
     let mut model = Model::default();
     run(&mut model, &dated(pay("world", "users:1:main", "USD", 100), 1_200), 2_000);
@@ -70,7 +71,7 @@ fn rows(model: &Model, filter: &Filter, window: Window, group_by: Option<usize>)
 }
 
 #[test]
-fn volumes_are_those_of_the_window() {
+fn sums_volumes_in_a_window() {
     let model = marketplace();
     let all = Filter::all(Resource::Volumes);
     assert_eq!(
@@ -93,7 +94,7 @@ fn volumes_are_those_of_the_window() {
 }
 
 #[test]
-fn volumes_are_joined_by_segments_after_the_filter() {
+fn groups_volumes_after_the_filter() {
     let model = marketplace();
     let all = Filter::all(Resource::Volumes);
     let joined = ["users EUR 7 0", "users USD 180 30", "world EUR 0 7", "world USD 0 150"];
@@ -105,7 +106,7 @@ fn volumes_are_joined_by_segments_after_the_filter() {
 }
 
 #[test]
-fn balances_are_summed_over_the_accounts_that_match() {
+fn sums_balances_of_matching_accounts() {
     let model = marketplace();
     let sums = |filter: &Filter, pit, by| {
         let sums = model.aggregated_balances(&main_ledger(), filter, pit, by);
@@ -120,7 +121,7 @@ fn balances_are_summed_over_the_accounts_that_match() {
 }
 
 #[test]
-fn an_account_has_two_clocks() {
+fn account_has_two_time_axes() {
     let model = marketplace();
     let user = |pit| model.account(&main_ledger(), &address("users:1:main"), pit);
     let usd = Asset::parse("USD").unwrap();
@@ -136,18 +137,18 @@ fn an_account_has_two_clocks() {
 }
 
 #[test]
-fn effective_volumes_at_commit_are_told_where_they_differ() {
+fn stores_effective_volumes_where_they_differ() {
     let model = marketplace();
-    let told = model.log(&main_ledger()).iter().map(|entry| match &entry.payload {
+    let stored = model.log(&main_ledger()).iter().map(|entry| match &entry.payload {
         LogPayload::NewTransaction { effective_volumes, .. } => effective_volumes.clone(),
         other => panic!("{other:?}"),
     });
-    let told: Vec<_> = told.map(|rows| rows.map(|rows| rows[0].volumes.balance())).collect();
-    assert_eq!(told, [None, Some(Balance::from(50)), None, None]);
+    let stored: Vec<_> = stored.map(|rows| rows.map(|rows| rows[0].volumes.balance())).collect();
+    assert_eq!(stored, [None, Some(Balance::from(50)), None, None]);
 }
 
 #[test]
-fn lists_have_their_order_and_take_filters() {
+fn lists_are_ordered_and_filtered() {
     let model = marketplace();
     let ledger = main_ledger();
     let addresses = |filter: &Filter| {
@@ -173,7 +174,7 @@ fn lists_have_their_order_and_take_filters() {
 }
 
 #[test]
-fn metadata_and_reverts_are_as_of_a_date() {
+fn shows_metadata_and_reverts_at_a_date() {
     let mut model = Model::default();
     let ledger = main_ledger();
     let first = TransactionId::new(1);
@@ -199,7 +200,7 @@ fn metadata_and_reverts_are_as_of_a_date() {
 
     let value = |pit| {
         let account = model.account(&ledger, &user, Some(at(pit))).unwrap();
-        account.metadata.get("k").map(|value| value.as_shown().to_owned())
+        account.metadata.get("k").map(|value| value.as_shown().into_owned())
     };
     assert_eq!(model.account(&ledger, &user, Some(at(4))), None);
     assert_eq!(
@@ -209,13 +210,13 @@ fn metadata_and_reverts_are_as_of_a_date() {
     let transaction = |pit| model.transaction(&ledger, first, Some(at(pit))).unwrap();
     assert_eq!([19, 20].map(|pit| transaction(pit).metadata.len()), [0, 1]);
     assert_eq!([39, 40].map(|pit| transaction(pit).reverted_at), [None, Some(at(40))]);
-    // When it last changed is told of now, as other servers of this API were seen to do.
+    // The date of the last change is always the current one, as other servers of this API show it.
     assert_eq!([19, 20, 40].map(|pit| transaction(pit).updated_at), [at(40); 3]);
     assert_eq!(model.transaction(&ledger, first, Some(at(9))), None);
 }
 
 #[test]
-fn an_idempotency_key_replays_the_first_answer() {
+fn idempotency_key_replays_the_first_answer() {
     let mut model = Model::default();
     let ledger = main_ledger();
     let key = |hash: &str| Idempotency { key: IdempotencyKey::parse("k").unwrap(), hash: hash.into() };
@@ -235,7 +236,7 @@ fn an_idempotency_key_replays_the_first_answer() {
 }
 
 #[test]
-fn ids_begin_as_the_ledger_was_told_and_dates_never_run_back() {
+fn ids_start_as_configured_and_dates_never_fall() {
     let mut model = Model::default();
     let ledger = main_ledger();
     let options = LedgerOptions { first_id: FirstId::Zero, ..LedgerOptions::default() };
@@ -251,7 +252,7 @@ fn ids_begin_as_the_ledger_was_told_and_dates_never_run_back() {
 }
 
 #[test]
-fn a_ledger_begins_with_its_first_entry() {
+fn first_entry_creates_the_ledger() {
     let mut model = Model::default();
     let ledger = main_ledger();
     let poor = Command::CreateTransaction(pay("a", "b", "USD", 5));
@@ -261,4 +262,20 @@ fn a_ledger_begins_with_its_first_entry() {
     assert_eq!(model.ledgers().count(), 0);
     run(&mut model, &fine, 1);
     assert_eq!(model.ledgers().collect::<Vec<_>>(), [&ledger]);
+}
+
+#[test]
+fn balances_of_accounts_at_a_date_are_effective() {
+    let model = marketplace();
+    let holders = |asset: &str, value: &str, pit: i64| -> Vec<String> {
+        let filter = filter(Resource::Accounts, Operator::Match, &format!("balance[{asset}]"), value);
+        let found = model.accounts(&main_ledger(), &filter, Some(at(pit)));
+        found.iter().map(|account| account.address.to_string()).collect()
+    };
+    // All of it was recorded from the second 2,000 on.
+    assert_eq!(holders("USD", "50", 1_150), ["users:1:main"]);
+    assert_eq!(holders("USD", "150", 1_250), ["users:1:main"]);
+    assert_eq!(holders("EUR", "7", 1_250), Vec::<String>::new());
+    assert_eq!(holders("EUR", "7", 1_300), ["users:2:main"]);
+    assert_eq!(holders("USD", "120", 1_400), ["users:1:main"]);
 }

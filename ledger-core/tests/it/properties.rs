@@ -1,4 +1,4 @@
-//! Laws of the core, tried on random input.
+//! Properties of the core, tested with random input.
 
 use ledger_core::model::Model;
 use ledger_core::{
@@ -60,7 +60,7 @@ fn seconds() -> impl Strategy<Value = Timestamp> {
 
 fn create() -> impl Strategy<Value = CreateTransaction> {
     (
-        // More than eight postings take another way through `needs`.
+        // `needs` handles more than eight postings differently.
         prop_oneof![4 => proptest::collection::vec(posting(), 0..4), 1 => proptest::collection::vec(posting(), 8..14)],
         metadata(),
         proptest::collection::btree_map(account(), metadata(), 0..2),
@@ -102,7 +102,7 @@ fn commands() -> impl Strategy<Value = Vec<(Command, Timestamp)>> {
     proptest::collection::vec((command(), seconds()), 1..24)
 }
 
-/// Pattern matching as the specification tells it, segment lists and all.
+/// Matches a pattern literally as the specification describes it, with lists of segments.
 fn fits(pattern: &str, address: &str) -> bool {
     let mut pattern: Vec<&str> = pattern.split(':').collect();
     let address: Vec<&str> = address.split(':').collect();
@@ -137,9 +137,9 @@ proptest! {
                 prop_assert!(books == before, "a refusal changes nothing");
             }
             let dry = model.execute(&ledger, command, None, true, *now);
-            let judged = model.execute(&ledger, command, None, false, *now);
-            prop_assert_eq!(&dry, &judged, "a dry run answers the same");
-            let judged = judged.map(|mut answer| {
+            let modelled = model.execute(&ledger, command, None, false, *now);
+            prop_assert_eq!(&dry, &modelled, "a dry run answers the same");
+            let modelled = modelled.map(|mut answer| {
                 if let LogPayload::NewTransaction { effective_volumes, .. }
                 | LogPayload::RevertedTransaction { effective_volumes, .. } = &mut answer.entry.payload
                 {
@@ -147,7 +147,7 @@ proptest! {
                 }
                 answer.entry
             });
-            prop_assert_eq!(entry, judged);
+            prop_assert_eq!(entry, modelled);
             for (asset, sum) in books.sums() {
                 prop_assert_eq!(sum, Balance::ZERO, "{} came from nowhere", asset);
             }
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn the_last_effective_volumes_of_a_holding_are_its_totals(commands in commands()) {
+    fn last_effective_volumes_are_the_totals(commands in commands()) {
         let mut model = Model::default();
         let ledger = LedgerName::parse("main").unwrap();
         for (command, now) in &commands {
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn a_revert_restores_balances(commands in commands(), mut create in create()) {
+    fn revert_restores_balances(commands in commands(), mut create in create()) {
         let mut books = Books::default();
         for (command, now) in &commands {
             let _ = books.execute(command, *now);
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_printed_parses_to_the_same(
+    fn printed_values_parse_to_the_same(
         micros in Timestamp::MIN.as_micros()..=Timestamp::MAX.as_micros(),
         input in amount(),
         output in amount(),
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_a_parser_panic(text in "\\PC{0,40}", date in "[0-9T:Z.+-]{0,32}") {
+    fn parsers_never_panic(text in "\\PC{0,40}", date in "[0-9T:Z.+-]{0,32}") {
         let _ = (Timestamp::parse(&text), Timestamp::parse(&date), Balance::parse(&text));
         let _ = (AccountAddress::parse(&text), Asset::parse(&text), WireHash::from_base64(&text));
         let pattern = AddressPattern::parse(&text);
@@ -243,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn patterns_match_as_told(
+    fn patterns_match_as_specified(
         pattern in "[ab]{0,2}(:[ab]{0,2}){0,3}(:\\.\\.\\.)?|\\.\\.\\.",
         address in "[ab]{1,2}(:[ab]{1,2}){0,3}",
     ) {
@@ -256,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn the_prefix_of_a_pattern_is_the_longest(
+    fn literal_prefix_is_the_longest(
         pattern in "[ab]{0,2}(:[ab]{0,2}){0,3}(:\\.\\.\\.)?|\\.\\.\\.",
     ) {
         let parsed = AddressPattern::parse(&pattern);
@@ -267,7 +267,7 @@ proptest! {
         };
         let mut some = vec![filled("0"), filled("z")];
         if pattern.ends_with("...") {
-            // What is empty before the dots need not be there, and more may follow.
+            // Empty segments before the dots may be absent, and more segments may follow.
             let least = filled("").trim_end_matches(':').to_owned();
             let gap = |text: &str| text.split(':').map(|s| if s.is_empty() { "0" } else { s }.to_owned())
                 .collect::<Vec<_>>().join(":");

@@ -1,20 +1,20 @@
-//! One ordered space of keys for the documents of all collections and for the indexes over them.
+//! Keys of the table of documents: one ordered key space for the documents of all collections and for their indexes.
 //!
 //! ```text
 //! document := collection:u32 0:u64 key                                -> value
-//! index    := collection:u32 (index+1):u64 further key, escaped; key -> nothing
+//! index    := collection:u32 (index+1):u64 secondary key, escaped; key -> nothing
 //! value    := version:u64 count:varint { index:varint unique:u8 key } bytes
 //! ```
 //!
-//! Numbers are big-endian. A further key is escaped so that its end sorts before anything that goes on: a zero
-//! byte is `00 ff`, the end `00 00`.
+//! Numbers are big-endian. The escape of a secondary key makes its end sort before any continuation: a zero byte
+//! becomes `00 ff`, the end `00 00`.
 
 use std::ops::Bound;
 
 use super::{Document, DocumentKey, DocumentVersion};
 use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
 
-/// The part of the key space of a collection's documents, or of one of its indexes.
+/// A part of a collection's key space: its documents, or one of its indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     Documents,
@@ -23,10 +23,10 @@ pub(crate) enum Space {
 
 /// Ends an escaped key.
 const END: [u8; 2] = [0, 0];
-/// After whatever begins with an escaped key and its end, and before any longer key.
+/// Sorts after everything that begins with an escaped key and its end, and before any longer key.
 const AFTER_END: [u8; 2] = [0, 1];
 
-/// What all keys of a part begin with.
+/// Returns the common prefix of all keys in a part.
 pub(crate) fn prefix(collection: u32, space: Space) -> Vec<u8> {
     let number = match space {
         Space::Documents => 0,
@@ -38,10 +38,10 @@ pub(crate) fn prefix(collection: u32, space: Space) -> Vec<u8> {
     key
 }
 
-/// The first key after a part.
+/// Returns the first key after a part.
 fn after_prefix(collection: u32, space: Space) -> Vec<u8> {
     let mut key = prefix(collection, space);
-    // The last byte of a number below 2^32 + 1 in eight bytes can be carried within them.
+    // The number is below 2^32 + 1 and has eight bytes, so a carry stays within them.
     for byte in key.iter_mut().rev() {
         *byte = byte.wrapping_add(1);
         if *byte != 0 {
@@ -51,7 +51,7 @@ fn after_prefix(collection: u32, space: Space) -> Vec<u8> {
     key
 }
 
-/// The key of a document.
+/// Returns the full key of a document.
 pub(crate) fn document_key(collection: u32, key: &[u8]) -> Vec<u8> {
     let mut full = prefix(collection, Space::Documents);
     full.extend_from_slice(key);
@@ -67,16 +67,16 @@ fn escape(out: &mut Vec<u8>, key: &[u8]) {
     }
 }
 
-/// The entry of an index that leads from a further key to a document.
-pub(crate) fn index_key(collection: u32, index: u32, further: &[u8], key: &[u8]) -> Vec<u8> {
+/// Returns the full key of the index entry that leads from a secondary key to a document.
+pub(crate) fn index_key(collection: u32, index: u32, secondary: &[u8], key: &[u8]) -> Vec<u8> {
     let mut full = prefix(collection, Space::Index(index));
-    escape(&mut full, further);
+    escape(&mut full, secondary);
     full.extend_from_slice(&END);
     full.extend_from_slice(key);
     full
 }
 
-/// The key of the document that an entry of an index leads to.
+/// Returns the key of the document to which an index entry leads.
 pub(crate) fn document_of(collection: u32, index: u32, full: &[u8]) -> Result<&[u8], Corrupt> {
     let corrupt = Corrupt { what: "entry of an index of documents" };
     let start = prefix(collection, Space::Index(index)).len();
@@ -91,7 +91,8 @@ pub(crate) fn document_of(collection: u32, index: u32, full: &[u8]) -> Result<&[
     }
 }
 
-/// The first key after one and all that begin with it and `00 00`, or after just the one.
+/// Returns the first key after a bound. In an index, skips all entries of the secondary key; among documents, just the
+/// one key.
 fn beyond(space: Space, mut key: Vec<u8>) -> Vec<u8> {
     match space {
         Space::Documents => key.push(0),
@@ -100,7 +101,7 @@ fn beyond(space: Space, mut key: Vec<u8>) -> Vec<u8> {
     key
 }
 
-/// A range of a part as its first key and the first after it.
+/// Converts the bounds of a range into full keys: the first key in it, and the first key after it.
 pub(crate) fn range(
     collection: u32,
     space: Space,
@@ -134,11 +135,11 @@ pub(crate) fn range(
     (start, end)
 }
 
-/// A document as it is stored under its key.
+/// The stored form of a document, without its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredValue<'a> {
     pub(crate) version: u64,
-    /// Index, whether it is unique, and key.
+    /// Secondary keys: number of the index, whether the key is unique in it, and the key.
     pub(crate) keys: Vec<(u32, bool, &'a [u8])>,
     pub(crate) bytes: &'a [u8],
 }
@@ -157,7 +158,7 @@ impl StoredValue<'_> {
         out
     }
 
-    /// The document with its key.
+    /// Returns the document with its key.
     pub(crate) fn document(&self, key: &[u8]) -> Document {
         Document {
             key: key.to_vec(),
@@ -172,7 +173,7 @@ impl StoredValue<'_> {
     }
 }
 
-/// Reads what [`StoredValue::encode`] wrote.
+/// Decodes the bytes that [`StoredValue::encode`] wrote.
 pub(crate) fn decode_value(stored: &[u8]) -> Result<StoredValue<'_>, Corrupt> {
     let mut reader = Reader::new(stored);
     let version = u64::from_be_bytes(reader.array()?);
@@ -189,28 +190,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_of_an_index_are_in_the_order_of_their_keys_and_lead_back() {
+    fn index_entries_sort_by_key_and_lead_back() {
         let keys: [&[u8]; 9] = [b"", b"\0", b"\0\0", b"\0\x01", b"\0\xff", b"a", b"a\0", b"a\0b", b"a\x01"];
-        for further in keys {
+        for secondary in keys {
             for key in keys {
-                let full = index_key(20, 3, further, key);
+                let full = index_key(20, 3, secondary, key);
                 assert_eq!(document_of(20, 3, &full), Ok(key));
             }
         }
         let mut sorted: Vec<(Vec<u8>, &[u8], &[u8])> = Vec::new();
-        for further in keys {
+        for secondary in keys {
             for key in keys {
-                sorted.push((index_key(20, 3, further, key), further, key));
+                sorted.push((index_key(20, 3, secondary, key), secondary, key));
             }
         }
         sorted.sort();
-        assert!(sorted.is_sorted_by_key(|(_, further, key)| (*further, *key)));
+        assert!(sorted.is_sorted_by_key(|(_, secondary, key)| (*secondary, *key)));
         for other in keys {
             let (from, _) = range(20, Space::Index(3), &Bound::Excluded(other.to_vec()), &Bound::Unbounded);
             let (_, to) = range(20, Space::Index(3), &Bound::Unbounded, &Bound::Included(other.to_vec()));
-            for (full, further, _) in &sorted {
-                assert_eq!(*full >= from, *further > other, "{further:?} after {other:?}");
-                assert_eq!(*full < to, *further <= other, "{further:?} up to {other:?}");
+            for (full, secondary, _) in &sorted {
+                assert_eq!(*full >= from, *secondary > other, "{secondary:?} after {other:?}");
+                assert_eq!(*full < to, *secondary <= other, "{secondary:?} up to {other:?}");
             }
         }
     }

@@ -1,13 +1,12 @@
-//! Small keyed documents: what is no posting, projected from the journal like everything else.
+//! Small keyed documents: data that is no posting, projected from the journal like everything else.
 //!
-//! A collection holds documents by key, in bytewise order. A document may have further keys, each in a numbered
-//! index of its collection, by which it is found too; one that is unique is given to one document only. Several
-//! changes are made in one commit or not at all, each on the condition that a document stands as the caller
-//! saw it. The directory of ledgers is the first collection.
+//! A collection holds documents by key, in byte order. A document can have secondary keys, each in a numbered index of
+//! its collection. A unique secondary key belongs to at most one document. One commit applies several changes or none.
+//! Each change can require the document to be as the caller saw it. The directory of ledgers is the first collection.
 //!
-//! - [`stored`]: what accounts, transactions and ledgers keep as documents.
-//! - [`keys`]: one ordered space of keys for all collections and their indexes.
-//! - [`overlay`]: what changed since the index was last flushed.
+//! - [`stored`]: the documents of accounts, transactions and ledgers.
+//! - [`keys`]: one ordered key space for all collections and their indexes.
+//! - [`overlay`]: the changes since the last flush of the index.
 
 pub(crate) mod keys;
 pub(crate) mod overlay;
@@ -23,107 +22,107 @@ pub(crate) use self::stored::{
 };
 use crate::query::Direction;
 
-/// Most bytes of a document.
+/// Maximum size of a document in bytes. Bounds the memory for reading one document.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
-/// Most bytes of a key of a document, primary or other.
+/// Maximum size of a key in bytes, primary or secondary. Bounds the size of index entries.
 pub const DOCUMENT_KEY_BYTES_MAX: usize = 1_024;
-/// Most further keys of a document.
+/// Maximum number of secondary keys of a document. Bounds the index entries that one change writes.
 pub const DOCUMENT_KEYS_MAX: usize = 64;
-/// Most changes of one commit.
+/// Maximum number of changes in one commit. Bounds the time that the writer spends on it.
 pub const DOCUMENT_CHANGES_MAX: usize = 1_000;
-/// Most bytes of the changes of one commit, keys included.
+/// Maximum size of the changes in one commit in bytes, including keys. Bounds the memory of a batch.
 pub const DOCUMENT_COMMIT_BYTES_MAX: usize = 16 << 20;
-/// Most documents of one answer.
+/// Maximum number of documents in one answer. Bounds the memory of a read.
 pub const DOCUMENTS_PAGE_MAX: usize = 1_000;
 
-/// A set of documents with keys of its own.
+/// A set of documents with a key space of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Collection(u32);
 
 impl Collection {
-    /// Numbers below this are the store's own.
+    /// First number for callers. The store itself uses the smaller ones.
     pub const FIRST: u32 = 16;
 
-    /// The collection with a number. The number is stored: it must never get another meaning. `None` below
-    /// [`Collection::FIRST`].
+    /// Returns the collection with a number, or `None` for numbers below [`Collection::FIRST`]. The number is stored,
+    /// so it must never get another meaning.
     pub const fn new(number: u32) -> Option<Self> {
         if number < Self::FIRST { None } else { Some(Self(number)) }
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn number(self) -> u32 {
         self.0
     }
 }
 
-/// When a document was last changed: it grows with every change in the store.
+/// The version of a document, which identifies its last change. Versions grow with every change in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DocumentVersion(pub(crate) u64);
 
-/// A further key of a document.
+/// A secondary key of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentKey {
-    /// In which index of the collection. The number is stored.
+    /// Number of the index in the collection. The number is stored.
     pub index: u32,
-    /// The key; bytewise order.
+    /// The key. Keys sort in byte order.
     pub key: Vec<u8>,
-    /// Whether no other document may have the same key in this index.
+    /// Whether no other document can have the same key in this index.
     pub unique: bool,
 }
 
-/// A document as it stands.
+/// A document as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Its key in the collection.
+    /// Key of the document in its collection.
     pub key: Vec<u8>,
-    /// Its bytes.
+    /// Content of the document.
     pub value: Vec<u8>,
-    /// Its further keys, as they were given.
+    /// Secondary keys of the document, in the order in which the caller gave them.
     pub keys: Vec<DocumentKey>,
-    /// When it was last changed.
+    /// Version after the last change.
     pub version: DocumentVersion,
 }
 
-/// How a document must stand for a change of it.
+/// The state of a document that a change requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// As it likes.
+    /// Any state.
     Anything,
-    /// There must be none.
+    /// The document must not exist.
     Absent,
-    /// It must not have changed since it had this version.
+    /// The document must have this version, so nobody changed it since.
     Version(DocumentVersion),
 }
 
-/// What becomes of a document.
+/// The effect of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentAction {
-    /// It is this from now on.
+    /// Creates or replaces the document.
     Put {
-        /// Its bytes.
+        /// New content.
         value: Vec<u8>,
-        /// All its further keys.
+        /// New secondary keys. They replace all earlier ones.
         keys: Vec<DocumentKey>,
     },
-    /// It is removed, if it is there.
+    /// Removes the document, if it exists.
     Delete,
 }
 
 /// A change of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentChange {
-    /// Where it stands.
+    /// Collection of the document.
     pub collection: Collection,
-    /// Its key there.
+    /// Key of the document in its collection.
     pub key: Vec<u8>,
-    /// How it must stand before.
+    /// State that the change requires.
     pub expected: Expected,
-    /// What becomes of it.
+    /// Effect of the change.
     pub action: DocumentAction,
 }
 
 impl DocumentChange {
-    /// Bytes that it brings.
+    /// Estimates the size of the change in bytes, including all keys.
     pub(crate) fn bytes(&self) -> usize {
         let content = match &self.action {
             DocumentAction::Put { value, keys } => {
@@ -135,31 +134,31 @@ impl DocumentChange {
     }
 }
 
-/// Why changes of documents were refused. None of them happened.
+/// The reason why changes of documents were refused. None of them was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentRejection {
-    /// A document does not stand as it was expected to.
+    /// A document is not in the required state.
     Changed {
-        /// Which change.
+        /// Index of the refused change.
         change: usize,
-        /// How it stands: its version, or `None` if there is none.
+        /// Current version of the document, or `None` if it does not exist.
         found: Option<DocumentVersion>,
     },
-    /// Another document has a key that is unique.
+    /// Another document already has a unique key.
     KeyTaken {
-        /// Which change.
+        /// Index of the refused change.
         change: usize,
-        /// The index.
+        /// Number of the index with the unique key.
         index: u32,
     },
-    /// Two changes are of one document.
+    /// Two changes are of the same document.
     Repeated {
-        /// The second of them.
+        /// Index of the second change.
         change: usize,
     },
-    /// Something is longer or more than the limits of this module allow.
+    /// A change exceeds a limit of this module.
     TooLarge {
-        /// Which change; that after the last if it is all of them together.
+        /// Index of the refused change, or the number of changes if only all of them together exceed a limit.
         change: usize,
     },
 }
@@ -180,24 +179,24 @@ impl fmt::Display for DocumentRejection {
     }
 }
 
-/// Which documents of a collection, by key or by a further key.
+/// Selects documents of a collection by key or by secondary key.
 #[derive(Clone, Debug)]
 pub struct DocumentRange {
-    /// From which key on.
+    /// Lower bound of the keys.
     pub from: Bound<Vec<u8>>,
-    /// Up to which key.
+    /// Upper bound of the keys.
     pub to: Bound<Vec<u8>>,
-    /// Only what comes after the document with this key, in the direction of the range: where the range is of
-    /// further keys, the document's further key and its own.
+    /// Selects only documents after this one in the direction of the range: its secondary key, if the range is of
+    /// secondary keys, and its own key.
     pub beyond: Option<(Vec<u8>, Vec<u8>)>,
-    /// In which order.
+    /// Order of the documents.
     pub direction: Direction,
-    /// How many at most; no more than [`DOCUMENTS_PAGE_MAX`].
+    /// Maximum number of documents, at most [`DOCUMENTS_PAGE_MAX`].
     pub limit: usize,
 }
 
 impl Default for DocumentRange {
-    /// The first documents of all.
+    /// Selects the first documents of the collection.
     fn default() -> Self {
         Self {
             from: Bound::Unbounded,

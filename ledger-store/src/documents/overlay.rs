@@ -1,4 +1,4 @@
-//! What changed since the index was last flushed, over what stands in the index.
+//! The overlay of documents: changes since the last flush, on top of the values in the index.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -7,68 +7,68 @@ use crate::error::ReadError;
 use crate::index::{IndexSnapshot, Way};
 use crate::lookup::tables;
 
-/// A key, and what stands under it; `None` where it was removed.
+/// A key and its new value; `None` if the key was removed.
 pub(crate) type Change = (Box<[u8]>, Option<Box<[u8]>>);
 
-/// Changes of one age in order, each key once.
+/// Changes of the same age in key order, each key once.
 pub(crate) type Changes<'a> = Box<dyn Iterator<Item = Result<Change, ReadError>> + 'a>;
 
-/// What one flush will hold.
-type Generation = BTreeMap<Box<[u8]>, Option<Box<[u8]>>>;
+/// The changes that one flush will write.
+type FlushChanges = BTreeMap<Box<[u8]>, Option<Box<[u8]>>>;
 
-/// What a flush had of a key before it was changed.
+/// State of a key in the current flush before a change.
 pub(crate) enum Before {
-    /// Nothing: what older flushes have counts.
+    /// The current flush had no change of the key, so the value of older flushes applied.
     Unchanged,
-    /// This.
+    /// The current flush had this change of the key.
     Changed(Option<Box<[u8]>>),
 }
 
-/// A key and what stands under it.
-pub(crate) type Standing = (Box<[u8]>, Box<[u8]>);
+/// A key and its current value.
+pub(crate) type KeyValue = (Box<[u8]>, Box<[u8]>);
 
-/// What the writer changed, by the flush that will hold it.
-pub(crate) struct Overlay(VecDeque<(u64, Generation)>);
+/// Document changes by the writer, grouped by the flush that will write them.
+pub(crate) struct Overlay(VecDeque<(u64, FlushChanges)>);
 
 impl Overlay {
-    /// Empty; what is put first belongs to `flush`.
+    /// Creates an empty overlay. The first changes belong to `flush`.
     pub(crate) fn new(flush: u64) -> Self {
         Self(VecDeque::from([(flush, BTreeMap::new())]))
     }
 
-    /// From now on what is put belongs to `flush`.
+    /// Starts a new group. From now on, changes belong to `flush`.
     pub(crate) fn begin(&mut self, flush: u64) {
         self.0.push_back((flush, BTreeMap::new()));
     }
 
-    /// Drops what flushes up to `flushed` hold.
+    /// Drops the changes that flushes up to `flushed` have written.
     pub(crate) fn release(&mut self, flushed: u64) {
         while self.0.len() > 1 && self.0.front().is_some_and(|(flush, _)| *flush <= flushed) {
             self.0.pop_front();
         }
     }
 
-    /// Puts or removes what stands under a key. Says what this flush had of it before, to [undo](Self::undo) it.
+    /// Sets or removes the value of a key. Returns what [`Overlay::undo`] needs to take the change back.
     pub(crate) fn put(&mut self, key: Box<[u8]>, value: Option<Box<[u8]>>) -> Before {
-        match self.youngest().insert(key, value) {
+        match self.newest().insert(key, value) {
             Some(value) => Before::Changed(value),
             None => Before::Unchanged,
         }
     }
 
-    /// Takes a change back: what [`Overlay::put`] returned stands there again.
+    /// Takes a change back. `before` comes from [`Overlay::put`].
     pub(crate) fn undo(&mut self, key: &[u8], before: Before) {
         match before {
-            Before::Changed(value) => self.youngest().insert(key.into(), value),
-            Before::Unchanged => self.youngest().remove(key),
+            Before::Changed(value) => self.newest().insert(key.into(), value),
+            Before::Unchanged => self.newest().remove(key),
         };
     }
 
-    fn youngest(&mut self) -> &mut Generation {
-        &mut self.0.back_mut().expect("there is always a generation").1
+    fn newest(&mut self) -> &mut FlushChanges {
+        &mut self.0.back_mut().expect("an overlay always has a current flush").1
     }
 
-    /// What stands under a key.
+    /// Returns the current value of a key.
     pub(crate) fn get(&self, index: &IndexSnapshot, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
         for (_, changes) in self.0.iter().rev() {
             if let Some(value) = changes.get(key) {
@@ -78,7 +78,7 @@ impl Overlay {
         Ok(index.get(tables::DOCUMENTS, key)?.map(Into::into))
     }
 
-    /// What stands from one key up to another.
+    /// Returns the current values from one key up to another.
     pub(crate) fn scan<'a>(
         &'a self,
         index: &'a IndexSnapshot,
@@ -96,7 +96,7 @@ impl Overlay {
     }
 }
 
-/// What the index has from one key up to another.
+/// Returns the values in the index from one key up to another, as changes.
 pub(crate) fn stored<'a>(
     index: &'a IndexSnapshot,
     from: &[u8],
@@ -114,15 +114,15 @@ pub(crate) fn stored<'a>(
     })
 }
 
-/// Changes of several ages as one sequence: the youngest counts, and what was removed is passed over.
+/// Merges changes of several ages into one sequence. The newest change of a key counts. Removed keys are skipped.
 pub(crate) struct Merged<'a> {
-    /// The youngest first, each with its next change.
+    /// Sources from the newest to the oldest, each with its next change.
     sources: Vec<(Change, Changes<'a>)>,
     way: Way,
 }
 
 impl<'a> Merged<'a> {
-    /// `sources` are in order of age, the youngest first.
+    /// Creates a merge. `sources` go from the newest to the oldest.
     pub(crate) fn new(sources: Vec<Changes<'a>>, way: Way) -> Result<Self, ReadError> {
         let mut open = Vec::with_capacity(sources.len());
         for mut source in sources {
@@ -133,8 +133,8 @@ impl<'a> Merged<'a> {
         Ok(Self { sources: open, way })
     }
 
-    /// The next key and what stands under it.
-    pub(crate) fn next(&mut self) -> Result<Option<Standing>, ReadError> {
+    /// Returns the next key and its current value.
+    pub(crate) fn next(&mut self) -> Result<Option<KeyValue>, ReadError> {
         loop {
             let heads = self.sources.iter().map(|((key, _), _)| key);
             let next = match self.way {

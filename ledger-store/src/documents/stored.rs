@@ -1,4 +1,4 @@
-//! Stored documents: what accounts, transactions and ledgers are beside their postings.
+//! Stored documents of accounts, transactions and ledgers: their data beside postings.
 
 use std::ops::Bound;
 
@@ -10,27 +10,27 @@ use super::keys::{self, Space};
 use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
 use crate::query::LedgerInfo;
 
-/// What is kept of an account beside its volumes. A version is written when it changes.
+/// Data of an account beside its volumes. Each change writes a new version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AccountDocument {
-    /// The earliest effective date of its moves or, without one, the date of its first metadata.
+    /// Earliest effective date of the account's moves. Without moves, the date of its first metadata.
     pub(crate) first_usage: Timestamp,
-    /// When it was first named.
+    /// Date of the entry that named the account first.
     pub(crate) inserted_at: Timestamp,
-    /// When this version was written.
+    /// Date of this version.
     pub(crate) updated_at: Timestamp,
-    /// Its metadata.
+    /// Metadata of the account.
     pub(crate) metadata: Metadata,
 }
 
-/// What happened to a transaction after it was recorded. A version is written when it changes.
+/// Changes of a transaction after it was recorded. Each change writes a new version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TransactionDocument {
-    /// When this version was written.
+    /// Date of this version.
     pub(crate) updated_at: Timestamp,
-    /// The transaction that reverts it, and when.
+    /// Id of the transaction that reverts this one, and the date.
     pub(crate) reverted: Option<(u64, Timestamp)>,
-    /// Its metadata.
+    /// Metadata of the transaction.
     pub(crate) metadata: Metadata,
 }
 
@@ -129,21 +129,21 @@ impl TransactionDocument {
     }
 }
 
-/// The collection of ledgers: the key is the name.
+/// Collection of ledgers. The key is the name.
 pub(crate) const LEDGERS: u32 = 1;
 
-/// The collection of the mappings of ledgers, as JSON text: the key is the name.
+/// Collection of the mappings of ledgers, as JSON text. The key is the name.
 pub(crate) const MAPPINGS: u32 = 2;
 
-/// The collection of schemas, as JSON text: the key is the ledger's number and the version. They have no entries of
-/// their own: those of the logs that add them are projected into it.
+/// Collection of schemas, as JSON text. The key is the ledger's number and the version. Schemas have no entries of
+/// their own: the projection creates them from the logs that add them.
 pub(crate) const SCHEMAS: u32 = 3;
 
-/// The index of the schemas by the position of the entry that added them, below the ledger's number.
+/// Index of schemas by ledger number and by the position of the entry that added them.
 pub(crate) const SCHEMAS_BY_POSITION: u32 = 0;
 
-/// Where the schemas of a ledger are among the documents, and the entries of their index: from the first key on, and
-/// before the second.
+/// Returns the key ranges of a ledger's schemas and of their index entries. Each range includes its first key and
+/// excludes its second.
 pub(crate) fn schema_ranges(ledger: u32) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
     [Space::Documents, Space::Index(SCHEMAS_BY_POSITION)].into_iter().map(move |space| {
         let from = Bound::Included(ledger.to_be_bytes().to_vec());
@@ -152,7 +152,7 @@ pub(crate) fn schema_ranges(ledger: u32) -> impl Iterator<Item = (Vec<u8>, Vec<u
     })
 }
 
-/// The ledger of a schema, by its key among all documents, or by that of its entry in the index.
+/// Returns the ledger of a schema, by the full key of the schema or of its index entry.
 pub(crate) fn ledger_of_schema(full: &[u8]) -> Option<u32> {
     let key = match full.strip_prefix(&keys::prefix(SCHEMAS, Space::Documents)[..]) {
         Some(key) => key,
@@ -164,14 +164,14 @@ pub(crate) fn ledger_of_schema(full: &[u8]) -> Option<u32> {
     key.split_first_chunk::<4>().map(|(ledger, _)| u32::from_be_bytes(*ledger))
 }
 
-/// The key of a schema.
+/// Returns the key of a schema.
 pub(crate) fn schema_key(ledger: u32, version: &str) -> Vec<u8> {
     let mut key = ledger.to_be_bytes().to_vec();
     key.extend_from_slice(version.as_bytes());
     key
 }
 
-/// The further key of a schema that was added by the entry at a position.
+/// Returns the secondary key of a schema that the entry at `position` added.
 pub(crate) fn schema_position_key(ledger: u32, position: u64) -> [u8; 12] {
     let mut key = [0; 12];
     key[..4].copy_from_slice(&ledger.to_be_bytes());
@@ -179,9 +179,9 @@ pub(crate) fn schema_position_key(ledger: u32, position: u64) -> [u8; 12] {
     key
 }
 
-/// Layout: id, bucket number, first id, features as one byte each (that of the wire hash with the bit 4 for the
-/// hashes of the first generation), creation as an 8-byte integer, bucket,
-/// metadata; for one that is deleted, when, as an 8-byte integer.
+/// Layout: id, bucket number, first id, features as one byte each (the byte of the wire hash is 4 greater if the ledger
+/// keeps v1 hashes), creation as an 8-byte integer, bucket, metadata; for a deleted ledger, the deletion as an 8-byte
+/// integer.
 pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     put_varint(&mut out, u64::from(info.id));
@@ -210,7 +210,7 @@ pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
     out
 }
 
-/// Reads what [`encode_ledger`] wrote: the ledger and the number of its bucket.
+/// Decodes the bytes that [`encode_ledger`] wrote. Returns the ledger and the number of its bucket.
 pub(crate) fn decode_ledger(name: &[u8], bytes: &[u8]) -> Result<(LedgerInfo, u32), Corrupt> {
     let name = std::str::from_utf8(name).ok().and_then(|name| LedgerName::parse(name).ok());
     let name = name.ok_or(Corrupt { what: "ledger name" })?;

@@ -1,13 +1,19 @@
 //! The threads behind the writer: the flusher and the merger.
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use parking_lot::MutexGuard;
 
 use super::Engine;
+use super::flushes::Failing;
 use super::panics::StopOnPanic;
+use super::retry::Backoff;
 use crate::error::ReadError;
 use crate::flush::{self, Watermark};
 use crate::hashes::ChainId;
+use crate::index::{Fault, IndexError, IndexFile};
 use crate::journal::Position;
 use crate::projection::Piece;
 use crate::view::{LedgerHead, PieceSize, View};
@@ -30,6 +36,7 @@ impl Engine {
     /// What the flusher thread does until it is stopped.
     pub(crate) fn flush_loop(&self) {
         let mut patience = self.flush_interval;
+        let mut failures = Backoff::new();
         loop {
             let mut flushes = self.flushes.lock();
             if flushes.requests.is_empty() {
@@ -58,21 +65,65 @@ impl Engine {
             let request = flushes.requests.front().expect("there is a request");
             let (flush, through, heads) = (request.flush, request.through, request.heads.clone());
             drop(flushes);
-            let result = self.flush(flush, through, &heads);
-            let mut flushes = self.flushes.lock();
-            if let Some(done) = flushes.requests.pop_front()
-                && done.is_full
-            {
-                flushes.pace.note(done.begun.elapsed());
+            let Err(failure) = self.flush(flush, through, &heads) else {
+                self.end_flush();
+                failures.reset();
+                continue;
+            };
+            if !self.try_flush_again(&failure, failures.after_failure()) {
+                return;
             }
-            if let Err(error) = result {
-                // The journal has everything: the next opening replays it.
+        }
+    }
+
+    /// Notes that the oldest flush is done.
+    fn end_flush(&self) {
+        let mut flushes = self.flushes.lock();
+        let was_failing = flushes.failing.take().is_some();
+        if let Some(done) = flushes.requests.pop_front()
+            && done.is_full
+            && !was_failing
+        {
+            flushes.pace.note(done.begun.elapsed());
+        }
+        drop(flushes);
+        self.flush_done.notify_all();
+        self.mending.note_available();
+        self.want_merges();
+    }
+
+    /// Waits before a flush that failed is tried again; false if it is not. The journal has everything: what is not
+    /// flushed the next opening replays.
+    fn try_flush_again(&self, failure: &FlushFailure, wait: Duration) -> bool {
+        let reason = failure.to_string();
+        let may_pass = match failure {
+            FlushFailure::Index(..) => self.home.is_some(),
+            FlushFailure::Journal(error) => matches!(error, ReadError::Io { .. }),
+        };
+        if !may_pass {
+            self.stop_writing(&unwritten(&reason));
+        }
+        let until = Instant::now() + wait;
+        let is_full = matches!(failure, FlushFailure::Index(Some(Fault::Refused { is_full: true, .. }), _));
+        self.mending.note_unavailable(&reason);
+        let mut flushes = self.flushes.lock();
+        flushes.failing = Some(Failing { reason: unwritten(&reason), is_full });
+        self.flush_done.notify_all();
+        // What gathers meanwhile is read from fewer pieces.
+        MutexGuard::unlocked(&mut flushes, || while self.merge_pieces() {});
+        loop {
+            if flushes.stop || self.stopped().is_some() {
                 flushes.failed = true;
-                self.stop_writing(&unwritten(&error.to_string()));
+                drop(flushes);
+                self.flush_done.notify_all();
+                return false;
             }
-            drop(flushes);
-            self.flush_done.notify_all();
-            self.want_merges();
+            if std::mem::take(&mut flushes.retry_now) {
+                return true;
+            }
+            if self.flush_wanted.wait_until(&mut flushes, until).timed_out() {
+                return true;
+            }
         }
     }
 
@@ -82,7 +133,7 @@ impl Engine {
         self.merge_wanted.notify_all();
     }
 
-    fn flush(&self, flush: u64, through: Position, heads: &[(u32, LedgerHead)]) -> Result<(), ReadError> {
+    fn flush(&self, flush: u64, through: Position, heads: &[(u32, LedgerHead)]) -> Result<(), FlushFailure> {
         // The last batch of this flush may still be on its way to the disk.
         while self.view().next < through {
             if self.stopped().is_some() {
@@ -91,45 +142,56 @@ impl Engine {
             drop(self.committer.lock());
             std::thread::yield_now();
         }
+        let last = Position::new(through.get() - 1);
+        let last = last.map(|last| self.journal.read(last)).transpose().map_err(ReadError::from);
+        let chain = match last.map_err(FlushFailure::Journal)?.flatten() {
+            Some(chunk) => chunk.chain(),
+            None => crate::journal::ChainHash::genesis(self.identity.store),
+        };
+        let installing = self.install.lock();
         let view = self.view();
+        if view.flushed >= flush {
+            // A commit that seemed to fail had not.
+            return Ok(());
+        }
+        let index = self.index();
+        if index.is_spoilt() {
+            let why = index.fault().map_or_else(String::new, |fault| fault.to_string());
+            return Err(FlushFailure::Index(index.fault(), why));
+        }
         let pieces: Vec<Arc<Piece>> = view
             .pieces
             .iter()
             .filter(|piece| piece.flush <= flush)
             .map(|piece| piece.piece.clone())
             .collect();
-        drop(view);
-        let last = Position::new(through.get() - 1);
-        let chain = match last.map(|last| self.journal.read(last)).transpose()?.flatten() {
-            Some(chunk) => chunk.chain(),
-            None => crate::journal::ChainHash::genesis(self.identity.store),
-        };
         // First how far, then what: so nothing is missing of what it says.
         let hashed = self.hashes.next();
         let mut hashes = self.hashes.pending();
         // Those of a removed ledger would stay behind.
-        let heads_now = &self.view().heads;
+        let heads_now = &view.heads;
         hashes.retain(|((chain, _), _)| {
             heads_now.get(ChainId::of_number(*chain).ledger()).is_none_or(|head| !head.is_removed)
         });
         let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
-        let installing = self.install.lock();
+        drop(view);
         // Before `install` is let go of: a snapshot that has the rows of these pieces never stands beside them.
         let stopping = StopOnPanic::new(self);
-        let written = flush::write(&self.index, &pieces, heads, &hashes, watermark);
-        let snapshot = match written.and_then(|()| self.index.snapshot()) {
+        let written = flush::write(&index, &pieces, heads, &hashes, watermark);
+        let snapshot = match written.and_then(|()| index.snapshot()) {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                self.stop_writing(&unwritten(&error.to_string()));
-                return Err(error.into());
+                // It may have been written all the same. So this file is not written again before it was opened anew,
+                // which tells, or replaced.
+                index.spoil();
+                index.note(&error);
+                return Err(FlushFailure::Index(index.fault(), error.to_string()));
             }
         };
         drop(pieces);
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
-        view.index = snapshot;
-        view.flushed = flush;
-        view.pieces.retain(|piece| piece.flush > flush);
+        view.take_flush(snapshot, flush, through);
         *slot = Arc::new(view);
         drop(slot);
         drop((stopping, installing));
@@ -172,17 +234,21 @@ impl Engine {
                 if stop() {
                     return;
                 }
-                match crate::index::maintain(&self.index, &stop) {
-                    Ok(true) => {
-                        if let Err(error) = self.install_snapshot() {
-                            self.stop_writing(&format!("the index cannot be read: {error}"));
-                            return;
-                        }
-                    }
+                let index = self.index();
+                if index.fault().is_some() {
+                    // It is being mended, and then there are merges again.
+                    break;
+                }
+                let merged = crate::index::maintain(&index, &stop);
+                match merged.and_then(|merged| self.install_snapshot(&index).map(|()| merged)) {
+                    Ok(true) => {}
                     Ok(false) => break,
                     Err(error) => {
-                        self.stop_writing(&format!("the index cannot be merged: {error}"));
-                        return;
+                        index.note(&error);
+                        if self.home.is_none() {
+                            self.stop_writing(&format!("the index cannot be merged: {error}"));
+                            return;
+                        }
                     }
                 }
             }
@@ -203,18 +269,35 @@ impl Engine {
         }
     }
 
-    /// Makes the index as it is now part of the view.
-    pub(crate) fn install_snapshot(&self) -> Result<(), ReadError> {
+    /// Makes an index as it is now part of the view, if it is the one in use and nothing is wrong with it.
+    pub(crate) fn install_snapshot(&self, index: &IndexFile) -> Result<(), IndexError> {
         let _installing = self.install.lock();
-        if self.stopped().is_some() {
+        if self.stopped().is_some() || index.is_spoilt() || !self.index().is_same(index) {
             // A flush may have been written and not become part of the view.
             return Ok(());
         }
-        let snapshot = self.index.snapshot()?;
+        let snapshot = index.snapshot()?;
         let mut slot = self.view.write();
         let mut view = View::clone(&slot);
         view.index = snapshot;
         *slot = Arc::new(view);
         Ok(())
+    }
+}
+
+/// Why a flush failed.
+enum FlushFailure {
+    /// The index could not be written; what is wrong with it since, and what failed.
+    Index(Option<Fault>, String),
+    /// The journal could not be read.
+    Journal(ReadError),
+}
+
+impl fmt::Display for FlushFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(_, reason) => formatter.write_str(reason),
+            Self::Journal(error) => error.fmt(formatter),
+        }
     }
 }

@@ -252,7 +252,7 @@ impl Engine {
             }
         }
         let spent = batch.unhashed.keep(requests);
-        Ok(Pending::Outcomes { ledger, detail, outcomes, spent })
+        Ok(Pending::Outcomes { ledger, mode, detail, outcomes, spent })
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::Engine;
 use super::pace::Pace;
 use super::panics::StopOnPanic;
+use crate::error::WriteError;
 use crate::journal::Position;
 use crate::view::LedgerHead;
 use crate::writer::State;
@@ -29,8 +30,20 @@ pub(super) struct Flushes {
     pub(super) requests: VecDeque<FlushRequest>,
     pub(super) pace: Pace,
     pub(super) stop: bool,
-    /// A flush failed: the index is not written any more, the journal has everything.
+    /// The flusher gave up: the index is not written any more, the journal has everything.
     pub(super) failed: bool,
+    /// Why the flush under way does not get on, if it failed and is to be tried again.
+    pub(super) failing: Option<Failing>,
+    /// What stood in the way may be gone.
+    pub(super) retry_now: bool,
+}
+
+/// Why a flush does not get on.
+#[derive(Clone)]
+pub(super) struct Failing {
+    pub(super) reason: String,
+    /// Whether the disk is full.
+    pub(super) is_full: bool,
 }
 
 impl Engine {
@@ -40,8 +53,9 @@ impl Engine {
         let gathered = self.gathered(state);
         if gathered >= self.shares.memtable {
             // Two under way would hold three times what gathers, and the second would only wait behind the first.
-            self.wait_for_flushes();
-            self.begin_flush(state);
+            if self.wait_for_flushes() {
+                self.begin_flush(state);
+            }
         } else {
             self.keep_pace(gathered);
         }
@@ -51,12 +65,28 @@ impl Engine {
             self.hashes.wait(until, || self.stopped().is_some());
         }
         self.hashes.feed.wait_for_room(|| self.stopped().is_some());
-        if view.flushed > state.flushed() {
-            // If the index cannot be read the state stays with the one that it has, which is as right. The next batch
-            // tries again.
+        // If the index cannot be read the state stays with the one that it has, which is as right. The next batch tries
+        // again.
+        if view.generation != state.generation() {
+            let _ = state.adopt_file(&view.index, view.generation, view.flushed);
+        } else if view.flushed > state.flushed() {
             let _ = state.adopt(&view.index, view.flushed);
         }
         state.evict();
+    }
+
+    /// Why nothing more may gather, if so: all that may has, and the flush before it does not get on. Asked before
+    /// anything is decided, so that nothing has happened.
+    pub(super) fn lack_of_memory(&self, state: &State) -> Option<WriteError> {
+        let failing = self.flushes.lock().failing.clone()?;
+        if self.gathered(state) < self.shares.memtable {
+            return None;
+        }
+        Some(if failing.is_full {
+            WriteError::NoRoom
+        } else {
+            WriteError::Storage { reason: failing.reason }
+        })
     }
 
     /// How many bytes there are that no flush was begun for.
@@ -86,7 +116,9 @@ impl Engine {
             // The state may be ahead of what is recorded, or half changed.
             return;
         }
-        if self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
+        // Flushes that wait for one that does not get on would let more gather than may.
+        let is_failing = self.flushes.lock().failing.is_some();
+        if !is_failing && self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
             self.begin_flush(state);
         }
     }
@@ -97,12 +129,13 @@ impl Engine {
         self.flush_done.notify_all();
     }
 
-    /// Waits until every flush that was begun is done.
-    pub(crate) fn wait_for_flushes(&self) {
+    /// Waits until every flush that was begun is done; false if one does not get on.
+    pub(crate) fn wait_for_flushes(&self) -> bool {
         let mut flushes = self.flushes.lock();
-        while !flushes.requests.is_empty() && !flushes.failed {
+        while !flushes.requests.is_empty() && !flushes.failed && flushes.failing.is_none() {
             self.flush_done.wait(&mut flushes);
         }
+        flushes.failing.is_none()
     }
 
     /// Waits for what a batch has to wait for the flush that is under way, with so many bytes behind it.

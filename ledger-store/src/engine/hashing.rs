@@ -1,5 +1,6 @@
 //! The hashing thread.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -7,11 +8,13 @@ use hashbrown::HashMap;
 use ledger_core::HashLogs;
 
 use super::Engine;
+use super::retry::Backoff;
 use crate::entry::{Body, read_chunk};
 use crate::error::ReadError;
-use crate::hashes::{Chains, FedBatch, Scratch};
-use crate::journal::Position;
+use crate::hashes::{Chains, FedBatch, Hashes, Scratch};
+use crate::journal::{Journal, Position};
 use crate::read::LedgerReader;
+use crate::view::View;
 
 /// How much of the journal is hashed at once.
 const JOURNAL_BYTES: usize = 1 << 20;
@@ -25,21 +28,48 @@ const WAIT: Duration = Duration::from_millis(200);
 
 impl Engine {
     /// What the hashing thread does until it is stopped.
+    ///
+    /// Nobody needs its work at once. So a read that fails is tried again; meanwhile what is committed is left to be
+    /// read from the journal, and the writer does not wait.
     pub(crate) fn hash_loop(&self) {
-        let mut chains = Chains::default();
-        let hashed = match self.hash_journal(&mut chains) {
-            Ok(true) => self.hash_feed(&mut chains),
-            Ok(false) => Ok(()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = hashed {
-            self.stop_writing(&format!("the log cannot be hashed: {error}"));
+        let mut failures = Backoff::new();
+        loop {
+            // After a failure chains may have grown past what counts as hashed.
+            let mut chains = Chains::default();
+            let generation = self.view().generation;
+            let hashed = match self.hash_journal(&mut chains, &mut failures) {
+                Ok(true) => self.hash_feed(&mut chains),
+                Ok(false) => Ok(()),
+                Err(error) => Err(error),
+            };
+            let Err(error) = hashed else { return };
+            if !self.may_pass(&error, generation) {
+                return self.stop_writing(&format!("the log cannot be hashed: {error}"));
+            }
+            self.hashes.set_failing(true);
+            self.hashes.feed.close();
+            if !self.pause(failures.after_failure()) {
+                return;
+            }
+        }
+    }
+
+    /// Whether what could not be read may be read later: the disk refused it, or an index is damaged that is built
+    /// again, or was since that `generation` was in use. Damage of the journal stays.
+    fn may_pass(&self, error: &ReadError, generation: u64) -> bool {
+        match error {
+            ReadError::Io { .. } | ReadError::LedgerRemoved => true,
+            ReadError::Damaged { .. } => {
+                self.home.is_some()
+                    && (self.index().fault().is_some() || self.view().generation != generation)
+            }
+            ReadError::TooExpensive { .. } | ReadError::MissingFeature { .. } => false,
         }
     }
 
     /// Hashes what was committed before this store was opened, and since then, and opens the feed. Says whether
     /// the feed goes on right there: it does not if the thread is to end first.
-    fn hash_journal(&self, chains: &mut Chains) -> Result<bool, ReadError> {
+    fn hash_journal(&self, chains: &mut Chains, failures: &mut Backoff) -> Result<bool, ReadError> {
         let mut until = self.view().next;
         let mut is_open = false;
         loop {
@@ -53,51 +83,19 @@ impl Engine {
                 is_open = true;
             }
             if next >= until {
+                self.hashes.set_failing(false);
+                failures.reset();
                 return Ok(true);
             }
             if self.is_stopping() {
                 return Ok(false);
             }
-            self.hash_stretch(next, until, chains)?;
+            hash_stretch(&self.journal, &self.view(), &self.hashes, (next, until), chains)?;
+            self.hashes.set_failing(false);
             if !is_open {
                 until = self.view().next;
             }
         }
-    }
-
-    /// Hashes the next stretch of the journal, at most up to `until`.
-    fn hash_stretch(&self, next: Position, until: Position, chains: &mut Chains) -> Result<(), ReadError> {
-        let view = self.view();
-        if !view.heads.iter().any(|head| head.info.features.hash_logs != HashLogs::Disabled) {
-            self.hashes.advance(until);
-            return Ok(());
-        }
-        let mut readers: HashMap<u32, LedgerReader, RandomState> = HashMap::default();
-        let mut hashed = next;
-        for chunk in self.journal.scan(next, JOURNAL_BYTES)? {
-            if chunk.next() > until {
-                break;
-            }
-            let mut failed = None;
-            read_chunk(&chunk, |record| {
-                if let Body::Log(log) = &record.body
-                    && failed.is_none()
-                    && view.heads.get(log.ledger).is_none_or(|head| !head.is_removed)
-                {
-                    let reader = readers
-                        .entry(log.ledger)
-                        .or_insert_with(|| LedgerReader::new(self.journal.clone(), view.clone(), log.ledger));
-                    failed = chains.append_record(&self.hashes, reader, &record).err();
-                }
-                Ok(())
-            })?;
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            hashed = chunk.next();
-        }
-        self.hashes.advance(hashed);
-        Ok(())
     }
 
     /// Hashes what the writer hands over, once it is published: a chain is begun from what readers can see. When
@@ -131,4 +129,44 @@ impl Engine {
             }
         }
     }
+}
+
+/// Hashes the next stretch of the journal, at most up to `until`.
+pub(super) fn hash_stretch(
+    journal: &Arc<dyn Journal>,
+    view: &Arc<View>,
+    hashes: &Hashes,
+    (next, until): (Position, Position),
+    chains: &mut Chains,
+) -> Result<(), ReadError> {
+    if !view.heads.iter().any(|head| head.info.features.hash_logs != HashLogs::Disabled) {
+        hashes.advance(until);
+        return Ok(());
+    }
+    let mut readers: HashMap<u32, LedgerReader, RandomState> = HashMap::default();
+    let mut hashed = next;
+    for chunk in journal.scan(next, JOURNAL_BYTES)? {
+        if chunk.next() > until {
+            break;
+        }
+        let mut failed = None;
+        read_chunk(&chunk, |record| {
+            if let Body::Log(log) = &record.body
+                && failed.is_none()
+                && view.heads.get(log.ledger).is_none_or(|head| !head.is_removed)
+            {
+                let reader = readers
+                    .entry(log.ledger)
+                    .or_insert_with(|| LedgerReader::new(journal.clone(), view.clone(), log.ledger));
+                failed = chains.append_record(hashes, reader, &record).err();
+            }
+            Ok(())
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        hashed = chunk.next();
+    }
+    hashes.advance(hashed);
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The engine: queue, writer, flusher, merger and hasher around one journal and one index.
+//! The engine: queue, writer, flusher, merger and hasher around one journal and one index, and who mends the index.
 //!
 //! A write goes through two stages. Under the *decider* lock commands are taken from the queue and decided,
 //! each on the state that the one before left. Under the *committer* lock their entries are made durable and
@@ -11,9 +11,12 @@ mod commit;
 mod decide;
 mod flushes;
 mod hashing;
+mod mending;
 mod pace;
 mod panics;
 mod pending;
+mod rebuild;
+mod retry;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -30,6 +33,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use self::commit::{DecidedBatch, Handover, refuse};
 use self::flushes::Flushes;
+use self::mending::Mending;
+pub use self::mending::{IndexEvent, IndexStatus};
 use self::panics::{FAULT, StopOnPanic};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::{ReadError, WriteError};
@@ -38,6 +43,7 @@ use crate::hashes::Hashes;
 use crate::import::{Imported, ImportedLog};
 use crate::index::IndexFile;
 use crate::journal::{Identity, Journal};
+use crate::opening::IndexHome;
 use crate::options::{Options, Shares, TimeSource};
 use crate::projection::PieceBuilder;
 use crate::query::LedgerInfo;
@@ -84,10 +90,15 @@ impl Work {
         }
     }
 
+    /// Whether nothing of it is kept.
+    const fn writes_nothing(&self) -> bool {
+        matches!(self, Self::Apply(Submission { mode: Mode::DryRun, .. }, _))
+    }
+
     /// Whether it is done on a disk that is nearly full: it writes nothing, or is how room is made.
     const fn needs_no_room(&self) -> bool {
         match self {
-            Self::Apply(submission, _) => matches!(submission.mode, Mode::DryRun),
+            Self::Apply(..) => self.writes_nothing(),
             Self::MarkBucket { .. } | Self::RemoveDeleted { .. } => true,
             Self::CreateLedger(..) | Self::EditLedger(..) | Self::ChangeDocuments(_) | Self::Import(..) => {
                 false
@@ -182,7 +193,7 @@ const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
 /// Everything behind a store.
 pub(crate) struct Engine {
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) index: IndexFile,
+    index: RwLock<IndexFile>,
     pub(crate) identity: Identity,
     pub(crate) fingerprints: Fingerprints,
     pub(crate) clock: Arc<dyn TimeSource>,
@@ -206,7 +217,7 @@ pub(crate) struct Engine {
     merge_lock: Mutex<bool>,
     space_wanted: Condvar,
     space_lock: Mutex<()>,
-    stopping: AtomicBool,
+    stopping: Arc<AtomicBool>,
     stopped: Mutex<Option<String>>,
     /// Told when `stopped` is set, and when the threads are to end.
     stop_told: Condvar,
@@ -216,6 +227,12 @@ pub(crate) struct Engine {
     pub(crate) watchers: Arc<Watchers>,
     /// `None` without a disk.
     disk_room: Option<Room>,
+    /// Where the index is, so that it can be opened anew and replaced; `None` without a disk.
+    home: Option<IndexHome>,
+    pub(crate) mending: Arc<Mending>,
+    /// Held by those who need the journal to stay whole, as it does but for the removal of sections: the one
+    /// verification at work, who removes sections, and who builds a new index.
+    pub(crate) journal_lock: Mutex<()>,
 }
 
 impl Engine {
@@ -231,7 +248,7 @@ impl Engine {
         let hashes = Arc::new(Hashes::new(hashed, options.shares().hash_texts));
         Self {
             journal,
-            index,
+            index: RwLock::new(index),
             fingerprints: Fingerprints::new(&identity.secret),
             identity,
             clock: options.clock.clone(),
@@ -253,7 +270,7 @@ impl Engine {
             merge_lock: Mutex::new(false),
             space_wanted: Condvar::new(),
             space_lock: Mutex::new(()),
-            stopping: AtomicBool::new(false),
+            stopping: Arc::default(),
             stopped: Mutex::new(None),
             stop_told: Condvar::new(),
             scripts: Scripts::new(options.shares().scripts),
@@ -261,12 +278,17 @@ impl Engine {
             commits: AtomicU64::new(0),
             watchers: Arc::default(),
             disk_room: None,
+            home: None,
+            mending: Arc::default(),
+            journal_lock: Mutex::new(()),
         }
     }
 
-    /// The same, with an eye on the room on its disk.
-    pub(crate) fn within(self, room: Room) -> Self {
-        Self { disk_room: Some(room), ..self }
+    /// The same on a disk: with an eye on the room there, and with an index that is mended there.
+    pub(crate) fn on_disk(self, room: Room, home: IndexHome) -> Self {
+        let mending = self.mending.clone();
+        self.index().tell_faults(move || mending.want());
+        Self { disk_room: Some(room), home: Some(home), ..self }
     }
 
     /// What is acknowledged now.
@@ -403,7 +425,7 @@ impl Engine {
             }
             return;
         }
-        let (mut jobs, mut turned_away) = self.turn_away(jobs);
+        let (mut jobs, mut turned_away) = self.turn_away(jobs, &state);
         if jobs.is_empty() {
             drop((turn, state));
             return refuse(turned_away);
@@ -434,7 +456,7 @@ impl Engine {
                 break;
             }
             let away;
-            (jobs, away) = self.turn_away(self.take_jobs());
+            (jobs, away) = self.turn_away(self.take_jobs(), &state);
             turned_away.extend(away);
             if jobs.is_empty() {
                 break;
@@ -462,10 +484,16 @@ impl Engine {
         }
     }
 
-    /// What can be done, and what the disk has no room for.
-    fn turn_away(&self, jobs: Vec<Job>) -> (Vec<Job>, Vec<TurnedAway>) {
-        let Some(why) = self.lack_of_room() else { return (jobs, Vec::new()) };
-        let (kept, away): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.work.needs_no_room());
+    /// What can be done, and what the disk or the memory has no room for.
+    fn turn_away(&self, jobs: Vec<Job>, state: &State) -> (Vec<Job>, Vec<TurnedAway>) {
+        let (why, may_stay): (_, fn(&Work) -> bool) = match self.lack_of_memory(state) {
+            Some(why) => (why, Work::writes_nothing),
+            None => match self.lack_of_room() {
+                Some(why) => (why, Work::needs_no_room),
+                None => return (jobs, Vec::new()),
+            },
+        };
+        let (kept, away): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| may_stay(&job.work));
         (kept, away.into_iter().map(|job| (job, why.clone())).collect())
     }
 
@@ -525,6 +553,7 @@ impl Engine {
         drop(self.space_lock.lock());
         self.space_wanted.notify_all();
         self.hashes.feed.wake();
+        self.mending.want();
     }
 
     /// What answers questions about a ledger at a moment.

@@ -8,8 +8,8 @@ use crate::error::{ReadError, WriteError};
 use crate::import::Imported;
 use crate::journal::Position;
 use crate::query::LedgerInfo;
-use crate::read::{Later, Session};
-use crate::submission::{Detail, Outcome, Receipt, Request};
+use crate::read::{Later, Session, TriedMoves};
+use crate::submission::{Detail, Mode, Outcome, Receipt, Request};
 use crate::view::View;
 use crate::writer::Decided;
 
@@ -37,6 +37,7 @@ pub(super) fn answer_from_within(outcomes: &mut [Decided], first: Position) {
 pub(super) enum Pending {
     Outcomes {
         ledger: u32,
+        mode: Mode,
         detail: Detail,
         outcomes: Vec<Decided>,
         /// What nobody needs any more, to be dropped beside the writer.
@@ -70,12 +71,48 @@ impl<'a> Resolver<'a> {
             Pending::Imported(imported) => Ok(Answer::Imported(imported)),
             Pending::Marked(next) => Ok(Answer::Marked(next)),
             Pending::Removed(removed) => Ok(Answer::Removed(removed)),
-            Pending::Outcomes { ledger, detail, outcomes, spent } => {
+            Pending::Outcomes { ledger, mode, detail, outcomes, spent } => {
                 drop(spent);
+                if mode == Mode::DryRun {
+                    return self.tried(ledger, detail, outcomes).map(Answer::Outcomes);
+                }
                 let answers = outcomes.into_iter().map(|outcome| self.outcome(ledger, detail, outcome));
                 answers.collect::<Result<_, _>>().map(Answer::Outcomes)
             }
         }
+    }
+
+    /// The answers of a dry run, each as if those before it had happened.
+    fn tried(
+        &mut self,
+        ledger: u32,
+        detail: Detail,
+        outcomes: Vec<Decided>,
+    ) -> Result<Vec<Outcome>, WriteError> {
+        let mut moves = TriedMoves::default();
+        let mut answers: Vec<Outcome> = Vec::with_capacity(outcomes.len());
+        for decided in outcomes {
+            let answer = match decided {
+                Decided::Done(receipt) if receipt.replayed => {
+                    let is_first = |answer: &&Outcome| matches!(answer, Outcome::Done(have) if have.log == receipt.log && !have.replayed);
+                    match answers.iter().find(is_first) {
+                        Some(Outcome::Done(first)) => {
+                            Outcome::Done(Receipt { entry: first.entry.clone(), ..receipt })
+                        }
+                        _ => Outcome::Done(receipt),
+                    }
+                }
+                Decided::Done(mut receipt) => {
+                    if let Some(entry) = &mut receipt.entry {
+                        self.session(ledger)?.add_tried_volumes(&mut entry.payload, &mut moves)?;
+                    }
+                    Outcome::Done(receipt)
+                }
+                other => self.outcome(ledger, detail, other)?,
+            };
+            answers.push(answer);
+        }
+        Ok(answers)
     }
 
     fn outcome(&mut self, ledger: u32, detail: Detail, decided: Decided) -> Result<Outcome, WriteError> {

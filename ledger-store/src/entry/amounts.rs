@@ -4,13 +4,14 @@ use ledger_core::Amount;
 
 use crate::codec::{Corrupt, Output, Reader};
 
-/// A varint of up to 9 bytes is below 2^63, so that it can be read as a `u64`.
+/// Maximum size of a varint that fits a `u64` for certain: 9 bytes hold numbers below 2^63.
 const SMALL_BYTES_MAX: usize = 9;
 
-/// The longest amount: 1,000 digits take 3,322 bits, sums of them a few more.
+/// Maximum number of 7-bit groups in an amount. 1,000 digits take 3,322 bits; sums of such amounts take a few more.
 const AMOUNT_GROUPS_MAX: usize = 1_024;
 
-/// Appends an amount of any size. There is room for a varint; what is larger makes room, and leaves some behind it.
+/// Appends an amount of any size. The caller has reserved space for a varint. A larger amount reserves more, and leaves
+/// that space free behind it.
 pub(crate) fn put_amount(out: &mut Output, amount: &Amount) {
     match amount.to_u64() {
         Some(small) => out.put_varint(small),
@@ -33,7 +34,7 @@ fn put_large(out: &mut Output, amount: &Amount) {
     out.put_bytes(&(0..groups).map(group).collect::<Vec<u8>>());
 }
 
-/// Reads what [`put_amount`] wrote.
+/// Decodes an amount that [`put_amount`] wrote.
 pub(crate) fn read_amount(reader: &mut Reader<'_>) -> Result<Amount, Corrupt> {
     let rest = reader.rest();
     let Some(last) = rest.iter().take(AMOUNT_GROUPS_MAX).position(|byte| *byte < 0x80) else {
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_of_any_size_read_back() {
+    fn reads_back_amounts_of_any_size() {
         let mut texts: Vec<String> =
             ["0", "1", "127", "128", "9223372036854775807", "9223372036854775808"].map(String::from).to_vec();
         for digits in [20, 38, 39, 40, 87, 154, 1000] {
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_that_does_not_end_is_corrupt() {
+    fn unterminated_amount_is_corrupt() {
         assert!(read_amount(&mut Reader::new(&[0x80, 0x80])).is_err());
         assert!(read_amount(&mut Reader::new(&[0xff; 5_000])).is_err());
     }

@@ -208,7 +208,7 @@ impl ChunkBuilder {
             let (id, (bytes, mut spare)) = (section.id, section.finish());
             spare.truncate(0);
             self.spare = Some(spare);
-            (id, bytes)
+            (id, bytes.into())
         });
         let sections = sections.collect();
         self.closed.push(ChunkDraft { first: open.first, entries: open.entries, sections });

@@ -1,8 +1,8 @@
-//! Entries of the journal: what they say ([`Record`]), and how they lie in a chunk.
+//! Entries of the journal: their content ([`Record`]) and their encoding in a chunk.
 //!
-//! A record names accounts, assets and metadata keys by the numbers that their ledger gave them; the first
-//! use carries the text. The writer builds a record, the section encoder writes it, the projector makes rows
-//! of it; recovery reads the same record back and hands it to the same projector.
+//! A record names accounts, assets and metadata keys by the numbers that their ledger gave them; the first use contains
+//! the text. The writer creates a record, the section encoder writes it, and the projection turns it into rows.
+//! Recovery reads the same record back and passes it to the same projection.
 
 mod amounts;
 mod builder;

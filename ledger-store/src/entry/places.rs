@@ -1,14 +1,14 @@
-//! Where the entries of a chunk stand, for who reads many of one chunk.
+//! Finds entries in a chunk, for readers that need many entries of one chunk.
 
 use super::record::Record;
 use super::section::{Entry, SectionReader};
 use crate::codec::{Corrupt, Reader};
 use crate::journal::{Chunk, Position, Section};
 
-/// The places of all entries of a chunk, by position.
+/// The byte ranges of all entries of a chunk, by position.
 pub(crate) struct EntryPlaces(Vec<EntryPlace>);
 
-/// An entry of which the head is read, without its bytes.
+/// The header of an entry, and where its content is.
 struct EntryPlace {
     position: u64,
     kind: u8,
@@ -17,19 +17,19 @@ struct EntryPlace {
     log: u64,
     transaction: u64,
     date: i64,
-    /// The section's place among those of the chunk.
+    /// Index of the entry's section in the chunk.
     section: usize,
-    /// Where its content begins in the section, and where it ends.
+    /// Byte range of the content in the section: `start..end`.
     start: usize,
     end: usize,
 }
 
 impl EntryPlaces {
-    /// Those of a chunk.
+    /// Reads the headers of all entries of a chunk.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the head of an entry cannot be read.
+    /// [`Corrupt`] if the header of an entry cannot be read.
     pub(crate) fn of(chunk: &Chunk) -> Result<Self, Corrupt> {
         let mut places = Vec::new();
         for (section, (_, content)) in chunk.sections().iter().enumerate() {
@@ -37,7 +37,7 @@ impl EntryPlaces {
             let mut reader = SectionReader::new(chunk.first(), bytes)?;
             while let Some(entry) = reader.advance()? {
                 let Entry { position, kind, flags, ledger, log, transaction, date, content } = entry;
-                // An entry ends where the rest of its section begins.
+                // An entry ends where the unread rest of its section begins.
                 let end = bytes.len() - reader.rest.remaining();
                 let start = end - content.remaining();
                 places.push(EntryPlace {
@@ -58,7 +58,8 @@ impl EntryPlaces {
         Ok(Self(places))
     }
 
-    /// The record at a position of the chunk that this is of; `None` where its section was removed.
+    /// Returns the record at a position of `chunk`, the chunk from which [`EntryPlaces::of`] read the headers. Returns
+    /// `None` if the section of the entry was removed.
     ///
     /// # Errors
     ///

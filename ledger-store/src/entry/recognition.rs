@@ -1,29 +1,29 @@
-//! By what a repetition of a request is recognized.
+//! Recognizes repeated requests with the same idempotency key.
 
 use ledger_core::{Command, CompactString, Operation};
 
 use super::record::{Event, LogRecord, TargetRecord};
 
-/// What an entry keeps of the request that made it, to compare a later one under the same idempotency key with.
+/// The data of a request that its entry keeps, for comparing later requests with the same idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Recognition {
-    /// The hash of the request; empty where there is none.
+    /// Hash of the request; empty if there is none.
     pub(crate) hash: CompactString,
-    /// Whether the hash may be another server's, who hash otherwise: that two differ says nothing then.
+    /// Whether another server may have computed the hash. It may use another function, so a difference proves nothing.
     foreign: bool,
     operation: Operation,
 }
 
 impl Recognition {
-    /// The idempotency key of an entry, and by what its request is recognized.
+    /// Returns the idempotency key of an entry and the data that recognizes its request.
     pub(crate) fn of<'a>(log: &LogRecord<'a>) -> Option<(&'a str, Self)> {
         let idempotency = log.idempotency?;
         let (hash, operation) = (idempotency.hash.into(), operation_of(&log.event));
         Some((idempotency.key, Self { hash, foreign: log.imported, operation }))
     }
 
-    /// Whether this may be the same request again. One of `several` commands under one key is known by its hash alone:
-    /// nothing else tells how many logs it made.
+    /// Whether a request may be a repetition of this one. If `several` commands share the key, only the hash can tell,
+    /// because nothing else records how many logs they created.
     pub(crate) fn admits(&self, hash: &str, command: &Command, several: bool) -> bool {
         let unknown = self.foreign || self.hash.is_empty() || hash.is_empty();
         let is_same =

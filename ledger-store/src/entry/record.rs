@@ -1,16 +1,16 @@
-//! What an entry of the journal says.
+//! The content of a journal entry.
 
 use ledger_core::{Amount, Timestamp, Volumes};
 use smallvec::SmallVec;
 
 use crate::journal::Position;
 
-/// One entry, with names as numbers. Texts are borrowed from the command or from the chunk.
+/// One entry, with numbers in the place of names. Texts borrow from the command or from the chunk.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record<'a> {
-    /// Its place in the journal.
+    /// Position of the entry in the journal.
     pub(crate) position: Position,
-    /// What it says.
+    /// Content of the entry.
     pub(crate) body: Body<'a>,
 }
 
@@ -20,60 +20,61 @@ pub(crate) struct Record<'a> {
 pub(crate) enum Body<'a> {
     /// An entry of a ledger's log.
     Log(LogRecord<'a>),
-    /// A change of a small keyed document. It has no log.
+    /// A change of a small keyed document. It belongs to no log.
     Document(DocumentRecord<'a>),
 }
 
 /// An entry of a ledger's log.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LogRecord<'a> {
-    /// The ledger's number in the store.
+    /// Number of the ledger in the store.
     pub(crate) ledger: u32,
-    /// The id in the ledger's log.
+    /// Id in the ledger's log.
     pub(crate) log: u64,
-    /// When it was recorded.
+    /// Date when it was recorded.
     pub(crate) date: Timestamp,
-    /// The caller's key.
+    /// Idempotency key and hash of the request.
     pub(crate) idempotency: Option<IdempotencyRecord<'a>>,
-    /// The schema version that the request named.
+    /// Schema version that the request named.
     pub(crate) schema_version: Option<&'a str>,
-    /// Whether it was taken over from another ledger's log.
+    /// Whether an import copied it from another ledger's log.
     pub(crate) imported: bool,
-    /// What happened.
+    /// The recorded change.
     pub(crate) event: Event<'a>,
 }
 
-/// What a log entry records.
+/// The change that a log entry records.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "nearly every entry is a transaction, and none is kept")]
 pub(crate) enum Event<'a> {
-    /// A transaction, new or reverting.
+    /// A transaction, which may revert another one.
     Transaction(TransactionRecord<'a>),
-    /// Metadata keys set.
+    /// Metadata keys were set.
     SetMetadata {
-        /// On what.
+        /// Account or transaction that got the metadata.
         target: TargetRecord<'a>,
-        /// What the chart of a schema gives to the account, which is new. It goes before the keys.
+        /// Default metadata of a new account from the chart of a schema. It applies before `metadata`.
         defaults: MetadataRecord<'a>,
-        /// The keys.
+        /// The new keys and values.
         metadata: MetadataRecord<'a>,
     },
-    /// A metadata key removed.
+    /// A metadata key was removed.
     DeleteMetadata {
-        /// From what.
+        /// Account or transaction that lost the key.
         target: TargetRecord<'a>,
-        /// The key.
+        /// The removed key.
         key: NameRef<'a>,
     },
-    /// A schema version added: compact JSON text.
+    /// A schema version was added.
     InsertedSchema {
-        /// The text.
+        /// Schema as compact JSON text.
         schema: &'a str,
     },
 }
 
 impl Event<'_> {
-    /// The transaction of nothing, to be made another event where it lies.
+    /// Returns a transaction without content. The caller overwrites it in place, which avoids a copy of the large
+    /// value.
     #[inline]
     pub(crate) fn blank() -> Self {
         Self::Transaction(TransactionRecord {
@@ -95,43 +96,43 @@ impl Event<'_> {
     }
 }
 
-/// A caller's key with what its request is recognized by.
+/// An idempotency key and the hash that recognizes a repeated request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct IdempotencyRecord<'a> {
-    /// The key.
+    /// The idempotency key.
     pub(crate) key: &'a str,
-    /// The text of the hash; empty where nothing is to be compared.
+    /// Hash as text; empty if there is nothing to compare.
     pub(crate) hash: &'a str,
 }
 
-/// A name that its ledger has numbered.
+/// A name that its ledger may have numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRef<'a> {
-    /// Numbered by an earlier entry.
+    /// A name that an earlier entry numbered.
     Known(u32),
-    /// Numbered by this one.
+    /// A name that this entry numbers.
     New(u32, &'a str),
-    /// Never numbered: the ledger has as many numbered names of this kind as it may.
+    /// A name without a number, because the ledger reached its limit of numbered names of this kind.
     Inline(&'a str),
 }
 
-/// An account, numbered always.
+/// An account. Every account has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AddressRef<'a> {
-    /// Its number in the ledger.
+    /// Number of the account in its ledger.
     pub(crate) account: u32,
-    /// Its address, where this entry is the first to name it.
+    /// Address of the account, if this entry is the first to name it.
     pub(crate) new: Option<&'a str>,
 }
 
-/// What metadata belongs to.
+/// The owner of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetRecord<'a> {
     /// An account.
     Account(AddressRef<'a>),
     /// A transaction.
     Transaction(u64),
-    /// An account that does not exist: a key was removed from it all the same.
+    /// An account that does not exist. The removal of a key from it is recorded all the same.
     Unknown(&'a str),
 }
 
@@ -144,89 +145,90 @@ pub(crate) enum ValueRef<'a> {
     Json(&'a str),
 }
 
-/// Metadata keys and values, ascending by the text of the key.
+/// Metadata keys and values, in ascending order of the key text.
 pub(crate) type MetadataRecord<'a> = SmallVec<[(NameRef<'a>, ValueRef<'a>); 2]>;
 
 /// A transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TransactionRecord<'a> {
-    /// Its id.
+    /// Id of the transaction.
     pub(crate) id: u64,
-    /// Its effective date.
+    /// Effective date.
     pub(crate) timestamp: Timestamp,
-    /// When it was first recorded, where that is not the date of its log: only imported ones say so.
+    /// Date when it was first recorded, if that differs from the date of its log. Only imported transactions have one.
     pub(crate) inserted_at: Option<Timestamp>,
-    /// When the transaction that it reverts had last changed, where that is not the date of its log: only imported
-    /// ones say so.
+    /// Date of the last change of the reverted transaction, if it differs from the date of the log. Only imported
+    /// transactions have one.
     pub(crate) original_updated_at: Option<Timestamp>,
-    /// Whether its log came without volumes, and so is shown without.
+    /// Whether its log was imported without volumes and is therefore returned without them.
     pub(crate) volumes_untold: bool,
-    /// The caller's name for it.
+    /// Reference that the caller chose.
     pub(crate) reference: Option<&'a str>,
-    /// The schema template it was made from.
+    /// Schema template from which it was made.
     pub(crate) template: Option<&'a str>,
-    /// The transaction it reverts.
+    /// Id of the transaction that it reverts.
     pub(crate) reverts: Option<u64>,
-    /// The holdings it touches, each once.
+    /// Holdings that it touches, each once.
     pub(crate) holdings: SmallVec<[HoldingRecord<'a>; 2]>,
-    /// Its postings, in order.
+    /// Postings, in order.
     pub(crate) moves: SmallVec<[Move; 1]>,
-    /// Its metadata.
+    /// Metadata of the transaction.
     pub(crate) metadata: MetadataRecord<'a>,
-    /// Metadata it sets on accounts.
+    /// Metadata that the transaction sets on accounts.
     pub(crate) account_metadata: Vec<(AddressRef<'a>, MetadataRecord<'a>)>,
-    /// How many of the first of them are what the chart of a schema gives to new accounts.
+    /// Number of leading items of `account_metadata` that are defaults of new accounts from the chart of a schema.
     pub(crate) defaults: usize,
-    /// Volumes in effective order at commit, for each holding, where they differ from those by insertion.
+    /// Volumes of each holding by effective date at the time of the commit, if they differ from those by insertion
+    /// date.
     pub(crate) effective: Option<Vec<Volumes>>,
 }
 
 /// An asset in an account, with its volumes right after the transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HoldingRecord<'a> {
-    /// Its number in the ledger.
+    /// Number of the holding in its ledger.
     pub(crate) holding: u32,
     /// Whether this entry is the first to touch it.
     pub(crate) is_new: bool,
-    /// The account.
+    /// Account of the holding.
     pub(crate) account: AddressRef<'a>,
-    /// The asset.
+    /// Asset of the holding.
     pub(crate) asset: NameRef<'a>,
-    /// The totals after the transaction.
+    /// Volumes right after the transaction.
     pub(crate) after: Volumes,
 }
 
-/// A posting, its ends as indexes into the transaction's holdings.
+/// A posting. Source and destination are indexes into the holdings of the transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Move {
-    /// The holding that sends.
+    /// Index of the holding that sends.
     pub(crate) source: u32,
-    /// The holding that receives.
+    /// Index of the holding that receives.
     pub(crate) destination: u32,
-    /// How much.
+    /// Amount that moves.
     pub(crate) amount: Amount,
 }
 
-/// A change of a document: put with `Some` bytes, removed with `None`.
+/// A change of a document: `Some` value stores it, `None` removes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocumentRecord<'a> {
-    /// The collection.
+    /// Number of the collection.
     pub(crate) collection: u32,
-    /// The key in it.
+    /// Key of the document in the collection.
     pub(crate) key: &'a [u8],
-    /// The document.
+    /// Stored value of the document.
     pub(crate) value: Option<&'a [u8]>,
-    /// What else it is found by.
+    /// Secondary keys of the document.
     pub(crate) secondary: Vec<SecondaryKey<'a>>,
 }
 
-/// A second key of a document, in one of the indexes of its collection.
+/// A secondary key of a document, in one of the indexes of its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SecondaryKey<'a> {
-    /// Which index.
+    /// Number of the index.
     pub(crate) index: u32,
-    /// Whether no other document may have the same key in it.
+    /// Whether no other document can have the same key in the index.
     pub(crate) unique: bool,
-    /// The key; order is bytewise.
+    /// The key. Keys sort in byte order.
     pub(crate) key: &'a [u8],
 }

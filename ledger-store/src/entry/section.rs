@@ -1,7 +1,7 @@
-//! How entries lie in a chunk.
+//! Encoding of entries in a chunk.
 //!
-//! A chunk has a section for each bucket with ledgers in it, and section 0 for documents. Each can be read
-//! without the others and without another chunk, so that the removal of a bucket takes nothing else along.
+//! A chunk has a section for each bucket with entries in it, and section 0 for documents. Each section is readable
+//! without the others and without other chunks, so the removal of a bucket destroys nothing else.
 //!
 //! ```text
 //! section  := ledgers entries
@@ -32,10 +32,10 @@ pub(super) mod kind {
     pub(crate) const SET_METADATA: u8 = 2;
     pub(crate) const DELETE_METADATA: u8 = 3;
     pub(crate) const INSERTED_SCHEMA: u8 = 4;
-    /// From here on entries have no log.
+    /// Entries of this kind and above belong to no log.
     pub(crate) const DOCUMENT: u8 = 16;
-    // Reserved, so that no other meaning is given to them: 17 bucket removed, 18 bucket restored,
-    // 19 stored answer (several logs, or none, under one idempotency key).
+    // Reserved; never give these numbers another meaning: 17 bucket removed, 18 bucket restored, 19 stored answer
+    // (several logs, or none, under one idempotency key).
 }
 
 pub(super) mod flag {
@@ -53,24 +53,24 @@ pub(super) mod flag {
     pub(crate) const TEMPLATE: u64 = 1 << 11;
     pub(crate) const IMPORTED: u64 = 1 << 12;
     pub(crate) const INSERTED_AT: u64 = 1 << 13;
-    /// Some of the metadata is what the chart of a schema gives to new accounts.
+    /// Some of the metadata are defaults of new accounts from the chart of a schema.
     pub(crate) const DEFAULTS: u64 = 1 << 14;
     pub(crate) const ORIGINAL_UPDATED_AT: u64 = 1 << 15;
     pub(crate) const VOLUMES_UNTOLD: u64 = 1 << 16;
-    /// A document was removed.
+    /// The document was removed.
     pub(crate) const REMOVED: u64 = 1;
 }
 
-/// What a ledger's entries in a section count from.
+/// The ids and the date at the head of a section. The entries of a ledger store their differences from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LedgerBase {
-    /// The ledger.
+    /// Number of the ledger.
     pub(crate) ledger: u32,
-    /// The id of its next log entry.
+    /// Id of the ledger's next log entry.
     pub(crate) log: u64,
-    /// The id of its next transaction.
+    /// Id of the ledger's next transaction.
     pub(crate) transaction: u64,
-    /// Its date.
+    /// Date to which the ledger's next entry adds its difference, in microseconds since 1970.
     pub(crate) date: i64,
 }
 
@@ -82,7 +82,7 @@ fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Hands every record of a chunk to `each`, in order of position. Removed sections are passed over.
+/// Calls `each` for every record of a chunk, in order of position. Skips removed sections.
 pub(crate) fn read_chunk<'a>(
     chunk: &'a Chunk,
     mut each: impl FnMut(Record<'a>) -> Result<(), Corrupt>,
@@ -96,7 +96,7 @@ pub(crate) fn read_chunk<'a>(
             }
         }
     }
-    // Nearly always there is one.
+    // Nearly every chunk has one section.
     if let [(reader, entry)] = sections.as_mut_slice() {
         loop {
             each(SectionReader::decode(entry)?)?;
@@ -119,7 +119,7 @@ pub(crate) fn read_chunk<'a>(
     Ok(())
 }
 
-/// The record at a position of a chunk; `None` where its section was removed.
+/// Returns the record at a position of a chunk. Returns `None` if the section of the entry was removed.
 pub(crate) fn find_in_chunk(chunk: &Chunk, position: Position) -> Result<Option<Record<'_>>, Corrupt> {
     for (_, section) in chunk.sections() {
         if let Section::Present(bytes) = section
@@ -131,6 +131,7 @@ pub(crate) fn find_in_chunk(chunk: &Chunk, position: Position) -> Result<Option<
     Ok(None)
 }
 
+/// Returns the record at a position, if the section has it. `first` is the first position of the chunk.
 pub(super) fn find_in_section(
     first: Position,
     bytes: &[u8],
@@ -148,15 +149,18 @@ pub(super) fn find_in_section(
     Ok(None)
 }
 
-/// Reads a section from entry to entry.
+/// Reads the entries of a section, one after the other.
 pub(super) struct SectionReader<'a> {
+    /// For each ledger of the section, the ids and the date to which its next entry adds.
     ledgers: SmallVec<[LedgerBase; 2]>,
+    /// Bytes of the entries that are not read yet.
     pub(super) rest: Reader<'a>,
     next_position: u64,
+    /// Index of the previous entry's ledger in `ledgers`.
     ledger: usize,
 }
 
-/// An entry of which the head is read.
+/// An entry with its header decoded, and its content not yet.
 pub(super) struct Entry<'a> {
     pub(super) position: u64,
     pub(super) kind: u8,
@@ -169,6 +173,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> SectionReader<'a> {
+    /// Decodes the head of a section. `first` is the first position of its chunk.
     pub(super) fn new(first: Position, bytes: &'a [u8]) -> Result<Self, Corrupt> {
         let mut rest = Reader::new(bytes);
         let count = rest.varint()?;
@@ -184,6 +189,7 @@ impl<'a> SectionReader<'a> {
         Ok(Self { ledgers, rest, next_position: first.get(), ledger: 0 })
     }
 
+    /// Decodes the header of the next entry.
     pub(super) fn advance(&mut self) -> Result<Option<Entry<'a>>, Corrupt> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -202,21 +208,22 @@ impl<'a> SectionReader<'a> {
                 Entry { position, kind, flags, ledger: 0, log: 0, transaction: 0, date: 0, content: entry };
             return Ok(Some(none));
         }
-        let running = self.ledgers.get_mut(self.ledger).ok_or(Corrupt { what: "ledger index" })?;
+        let base = self.ledgers.get_mut(self.ledger).ok_or(Corrupt { what: "ledger index" })?;
         let log_gap = if flags & flag::LOG_GAP != 0 { entry.varint()? } else { 0 };
-        let log = running.log.checked_add(log_gap).ok_or(Corrupt { what: "log id" })?;
-        let date = running.date.wrapping_add(unzigzag(entry.varint()?));
+        let log = base.log.checked_add(log_gap).ok_or(Corrupt { what: "log id" })?;
+        let date = base.date.wrapping_add(unzigzag(entry.varint()?));
         let gap = if flags & flag::TRANSACTION_GAP != 0 { unzigzag(entry.varint()?) } else { 0 };
-        let transaction = running.transaction.wrapping_add(gap as u64);
-        running.log = log.checked_add(1).ok_or(Corrupt { what: "log id" })?;
-        running.date = date;
+        let transaction = base.transaction.wrapping_add(gap as u64);
+        base.log = log.checked_add(1).ok_or(Corrupt { what: "log id" })?;
+        base.date = date;
         if kind == kind::TRANSACTION {
-            running.transaction = transaction.checked_add(1).ok_or(Corrupt { what: "transaction id" })?;
+            base.transaction = transaction.checked_add(1).ok_or(Corrupt { what: "transaction id" })?;
         }
-        let ledger = running.ledger;
+        let ledger = base.ledger;
         Ok(Some(Entry { position, kind, flags, ledger, log, transaction, date, content: entry }))
     }
 
+    /// Decodes the content of an entry.
     pub(super) fn decode(entry: &Entry<'a>) -> Result<Record<'a>, Corrupt> {
         let mut content = entry.content.clone();
         let body = if entry.kind == kind::DOCUMENT {

@@ -230,6 +230,16 @@ impl Feed {
         self.waiting.lock().open = true;
     }
 
+    /// Takes none any more and drops those that wait: they are in the journal.
+    pub(crate) fn close(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.open = false;
+        waiting.batches.clear();
+        waiting.bytes = 0;
+        drop(waiting);
+        self.taken.notify_all();
+    }
+
     /// Room for the next batch.
     pub(crate) fn room(&self) -> Unhashed {
         let mut waiting = self.waiting.lock();

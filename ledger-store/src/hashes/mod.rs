@@ -9,6 +9,7 @@ mod feed;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ledger_core::{Features, HashChain, HashLogs, LegacyHashChain, LogEntry, Switch, WireHash};
 use parking_lot::{Condvar, Mutex};
@@ -20,7 +21,7 @@ use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::index::Way;
 use crate::journal::Position;
-use crate::lookup::{missing, tables};
+use crate::lookup::{missing_in, tables};
 use crate::read::LedgerReader;
 
 /// One of the chains of a ledger.
@@ -118,6 +119,8 @@ pub(crate) struct Hashes {
     flushed: Mutex<Checkpoints>,
     next: Mutex<Position>,
     advanced: Condvar,
+    /// The thread cannot read what it needs, and tries again.
+    is_failing: AtomicBool,
     /// What is committed and not hashed yet.
     pub(crate) feed: Feed,
 }
@@ -139,6 +142,7 @@ impl Hashes {
             flushed: Mutex::default(),
             next: Mutex::new(next),
             advanced: Condvar::new(),
+            is_failing: AtomicBool::new(false),
             feed: Feed::new(feed_bytes),
         }
     }
@@ -154,10 +158,16 @@ impl Hashes {
         self.advanced.notify_all();
     }
 
-    /// Waits until everything before `until` is hashed, or `stopped` says so.
+    /// Says whether the thread cannot read what it needs.
+    pub(crate) fn set_failing(&self, is_failing: bool) {
+        self.is_failing.store(is_failing, Ordering::Relaxed);
+        self.advanced.notify_all();
+    }
+
+    /// Waits until everything before `until` is hashed, or `stopped` says so, or that cannot be told when.
     pub(crate) fn wait(&self, until: Position, stopped: impl Fn() -> bool) {
         let mut next = self.next.lock();
-        while *next < until && !stopped() {
+        while *next < until && !stopped() && !self.is_failing.load(Ordering::Relaxed) {
             self.advanced.wait_for(&mut next, std::time::Duration::from_millis(100));
         }
     }
@@ -165,6 +175,17 @@ impl Hashes {
     /// The checkpoints that the index does not have.
     pub(crate) fn pending(&self) -> Vec<((u32, u64), WireHash)> {
         self.pending.lock().iter().map(|(place, hash)| (*place, *hash)).collect()
+    }
+
+    /// How many there are of them.
+    pub(crate) fn pending_count(&self) -> usize {
+        self.pending.lock().len()
+    }
+
+    /// The checkpoints of the last flush may be in no index any more: the next flush writes them again.
+    pub(crate) fn restore(&self) {
+        let flushed = self.flushed.lock().clone();
+        self.pending.lock().extend(flushed);
     }
 
     /// Notes that the index has these checkpoints now.
@@ -192,7 +213,7 @@ impl Hashes {
             Some((log, hash)) => {
                 let entry = || {
                     let row = reader.view.table(|piece| &piece.logs).get((ledger, log))?;
-                    let row = row.ok_or_else(|| missing("a log"))?;
+                    let row = row.ok_or_else(|| missing_in(&reader.view.index, "a log"))?;
                     reader.entry(Position::new(row.position).ok_or(Corrupt { what: "position" })?)
                 };
                 (id.after(entry, hash)?, log + 1)

@@ -20,8 +20,8 @@ use std::ops::Range;
 use crate::codec::{Corrupt, Output, Reader};
 
 use super::cursor::Direction;
-use super::file::CHECKSUM_BYTES;
 use super::row::{KeyBytes, Row};
+use super::stored::CHECKSUM_BYTES;
 
 /// The greatest length of a stored block of more than one row.
 ///

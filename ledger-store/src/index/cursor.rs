@@ -8,11 +8,13 @@ use redb::ReadableTable;
 use crate::codec::Corrupt;
 
 use super::block::{Block, BlockRows};
-use super::file::{IndexError, IndexSnapshot, RawRange, shield, storage, verified};
+use super::error::{IndexError, shield, storage};
 use super::filter::may_contain;
 use super::row::{KeyBytes, PieceRows, Row, link_all};
 use super::rows::TABLES;
 use super::runs::{BlockKey, RunMeta};
+use super::snapshot::IndexSnapshot;
+use super::stored::{RawRange, verified};
 use super::tournament::{Scale, Tournament};
 
 /// Which way a cursor goes.
@@ -425,7 +427,8 @@ impl<R: Row> Cursor<R> {
     /// missing; else as the storage engine fails.
     pub(crate) fn next_row(&mut self) -> Result<Option<R>, IndexError> {
         let result = self.advance();
-        if result.is_err() {
+        if let Err(error) = &result {
+            self.snapshot.note_error(error);
             self.unopened.clear();
             self.heap.entries.clear();
         }

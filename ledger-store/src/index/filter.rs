@@ -19,8 +19,11 @@ use parking_lot::Mutex;
 
 use crate::codec::Corrupt;
 
-use super::file::{CHECKSUM_BYTES, FILTERS, IndexError, IndexSnapshot, read};
+use super::error::IndexError;
 use super::runs::RunMeta;
+use super::snapshot::IndexSnapshot;
+use super::stored::{CHECKSUM_BYTES, read};
+use super::tables::FILTERS;
 
 /// Words in a line.
 const LINE_WORDS: usize = 8;
@@ -345,7 +348,7 @@ pub(crate) fn alter(
 ) -> bool {
     use redb::ReadableTable;
 
-    use super::file::{checksum, verified};
+    use super::stored::{checksum, verified};
 
     let write = index.begin_write(super::file::Commit::Durable).unwrap();
     let mut table = write.raw_table(FILTERS).unwrap();

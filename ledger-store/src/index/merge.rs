@@ -13,14 +13,18 @@ use parking_lot::MutexGuard;
 
 use crate::codec::Output;
 
-use super::file::{Commit, FILTERS, IndexError, IndexFile, IndexSnapshot, RawTableMut, storage};
+use super::error::{IndexError, storage};
+use super::file::{Commit, IndexFile};
 use super::purge::{Gone, holds};
 use super::row::{KeyBytes, Row};
 use super::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
 };
 use super::runs::{RunBuilder, RunMeta};
+use super::snapshot::IndexSnapshot;
+use super::stored::RawTableMut;
 use super::stream::{RunStream, WholeBlock};
+use super::tables::FILTERS;
 use super::tournament::{Scale, Tournament};
 
 /// How many runs of a tier become one of the next.

@@ -5,7 +5,10 @@
 //! sorted *runs* of blocks, which a thread of its own merges. What is looked
 //! up by a dense id (volumes, addresses) lies in plain tables of pages.
 //!
-//! - [`file`]: the redb file, checksums, snapshots, plain tables; [`tables`]: the names of all tables.
+//! - [`file`]: the redb file; [`snapshot`]: what it holds at one commit; [`write`]: how it is changed.
+//! - [`stored`]: checksums of values and proofs that there is none; [`range`]: values between two keys; [`error`]: why
+//!   there is no answer; [`tables`]: the names of all tables.
+//! - [`health`]: what was noticed to be wrong with the file; [`gate`]: how it is shut off from the disk.
 //! - [`row`] and [`rows`]: what a row is, and the eight kinds of rows; [`sort`]: putting them in order.
 //! - [`block`]: rows to bytes and back.
 //! - [`filter`]: proof that a run lacks a key, within a memory budget; [`resident`]: the same, held whole.
@@ -16,29 +19,36 @@
 
 pub(crate) mod block;
 pub(crate) mod cursor;
+pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod filter;
+mod gate;
+mod health;
 pub(crate) mod merge;
 pub(crate) mod purge;
+mod range;
 pub(crate) mod resident;
 pub(crate) mod row;
 pub(crate) mod rows;
 pub(crate) mod runs;
+pub(crate) mod snapshot;
 pub(crate) mod sort;
+pub(crate) mod stored;
 pub(crate) mod stream;
 pub(crate) mod table;
 pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tournament;
+pub(crate) mod write;
 
 pub(crate) use cursor::{Direction as Way, merge_pieces, merged};
-pub(crate) use file::{
-    ABOUT_KEY, Commit, FORMAT, IndexError, IndexFile, IndexOptions, IndexSnapshot, IndexWrite, PlainRange,
-    PlainTable,
-};
+pub(crate) use error::IndexError;
+pub(crate) use file::{ABOUT_KEY, Commit, FORMAT, IndexFile, IndexOptions};
+pub(crate) use health::Fault;
 pub(crate) use merge::maintain;
 pub(crate) use purge::{Gone, Stretch, purge_plain, purge_runs};
+pub(crate) use range::PlainRange;
 pub(crate) use resident::KnownKeys;
 pub(crate) use row::{PieceRows, Row, linked, piece_bytes, seal_piece};
 pub(crate) use rows::{
@@ -46,5 +56,7 @@ pub(crate) use rows::{
     VersionRow,
 };
 pub(crate) use runs::write_run;
+pub(crate) use snapshot::IndexSnapshot;
 pub(crate) use sort::sort_rows;
 pub(crate) use table::TableView;
+pub(crate) use write::{IndexWrite, PlainTable};

@@ -8,13 +8,15 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::cursor::{Cursor, Direction, Unopened};
-use super::file::{Commit, IndexError, IndexFile, IndexSnapshot};
+use super::error::IndexError;
+use super::file::{Commit, IndexFile};
 use super::merge::{Merge, MergeLimits};
 use super::row::Row;
 use super::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
 };
 use super::runs::RunMeta;
+use super::snapshot::IndexSnapshot;
 
 /// Values that are deleted in one transaction. Pages of accounts take some kilobytes.
 const SLICE_ENTRIES: usize = 256;

@@ -1,8 +1,9 @@
 //! Filters that are held whole: of a table's runs, and of the keys that came since.
 
-use super::file::{IndexError, IndexSnapshot};
+use super::error::IndexError;
 use super::filter::{LINE_KEYS, Line, ProbeKey, Whole, place, whole, whole_bytes};
 use super::runs::RunMeta;
+use super::snapshot::IndexSnapshot;
 
 /// The filters of all runs of a table, for who asks so often that looking their pages up would cost more than
 /// the question.
@@ -71,7 +72,7 @@ impl ResidentFilters {
             if self.runs.iter().any(|filter| filter.run == run.id) {
                 kept.push(run.id);
             } else {
-                now.runs.push(ResidentFilter::new(run, whole(snapshot, run)?));
+                now.runs.push(ResidentFilter::new(run, snapshot.note(whole(snapshot, run))?));
             }
         }
         self.runs.retain(|filter| kept.contains(&filter.run));
@@ -235,6 +236,25 @@ impl KnownKeys {
         Ok(())
     }
 
+    /// Does as [`Self::adopt`] with a snapshot of another file, or of the same one opened anew: its runs may have the
+    /// numbers of others.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`]; then everything is as it was.
+    pub(crate) fn adopt_file(&mut self, snapshot: &IndexSnapshot, flushed: u64) -> Result<(), IndexError> {
+        let mut runs = ResidentFilters::default();
+        runs.load(snapshot, self.table, self.bytes_max)?;
+        let has_forgotten = self.forgot <= flushed;
+        self.awaits_forgotten = runs.complete && !has_forgotten;
+        runs.complete &= has_forgotten;
+        self.runs = runs;
+        if self.parting.as_ref().is_some_and(|(_, until)| *until <= flushed) {
+            self.parting = None;
+        }
+        Ok(())
+    }
+
     /// Whether nobody added the key and no run has a row with it; false proves nothing.
     pub(crate) fn prove_absent(&self, key: ProbeKey) -> bool {
         self.runs.prove_absent(key)
@@ -253,7 +273,7 @@ impl KnownKeys {
 mod tests {
     use super::*;
     use crate::index::file::{IndexFile, IndexOptions};
-    use crate::index::{KeyRow, Row};
+    use crate::index::{Commit, KeyRow, Row, write_run};
 
     /// A snapshot of an index without rows.
     fn empty() -> IndexSnapshot {
@@ -282,6 +302,28 @@ mod tests {
         // Flush 2 is in the runs, of which this snapshot has none; key 3 was remembered.
         assert!(!known.prove_absent((7, 3)));
         assert!(known.prove_absent((7, 9)), "all that was added is known again");
+    }
+
+    /// An index with one run of keys, which has the number of every first run.
+    fn with_keys(keys: std::ops::Range<u64>) -> IndexSnapshot {
+        let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
+        let file = IndexFile::create(redb::backends::InMemoryBackend::new(), options).expect("an index");
+        let write = file.begin_write(Commit::Durable).expect("a transaction");
+        let rows = keys.map(|fingerprint| KeyRow { space: 7, fingerprint, value: 1 });
+        write_run::<KeyRow, _>(&write, rows).expect("a run");
+        write.commit().expect("a commit");
+        file.snapshot().expect("a snapshot")
+    }
+
+    #[test]
+    fn filters_of_another_file_are_read_anew() {
+        let mut known = KnownKeys::load(&with_keys(0..100), KeyRow::TABLE, 1 << 20, 1).expect("a filter");
+        assert!(!known.prove_absent((7, 50)) && known.prove_absent((7, 150)));
+        known.add((7, 300));
+        known.adopt_file(&with_keys(100..200), 0).expect("a filter");
+        assert!(!known.prove_absent((7, 150)), "the new file has it");
+        assert!(!known.prove_absent((7, 300)), "no file has it yet");
+        assert!(known.prove_absent((7, 50)), "no file has it any more");
     }
 
     #[test]

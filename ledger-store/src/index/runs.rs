@@ -16,11 +16,14 @@ use std::ops::{Bound, Range};
 use crate::codec::{Corrupt, Output, Reader, put_varint};
 
 use super::block::BlockBuilder;
-use super::file::{CHECKSUM_BYTES, FILTERS, IndexError, IndexWrite, checksum, storage};
+use super::error::{IndexError, storage};
 use super::filter::{FilterBuilder, page_key};
 use super::row::{KEY_BYTES_MAX, KeyBytes, Row, varint_u32};
 use super::rows::TABLES;
+use super::stored::{CHECKSUM_BYTES, checksum};
 use super::stream::WholeBlock;
+use super::tables::FILTERS;
+use super::write::IndexWrite;
 
 /// So many blocks are handed to the storage engine at once. It copies them into a buffer that grows: a greater one
 /// would be memory that is new from the system each time.

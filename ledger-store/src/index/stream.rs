@@ -4,9 +4,11 @@ use crate::codec::{Corrupt, Reader};
 
 use super::block::{Block, STORED_BYTES_MAX};
 use super::cursor::{corrupt, damaged, load};
-use super::file::{IndexError, IndexSnapshot, RawRange, shield, storage};
+use super::error::{IndexError, shield, storage};
 use super::row::{KeyBytes, Row};
 use super::runs::{BlockKey, RunMeta};
+use super::snapshot::IndexSnapshot;
+use super::stored::RawRange;
 
 /// A run that is read once from its first row to its last.
 pub(super) struct RunStream<R: Row> {

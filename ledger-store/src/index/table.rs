@@ -2,11 +2,13 @@
 
 use super::block::Block;
 use super::cursor::{Cursor, Direction, Unopened, block_at, may_hold};
-use super::file::{FILTERS, IndexError, IndexSnapshot};
+use super::error::IndexError;
 use super::filter::may_contain;
 use super::row::{KeyBytes, PieceRows, Row};
 use super::rows::KeyRow;
 use super::runs::RunMeta;
+use super::snapshot::IndexSnapshot;
+use super::tables::FILTERS;
 
 /// A table at one moment. Cheap to clone; holds no lock.
 #[derive(Debug, Clone)]
@@ -181,6 +183,15 @@ impl<R: Row> TableView<R> {
         from: &R::Key,
         to: &R::Key,
     ) -> Result<Option<R>, IndexError> {
+        self.snapshot.note(self.find_last(source, from, to))
+    }
+
+    fn find_last(
+        &self,
+        source: &SourceRef<'_, R>,
+        from: &R::Key,
+        to: &R::Key,
+    ) -> Result<Option<R>, IndexError> {
         let found = match source {
             // A row is copied only if it is the one: its bytes may be on the heap.
             SourceRef::Piece(piece) if is_apart(piece, from, to) => None,
@@ -201,6 +212,15 @@ impl<R: Row> TableView<R> {
     }
 
     fn first_in_source(
+        &self,
+        source: &SourceRef<'_, R>,
+        from: &R::Key,
+        to: &R::Key,
+    ) -> Result<Option<R>, IndexError> {
+        self.snapshot.note(self.find_first(source, from, to))
+    }
+
+    fn find_first(
         &self,
         source: &SourceRef<'_, R>,
         from: &R::Key,

@@ -38,6 +38,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use super::hashed::HashedBytes;
 use super::{ChainHash, Position, Secret, SectionId};
 use crate::codec::{Corrupt, Reader, put_varint, varint_len};
 
@@ -70,7 +71,7 @@ pub(crate) struct ChunkDraft {
     pub(crate) entries: u32,
     /// What it holds, by ascending and unique id; at least one section, and
     /// [`MAX_CHUNK_PAYLOAD_BYTES`] in total.
-    pub(crate) sections: Vec<(SectionId, Vec<u8>)>,
+    pub(crate) sections: Vec<(SectionId, HashedBytes)>,
 }
 
 impl ChunkDraft {
@@ -238,12 +239,7 @@ pub(super) fn encode(
     let rows: Vec<Row> = draft
         .sections
         .iter()
-        .map(|(id, bytes)| Row {
-            id: *id,
-            len: bytes.len() as u64,
-            present: true,
-            digest: *blake3::hash(bytes).as_bytes(),
-        })
+        .map(|(id, bytes)| Row { id: *id, len: bytes.len() as u64, present: true, digest: bytes.digest() })
         .collect();
     out.reserve(draft.encoded_len());
     let chain = put_head(out, previous, draft.first, draft.entries, &rows, secret);
@@ -356,7 +352,7 @@ pub(crate) fn decode_untrusted(bytes: &[u8]) -> Option<Chunk> {
     }
     let (first, rest) = bytes.split_first()?;
     let (documents, logs) = rest.split_at(usize::from(*first).min(rest.len()));
-    let sections = vec![(SectionId(0), documents.to_vec()), (SectionId(1), logs.to_vec())];
+    let sections = vec![(SectionId(0), documents.to_vec().into()), (SectionId(1), logs.to_vec().into())];
     let draft = ChunkDraft { first: Position::FIRST, entries: 1 + u32::from(*first), sections };
     let mut out = Vec::new();
     encode(&draft, ChainHash([0; 32]), &secret, &mut out);
@@ -423,9 +419,9 @@ mod tests {
             first: Position::new(41).unwrap(),
             entries: 3,
             sections: vec![
-                (SectionId(0), b"documents".to_vec()),
-                (SectionId(5), Vec::new()),
-                (SectionId(300), vec![0xab; 700]),
+                (SectionId(0), HashedBytes::from(b"documents".to_vec())),
+                (SectionId(5), HashedBytes::from(Vec::new())),
+                (SectionId(300), HashedBytes::from(vec![0xab; 700])),
             ],
         }
     }
@@ -453,7 +449,8 @@ mod tests {
         assert_eq!((chunk.first(), chunk.entries(), chunk.next().get()), (draft.first, 3, 44));
         assert_eq!((chunk.previous(), chunk.chain()), (PREVIOUS, chain));
         assert_eq!(chunk.payload_bytes(), 709);
-        let sections: Vec<_> = draft.sections.into_iter().map(|(id, bytes)| (id, Some(bytes))).collect();
+        let sections: Vec<_> =
+            draft.sections.into_iter().map(|(id, bytes)| (id, Some(bytes.to_vec()))).collect();
         assert_eq!(present(&chunk), sections);
     }
 
@@ -503,7 +500,7 @@ mod tests {
         assert_ne!(base, with(|d| d.first = d.first.next()));
         assert_ne!(base, with(|d| d.entries += 1));
         assert_ne!(base, with(|d| d.sections[1].0 = SectionId(6)));
-        assert_ne!(base, with(|d| d.sections[0].1[0] ^= 1));
+        assert_ne!(base, with(|d| d.sections[0].1 = HashedBytes::from(b"Documents".to_vec())));
         assert_ne!(base, with(|d| drop(d.sections.remove(1))));
         assert_ne!(base, encode(&draft(), ChainHash([8; 32]), &secret(), &mut Vec::new()));
     }
@@ -543,6 +540,6 @@ mod tests {
         refused(|d| d.sections.clear());
         refused(|d| d.sections.swap(0, 1));
         refused(|d| d.sections[1].0 = SectionId(0));
-        refused(|d| d.sections[1].1 = vec![0; MAX_CHUNK_PAYLOAD_BYTES]);
+        refused(|d| d.sections[1].1 = HashedBytes::from(vec![0; MAX_CHUNK_PAYLOAD_BYTES]));
     }
 }

@@ -24,6 +24,7 @@
 mod chunk;
 mod error;
 mod frame;
+mod hashed;
 mod identity;
 mod mark;
 mod memory;

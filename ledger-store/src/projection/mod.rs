@@ -1,4 +1,4 @@
-//! From entries to rows.
+//! Turns entries into rows: memtables, and the pages of accounts and holdings in the index.
 
 mod pages;
 mod piece;

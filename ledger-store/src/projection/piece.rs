@@ -1,4 +1,4 @@
-//! The rows of some consecutive entries, sorted, in memory and immutable.
+//! Memtables: sorted, immutable rows of some consecutive entries, in memory.
 
 use std::sync::Arc;
 
@@ -12,37 +12,37 @@ use crate::index::{
 /// An account that an entry was the first to name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewAccount {
-    /// The ledger.
+    /// Number of the ledger.
     pub(crate) ledger: u32,
-    /// The account's number in it.
+    /// Number of the account in its ledger.
     pub(crate) account: u32,
-    /// The address.
+    /// Address of the account.
     pub(crate) address: CompactString,
 }
 
 /// A holding that an entry was the first to touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NewHolding {
-    /// The ledger.
+    /// Number of the ledger.
     pub(crate) ledger: u32,
-    /// The holding's number in it.
+    /// Number of the holding in its ledger.
     pub(crate) holding: u32,
-    /// The account's number.
+    /// Number of the account.
     pub(crate) account: u32,
-    /// The asset's number.
+    /// Number of the asset.
     pub(crate) asset: u32,
 }
 
-/// What stands under a key of the documents after some entry; `None` where it was removed.
+/// The value of a document's or index entry's key after an entry; `None` if the entry removed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredDocument {
-    /// The key, of a document or of an entry of an index.
+    /// Full key of the document or index entry.
     pub(crate) key: Box<[u8]>,
-    /// The value.
+    /// New value, or `None` after a removal.
     pub(crate) value: Option<Box<[u8]>>,
 }
 
-/// Sorted rows of every table.
+/// A memtable: the sorted rows of every table.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) history: PieceRows<HistoryRow>,
@@ -55,21 +55,21 @@ pub(crate) struct Piece {
     pub(crate) effective: PieceRows<EffectiveRow>,
     /// Ascending by ledger and address.
     pub(crate) accounts: Arc<[NewAccount]>,
-    /// The same accounts as places in `accounts`, ascending by ledger and number.
+    /// Indexes into `accounts`, ascending by ledger and number.
     pub(crate) accounts_by_number: Arc<[u32]>,
     /// Ascending by ledger and holding.
     pub(crate) holdings: Arc<[NewHolding]>,
-    /// The same holdings as places in `holdings`, ascending by ledger, account and asset.
+    /// Indexes into `holdings`, ascending by ledger, account and asset.
     pub(crate) holdings_by_account: Arc<[u32]>,
     /// Ascending by key, each once.
     pub(crate) documents: Arc<[StoredDocument]>,
-    /// Rows of all tables.
+    /// Number of rows in all tables.
     pub(crate) rows: usize,
-    /// Bytes of all of it in memory.
+    /// Size in memory, in bytes.
     pub(crate) bytes: usize,
 }
 
-/// Gathers rows in the order of their entries.
+/// Collects rows in the order of their entries, until they become a memtable.
 #[derive(Default, Debug)]
 pub(crate) struct PieceBuilder {
     pub(crate) history: Vec<HistoryRow>,
@@ -85,33 +85,35 @@ pub(crate) struct PieceBuilder {
     pub(crate) documents: Vec<StoredDocument>,
 }
 
-/// A place to return to, see [`PieceBuilder::mark`].
+/// A state of the builder to which [`PieceBuilder::reset`] returns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PieceMark([usize; 11]);
 
 impl PieceBuilder {
-    /// With room for `count` commands whose rows are in number as those of `like`, which were `like_count`.
+    /// Creates a builder for `count` commands. Estimates capacity from `like`, the number of rows of `like_count`
+    /// commands.
     pub(crate) fn with_room(count: usize, like: PieceMark, like_count: usize) -> Self {
-        /// Vectors grow fast up to here; and what is much beyond may never be needed.
-        const ROOM_MIN: usize = 64;
-        let room = |rows: usize| match rows * count / like_count.max(1) {
-            rows if rows < ROOM_MIN => 0,
+        /// Minimum capacity to reserve. Below it, vectors grow fast by themselves; above it, rare tables would waste
+        /// memory.
+        const CAPACITY_MIN: usize = 64;
+        let capacity = |rows: usize| match rows * count / like_count.max(1) {
+            rows if rows < CAPACITY_MIN => 0,
             rows => rows + rows / 16,
         };
         let PieceMark([history, displaced, keys, terms, logs, transactions, _, effective, ..]) = like;
         Self {
-            history: Vec::with_capacity(room(history)),
-            displaced: Vec::with_capacity(room(displaced)),
-            keys: Vec::with_capacity(room(keys)),
-            terms: Vec::with_capacity(room(terms)),
-            logs: Vec::with_capacity(room(logs)),
-            transactions: Vec::with_capacity(room(transactions)),
-            effective: Vec::with_capacity(room(effective)),
+            history: Vec::with_capacity(capacity(history)),
+            displaced: Vec::with_capacity(capacity(displaced)),
+            keys: Vec::with_capacity(capacity(keys)),
+            terms: Vec::with_capacity(capacity(terms)),
+            logs: Vec::with_capacity(capacity(logs)),
+            transactions: Vec::with_capacity(capacity(transactions)),
+            effective: Vec::with_capacity(capacity(effective)),
             ..Self::default()
         }
     }
 
-    /// Remembers this state, to return to with [`PieceBuilder::reset`].
+    /// Returns the current state, for [`PieceBuilder::reset`].
     pub(crate) fn mark(&self) -> PieceMark {
         PieceMark([
             self.history.len(),
@@ -128,7 +130,7 @@ impl PieceBuilder {
         ])
     }
 
-    /// Drops what was added since the mark.
+    /// Drops the rows that were added since a mark.
     pub(crate) fn reset(&mut self, mark: PieceMark) {
         let PieceMark(
             [
@@ -158,7 +160,7 @@ impl PieceBuilder {
         self.documents.truncate(documents);
     }
 
-    /// Sorts everything and fixes it for readers.
+    /// Sorts all rows and returns them as a memtable.
     pub(crate) fn seal(self) -> Piece {
         let Self {
             history,
@@ -175,15 +177,15 @@ impl PieceBuilder {
         } = self;
         accounts.sort_unstable_by(|a, b| (a.ledger, &a.address).cmp(&(b.ledger, &b.address)));
         holdings.sort_unstable_by_key(|holding| (holding.ledger, holding.holding));
-        Piece::of(Parts {
-            history: sealed(history),
-            displaced: sealed(displaced),
-            keys: sealed(keys),
-            terms: sealed(terms),
-            logs: sealed(logs),
-            transactions: sealed(transactions),
-            versions: sealed(versions),
-            effective: sealed(effective),
+        Piece::from_parts(Parts {
+            history: sorted_rows(history),
+            displaced: sorted_rows(displaced),
+            keys: sorted_rows(keys),
+            terms: sorted_rows(terms),
+            logs: sorted_rows(logs),
+            transactions: sorted_rows(transactions),
+            versions: sorted_rows(versions),
+            effective: sorted_rows(effective),
             accounts,
             holdings,
             documents: last_of_each(documents),
@@ -191,14 +193,14 @@ impl PieceBuilder {
     }
 }
 
-fn sealed<R: Row>(mut rows: Vec<R>) -> PieceRows<R> {
+fn sorted_rows<R: Row>(mut rows: Vec<R>) -> PieceRows<R> {
     if !rows.is_sorted_by_key(Row::key) {
         sort_rows(&mut rows);
     }
     seal_piece(rows)
 }
 
-/// Of changes in order of age the last of each key, ascending.
+/// Keeps the last change of each key, ascending by key. `documents` are in order of age.
 fn last_of_each(mut documents: Vec<StoredDocument>) -> Vec<StoredDocument> {
     documents.sort_by(|a, b| a.key.cmp(&b.key));
     documents.dedup_by(|later, earlier| {
@@ -211,6 +213,7 @@ fn last_of_each(mut documents: Vec<StoredDocument>) -> Vec<StoredDocument> {
     documents
 }
 
+/// The sorted rows of a memtable that is being created.
 struct Parts {
     history: PieceRows<HistoryRow>,
     displaced: PieceRows<DisplacedRow>,
@@ -225,8 +228,50 @@ struct Parts {
     documents: Vec<StoredDocument>,
 }
 
+impl Parts {
+    /// Returns the number of rows in all tables.
+    fn rows(&self) -> usize {
+        self.history.len()
+            + self.displaced.len()
+            + self.keys.len()
+            + self.terms.len()
+            + self.logs.len()
+            + self.transactions.len()
+            + self.versions.len()
+            + self.effective.len()
+            + self.accounts.len()
+            + self.holdings.len()
+            + self.documents.len()
+    }
+
+    /// Returns the size of the memtable in memory, in bytes.
+    fn bytes(&self) -> usize {
+        let document_bytes: usize = self
+            .documents
+            .iter()
+            .map(|document| {
+                size_of::<StoredDocument>()
+                    + document.key.len()
+                    + document.value.as_ref().map_or(0, |v| v.len())
+            })
+            .sum();
+        piece_bytes(&self.history)
+            + piece_bytes(&self.displaced)
+            + piece_bytes(&self.keys)
+            + piece_bytes(&self.terms)
+            + piece_bytes(&self.logs)
+            + piece_bytes(&self.transactions)
+            + piece_bytes(&self.versions)
+            + piece_bytes(&self.effective)
+            + self.accounts.len() * (size_of::<NewAccount>() + 4)
+            + self.holdings.len() * (size_of::<NewHolding>() + 4)
+            + document_bytes
+    }
+}
+
 impl Piece {
-    fn of(parts: Parts) -> Self {
+    fn from_parts(parts: Parts) -> Self {
+        let (rows, bytes) = (parts.rows(), parts.bytes());
         let Parts {
             history,
             displaced,
@@ -250,36 +295,6 @@ impl Piece {
             let holding = &holdings[*at as usize];
             (holding.ledger, holding.account, holding.asset)
         });
-        let document_bytes: usize = documents
-            .iter()
-            .map(|document| {
-                size_of::<StoredDocument>()
-                    + document.key.len()
-                    + document.value.as_ref().map_or(0, |v| v.len())
-            })
-            .sum();
-        let bytes = piece_bytes(&history)
-            + piece_bytes(&displaced)
-            + piece_bytes(&keys)
-            + piece_bytes(&terms)
-            + piece_bytes(&logs)
-            + piece_bytes(&transactions)
-            + piece_bytes(&versions)
-            + piece_bytes(&effective)
-            + accounts.len() * (size_of::<NewAccount>() + 4)
-            + holdings.len() * (size_of::<NewHolding>() + 4)
-            + document_bytes;
-        let rows = history.len()
-            + displaced.len()
-            + keys.len()
-            + terms.len()
-            + logs.len()
-            + transactions.len()
-            + versions.len()
-            + effective.len()
-            + accounts.len()
-            + holdings.len()
-            + documents.len();
         Self {
             history,
             displaced,
@@ -299,7 +314,7 @@ impl Piece {
         }
     }
 
-    /// One piece with the rows of all, which are in order of age.
+    /// Merges memtables into one. `pieces` are in order of age.
     pub(crate) fn merge(pieces: &[Arc<Piece>]) -> Self {
         fn all<R: Row>(pieces: &[Arc<Piece>], table: impl Fn(&Piece) -> &PieceRows<R>) -> PieceRows<R> {
             let rows: Vec<PieceRows<R>> =
@@ -312,7 +327,7 @@ impl Piece {
         let mut holdings: Vec<NewHolding> =
             pieces.iter().flat_map(|piece| piece.holdings.iter().copied()).collect();
         holdings.sort_by_key(|holding| (holding.ledger, holding.holding));
-        Self::of(Parts {
+        Self::from_parts(Parts {
             history: all(pieces, |piece| &piece.history),
             displaced: all(pieces, |piece| &piece.displaced),
             keys: all(pieces, |piece| &piece.keys),
@@ -329,7 +344,7 @@ impl Piece {
         })
     }
 
-    /// The account with this number, if it was made here.
+    /// Returns the account with this number, if the memtable has it.
     pub(crate) fn account(&self, ledger: u32, account: u32) -> Option<&NewAccount> {
         let account_at = |at: &u32| &self.accounts[*at as usize];
         let number = |at: &u32| (account_at(at).ledger, account_at(at).account);
@@ -339,7 +354,7 @@ impl Piece {
         if wanted < first || wanted > last {
             return None;
         }
-        // Numbers are dense: where the piece is of one ledger, the place is known.
+        // Numbers are dense: if the memtable has one ledger, the index follows from the number.
         if first.0 == last.0
             && let Some(at) = by_number.get((account - first.1) as usize)
             && number(at) == wanted
@@ -350,19 +365,19 @@ impl Piece {
         Some(account_at(&by_number[found]))
     }
 
-    /// What became of a key of the documents, if anything.
+    /// Returns the change of a document key, if the memtable has one.
     pub(crate) fn document(&self, key: &[u8]) -> Option<&StoredDocument> {
         self.documents.binary_search_by(|have| (*have.key).cmp(key)).ok().map(|at| &self.documents[at])
     }
 
-    /// What became of the keys of the documents from one up to another.
+    /// Returns the changes of document keys from one key up to another.
     pub(crate) fn documents_between(&self, from: &[u8], to: &[u8]) -> &[StoredDocument] {
         let start = self.documents.partition_point(|have| *have.key < *from);
         let end = self.documents.partition_point(|have| *have.key < *to);
         &self.documents[start..end.max(start)]
     }
 
-    /// The account with this address.
+    /// Returns the account with this address, if the memtable has it.
     pub(crate) fn account_at(&self, ledger: u32, address: &str) -> Option<&NewAccount> {
         self.accounts
             .binary_search_by(|account| (account.ledger, account.address.as_str()).cmp(&(ledger, address)))
@@ -370,7 +385,7 @@ impl Piece {
             .map(|at| &self.accounts[at])
     }
 
-    /// New holdings of an account, ascending by asset number.
+    /// Returns the new holdings of an account, ascending by asset number.
     pub(crate) fn holdings_of(&self, ledger: u32, account: u32) -> impl Iterator<Item = &NewHolding> {
         let key = |at: &u32| {
             let holding = &self.holdings[*at as usize];
@@ -389,11 +404,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accounts_are_found_by_number_whatever_else_is_in_the_piece() {
+    fn finds_accounts_by_number_in_any_memtable() {
         for ledgers in [1..=1_u32, 1..=3] {
             let mut builder = PieceBuilder::default();
             for ledger in ledgers.clone() {
-                // Addresses in another order than the numbers.
+                // Addresses and numbers are in different orders.
                 let accounts = (7..40).map(|account| NewAccount {
                     ledger,
                     account,

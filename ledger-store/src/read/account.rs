@@ -131,7 +131,7 @@ impl FilterSubject for AccountSubject<'_> {
 
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
         let value = self.then()?.and_then(|document| document.metadata.get(key));
-        Ok(value.map(|value| Cow::Borrowed(value.as_shown())))
+        Ok(value.map(MetadataValue::as_shown))
     }
 
     fn metadata_value(&self, key: &str) -> Result<Option<Cow<'_, MetadataValue>>, ReadError> {

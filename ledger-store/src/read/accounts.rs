@@ -34,6 +34,9 @@ pub(crate) struct AccountPlan {
 /// So few accounts are sorted by address; among more the directory is walked in order.
 const SORTED_MAX: usize = 4_096;
 
+/// The date of a move that decides whether a filter by balance at a date counts it.
+const FILTERED_BY: Clock = Clock::Effective;
+
 /// Calls `visit` on each condition that must hold for the whole to hold.
 pub(crate) fn conjuncts<'f>(node: &'f FilterNode, visit: &mut dyn FnMut(&'f Condition)) {
     match node {
@@ -177,7 +180,7 @@ impl Session {
         let moment = self.moment(query.at)?;
         let expansion = self.expansion(query.expand, &moment)?;
         self.need_history_for(&query.filter, query.at)?;
-        let until = self.until(query.at, Clock::Insertion)?;
+        let until = self.until(query.at, FILTERED_BY)?;
         let plan = self.account_plan(&query.filter, &moment);
         if query.order != AccountOrder::Address {
             return self.dated_accounts(query, (&moment, &until), &expansion, &plan);
@@ -237,7 +240,7 @@ impl Session {
             (false, _) => self.need_history_for(filter, at)?,
         }
         let moment = self.moment(at)?;
-        let until = self.until(at, Clock::Insertion)?;
+        let until = self.until(at, FILTERED_BY)?;
         let plan = self.account_plan(filter, &moment);
         let mut count = 0;
         self.walk_accounts(&plan, Direction::Ascending, None, &mut |number, address| {

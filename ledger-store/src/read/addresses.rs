@@ -1,4 +1,4 @@
-//! The accounts of a ledger in the order of their addresses, from the index and from memory.
+//! Walks the accounts of a ledger in address order. Merges the accounts in the index with those in the memtables.
 
 use std::ops::Bound;
 
@@ -12,17 +12,17 @@ use crate::lookup::tables;
 use crate::projection::NewAccount;
 use crate::query::Direction;
 
-/// Walks the accounts whose addresses begin with a text.
+/// Returns the accounts whose addresses start with a prefix, one after the other in address order.
 pub(crate) struct AddressWalk<'s> {
     direction: Direction,
     stored: Option<PlainRange<'static>>,
     next_stored: Option<(CompactString, u32)>,
-    /// What is left of each piece.
-    made: Vec<&'s [NewAccount]>,
+    /// For each memtable, its new accounts that the walk has not returned yet.
+    new_accounts: Vec<&'s [NewAccount]>,
 }
 
-/// The least text that is greater than every text that begins with `key`; `None` if there is none.
-fn after_all(key: &[u8]) -> Option<Vec<u8>> {
+/// Returns the smallest key that is greater than every key that starts with `key`, or `None` if no key is greater.
+fn end_of_prefix(key: &[u8]) -> Option<Vec<u8>> {
     let mut end = key.to_vec();
     while let Some(last) = end.pop() {
         if last < u8::MAX {
@@ -34,7 +34,8 @@ fn after_all(key: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl<'s> AddressWalk<'s> {
-    /// Accounts whose addresses begin with `prefix`, in one direction, from right behind `beyond` on.
+    /// Starts a walk over the accounts whose addresses start with `prefix`. With `beyond`, the walk starts right after
+    /// that address.
     pub(crate) fn new(
         session: &'s Session,
         prefix: &str,
@@ -44,7 +45,7 @@ impl<'s> AddressWalk<'s> {
         let ledger = session.ledger();
         let key_of = |text: &str| [&ledger.to_be_bytes(), text.as_bytes()].concat();
         let first = key_of(prefix);
-        let end = after_all(&first);
+        let end = end_of_prefix(&first);
         let beyond_key = beyond.map(key_of);
         let mut from = Bound::Included(first.as_slice());
         let mut to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -63,13 +64,13 @@ impl<'s> AddressWalk<'s> {
             };
         }
         if is_empty {
-            return Ok(Self { direction, stored: None, next_stored: None, made: Vec::new() });
+            return Ok(Self { direction, stored: None, next_stored: None, new_accounts: Vec::new() });
         }
         let stored = session.reader.view.index.range(tables::ADDRESSES, from, to)?;
         let order = |account: &NewAccount, bound: &[u8]| {
             account.ledger.to_be_bytes().iter().chain(account.address.as_bytes()).cmp(bound)
         };
-        let mut made = Vec::new();
+        let mut new_accounts = Vec::new();
         for piece in &session.reader.view.pieces {
             let all = &piece.piece.accounts;
             let start = match from {
@@ -82,10 +83,10 @@ impl<'s> AddressWalk<'s> {
                 Bound::Included(_) | Bound::Unbounded => all.len(),
             };
             if start < end {
-                made.push(&all[start..end]);
+                new_accounts.push(&all[start..end]);
             }
         }
-        let mut walk = Self { direction, stored: Some(stored), next_stored: None, made };
+        let mut walk = Self { direction, stored: Some(stored), next_stored: None, new_accounts };
         walk.load_stored()?;
         Ok(walk)
     }
@@ -105,23 +106,23 @@ impl<'s> AddressWalk<'s> {
         Ok(())
     }
 
-    /// The next account: its address and number.
+    /// Returns address and number of the next account.
     pub(crate) fn next_account(&mut self) -> Result<Option<(CompactString, u32)>, ReadError> {
         let ascending = self.direction == Direction::Ascending;
         let mut best: Option<(usize, &'s NewAccount)> = None;
-        for (place, rest) in self.made.iter().enumerate() {
+        for (index, rest) in self.new_accounts.iter().enumerate() {
             let rest: &'s [NewAccount] = rest;
             let Some(next) = (if ascending { rest.first() } else { rest.last() }) else { continue };
             if best.is_none_or(|(_, best)| (next.address < best.address) == ascending) {
-                best = Some((place, next));
+                best = Some((index, next));
             }
         }
-        if let Some((place, made)) = best
-            && self.next_stored.as_ref().is_none_or(|(stored, _)| (made.address < *stored) == ascending)
+        if let Some((index, account)) = best
+            && self.next_stored.as_ref().is_none_or(|(stored, _)| (account.address < *stored) == ascending)
         {
-            let rest = self.made[place];
-            self.made[place] = if ascending { &rest[1..] } else { &rest[..rest.len() - 1] };
-            return Ok(Some((made.address.clone(), made.account)));
+            let rest = self.new_accounts[index];
+            self.new_accounts[index] = if ascending { &rest[1..] } else { &rest[..rest.len() - 1] };
+            return Ok(Some((account.address.clone(), account.account)));
         }
         let found = self.next_stored.take();
         if found.is_some() {

@@ -1,4 +1,4 @@
-//! What questions cost: how many rows they look at, of a ledger that has many more.
+//! Tests of read costs: how many rows a read examines in a ledger that has many more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,16 +18,17 @@ use crate::query::{
 use crate::store::Store;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Request, Submission};
 
-const MANY: u64 = 3_000;
+/// Number of transactions, and nearly of accounts, in the ledger under test.
+const TRANSACTIONS: u64 = 3_000;
 
-/// Transaction `n` gives to `users:NNNN`; a hundredth of them, and of the accounts, have a tag. Those that are not
-/// dated as they were recorded are dated a second apart.
+/// Creates a store whose transaction `n` sends to `users:NNNN`. One transaction and one account in a hundred has a tag.
+/// The effective dates are one second apart and differ from the insertion dates.
 fn store(flushed: bool) -> Store {
     let store = Store::in_memory();
     store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
     let tag: Metadata = [("tag", "rare")].into_iter().collect();
     let mut requests: Vec<Request> = Vec::new();
-    for n in 0..MANY {
+    for n in 0..TRANSACTIONS {
         let address = format!("users:{n:04}");
         let mut create = give(&address);
         create.reference = Reference::parse(&format!("r{n}")).ok();
@@ -68,8 +69,8 @@ fn apply(store: &Store, requests: Vec<Request>) {
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))));
 }
 
-/// Asks, and says how many rows were looked at and how many were answered.
-fn ask<T>(store: &Store, question: impl FnOnce(&Session) -> T) -> (T, u64) {
+/// Runs a read. Returns its answer and the number of rows that it examined.
+fn measure<T>(store: &Store, question: impl FnOnce(&Session) -> T) -> (T, u64) {
     let ledger = store.snapshot().ledger(&name()).expect("the ledger");
     let session = ledger.session();
     let answer = question(&session);
@@ -109,9 +110,9 @@ fn accounts(filter: Filter, size: usize) -> impl FnOnce(&Session) -> usize {
     }
 }
 
-/// Every question about transactions that an index answers, with its answers, and the rows that it may look at.
+/// Reads with every kind of filter that an index serves. Compares the number of answers, and limits the examined rows.
 #[test]
-fn what_an_index_leads_to_is_all_that_is_looked_at() {
+fn indexed_filters_examine_few_other_rows() {
     for flushed in [false, true] {
         let store = store(flushed);
         let reference = |text: &str| {
@@ -128,11 +129,11 @@ fn what_an_index_leads_to_is_all_that_is_looked_at() {
         ] {
             let shown = format!("{condition:?}, flushed: {flushed}");
             let filter = only(Resource::Transactions, condition);
-            let (listed, rows) = ask(&store, transactions(filter.clone(), 1_000));
+            let (listed, rows) = measure(&store, transactions(filter.clone(), 1_000));
             assert_eq!(listed, found, "{shown}");
             assert!(rows <= rows_max, "{rows} rows: {shown}");
             let (counted, rows) =
-                ask(&store, |session| session.count_transactions(&filter, None).expect("a count"));
+                measure(&store, |session| session.count_transactions(&filter, None).expect("a count"));
             assert_eq!(counted, found as u64, "{shown}");
             assert!(rows <= rows_max, "{rows} rows to count: {shown}");
         }
@@ -143,14 +144,14 @@ fn what_an_index_leads_to_is_all_that_is_looked_at() {
         ] {
             let shown = format!("{condition:?}, flushed: {flushed}");
             let filter = only(Resource::Accounts, condition);
-            let (listed, rows) = ask(&store, accounts(filter.clone(), 1_000));
+            let (listed, rows) = measure(&store, accounts(filter.clone(), 1_000));
             assert_eq!(listed, found, "{shown}");
             assert!(rows <= rows_max, "{rows} rows: {shown}");
             let (counted, rows) =
-                ask(&store, |session| session.count_accounts(&filter, None).expect("a count"));
+                measure(&store, |session| session.count_accounts(&filter, None).expect("a count"));
             assert_eq!(counted, found as u64, "{shown}");
             assert!(rows <= rows_max, "{rows} rows to count: {shown}");
-            let (_, rows) = ask(&store, |session| {
+            let (_, rows) = measure(&store, |session| {
                 session
                     .aggregated_balances(&BalancesQuery {
                         filter: filter.clone(),
@@ -164,7 +165,7 @@ fn what_an_index_leads_to_is_all_that_is_looked_at() {
     }
 }
 
-/// A clock that is a second later each time.
+/// A clock that is one second later each time it is read.
 struct Ticking(AtomicI64);
 
 impl TimeSource for Ticking {
@@ -173,7 +174,7 @@ impl TimeSource for Ticking {
     }
 }
 
-/// A ledger of 300 transactions, one each second, of which every tenth is dated an hour later.
+/// Creates a ledger of 300 transactions, one per second. Every tenth has an effective date one hour later.
 fn ticking() -> Store {
     let clock = Arc::new(Ticking(AtomicI64::new(1_600_000_000_000_000)));
     let options = Options { clock, ..Options::default() };
@@ -190,7 +191,7 @@ fn ticking() -> Store {
 }
 
 #[test]
-fn a_window_of_dates_is_found_without_what_lies_outside() {
+fn date_window_examines_few_rows_outside_it() {
     let window = |from: i64, to: i64| {
         let at = |second: i64| Timestamp::from_micros(1_600_000_000_000_000 + second * 1_000_000);
         let field = DateField::Timestamp;
@@ -200,9 +201,9 @@ fn a_window_of_dates_is_found_without_what_lies_outside() {
         Filter::new(Resource::Transactions, FilterNode::And(conditions.into())).expect("a filter")
     };
     for (store, from, to, found) in [
-        // Dated as they were recorded, without those that were dated later; the ledger was made in the first second.
+        // Dated as recorded, without the postdated transactions. The ledger took the first second.
         (ticking(), 51, 101, 45),
-        // Dated later, all of them.
+        // All postdated transactions.
         (ticking(), 3_600, 7_200, 30),
         (ticking(), 0, 7_200, 300),
         (ticking(), 400, 3_600, 0),
@@ -210,47 +211,47 @@ fn a_window_of_dates_is_found_without_what_lies_outside() {
         (store(true), 10_000, 20_000, 0),
     ] {
         let filter = window(from, to);
-        let (listed, rows) = ask(&store, transactions(filter.clone(), 1_000));
+        let (listed, rows) = measure(&store, transactions(filter.clone(), 1_000));
         assert_eq!(listed, found, "{from} to {to}");
         assert!(rows <= 2 * found as u64 + 20, "{from} to {to}: {rows}");
         let (counted, rows) =
-            ask(&store, |session| session.count_transactions(&filter, None).expect("a count"));
+            measure(&store, |session| session.count_transactions(&filter, None).expect("a count"));
         assert_eq!(counted, found as u64, "{from} to {to}");
         assert!(rows <= 2 * found as u64 + 20, "{from} to {to}: {rows} to count");
     }
 }
 
 #[test]
-fn the_newest_page_looks_at_its_own_rows() {
+fn newest_page_examines_only_its_own_rows() {
     let store = store(true);
-    let (listed, rows) = ask(&store, transactions(Filter::all(Resource::Transactions), 15));
+    let (listed, rows) = measure(&store, transactions(Filter::all(Resource::Transactions), 15));
     assert!(listed == 15 && rows <= 17, "{rows}");
-    let (listed, rows) = ask(&store, accounts(Filter::all(Resource::Accounts), 15));
+    let (listed, rows) = measure(&store, accounts(Filter::all(Resource::Accounts), 15));
     assert!(listed == 15 && rows <= 17, "{rows}");
 }
 
 #[test]
-fn a_whole_ledger_is_counted_without_looking() {
+fn counts_whole_ledger_without_examining_rows() {
     let store = store(true);
     let count = |session: &Session| {
         let transactions = session.count_transactions(&Filter::all(Resource::Transactions), None);
         let accounts = session.count_accounts(&Filter::all(Resource::Accounts), None);
         (transactions.expect("a count"), accounts.expect("a count"))
     };
-    assert_eq!(ask(&store, count), ((MANY, MANY + 1), 0));
+    assert_eq!(measure(&store, count), ((TRANSACTIONS, TRANSACTIONS + 1), 0));
 }
 
-/// What nothing leads to is looked at row by row, and all of it is counted as work.
+/// Without an index, a read examines every row, and the meter counts each of them.
 #[test]
-fn what_no_index_knows_is_paid_for() {
+fn filter_without_index_counts_every_row() {
     let store = store(true);
     let filter = only(Resource::Transactions, like(AddressRole::Any, ".*:170[0-9]"));
-    let (listed, rows) = ask(&store, transactions(filter, 1_000));
-    assert!(listed == 10 && rows >= MANY, "{rows}");
+    let (listed, rows) = measure(&store, transactions(filter, 1_000));
+    assert!(listed == 10 && rows >= TRANSACTIONS, "{rows}");
     let filter = only(Resource::Accounts, like(AddressRole::Own, ".*:170[0-9]"));
-    let (listed, rows) = ask(&store, accounts(filter, 1_000));
-    assert!(listed == 10 && rows >= MANY, "{rows}");
+    let (listed, rows) = measure(&store, accounts(filter, 1_000));
+    assert!(listed == 10 && rows >= TRANSACTIONS, "{rows}");
     let below = Condition::Balance { asset: None, comparison: Comparison::Less, value: Balance::ZERO };
-    let (listed, rows) = ask(&store, accounts(only(Resource::Accounts, below), 1_000));
-    assert!(listed == 1 && rows >= MANY, "{rows}");
+    let (listed, rows) = measure(&store, accounts(only(Resource::Accounts, below), 1_000));
+    assert!(listed == 1 && rows >= TRANSACTIONS, "{rows}");
 }

@@ -1,4 +1,4 @@
-//! Documents of a snapshot.
+//! Reads documents from a snapshot.
 
 use super::Snapshot;
 use crate::documents::keys::{self, Space, document_key, document_of, index_key};
@@ -12,7 +12,7 @@ use crate::query::Direction;
 use crate::view::View;
 
 impl Snapshot {
-    /// The document with a key.
+    /// Returns the document with this key, if it exists.
     ///
     /// # Errors
     ///
@@ -21,7 +21,7 @@ impl Snapshot {
         DocumentReader::new(self.view()).document(collection.number(), key)
     }
 
-    /// Documents in the order of their keys.
+    /// Returns documents in key order.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl Snapshot {
         DocumentReader::new(self.view()).documents(collection.number(), None, range)
     }
 
-    /// Documents in the order of a further key, those with one and the same in the order of their own.
+    /// Returns documents in the order of a secondary key. Documents with equal secondary keys follow in key order.
     ///
     /// # Errors
     ///
@@ -49,18 +49,18 @@ impl Snapshot {
     }
 }
 
-/// What reads documents of any collection, the store's own among them.
+/// Reads documents of any collection, including the collections of the store itself.
 pub(super) struct DocumentReader<'a> {
     view: &'a View,
 }
 
 impl<'a> DocumentReader<'a> {
-    /// Of one moment.
+    /// Creates a reader of one view.
     pub(super) fn new(view: &'a View) -> Self {
         Self { view }
     }
 
-    /// Documents of a collection; with an index, in the order of that further key.
+    /// Returns documents of a collection: in key order, or in the order of a secondary key if `index` names its index.
     pub(super) fn documents(
         &self,
         number: u32,
@@ -78,9 +78,9 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
-    /// The document with a key.
+    /// Returns the document with this key, if it exists.
     pub(super) fn document(&self, number: u32, key: &[u8]) -> Result<Option<Document>, ReadError> {
-        let found = self.standing(&document_key(number, key))?;
+        let found = self.value_at(&document_key(number, key))?;
         Ok(found.map(|found| decode_value(&found).map(|value| value.document(key))).transpose()?)
     }
 
@@ -96,10 +96,10 @@ impl<'a> DocumentReader<'a> {
             Direction::Descending => Way::Descending,
         };
         let (mut from, mut to) = keys::range(collection, space, &range.from, &range.to);
-        if let Some((further, key)) = &range.beyond {
+        if let Some((secondary, key)) = &range.beyond {
             let mut at = match space {
                 Space::Documents => document_key(collection, key),
-                Space::Index(index) => index_key(collection, index, further, key),
+                Space::Index(index) => index_key(collection, index, secondary, key),
             };
             match way {
                 Way::Ascending => {
@@ -114,17 +114,17 @@ impl<'a> DocumentReader<'a> {
         if from >= to {
             return Ok(found);
         }
-        let mut standing = self.standing_between(&from, &to, way)?;
+        let mut values = self.values_between(&from, &to, way)?;
         while found.len() < limit
-            && let Some((full, value)) = standing.next()?
+            && let Some((full, value)) = values.next()?
         {
             found.push(document(&full, &value)?.ok_or_else(|| missing("a document"))?);
         }
         Ok(found)
     }
 
-    /// What stands under a key of the documents.
-    fn standing(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
+    /// Returns the current value of a full key in the table of documents.
+    fn value_at(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
         let view = self.view;
         match view.pieces.iter().rev().find_map(|piece| piece.piece.document(key)) {
             Some(found) => Ok(found.value.clone()),
@@ -132,12 +132,7 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
-    fn standing_between<'b>(
-        &'b self,
-        from: &'b [u8],
-        to: &'b [u8],
-        way: Way,
-    ) -> Result<Merged<'b>, ReadError> {
+    fn values_between<'b>(&'b self, from: &'b [u8], to: &'b [u8], way: Way) -> Result<Merged<'b>, ReadError> {
         let view = self.view;
         let change = |document: &StoredDocument| Ok((document.key.clone(), document.value.clone()));
         let mut sources: Vec<Changes<'b>> = Vec::new();

@@ -1,11 +1,16 @@
 //! Volumes in effective order as they were when a transaction was recorded.
 
-use ledger_core::{HoldingVolumes, LogPayload, Posting, Switch, Transaction};
+use std::collections::BTreeMap;
+
+use ledger_core::{
+    AccountAddress, Asset, HoldingVolumes, LogPayload, Posting, Switch, Timestamp, Transaction, Volumes,
+};
 
 use super::flows::{Flows, Until};
 use super::session::Session;
 use crate::error::ReadError;
 use crate::index::{Quantity, TransactionRow, Way};
+use crate::lookup::missing;
 
 /// Where transactions may be that were recorded after the one in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +40,6 @@ impl Session {
 
     /// Totals of a transaction's holdings right after it in effective order, where nothing counts that was
     /// recorded after it. `None` if they are those in order of insertion.
-    ///
-    /// This moment may hold the transaction or, for a dry run, not.
     fn effective_at_commit(
         &self,
         transaction: &Transaction,
@@ -46,47 +49,87 @@ impl Session {
         if timestamp == transaction.inserted_at && self.head.counters.ahead == 0 {
             return Ok(None);
         }
-        // What is only tried has no row, and was not imported with a date of its own.
-        let stored = self.transactions().last_in((self.ledger(), id), (self.ledger(), id))?;
-        if let Some(row) = stored.as_ref().filter(|row| row.timestamp == row.date) {
-            return self.without_dated_later(transaction, row);
+        let row = self.transactions().last_in((self.ledger(), id), (self.ledger(), id))?;
+        let row = row.ok_or_else(|| missing("a transaction that was recorded"))?;
+        if row.timestamp == row.date {
+            return self.without_dated_later(transaction, &row);
         }
-        let until = self.until_effective(&stored.unwrap_or(TransactionRow {
+        let before = self.before_in_order(&row)?;
+        let volumes_of = |held: &HoldingVolumes| {
+            let mut flows = self.flows_before(held, &before, &row, later)?;
+            flows.add_postings(transaction, held);
+            Ok(flows.volumes())
+        };
+        changed_volumes(transaction, volumes_of)
+    }
+
+    /// Adds them to an entry that a dry run decided, after all that it decided before: those `moves`, to which its own
+    /// are added. The moment holds none of them, but may hold other transactions with their ids.
+    pub(crate) fn add_tried_volumes(
+        &self,
+        payload: &mut LogPayload,
+        moves: &mut TriedMoves,
+    ) -> Result<(), ReadError> {
+        if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
+        | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } = payload
+            && self.head.info.features.effective_volumes == Switch::On
+        {
+            *effective_volumes = self.effective_if_done(transaction, moves)?;
+            moves.add(transaction);
+        }
+        Ok(())
+    }
+
+    fn effective_if_done(
+        &self,
+        transaction: &Transaction,
+        moves: &TriedMoves,
+    ) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
+        // Ids from that of the first on may have been given to others since.
+        let row = TransactionRow {
             ledger: self.ledger(),
-            transaction: id,
+            transaction: moves.first.unwrap_or(transaction.id.get()),
             position: 0,
             log: 0,
-            timestamp: timestamp.as_micros(),
+            timestamp: transaction.timestamp.as_micros(),
             date: transaction.inserted_at.as_micros(),
-        }))?;
-        let before = match (until, id.checked_sub(1)) {
+        };
+        let before = self.before_in_order(&row)?;
+        let volumes_of = |held: &HoldingVolumes| {
+            let mut flows = self.flows_before(held, &before, &row, Later::InMemory)?;
+            moves.add_to(&mut flows, held, transaction.timestamp);
+            flows.add_postings(transaction, held);
+            Ok(flows.volumes())
+        };
+        changed_volumes(transaction, volumes_of)
+    }
+
+    /// Moves before a transaction in effective order, of those that were recorded before it; displaced ones of those
+    /// recorded after it are among them, see [`Session::without_later`].
+    fn before_in_order(&self, row: &TransactionRow) -> Result<Until, ReadError> {
+        Ok(match (self.until_effective(row)?, row.transaction.checked_sub(1)) {
             (Until::Date { timestamp, recorded, .. }, Some(last)) => Until::Date {
                 timestamp,
                 transaction: last,
                 recorded: recorded.map(|recorded| recorded.min(last)),
             },
             _ => Until::Never,
-        };
-        let mut all = Vec::with_capacity(transaction.post_commit_volumes.len());
-        for held in &transaction.post_commit_volumes {
-            let mut flows = match self.holding_of(held)? {
-                Some(holding) => {
-                    let mut flows = self.flows(holding, &before)?;
-                    if before != Until::Never {
-                        self.without_later(holding, timestamp.as_micros(), id, later, &mut flows)?;
-                    }
-                    flows
-                }
-                None => Flows::NONE,
-            };
-            for posting in &transaction.postings {
-                let (input, output) = moved(posting, held);
-                flows.add(&input, &output, 0);
-            }
-            let volumes = flows.volumes();
-            all.push(HoldingVolumes { account: held.account.clone(), asset: held.asset.clone(), volumes });
+        })
+    }
+
+    fn flows_before(
+        &self,
+        held: &HoldingVolumes,
+        before: &Until,
+        row: &TransactionRow,
+        later: Later,
+    ) -> Result<Flows, ReadError> {
+        let Some(holding) = self.holding_of(held)? else { return Ok(Flows::NONE) };
+        let mut flows = self.flows(holding, before)?;
+        if *before != Until::Never {
+            self.without_later(holding, row.timestamp, row.transaction, later, &mut flows)?;
         }
-        Ok((all != transaction.post_commit_volumes).then_some(all))
+        Ok(flows)
     }
 
     /// The same for a transaction that is not displaced: everything that was recorded before it goes before it, but for
@@ -160,7 +203,77 @@ impl Session {
     }
 }
 
-/// What a posting moves into and out of a holding.
+/// Volumes of a transaction's holdings; `None` if they are those in order of insertion.
+fn changed_volumes(
+    transaction: &Transaction,
+    volumes_of: impl Fn(&HoldingVolumes) -> Result<Volumes, ReadError>,
+) -> Result<Option<Vec<HoldingVolumes>>, ReadError> {
+    let mut all = Vec::with_capacity(transaction.post_commit_volumes.len());
+    for held in &transaction.post_commit_volumes {
+        let volumes = volumes_of(held)?;
+        all.push(HoldingVolumes { account: held.account.clone(), asset: held.asset.clone(), volumes });
+    }
+    Ok((all != transaction.post_commit_volumes).then_some(all))
+}
+
+/// Moves of transactions that a dry run decided.
+#[derive(Debug, Default)]
+pub(crate) struct TriedMoves {
+    /// The id of the first of them.
+    first: Option<u64>,
+    holdings: BTreeMap<(AccountAddress, Asset), MovesOfHolding>,
+}
+
+/// Moves of one holding, with their dates.
+#[derive(Debug)]
+struct MovesOfHolding {
+    total: Flows,
+    latest: Timestamp,
+    moves: Vec<(Timestamp, Quantity, Quantity)>,
+}
+
+impl TriedMoves {
+    fn add(&mut self, transaction: &Transaction) {
+        self.first.get_or_insert(transaction.id.get());
+        let date = transaction.timestamp;
+        for held in &transaction.post_commit_volumes {
+            let key = (held.account.clone(), held.asset.clone());
+            let of_holding = self.holdings.entry(key).or_insert_with(|| MovesOfHolding {
+                total: Flows::NONE,
+                latest: date,
+                moves: Vec::new(),
+            });
+            let mut own = Flows::NONE;
+            own.add_postings(transaction, held);
+            of_holding.total.add(&own.input, &own.output, 0);
+            of_holding.latest = of_holding.latest.max(date);
+            of_holding.moves.push((date, own.input, own.output));
+        }
+    }
+
+    /// Adds to the flows of a holding those that are dated by `until`.
+    fn add_to(&self, flows: &mut Flows, held: &HoldingVolumes, until: Timestamp) {
+        let Some(of_holding) = self.holdings.get(&(held.account.clone(), held.asset.clone())) else { return };
+        if of_holding.latest <= until {
+            return flows.add(&of_holding.total.input, &of_holding.total.output, 0);
+        }
+        for (_, input, output) in of_holding.moves.iter().filter(|(date, ..)| *date <= until) {
+            flows.add(input, output, 0);
+        }
+    }
+}
+
+impl Flows {
+    /// Adds what a transaction moves into and out of a holding.
+    fn add_postings(&mut self, transaction: &Transaction, held: &HoldingVolumes) {
+        for posting in &transaction.postings {
+            let (input, output) = moved(posting, held);
+            self.add(&input, &output, 0);
+        }
+    }
+}
+
+/// Amounts that a posting moves into and out of a holding.
 fn moved(posting: &Posting, held: &HoldingVolumes) -> (Quantity, Quantity) {
     let part = |is_end: bool| if is_end { Quantity::from(&posting.amount) } else { Quantity::ZERO };
     let same = posting.asset == held.asset;

@@ -1,4 +1,4 @@
-//! How a list is found: the index that leads to it, and how many rows it took.
+//! Explains how a read finds its rows: the index that leads to them, and the number of examined rows.
 
 use super::accounts::AccountPlan;
 use super::plan::Driver;
@@ -10,7 +10,7 @@ use crate::query::{
 };
 
 impl Session {
-    /// Reads a page of transactions, and says how.
+    /// Reads a page of transactions and explains how.
     pub(crate) fn explain_transactions(&self, query: &TransactionQuery) -> Result<Explanation, ReadError> {
         let moment = self.moment(query.at)?;
         let plan = self.plan(&query.filter, &moment)?;
@@ -26,7 +26,7 @@ impl Session {
         })
     }
 
-    /// Reads a page of accounts, and says how.
+    /// Reads a page of accounts and explains how.
     pub(crate) fn explain_accounts(&self, query: &AccountQuery) -> Result<Explanation, ReadError> {
         let moment = self.moment(query.at)?;
         let plan = self.account_plan(&query.filter, &moment);
@@ -45,7 +45,7 @@ impl Session {
 }
 
 impl Session {
-    /// Reads a page of volumes, and says how.
+    /// Reads a page of volumes and explains how.
     pub(crate) fn explain_volumes(&self, query: &VolumesQuery) -> Result<Explanation, ReadError> {
         let plan = self.account_plan(&query.filter, &self.moment(query.to)?);
         let index = describe_accounts(&plan);
@@ -54,7 +54,7 @@ impl Session {
         Ok(Explanation {
             index,
             is_exact: query.filter.is_all(),
-            // Groups are known when all their accounts are.
+            // A group is complete only after the last account was read.
             is_sorted: query.group_by == 0,
             rows_planning: before,
             rows_scanned: self.meter.rows() - before,
@@ -62,7 +62,7 @@ impl Session {
         })
     }
 
-    /// Sums balances, and says how.
+    /// Sums balances and explains how.
     pub(crate) fn explain_balances(&self, query: &BalancesQuery) -> Result<Explanation, ReadError> {
         let is_known = query.at.is_none() && query.filter.is_all();
         let index = if is_known {
@@ -82,7 +82,7 @@ impl Session {
         })
     }
 
-    /// Reads a page of logs, and says how.
+    /// Reads a page of logs and explains how.
     pub(crate) fn explain_logs(&self, query: &LogQuery) -> Result<Explanation, ReadError> {
         let span = self.log_span(query)?;
         let index = match (span.from, span.to) {
@@ -104,6 +104,7 @@ impl Session {
     }
 }
 
+/// Names the index that a driver of transactions follows.
 fn describe(driver: &Driver, order: TransactionOrder) -> String {
     match driver {
         Driver::All if order == TransactionOrder::Timestamp => "transactions by effective date".to_owned(),
@@ -121,6 +122,7 @@ fn describe(driver: &Driver, order: TransactionOrder) -> String {
     }
 }
 
+/// Names the index that a plan for accounts follows.
 fn describe_accounts(plan: &AccountPlan) -> String {
     if let Some(addresses) = plan.addresses() {
         return format!("{} addresses", addresses.len());

@@ -1,8 +1,9 @@
-//! Logs in the order of their commits, for whoever passes them on: what was missed is read again from the journal.
+//! The feed: logs in commit order, for consumers that forward them. A consumer that missed logs reads them again from
+//! the journal.
 //!
-//! A consumer remembers a [`FeedPosition`] (all ledgers in one order) or a log id (one ledger), reads a part from
-//! there, passes it on, and remembers where the part ended. A part is bounded in bytes, so that a consumer that is
-//! far behind takes no more memory than one that is not.
+//! A consumer stores a [`FeedPosition`] (all ledgers in one order) or a log id (one ledger). It reads a part from
+//! there, forwards it, and stores where the part ended. The size of a part is limited, so a consumer that is far behind
+//! needs no more memory than one that is up to date.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -25,22 +26,22 @@ use crate::index::{LogRow, Way};
 use crate::journal::Position;
 use crate::query::LogView;
 
-/// So many bytes of the journal make a part of the feed of all ledgers. A chunk is read whole, and the largest has
-/// 4 MiB.
+/// Number of journal bytes in one part of the feed of all ledgers. Bounds the memory of a read. The journal returns
+/// whole chunks, and the largest has 4 MiB.
 const PART_BYTES: usize = 64 << 10;
 
-/// So long a part of one ledger's logs may take.
+/// Time after which a part of one ledger's logs ends early. Bounds how long a consumer waits.
 const PART_TIME: Duration = Duration::from_secs(1);
 
-/// A place in the order of everything that a store has committed.
+/// A position in the feed: in the order of everything that a store has committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FeedPosition(Position);
 
 impl FeedPosition {
-    /// Before everything.
+    /// The start of the feed.
     pub const FIRST: Self = Self(Position::FIRST);
 
-    /// The position with a number that [`FeedPosition::get`] gave; zero is none.
+    /// Restores a position from the number that [`FeedPosition::get`] returned. Returns `None` for zero.
     pub const fn new(number: u64) -> Option<Self> {
         match Position::new(number) {
             Some(position) => Some(Self(position)),
@@ -48,63 +49,63 @@ impl FeedPosition {
         }
     }
 
-    /// Its number, to be stored.
+    /// Returns the number of the position, for storing it.
     pub const fn get(self) -> u64 {
         self.0.get()
     }
 }
 
-/// A log that is to be passed on.
+/// A log in the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FedLog {
-    /// Its ledger.
+    /// Name of the log's ledger.
     pub ledger: LedgerName,
-    /// The ledger's number: another one that gets its name after it was removed has another.
+    /// Number of the log's ledger. A ledger that reuses the name of a removed one has another number.
     pub number: u32,
-    /// What its ledger keeps.
+    /// Features of the log's ledger.
     pub features: Features,
-    /// Whether it was taken over from another ledger's log: then it is no news.
+    /// Whether an import copied the log from another ledger. An imported log does not report a new event.
     pub imported: bool,
-    /// The log, as lists show it.
+    /// The log in the form in which lists return it.
     pub log: LogView,
 }
 
 /// A part of the feed of all ledgers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedPart {
-    /// Logs in the order of their commits; those of one ledger ascend by id. There may be none although the feed
-    /// goes on: not every entry is a log.
+    /// Logs in commit order; the ids of one ledger ascend. Can be empty before the end of the feed, because not every
+    /// entry is a log.
     pub logs: Vec<FedLog>,
-    /// Where the next part begins.
+    /// Position at which the next part starts.
     pub next: FeedPosition,
 }
 
-/// How large a part of one ledger's logs may be. There is one log in it at least, if there is one at all.
+/// Limits of a part of one ledger's logs. A part contains at least one log, unless no more exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedSize {
-    /// Most logs.
+    /// Maximum number of logs.
     pub logs: usize,
-    /// Most bytes in memory, about.
+    /// Approximate maximum size in memory, in bytes.
     pub bytes: usize,
 }
 
 /// A part of one ledger's logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FedLogs {
-    /// Ascending by id.
+    /// Logs in ascending order of id.
     pub logs: Vec<FedLog>,
-    /// Whether there were more at this moment.
+    /// Whether the snapshot has more logs after this part.
     pub has_more: bool,
 }
 
 impl Snapshot {
-    /// Where the feed ends at this moment.
+    /// Returns the position at which the feed of this snapshot ends.
     pub fn feed_end(&self) -> FeedPosition {
         FeedPosition(self.view().next)
     }
 
-    /// Logs of all ledgers that were committed from a position on, without hashes. At the end the part is empty and
-    /// ends where it begins.
+    /// Returns logs of all ledgers from a position on, without wire hashes. At the end of the feed, the part is empty
+    /// and its next position is `from`.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl Snapshot {
         }
         let mut sessions: HashMap<u32, Session, RandomState> = HashMap::default();
         for chunk in self.journal().scan(from.0, PART_BYTES)? {
-            // A batch that was appended just now, and is not published yet.
+            // The journal has this batch already, but the store has not published it yet.
             if chunk.next() > self.view().next {
                 break;
             }
@@ -150,19 +151,19 @@ impl Snapshot {
 }
 
 impl LedgerView {
-    /// The id of its last log, if it has one.
+    /// Returns the id of the ledger's last log, if it has one.
     pub fn last_log(&self) -> Option<LogId> {
         let counters = self.counters();
         if counters.is_new() { None } else { counters.next_log.checked_sub(1).map(LogId::new) }
     }
 
-    /// Logs after one, or from the first on, ascending. `hashes` asks for wire hashes, where the ledger shows them;
-    /// that may wait for the hashing thread. A part that takes long ends early: whoever goes on gets to the end,
-    /// whatever there is on the way.
+    /// Returns the logs after one, or from the first log on, in ascending order. `hashes` adds wire hashes if the
+    /// ledger shows them; the read may then wait for the hashing thread. A part that takes long ends early. A caller
+    /// that continues from its end reaches the last log in any case.
     ///
     /// # Errors
     ///
-    /// [`ReadError::TooExpensive`] if the hashes are too far behind, else as any read.
+    /// [`ReadError::TooExpensive`] if hashing is too far behind, and the errors of any read.
     pub fn logs_after(
         &self,
         after: Option<LogId>,
@@ -199,13 +200,13 @@ impl LedgerView {
 }
 
 impl Session {
-    /// Without bounds of work: for what no caller chose.
+    /// Removes the limits on work, because no caller chose how much this read costs.
     fn without_limits(mut self) -> Self {
         self.meter = Rc::new(Meter::start(ReadLimits::NONE));
         self
     }
 
-    /// An entry as a log that is to be passed on.
+    /// Converts an entry into a log of the feed.
     fn fed_log(&self, record: &Record<'_>) -> Result<FedLog, ReadError> {
         let Body::Log(log) = &record.body else { return Err(Corrupt { what: "entry without a log" }.into()) };
         let mut entry = self.reader.log_entry(record)?;
@@ -221,7 +222,7 @@ impl Session {
     }
 }
 
-/// About how many bytes a log holds.
+/// Estimates the size of a log in memory, in bytes.
 fn weight(log: &LogView) -> usize {
     fn texts(metadata: &Metadata) -> usize {
         metadata.text_bytes()

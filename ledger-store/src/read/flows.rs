@@ -6,7 +6,7 @@ use super::session::Session;
 use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::index::{HistoryRow, Quantity, TransactionRow};
-use crate::lookup::missing;
+use crate::lookup::missing_in;
 use crate::query::Clock;
 
 /// Everything that went in and out of a holding by some moment.
@@ -183,7 +183,7 @@ impl Session {
             }
         }
         let stored = self.reader.stored_holding(holding)?;
-        let (volumes, ordinal) = stored.ok_or_else(|| missing("a holding"))?;
+        let (volumes, ordinal) = stored.ok_or_else(|| missing_in(&self.reader.view.index, "a holding"))?;
         Ok(Flows {
             input: Quantity::from(&volumes.input),
             output: Quantity::from(&volumes.output),

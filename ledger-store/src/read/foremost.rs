@@ -1,11 +1,11 @@
-//! The first of many in an order that no index serves.
+//! Top-k selection: the first keys in an order that no index serves.
 
 use std::collections::BTreeSet;
 
 use crate::query::{Direction, PageRequest};
 
-/// Of all keys that are offered, those that a page needs: as many as it has items, and one that shows that there are
-/// more. So the memory is that of a page, whatever is looked at.
+/// Keeps those of the offered keys that a page needs: one per item, and one more to show that more items exist. Memory
+/// depends on the page size, not on the number of offered keys.
 pub(crate) struct Foremost<K> {
     direction: Direction,
     beyond: Option<K>,
@@ -14,13 +14,13 @@ pub(crate) struct Foremost<K> {
 }
 
 impl<K: Ord> Foremost<K> {
-    /// For a page; `place` makes a key of its place.
+    /// Creates an empty selection for a page. `place` converts the cursor of the page into a key.
     pub(crate) fn new<P>(page: &PageRequest<P>, place: impl FnOnce(&P) -> K) -> Self {
         let (direction, beyond) = page.walk();
         Self { direction, beyond: beyond.map(place), count: page.size.max(1) + 1, keys: BTreeSet::new() }
     }
 
-    /// Takes a key, if it belongs to the page by what was offered so far.
+    /// Adds a key, unless the keys offered so far show that the page does not need it.
     pub(crate) fn offer(&mut self, key: K) {
         let is_beyond = self.beyond.as_ref().is_none_or(|beyond| match self.direction {
             Direction::Ascending => key > *beyond,
@@ -34,7 +34,7 @@ impl<K: Ord> Foremost<K> {
         }
     }
 
-    /// The keys, in the order of the walk.
+    /// Returns the keys in the order of the walk.
     pub(crate) fn into_walk(self) -> Vec<K> {
         let mut keys: Vec<K> = self.keys.into_iter().collect();
         if self.direction == Direction::Descending {
@@ -50,7 +50,7 @@ mod tests {
     use crate::query::Start;
 
     #[test]
-    fn a_page_and_one_more_are_kept_in_order() {
+    fn keeps_the_keys_of_a_page_and_one_more() {
         for (direction, start, expected) in [
             (Direction::Ascending, Start::First, vec![1, 2, 3]),
             (Direction::Descending, Start::First, vec![9, 8, 7]),

@@ -1,4 +1,4 @@
-//! The wire hashes of log entries.
+//! Reads the wire hashes of log entries.
 
 use ledger_core::{LogEntry, WireHash};
 
@@ -8,25 +8,26 @@ use crate::hashes::{Chain, ChainId};
 use crate::index::Way;
 use crate::journal::Position;
 
-/// So many entries that are not hashed yet a read hashes itself; beyond that it waits.
-const HASH_AHEAD: u64 = 4_096;
+/// Maximum number of entries without a stored hash that a read hashes itself. If more are missing, the read waits for
+/// the hashing thread.
+const UNHASHED_MAX: u64 = 4_096;
 
 impl Session {
-    /// A chain right before a log id.
+    /// Returns the hash chain as it was right before a log id.
     pub(crate) fn chain_before(&self, id: ChainId, log: u64) -> Result<Chain, ReadError> {
         let ledger = self.ledger();
         if let Some(last) = log.checked_sub(1)
             && let Some(row) = self.logs().last_in((ledger, 0), (ledger, last))?
-            && let Some(needed) = Position::new(row.position.saturating_sub(HASH_AHEAD))
+            && let Some(needed) = Position::new(row.position.saturating_sub(UNHASHED_MAX))
         {
-            // Behind a burst of writes the checkpoints may lag.
+            // After a burst of writes, the checkpoints may lag behind.
             self.hashes.wait(needed, || self.meter.is_late());
             self.meter.in_time()?;
         }
         self.hashes.chain_before(&self.reader, id, log, || self.meter.row())
     }
 
-    /// Adds the entries from one log id up to but without another.
+    /// Appends the entries with ids in `from..to` to a chain.
     fn extend_chain(&self, chain: &mut Chain, from: u64, to: u64) -> Result<(), ReadError> {
         let Some(last) = to.checked_sub(1).filter(|last| *last >= from) else { return Ok(()) };
         let ledger = self.ledger();
@@ -37,7 +38,7 @@ impl Session {
         Ok(())
     }
 
-    /// The hashes, by one of the chains of the ledger, of entries that ascend by id.
+    /// Returns the wire hashes of entries that ascend by id. `id` selects one of the ledger's chains.
     pub(crate) fn hashes_of(&self, id: ChainId, entries: &[&LogEntry]) -> Result<Vec<WireHash>, ReadError> {
         let Some(first) = entries.first() else { return Ok(Vec::new()) };
         let mut next = first.id.get();

@@ -1,35 +1,35 @@
-//! How much work one read may take.
+//! Limits the work of one read.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::error::ReadError;
 
-/// Bounds of one read, so that no question can hold a thread for ever.
+/// Limits of one read. They keep a single question from occupying a thread without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "unit and qualifier stand last")]
 pub(crate) struct ReadLimits {
-    /// Most rows that are looked at.
+    /// Maximum number of rows to examine.
     pub(crate) rows_max: u64,
-    /// The longest time that it takes.
+    /// Maximum duration.
     pub(crate) time_max: Duration,
-    /// Most items that are held in memory to be sorted or joined.
+    /// Maximum number of items to hold in memory for sorting or joining.
     pub(crate) held_max: usize,
 }
 
 impl ReadLimits {
-    /// The bounds of every read.
+    /// Limits of every read that a caller asks for.
     pub(crate) const DEFAULT: Self =
         Self { rows_max: 5_000_000, time_max: Duration::from_secs(10), held_max: 1_000_000 };
 
-    /// None, for work that no caller chose and that must be done in the end.
+    /// No limits, for work that no caller chose and that must finish in any case.
     pub(crate) const NONE: Self = Self { rows_max: u64::MAX, time_max: Duration::MAX, held_max: usize::MAX };
 }
 
-/// So many rows are looked at between two looks at the clock.
-const ROWS_PER_LOOK: u64 = 256;
+/// Number of rows between two checks of the time limit. Reading the clock for every row would cost too much.
+const ROWS_PER_TIME_CHECK: u64 = 256;
 
-/// Counts the work of one read.
+/// Counts the work of one read and compares it with the limits.
 #[derive(Debug)]
 pub(crate) struct Meter {
     limits: ReadLimits,
@@ -38,23 +38,24 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A meter that begins now.
+    /// Creates a meter that starts now.
     pub(crate) fn start(limits: ReadLimits) -> Self {
         Self { limits, rows: Cell::new(0), began: Cell::new(Instant::now()) }
     }
 
-    /// Begins again, for the next read. Who has looked at nothing goes on: to ask for the time would cost more.
+    /// Restarts the meter for the next read. Keeps the start time if no row was counted since, because reading the
+    /// clock costs more than such a read.
     pub(crate) fn restart(&self) {
         if self.rows.replace(0) > 0 {
             self.began.set(Instant::now());
         }
     }
 
-    /// Notes that one more row is looked at.
+    /// Counts one more row.
     ///
     /// # Errors
     ///
-    /// [`ReadError::TooExpensive`] when a limit is passed.
+    /// [`ReadError::TooExpensive`] if a limit is exceeded.
     pub(crate) fn row(&self) -> Result<(), ReadError> {
         let rows = self.rows.get() + 1;
         self.rows.set(rows);
@@ -62,24 +63,24 @@ impl Meter {
             let reason = format!("it looks at more than {} rows", self.limits.rows_max);
             return Err(ReadError::TooExpensive { reason });
         }
-        if rows.is_multiple_of(ROWS_PER_LOOK) { self.in_time() } else { Ok(()) }
+        if rows.is_multiple_of(ROWS_PER_TIME_CHECK) { self.in_time() } else { Ok(()) }
     }
 
-    /// How many rows were looked at so far.
+    /// Returns the number of rows counted so far.
     pub(crate) fn rows(&self) -> u64 {
         self.rows.get()
     }
 
-    /// Whether the time is over.
+    /// Whether the time limit has passed.
     pub(crate) fn is_late(&self) -> bool {
         self.began.get().elapsed() > self.limits.time_max
     }
 
-    /// Looks at the clock.
+    /// Checks the time limit.
     ///
     /// # Errors
     ///
-    /// [`ReadError::TooExpensive`] when the time is over.
+    /// [`ReadError::TooExpensive`] if the time limit has passed.
     pub(crate) fn in_time(&self) -> Result<(), ReadError> {
         if self.is_late() {
             let reason = format!("it takes longer than {} s", self.limits.time_max.as_secs());
@@ -88,11 +89,11 @@ impl Meter {
         Ok(())
     }
 
-    /// Checks how many items are held in memory.
+    /// Checks the number of items held in memory.
     ///
     /// # Errors
     ///
-    /// [`ReadError::TooExpensive`] when there are too many.
+    /// [`ReadError::TooExpensive`] if the number exceeds the limit.
     pub(crate) fn held(&self, items: usize) -> Result<(), ReadError> {
         if items > self.limits.held_max {
             let reason = format!("it gathers more than {} items", self.limits.held_max);
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_ends_at_its_limits() {
+    fn read_ends_at_its_limits() {
         let limits = ReadLimits { rows_max: 3, time_max: Duration::from_hours(1), held_max: 2 };
         let meter = Meter::start(limits);
         assert_eq!((0..5).filter(|_| meter.row().is_ok()).count(), 3);
@@ -116,6 +117,6 @@ mod tests {
         assert!(meter.held(2).is_ok());
         assert!(matches!(meter.held(3), Err(ReadError::TooExpensive { .. })));
         let late = Meter::start(ReadLimits { time_max: Duration::ZERO, ..ReadLimits::DEFAULT });
-        assert!((0..=ROWS_PER_LOOK).any(|_| late.row().is_err()));
+        assert!((0..=ROWS_PER_TIME_CHECK).any(|_| late.row().is_err()));
     }
 }

@@ -20,7 +20,7 @@ use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::index::LogRow;
 use crate::journal::Position;
-use crate::lookup::missing;
+use crate::lookup::missing_in;
 use crate::query::{Direction, LogHashes, LogQuery, LogView, Page};
 
 /// A log. Its entry is read when it is asked for.
@@ -79,7 +79,10 @@ impl Session {
 
     /// The entry of a log that exists.
     pub(crate) fn entry_of(&self, log: u64) -> Result<LogEntry, ReadError> {
-        let row = self.logs().get((self.ledger(), log))?.ok_or_else(|| missing("a log"))?;
+        let row = self
+            .logs()
+            .get((self.ledger(), log))?
+            .ok_or_else(|| missing_in(&self.reader.view.index, "a log"))?;
         self.log_entry(&row)
     }
 
@@ -181,7 +184,9 @@ impl Session {
         position: u64,
     ) -> Result<Option<Box<Transaction>>, ReadError> {
         let LogPayload::RevertedTransaction { reverted, .. } = &entry.payload else { return Ok(None) };
-        let row = self.transaction_row(reverted.get())?.ok_or_else(|| missing("a reverted transaction"))?;
+        let row = self
+            .transaction_row(reverted.get())?
+            .ok_or_else(|| missing_in(&self.reader.view.index, "a reverted transaction"))?;
         let moment =
             Moment { at: None, position, account_metadata: position, transaction_metadata: position };
         let subject = TransactionSubject::new(self, &moment, row);

@@ -38,7 +38,7 @@ mod transaction;
 mod transactions;
 mod volumes;
 
-pub(crate) use effective::Later;
+pub(crate) use effective::{Later, TriedMoves};
 pub use feed::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize};
 pub(crate) use reader::{LedgerReader, idempotency_of, reference_of};
 pub(crate) use session::Session;

@@ -1,5 +1,5 @@
-//! Pages of accounts and holdings that are being read: the second thing of a page is seldom the last that is asked for,
-//! so the whole page is decoded then.
+//! Keeps the pages of accounts and holdings that a reader used last. The first lookup in a page decodes one item. The
+//! second decodes the whole page, because more lookups in it usually follow.
 
 use std::cell::RefCell;
 
@@ -10,45 +10,45 @@ use crate::index::IndexSnapshot;
 use crate::lookup::{self, tables};
 use crate::projection::{ACCOUNT_PLACES, AccountPage, HOLDING_PLACES, HoldingPage, StoredHolding};
 
-/// The page that was asked for last.
+/// The page of the last lookup.
 struct OpenPage<T> {
     page: u32,
-    /// What is in it, once more than one thing of it was asked for.
+    /// The decoded page, from the second lookup in it on.
     content: Option<T>,
 }
 
-/// The holdings of a page with their places, ascending.
+/// The holdings of a page with their places in it, ascending.
 type Holdings = Vec<(u32, StoredHolding)>;
 
-/// The pages of one ledger that were read last. They do not change as long as the index is the same.
+/// The pages of one ledger that were read last. Valid for one snapshot of the index.
 #[derive(Default)]
 pub(crate) struct OpenPages {
     accounts: RefCell<Option<OpenPage<AccountPage>>>,
     holdings: RefCell<Option<OpenPage<Holdings>>>,
 }
 
-/// Finds a thing on a page: `alone` if it is the first of its page that is asked for, else in the page as `decode`
-/// has it, if it is there at all.
+/// Finds an item in a page. The first lookup in a page calls `decode_item`, which decodes just the item. Later lookups
+/// use the whole page: `decode_page` reads it once, and `find_in_page` finds the item in it.
 fn find<T, R>(
-    kept: &RefCell<Option<OpenPage<T>>>,
+    cached: &RefCell<Option<OpenPage<T>>>,
     page: u32,
-    alone: impl FnOnce() -> Result<Option<R>, ReadError>,
-    decode: impl FnOnce() -> Result<Option<T>, ReadError>,
-    of_page: impl FnOnce(&T) -> Option<R>,
+    decode_item: impl FnOnce() -> Result<Option<R>, ReadError>,
+    decode_page: impl FnOnce() -> Result<Option<T>, ReadError>,
+    find_in_page: impl FnOnce(&T) -> Option<R>,
 ) -> Result<Option<R>, ReadError> {
-    let mut kept = kept.borrow_mut();
-    let Some(open) = kept.as_mut().filter(|open| open.page == page) else {
-        *kept = Some(OpenPage { page, content: None });
-        return alone();
+    let mut cached = cached.borrow_mut();
+    let Some(open) = cached.as_mut().filter(|open| open.page == page) else {
+        *cached = Some(OpenPage { page, content: None });
+        return decode_item();
     };
     if open.content.is_none() {
-        open.content = decode()?;
+        open.content = decode_page()?;
     }
-    Ok(open.content.as_ref().and_then(of_page))
+    Ok(open.content.as_ref().and_then(find_in_page))
 }
 
 impl OpenPages {
-    /// Asset and number of every holding of an account that is in the index.
+    /// Returns asset and number of every holding of an account, if the index has the account.
     pub(crate) fn holdings_of(
         &self,
         index: &IndexSnapshot,
@@ -68,18 +68,18 @@ impl OpenPages {
         )
     }
 
-    /// The totals of a holding that is in the index, and how many transactions moved it.
+    /// Returns the volumes of a holding and the number of transactions that touched it, if the index has the holding.
     pub(crate) fn holding(
         &self,
         index: &IndexSnapshot,
         ledger: u32,
         holding: u32,
     ) -> Result<Option<(Volumes, u32)>, ReadError> {
-        let told = |stored: &StoredHolding| (stored.volumes.clone(), stored.ordinal);
+        let volumes_and_ordinal = |stored: &StoredHolding| (stored.volumes.clone(), stored.ordinal);
         find(
             &self.holdings,
             holding / HOLDING_PLACES,
-            || Ok(lookup::stored_holding(index, ledger, holding)?.as_ref().map(told)),
+            || Ok(lookup::stored_holding(index, ledger, holding)?.as_ref().map(volumes_and_ordinal)),
             || {
                 let key = HoldingPage::key(ledger, holding);
                 let page = index.read(tables::HOLDINGS, &key, |page| Ok(HoldingPage::all(page)))?;
@@ -87,7 +87,7 @@ impl OpenPages {
             },
             |page| {
                 let place = page.binary_search_by_key(&(holding % HOLDING_PLACES), |(place, _)| *place);
-                place.ok().map(|at| told(&page[at].1))
+                place.ok().map(|at| volumes_and_ordinal(&page[at].1))
             },
         )
     }

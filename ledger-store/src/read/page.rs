@@ -1,10 +1,10 @@
-//! Pages: which way a list is walked for one, and how it is put in order again.
+//! Builds the pages of a list: the direction in which to walk the list, and the final order of the items.
 
 use crate::index::Way;
 use crate::query::{Direction, Page, PageRequest, Start};
 
 impl Direction {
-    /// The other one.
+    /// Returns the opposite direction.
     pub(crate) const fn reversed(self) -> Self {
         match self {
             Self::Ascending => Self::Descending,
@@ -12,7 +12,7 @@ impl Direction {
         }
     }
 
-    /// The same for a cursor of the index.
+    /// Returns the same direction for a cursor of the index.
     pub(crate) const fn way(self) -> Way {
         match self {
             Self::Ascending => Way::Ascending,
@@ -22,9 +22,9 @@ impl Direction {
 }
 
 impl<K> PageRequest<K> {
-    /// Which way to walk, and the key right before the first item of the walk.
+    /// Returns the direction of the walk that fills this page, and the key after which the walk starts.
     ///
-    /// A page before an item is walked backwards from there.
+    /// For a page that ends before an item, the walk goes backwards from that item.
     pub(crate) fn walk(&self) -> (Direction, Option<&K>) {
         match &self.start {
             Start::First => (self.direction, None),
@@ -34,7 +34,7 @@ impl<K> PageRequest<K> {
     }
 }
 
-/// Gathers the items of a page in the order in which they are walked.
+/// Collects the items of a page in the order of the walk.
 pub(crate) struct PageBuilder<T> {
     items: Vec<T>,
     size: usize,
@@ -42,12 +42,12 @@ pub(crate) struct PageBuilder<T> {
 }
 
 impl<T> PageBuilder<T> {
-    /// A page of the size that is asked for, at least one.
+    /// Creates an empty page of the requested size, which is at least one.
     pub(crate) fn new<K>(request: &PageRequest<K>) -> Self {
         Self { items: Vec::new(), size: request.size.max(1), more: false }
     }
 
-    /// Whether the page is full: then the next item only shows that there are more.
+    /// Whether the page is full. The next item then only shows that more items exist.
     pub(crate) fn is_full(&self) -> bool {
         self.items.len() >= self.size
     }
@@ -57,12 +57,13 @@ impl<T> PageBuilder<T> {
         self.items.push(item);
     }
 
-    /// Notes that there are items beyond the page.
+    /// Records that more items exist beyond the page.
     pub(crate) fn has_more(&mut self) {
         self.more = true;
     }
 
-    /// The page in the order of its list. The item that it begins after, or ends before, is on its other side.
+    /// Returns the page in list order. A page after or before an item has that item on its other side, so both flags
+    /// can be set.
     pub(crate) fn finish<K>(self, request: &PageRequest<K>) -> Page<T> {
         let Self { mut items, more, .. } = self;
         match request.start {

@@ -1,4 +1,4 @@
-//! How the transactions that a filter selects are found: which index leads to them, and between which keys.
+//! Plans how to find the transactions that a filter selects: which index to follow, and between which keys.
 
 use ledger_core::{
     AccountAddress, AddressRole, AddressTest, Balance, Comparison, Condition, DateField, Filter, FilterNode,
@@ -16,44 +16,46 @@ use crate::index::{HistoryRow, TransactionRow, Way};
 use crate::lookup::missing;
 use crate::query::Direction;
 
-/// What leads to the transactions that satisfy a part of a filter, and perhaps to others.
+/// Leads to the candidates for a part of a filter: all transactions that satisfy it, and perhaps others.
 #[derive(Debug)]
 pub(crate) enum Driver {
-    /// All there are.
+    /// All transactions of the ledger.
     All,
-    /// All there are between two ids.
+    /// All transactions in a range of ids.
     Recorded(Span<u64>),
-    /// These.
+    /// The transactions with these ids.
     Ids(Vec<u64>),
-    /// The histories of holdings, and on which side of a transaction they stand.
+    /// The histories of holdings, and the side of a transaction on which they must be.
     Holdings {
-        /// The holdings.
+        /// Numbers of the holdings.
         holdings: Vec<u32>,
-        /// On which side.
+        /// Source, destination or either.
         role: AddressRole,
-        /// How many rows they have.
+        /// Total number of rows in the histories.
         rows: u64,
     },
-    /// Those that have a term of metadata now.
+    /// Transactions that now have a metadata pair. Contains the fingerprint of the pair.
     Term(u64),
-    /// What any of these leads to.
+    /// The candidates of any of these drivers.
     Union(Vec<Driver>),
 }
 
-/// Most holdings whose histories are merged.
+/// Maximum number of holdings whose histories a read merges. Bounds the number of open cursors.
 const HOLDINGS_MAX: usize = 1_024;
-/// So many addresses are looked at in any case to find those that fit a pattern, and so many at most.
+/// Number of addresses to test against a pattern in any ledger, however few transactions it has.
 const ADDRESSES_MIN: u64 = 4_096;
+/// Maximum number of addresses to test against a pattern. Bounds the work before the first transaction is read.
 const ADDRESSES_MAX: u64 = 262_144;
-/// Between these, one address for so many transactions: it costs a small part of what a transaction costs.
+/// Number of transactions in the ledger per address to test, between these limits. Testing an address costs a small
+/// part of reading a transaction.
 const TRANSACTIONS_PER_ADDRESS: u64 = 4;
-/// Most transactions dated otherwise than they were recorded that are gathered to be put in the order of ids.
-const DISPLACED_MAX: usize = 4_096;
-/// How many transactions a term of metadata is taken to lead to; it is not known before they are read.
+/// Maximum number of backdated transactions to collect and sort by id. With more, the plan reads all transactions.
+const BACKDATED_MAX: usize = 4_096;
+/// Assumed number of transactions with a metadata pair. The real number is unknown before they are read.
 const TERM_ROWS: u64 = 20_000;
 
 impl Driver {
-    /// About how many transactions it leads to.
+    /// Estimates the number of candidates.
     fn cost(&self) -> u64 {
         match self {
             Self::All => u64::MAX,
@@ -66,20 +68,20 @@ impl Driver {
     }
 }
 
-/// A driver, and the keys between which it is followed.
+/// A driver, and the range of keys in which to follow it.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// What leads.
+    /// Leads to the candidates.
     pub(crate) driver: Driver,
-    /// Whether all that it leads to is selected, so that nothing is left to test.
+    /// Whether the filter selects every candidate, so that none needs a test.
     pub(crate) is_exact: bool,
-    /// The ids that can be selected.
+    /// Ids that the filter can select.
     pub(crate) ids: Span<u64>,
-    /// The effective dates that can be selected, in microseconds since 1970.
+    /// Effective dates that the filter can select, in microseconds since 1970.
     pub(crate) dates: Span<i64>,
 }
 
-/// Narrows ids by a comparison with a number of any size.
+/// Narrows a range of ids by a comparison with a number of any size.
 pub(crate) fn narrow_ids(span: &mut Span<u64>, comparison: Comparison, value: &Balance) {
     let number = value.to_u64();
     let (from, to) = match (comparison, number) {
@@ -88,7 +90,7 @@ pub(crate) fn narrow_ids(span: &mut Span<u64>, comparison: Comparison, value: &B
         (Comparison::LessOrEqual, Some(number)) => (0, number),
         (Comparison::Greater, Some(number)) if number < u64::MAX => (number + 1, u64::MAX),
         (Comparison::GreaterOrEqual, Some(number)) => (number, u64::MAX),
-        // A number that is no id is below or above them all.
+        // A number that is not an id is below all ids or above all of them.
         (Comparison::Less | Comparison::LessOrEqual, None) if !value.is_negative() => (0, u64::MAX),
         (Comparison::Greater | Comparison::GreaterOrEqual, None) if value.is_negative() => (0, u64::MAX),
         _ => (1, 0),
@@ -97,7 +99,7 @@ pub(crate) fn narrow_ids(span: &mut Span<u64>, comparison: Comparison, value: &B
     span.lower_to(to);
 }
 
-/// The dates that compare so with one.
+/// Returns the range of dates for which the comparison with `value` is true.
 pub(crate) fn dates_where(comparison: Comparison, value: Timestamp) -> Span<i64> {
     let value = value.as_micros();
     match comparison {
@@ -116,7 +118,7 @@ pub(crate) fn dates_where(comparison: Comparison, value: Timestamp) -> Span<i64>
 }
 
 impl Session {
-    /// How to find the transactions that a filter selects at a moment.
+    /// Plans how to find the transactions that a filter selects at a moment.
     pub(crate) fn plan(&self, filter: &Filter, moment: &Moment) -> Result<Plan, ReadError> {
         let mut ids = Span { from: 0, to: u64::MAX };
         let mut dates = Span { from: i64::MIN, to: moment.at.map_or(i64::MAX, Timestamp::as_micros) };
@@ -154,7 +156,7 @@ impl Session {
         Ok(Plan { driver, is_exact, ids, dates })
     }
 
-    /// What leads to the transactions that a node selects, and whether to no others.
+    /// Returns the driver for a node of the filter, and whether the node selects all candidates of the driver.
     fn driver(&self, node: &FilterNode, moment: &Moment) -> Result<(Driver, bool), ReadError> {
         match node {
             FilterNode::And(children) => {
@@ -234,7 +236,8 @@ impl Session {
         Ok((driver, false))
     }
 
-    /// The accounts that begin with a prefix and pass a test, if they are few and soon found.
+    /// Returns a driver over the accounts that start with a prefix and pass a test. Returns [`Driver::All`] if they are
+    /// too many or take too long to find.
     fn prefix_driver(
         &self,
         prefix: &str,
@@ -281,8 +284,8 @@ impl Session {
         Ok((Driver::Holdings { holdings: all, role, rows }, true))
     }
 
-    /// The plan for the order of ids. Where nothing but dates narrows it, they do: what is dated as it was recorded lies
-    /// between two ids, and the others can be named if they are few.
+    /// Returns the plan for reading in order of id. If only dates narrow the plan, its new driver covers the range of
+    /// ids that were recorded on these dates, and the ids of backdated transactions if they are few.
     pub(crate) fn narrowed_by_dates(&self, mut plan: Plan) -> Result<Plan, ReadError> {
         let is_bounded = plan.dates.from > i64::MIN || plan.dates.to < i64::MAX;
         if !matches!(plan.driver, Driver::All) || !is_bounded || plan.dates.is_empty() {
@@ -292,7 +295,7 @@ impl Session {
         let recorded = self.recorded_as_dated(plan.ids, dates)?;
         let counters = &self.head.counters;
         if !recorded.is_empty() && recorded.to - recorded.from > counters.transactions / 2 {
-            // Most of them: those that are not cost less than finding out which.
+            // The range covers most of the ledger. Testing every row costs less than finding the backdated ones.
             return Ok(plan);
         }
         let ledger = self.ledger();
@@ -300,7 +303,7 @@ impl Session {
         let mut displaced = Vec::new();
         for row in self.effective().cursor(from, to, Way::Ascending) {
             self.meter.row()?;
-            if displaced.len() == DISPLACED_MAX {
+            if displaced.len() == BACKDATED_MAX {
                 return Ok(plan);
             }
             displaced.push(row?.transaction);
@@ -309,13 +312,13 @@ impl Session {
         Ok(plan)
     }
 
-    /// Transactions that may have a reference.
+    /// Returns the ids of transactions that may have a reference. A fingerprint can lead to other transactions too.
     fn transactions_of(&self, reference: &str) -> Result<Vec<u64>, ReadError> {
         let space = key_space(self.ledger(), KeyKind::Reference);
         Ok(self.keys().probe(space, self.fingerprints.of(space, reference))?)
     }
 
-    /// What a driver leads to, by id.
+    /// Returns the candidates of a driver in order of id.
     pub(crate) fn by_id(&self, driver: &Driver, span: Span<u64>, direction: Direction) -> Stream<u64> {
         if span.is_empty() {
             return Box::new(std::iter::empty());
@@ -363,7 +366,7 @@ impl Session {
         }
     }
 
-    /// Rows of a holding that stands on a side of a transaction.
+    /// Returns the history rows in which a holding has the given role.
     fn history_of(
         &self,
         holding: u32,
@@ -373,7 +376,7 @@ impl Session {
     ) -> impl Iterator<Item = Result<HistoryRow, ReadError>> + 'static {
         let key = self.holding_key(holding);
         let rows = self.history().cursor((key, span.from), (key, span.to), direction.way());
-        let stands = move |row: &HistoryRow| match role {
+        let has_role = move |row: &HistoryRow| match role {
             AddressRole::Source => row.is_source,
             AddressRole::Destination => row.is_destination,
             AddressRole::Any => true,
@@ -382,16 +385,17 @@ impl Session {
         };
         let meter = self.meter.clone();
         rows.filter_map(move |row| match row {
-            Ok(row) if stands(&row) => Some(Ok(row)),
+            Ok(row) if has_role(&row) => Some(Ok(row)),
             Ok(_) => meter.row().err().map(Err),
             Err(error) => Some(Err(error.into())),
         })
     }
 
-    /// What a driver leads to, by effective date and then by id. The side on which an account stands is left
-    /// to the filter.
+    /// Returns the candidates of a driver by effective date and then by id. Leaves it to the filter to test on which
+    /// side of a transaction an account is.
     ///
-    /// What is not displaced is in this order by its id; what is displaced has an index in this order.
+    /// Transactions that are not backdated are in this order by their ids. The backdated ones have an index in this
+    /// order.
     pub(crate) fn by_date(
         &self,
         driver: &Driver,
@@ -403,7 +407,7 @@ impl Session {
             return Ok(Box::new(std::iter::empty()));
         }
         let sources = match driver {
-            // How many these are shows only when they are read.
+            // Their number is known only after they are read.
             Driver::Ids(_) | Driver::Term(_) => return self.sorted_by_date(driver, ids, span, direction),
             Driver::Union(drivers) => {
                 let sources = drivers.iter().map(|driver| self.by_date(driver, ids, span, direction));
@@ -429,7 +433,7 @@ impl Session {
         Ok(union(sources, direction))
     }
 
-    /// The ids of transactions that are dated in a span unless they are displaced.
+    /// Returns the range of ids that includes every transaction dated in `span`, except the backdated ones.
     fn recorded_as_dated(&self, mut ids: Span<u64>, span: Span<(i64, u64)>) -> Result<Span<u64>, ReadError> {
         if let Some(before) = span.from.0.checked_sub(1) {
             ids.raise_from(self.first_transaction_after(Timestamp::from_micros(before))?);
@@ -533,7 +537,7 @@ impl Session {
         Ok(sorted(candidates, span, direction))
     }
 
-    /// The row of a candidate; one that a fingerprint led to may be none.
+    /// Returns the row of a candidate. Returns `None` if a fingerprint led to an id without a transaction.
     pub(crate) fn row_of<K>(&self, candidate: Candidate<K>) -> Result<Option<TransactionRow>, ReadError> {
         match candidate.row {
             Some(row) => Ok(Some(row)),
@@ -542,12 +546,12 @@ impl Session {
     }
 }
 
-/// A place in the order of effective dates.
+/// Returns a candidate at its position in the order of effective dates.
 fn dated(timestamp: i64, id: u64) -> Candidate<(i64, u64)> {
     Candidate { key: (timestamp, id), id, row: None }
 }
 
-/// The place of a transaction in the order of effective dates, unless it is displaced or not in the span.
+/// Returns the candidate for a row in the order of effective dates, unless the row is backdated or outside the span.
 fn undisplaced(row: TransactionRow, span: Span<(i64, u64)>) -> Option<Candidate<(i64, u64)>> {
     let (key, id) = ((row.timestamp, row.transaction), row.transaction);
     (row.timestamp == row.date && span.holds(key)).then_some(Candidate { key, id, row: Some(row) })

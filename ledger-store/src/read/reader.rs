@@ -20,7 +20,7 @@ use crate::entry::{
 };
 use crate::error::ReadError;
 use crate::journal::{Chunk, Journal, Position};
-use crate::lookup::{missing, tables};
+use crate::lookup::{missing, missing_in, tables};
 use crate::projection::{AccountPage, FoundHolding};
 use crate::view::{LedgerHead, View};
 use crate::writer::{RecordedTransaction, value_of};
@@ -114,7 +114,7 @@ impl LedgerReader {
                 .read(tables::ACCOUNTS, &key, |page| Ok(AccountPage::find_address(page, account)))?;
             found.transpose()?.flatten()
         };
-        let address = parse_address(&text.ok_or_else(|| missing("an account"))?)?;
+        let address = parse_address(&text.ok_or_else(|| missing_in(&self.view.index, "an account"))?)?;
         self.view.addresses.put(self.ledger, account, address.clone());
         Ok(address)
     }
@@ -163,18 +163,20 @@ impl LedgerReader {
     /// A record as a log entry.
     pub(crate) fn log_entry(&self, record: &Record<'_>) -> Result<LogEntry, ReadError> {
         let Body::Log(log) = &record.body else { return Err(Corrupt { what: "entry without a log" }.into()) };
-        let idempotency = match &log.idempotency {
-            Some(idempotency) => Some(Idempotency {
-                key: IdempotencyKey::parse(idempotency.key)
-                    .map_err(|_| Corrupt { what: "idempotency key" })?,
-                hash: idempotency.hash.into(),
-            }),
-            None => None,
+        let (idempotency, request_hash) = match &log.idempotency {
+            None => (None, None),
+            Some(record) if record.key.is_empty() => (None, Some(record.hash.into())),
+            Some(record) => {
+                let key = IdempotencyKey::parse(record.key);
+                let key = key.map_err(|_| Corrupt { what: "idempotency key" })?;
+                (Some(Idempotency { key, hash: record.hash.into() }), None)
+            }
         };
         Ok(LogEntry {
             id: LogId::new(log.log),
             date: log.date,
             idempotency,
+            request_hash,
             schema_version: log.schema_version.map(Into::into),
             payload: self.payload(log)?,
             defaults: self.defaults(log)?,
@@ -406,7 +408,7 @@ impl LedgerReader {
     fn check_is_new(&self, account: u32) -> Result<(), ReadError> {
         let mut pieces = self.view.pieces.iter();
         let is_new = pieces.any(|piece| piece.piece.account(self.ledger, account).is_some());
-        if is_new { Ok(()) } else { Err(missing("an account")) }
+        if is_new { Ok(()) } else { Err(missing_in(&self.view.index, "an account")) }
     }
 
     /// The totals of a holding that is in the index, and how many transactions moved it.

@@ -1,4 +1,4 @@
-//! Versions of a ledger's schema: one, and lists.
+//! Reads the versions of a ledger's schema: one version, or a list.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -17,13 +17,13 @@ use crate::error::ReadError;
 use crate::query::{Page, SchemaKey, SchemaOrder, SchemaQuery, SchemaView};
 use crate::view::View;
 
-/// So many are read at once.
-const SCHEMAS_READ: usize = 16;
+/// Number of schemas to read at once. Bounds the memory of a read that needs few of them.
+const SCHEMAS_PER_READ: usize = 16;
 
-/// Most bytes of a page: it is held in memory until it is answered.
+/// Maximum size of a page in bytes. Bounds memory, because a page stays in memory until it is sent.
 const PAGE_BYTES_MAX: usize = 16 << 20;
 
-/// The version of a ledger's schema with a name.
+/// Returns the schema of a ledger with this version name.
 pub(super) fn schema(
     view: &View,
     ledger: u32,
@@ -31,28 +31,28 @@ pub(super) fn schema(
 ) -> Result<Option<SchemaView>, ReadError> {
     let key = schema_key(ledger, version.as_str());
     let found = DocumentReader::new(view).document(SCHEMAS, &key)?;
-    found.map(of_document).transpose()
+    found.map(view_of).transpose()
 }
 
-/// A list of the versions of a ledger's schema.
+/// Lists the versions of a ledger's schema.
 pub(super) fn schemas(view: &View, ledger: u32, query: &SchemaQuery) -> Result<Page<SchemaView>, ReadError> {
     let (direction, beyond) = query.page.walk();
     let index = match query.order {
         SchemaOrder::Created => Some(SCHEMAS_BY_POSITION),
         SchemaOrder::Version => None,
     };
-    let place = |key: &SchemaKey| {
-        let further = schema_position_key(ledger, key.position).to_vec();
-        (further, schema_key(ledger, key.version.as_str()))
+    let cursor_of = |key: &SchemaKey| {
+        let secondary = schema_position_key(ledger, key.position).to_vec();
+        (secondary, schema_key(ledger, key.version.as_str()))
     };
     let end =
         ledger.checked_add(1).map_or(Bound::Unbounded, |next| Bound::Excluded(next.to_be_bytes().to_vec()));
     let mut range = DocumentRange {
         from: Bound::Included(ledger.to_be_bytes().to_vec()),
         to: end,
-        beyond: beyond.map(place),
+        beyond: beyond.map(cursor_of),
         direction,
-        limit: SCHEMAS_READ,
+        limit: SCHEMAS_PER_READ,
     };
     let reader = DocumentReader::new(view);
     let meter = Meter::start(ReadLimits::DEFAULT);
@@ -60,11 +60,11 @@ pub(super) fn schemas(view: &View, ledger: u32, query: &SchemaQuery) -> Result<P
     let mut bytes = 0;
     'pages: loop {
         let found = reader.documents(SCHEMAS, index, &range)?;
-        let is_last = found.len() < SCHEMAS_READ;
+        let is_last = found.len() < SCHEMAS_PER_READ;
         for document in found {
             meter.row()?;
-            let schema = of_document(document)?;
-            range.beyond = Some(place(&schema.key));
+            let schema = view_of(document)?;
+            range.beyond = Some(cursor_of(&schema.key));
             if !query.filter.matches(&schema)? {
                 continue;
             }
@@ -86,7 +86,7 @@ pub(super) fn schemas(view: &View, ledger: u32, query: &SchemaQuery) -> Result<P
     Ok(builder.finish(&query.page))
 }
 
-fn of_document(document: Document) -> Result<SchemaView, ReadError> {
+fn view_of(document: Document) -> Result<SchemaView, ReadError> {
     let corrupt = Corrupt { what: "schema" };
     let version = document.key.get(4..).and_then(|version| std::str::from_utf8(version).ok());
     let version = version.and_then(|version| SchemaVersion::parse(version).ok()).ok_or(corrupt)?;

@@ -16,7 +16,7 @@ use crate::index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TableView, TermRow,
     TransactionRow, VersionRow,
 };
-use crate::lookup::missing;
+use crate::lookup::missing_in;
 use crate::projection::Piece;
 use crate::view::LedgerHead;
 use crate::writer::holding_key;
@@ -83,7 +83,7 @@ impl Session {
         for account in self.keys().probe(space, self.fingerprints.of(space, address))? {
             let account = u32::try_from(account).map_err(|_| Corrupt { what: "number of an account" })?;
             if self.reader.address(account)?.as_str() == address {
-                return Err(missing("an address"));
+                return Err(missing_in(&self.reader.view.index, "an address"));
             }
         }
         Ok(None)

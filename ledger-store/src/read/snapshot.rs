@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashLogs, LedgerName, SchemaVersion,
-    Switch, TextField, Timestamp, TransactionId,
+    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashLogs, LedgerName, MetadataValue,
+    SchemaVersion, Switch, TextField, Timestamp, TransactionId,
 };
 
 use super::page::PageBuilder;
@@ -344,7 +344,7 @@ impl FilterSubject for LedgerInfo {
     type Error = ReadError;
 
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
-        Ok(self.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+        Ok(self.metadata.get(key).map(MetadataValue::as_shown))
     }
 
     fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, ReadError> {

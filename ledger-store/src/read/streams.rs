@@ -1,4 +1,4 @@
-//! Streams of transactions in order, from one index or several.
+//! Sorted streams of candidate transactions, and their union.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -7,21 +7,21 @@ use crate::error::ReadError;
 use crate::index::TransactionRow;
 use crate::query::Direction;
 
-/// A transaction that may be one that is looked for.
+/// A transaction that a filter may select.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate<K> {
-    /// Its place in the order: its id, or its effective date and id.
+    /// Key of the sort order: the id, or the effective date and the id.
     pub(crate) key: K,
-    /// Its id.
+    /// Id of the transaction.
     pub(crate) id: u64,
-    /// Its row, where it is at hand.
+    /// Row of the transaction, if the source has read it.
     pub(crate) row: Option<TransactionRow>,
 }
 
-/// Candidates in order, each once.
+/// Candidates in sorted order, each once.
 pub(crate) type Stream<K> = Box<dyn Iterator<Item = Result<Candidate<K>, ReadError>>>;
 
-/// Keys of an order, both included.
+/// A range of keys that includes both ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span<K> {
     pub(crate) from: K,
@@ -29,22 +29,22 @@ pub(crate) struct Span<K> {
 }
 
 impl<K: Ord + Copy> Span<K> {
-    /// Narrows it from below.
+    /// Raises the lower end of the range to `from`, if it is below.
     pub(crate) fn raise_from(&mut self, from: K) {
         self.from = self.from.max(from);
     }
 
-    /// Narrows it from above.
+    /// Lowers the upper end of the range to `to`, if it is above.
     pub(crate) fn lower_to(&mut self, to: K) {
         self.to = self.to.min(to);
     }
 
-    /// Whether nothing is between.
+    /// Whether the range contains no key.
     pub(crate) fn is_empty(&self) -> bool {
         self.from > self.to
     }
 
-    /// Whether a key is between.
+    /// Whether the range contains a key.
     pub(crate) fn holds(&self, key: K) -> bool {
         self.from <= key && key <= self.to
     }
@@ -58,7 +58,7 @@ struct Head<K> {
 }
 
 impl<K: Ord> Ord for Head<K> {
-    /// What is to be taken first is the greatest, as a binary heap wants it.
+    /// Makes the candidate to take first the greatest, because a binary heap returns the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         let order = self.candidate.key.cmp(&other.candidate.key);
         match self.direction {
@@ -82,12 +82,12 @@ impl<K: Ord> PartialEq for Head<K> {
 
 impl<K: Ord> Eq for Head<K> {}
 
-/// Several streams as one; what stands in more than one of them comes once.
+/// The union of several streams. Returns a candidate once, even if several streams contain it.
 struct Union<K> {
     sources: Vec<Stream<K>>,
     heads: BinaryHeap<Head<K>>,
     direction: Direction,
-    /// Sources whose next candidate is not among the heads.
+    /// Sources whose next candidate is not in the heap yet.
     waiting: Vec<usize>,
     last: Option<K>,
 }
@@ -118,7 +118,7 @@ impl<K: Ord + Copy> Iterator for Union<K> {
     }
 }
 
-/// Streams of one direction as one.
+/// Merges streams of one direction into their union.
 pub(crate) fn union<K: Ord + Copy + 'static>(mut sources: Vec<Stream<K>>, direction: Direction) -> Stream<K> {
     if sources.len() == 1
         && let Some(only) = sources.pop()
@@ -129,7 +129,7 @@ pub(crate) fn union<K: Ord + Copy + 'static>(mut sources: Vec<Stream<K>>, direct
     Box::new(Union { sources, heads: BinaryHeap::new(), direction, waiting, last: None })
 }
 
-/// Candidates that are at hand, in whatever order.
+/// Returns the candidates in a span as a stream. The candidates may be in any order.
 pub(crate) fn sorted<K: Ord + Copy + 'static>(
     mut candidates: Vec<Candidate<K>>,
     span: Span<K>,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_union_is_in_order_and_has_each_once() {
+    fn union_returns_each_candidate_once_in_order() {
         for (direction, expected) in
             [(Direction::Ascending, [1, 2, 3, 5, 8]), (Direction::Descending, [8, 5, 3, 2, 1])]
         {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_a_source_is_one_of_the_union() {
+    fn union_returns_the_error_of_a_source() {
         let broken = ReadError::Damaged { reason: "a block".to_owned() };
         let failing: Stream<u64> = Box::new([Err(broken.clone())].into_iter());
         let mut union = union(vec![stream(&[1], Direction::Ascending), failing], Direction::Ascending);

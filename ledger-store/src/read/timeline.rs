@@ -1,4 +1,4 @@
-//! From dates to ids: the last log or transaction that was recorded by a date.
+//! Converts dates into ids: finds the last log or transaction recorded up to a date.
 
 use ledger_core::Timestamp;
 
@@ -6,9 +6,9 @@ use super::session::Session;
 use crate::error::ReadError;
 use crate::index::{IndexError, LogRow, Row, TableView, TransactionRow, Way};
 
-/// A row of a ledger's timeline: dates do not decrease with the id.
+/// A row in a ledger's timeline. The date never decreases as the id grows.
 pub(crate) trait Dated: Row<Key = (u32, u64)> {
-    /// When it was recorded, in microseconds since 1970.
+    /// Returns the insertion date in microseconds since 1970.
     fn date(&self) -> i64;
 }
 
@@ -24,15 +24,15 @@ impl Dated for TransactionRow {
     }
 }
 
-/// No id is less. An import may begin with one that is less than the first that the ledger itself would give.
+/// Smallest possible id. An import may begin with an id below the first one that the ledger itself would assign.
 const FIRST: u64 = 0;
 
-/// When so few ids are left they are read in a row: they share a block or two.
-const IDS_IN_A_ROW: u64 = 512;
+/// Number of ids below which a search reads rows in sequence, because so few rows share a block or two.
+const IDS_READ_IN_SEQUENCE: u64 = 512;
 
-/// The last row of a ledger with an id from `first` up to but without `next` and a date of at most `at`.
+/// Returns the last row of a ledger with an id in `first..next` and a date of at most `at`.
 ///
-/// Costs a number of searches that grows with the logarithm of the ids; few where dates grow evenly.
+/// The number of lookups grows with the logarithm of the number of ids. It is small where dates grow evenly.
 fn last_by<R: Dated>(
     table: &TableView<R>,
     ledger: u32,
@@ -47,7 +47,7 @@ fn last_by<R: Dated>(
     let Some(mut best) = table.first_in((ledger, first), (ledger, to))?.filter(|row| row.date() <= at) else {
         return Ok(None);
     };
-    // All ids up to that of `best` are early enough, all from that of `late` on are too late.
+    // Ids up to that of `best` are early enough, and ids from `late` on are too late.
     let mut late = last;
     let mut guess = true;
     loop {
@@ -56,7 +56,7 @@ fn last_by<R: Dated>(
         if from > to {
             return Ok(Some(best));
         }
-        if to - from < IDS_IN_A_ROW {
+        if to - from < IDS_READ_IN_SEQUENCE {
             break;
         }
         let middle = if guess { between(&best, &late, at).clamp(from, to) } else { from + (to - from) / 2 };
@@ -64,7 +64,7 @@ fn last_by<R: Dated>(
         match table.last_in((ledger, from), (ledger, middle))? {
             Some(row) if row.date() <= at => best = row,
             Some(row) => late = row,
-            // No ids stand there: the next row after the gap tells the side.
+            // This id lies in a gap. The next row after the gap shows on which side to continue.
             None => match table.first_in((ledger, middle), (ledger, to))? {
                 Some(row) if row.date() <= at => best = row,
                 Some(row) if row.key().1 < late.key().1 => late = row,
@@ -82,20 +82,20 @@ fn last_by<R: Dated>(
     Ok(Some(best))
 }
 
-/// The id at which the date would be reached if dates grew evenly.
+/// Estimates the id at which the date is reached, as if dates grew evenly.
 fn between<R: Dated>(early: &R, late: &R, at: i64) -> u64 {
     let dates = i128::from(late.date()) - i128::from(early.date());
     let ids = i128::from(late.key().1) - i128::from(early.key().1);
-    let way = i128::from(at) - i128::from(early.date());
-    // Both are below 2^64, and the way is a part of the dates: the product fits, or the guess is left out.
-    let step = ids.checked_mul(way).and_then(|product| product.checked_div(dates)).unwrap_or(ids / 2);
+    let elapsed = i128::from(at) - i128::from(early.date());
+    // `elapsed` is at most `dates`, so the result is at most `ids`. If the product exceeds 128 bits, take the middle.
+    let step = ids.checked_mul(elapsed).and_then(|product| product.checked_div(dates)).unwrap_or(ids / 2);
     early.key().1.saturating_add(step as u64)
 }
 
 impl Session {
-    /// The last transaction that was recorded by a date.
+    /// Returns the last transaction recorded up to a date.
     pub(crate) fn transaction_at(&self, at: Timestamp) -> Result<Option<TransactionRow>, ReadError> {
-        // A question asks for the same date more than once.
+        // One question asks for the same date several times.
         let known = self.last_date.take();
         if let Some((date, row)) = &known
             && *date == at
@@ -110,9 +110,9 @@ impl Session {
         Ok(row)
     }
 
-    /// The last log that was recorded by a date.
+    /// Returns the last log recorded up to a date.
     pub(crate) fn log_at(&self, at: Timestamp) -> Result<Option<LogRow>, ReadError> {
-        // The transactions next to the date narrow the search: most logs are transactions.
+        // Most logs are transactions, so the transactions next to the date narrow the search.
         let (ledger, counters) = (self.ledger(), &self.head.counters);
         let before = self.transaction_at(at)?;
         let next = before.as_ref().map_or(FIRST, |row| row.transaction + 1);
@@ -126,12 +126,12 @@ impl Session {
         Ok(last_by(self.logs(), ledger, (from, to), at.as_micros())?)
     }
 
-    /// The first transaction id that may have been recorded after a date.
+    /// Returns the first transaction id that may have been recorded after a date.
     pub(crate) fn first_transaction_after(&self, at: Timestamp) -> Result<u64, ReadError> {
         Ok(self.transaction_at(at)?.map_or(FIRST, |row| row.transaction + 1))
     }
 
-    /// The first log id that may have been recorded after a date.
+    /// Returns the first log id that may have been recorded after a date.
     pub(crate) fn first_log_after(&self, at: Timestamp) -> Result<u64, ReadError> {
         Ok(self.log_at(at)?.map_or(FIRST, |row| row.log + 1))
     }
@@ -143,10 +143,10 @@ mod tests {
     use crate::index::{IndexFile, IndexOptions, seal_piece};
 
     #[test]
-    fn a_date_finds_the_last_row_by_then() {
+    fn finds_the_last_row_up_to_a_date() {
         let options = IndexOptions { cache_bytes: 1 << 20, filter_bytes: 1 << 20 };
         let index = IndexFile::create(redb::backends::InMemoryBackend::new(), options).unwrap();
-        // Gaps in the ids, steps and plateaus in the dates, another ledger on either side.
+        // The ids have gaps, the dates have steps and plateaus, and there is another ledger on either side.
         let mut rows = Vec::new();
         for ledger in 1..=3_u32 {
             let mut date = 0_i64;

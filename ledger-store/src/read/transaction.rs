@@ -138,7 +138,7 @@ impl FilterSubject for TransactionSubject<'_> {
     }
 
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, ReadError> {
-        Ok(self.current_metadata()?.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+        Ok(self.current_metadata()?.get(key).map(MetadataValue::as_shown))
     }
 
     fn metadata_value(&self, key: &str) -> Result<Option<Cow<'_, MetadataValue>>, ReadError> {

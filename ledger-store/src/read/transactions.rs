@@ -1,4 +1,4 @@
-//! Transactions by id or by effective date: lists and counts.
+//! Lists and counts transactions, by id or by effective date.
 
 use ledger_core::{DateField, Filter, FilterSubject, Timestamp, TransactionId};
 
@@ -16,7 +16,7 @@ use crate::query::{
 };
 
 impl Session {
-    /// A list of transactions.
+    /// Returns a page of transactions.
     pub(crate) fn list_transactions(
         &self,
         query: &TransactionQuery,
@@ -79,7 +79,7 @@ impl Session {
         Ok(page.finish(&query.page))
     }
 
-    /// Calls `visit` on each candidate that a filter selects until it returns false.
+    /// Calls `visit` for each candidate that the filter selects, until it returns false.
     fn select<K>(
         &self,
         stream: Stream<K>,
@@ -102,7 +102,7 @@ impl Session {
         Ok(())
     }
 
-    /// How many transactions a filter selects.
+    /// Counts the transactions that a filter selects.
     pub(crate) fn count_transactions(
         &self,
         filter: &Filter,
@@ -122,7 +122,7 @@ impl Session {
         let stream = self.by_id(&plan.driver, plan.ids, Direction::Ascending);
         let mut count = 0;
         if plan.is_exact && moment.at.is_none() {
-            // Neither the filter nor a date is left to test.
+            // Neither the filter nor a date needs a test.
             for candidate in stream {
                 self.meter.row()?;
                 candidate?;
@@ -137,18 +137,18 @@ impl Session {
         Ok(count)
     }
 
-    /// The id of the first transaction, if ids count the transactions from there on.
+    /// Returns the id of the first transaction, if no id after it is missing.
     fn first_without_gaps(&self) -> Result<Option<u64>, ReadError> {
         let counters = &self.head.counters;
         let ledger = self.ledger();
-        // An import may have begun with another id than the ledger's own first.
+        // An import may have begun with an id other than the ledger's own first one.
         let row = self.transactions().first_in((ledger, 0), (ledger, u64::MAX))?;
         let first = row.map_or(counters.next_transaction, |row| row.transaction);
         Ok((counters.next_transaction - first == counters.transactions).then_some(first))
     }
 
-    /// How many transactions are dated up to a date: those recorded by then, less the displaced ones among
-    /// them, and the displaced ones that are dated so.
+    /// Counts the transactions with an effective date of at most `at`: those recorded up to then, without the backdated
+    /// ones among them, and with all backdated ones that have such a date.
     fn count_dated_by(&self, at: Timestamp, first: u64) -> Result<u64, ReadError> {
         let next = self.first_transaction_after(at)?;
         let (mut with, mut without) = (next.saturating_sub(first), 0);
@@ -164,11 +164,11 @@ impl Session {
     }
 }
 
-/// A date and an id.
-type Place = (i64, u64);
+/// An effective date in microseconds and a transaction id.
+type DateAndId = (i64, u64);
 
-/// The places right before and right after a transaction in the order of effective dates.
-fn neighbours(key: &TransactionKey) -> (Option<Place>, Option<Place>) {
+/// Returns the keys right before and right after a transaction in the order of effective dates.
+fn neighbours(key: &TransactionKey) -> (Option<DateAndId>, Option<DateAndId>) {
     let (date, id) = (key.timestamp.as_micros(), key.id.get());
     let before = match id.checked_sub(1) {
         Some(id) => Some((date, id)),
@@ -181,7 +181,7 @@ fn neighbours(key: &TransactionKey) -> (Option<Place>, Option<Place>) {
     (before, after)
 }
 
-/// Leaves what lies beyond a key in the direction of the walk; whether there is anything.
+/// Narrows the span to the keys beyond a cursor in the direction of the walk. Returns false if no key can be there.
 fn narrow_beyond<K: Ord + Copy>(
     span: &mut Span<K>,
     direction: Direction,
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beyond_the_ends_of_an_order_is_nothing() {
+    fn narrows_span_to_keys_beyond_the_cursor() {
         let key =
             |date, id| TransactionKey { timestamp: Timestamp::from_micros(date), id: TransactionId::new(id) };
         let narrowed = |key: TransactionKey, direction| {

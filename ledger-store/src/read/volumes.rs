@@ -1,4 +1,4 @@
-//! Volumes of many accounts: rows in a window of time, grouped rows, and sums per asset.
+//! Reads volumes of many accounts: rows in a window of time, grouped rows, and sums per asset.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::session::Session;
 use crate::error::ReadError;
 use crate::query::{Balances, BalancesQuery, Clock, Direction, Page, VolumesQuery, VolumesRow};
 
-/// A row of volumes with the account that it is of.
+/// A row of volumes with its account, as the subject of a filter.
 struct RowSubject<'a> {
     account: &'a AccountSubject<'a>,
     asset: &'a Asset,
@@ -39,27 +39,29 @@ impl FilterSubject for RowSubject<'_> {
     }
 }
 
-/// What a walk over the rows of volumes asks for.
+/// The parameters of a walk over rows of volumes.
 struct RowWalk<'q> {
     filter: &'q Filter,
     window: Window,
-    /// As of when metadata counts.
+    /// Date at which metadata counts; now if `None`.
     at: Option<Timestamp>,
     direction: Direction,
-    /// The account whose rows come first, if not the first of all.
+    /// The account whose rows come first; the first account if `None`.
     start: Option<&'q str>,
-    /// Whether rows come in the order of addresses and assets, or as they are found soonest.
+    /// Whether rows come in order of address and asset. Otherwise the walk uses the order that is fastest to read.
     is_ordered: bool,
 }
 
-/// So many accounts are looked at in the order of their numbers, in which they share pages.
-const BLOCK: usize = 16_384;
+/// Number of accounts to sort by number before their holdings are read. Accounts with close numbers share pages of the
+/// index.
+const ACCOUNTS_PER_BLOCK: usize = 16_384;
 
-type Rows<'v> = &'v mut dyn FnMut(&AccountAddress, Asset, Flows) -> Result<bool, ReadError>;
+/// Called for each selected row. Returns false to end the walk.
+type VisitRow<'v> = &'v mut dyn FnMut(&AccountAddress, Asset, Flows) -> Result<bool, ReadError>;
 
 impl Session {
-    /// Calls `visit` with every row that a filter selects, in the order of the walk, until it returns false.
-    fn walk_rows(&self, walk: &RowWalk<'_>, visit: Rows<'_>) -> Result<(), ReadError> {
+    /// Calls `visit` for every row that the filter selects, until it returns false.
+    fn walk_rows(&self, walk: &RowWalk<'_>, visit: VisitRow<'_>) -> Result<(), ReadError> {
         let moment = self.moment(walk.at)?;
         let plan = self.account_plan(walk.filter, &moment);
         let until = Until::Now;
@@ -91,7 +93,7 @@ impl Session {
             }
             Ok(true)
         };
-        // The account of the page's border may have rows on this side of it.
+        // The account of the cursor may have rows on this side of the page border.
         if let Some(start) = walk.start
             && let Ok(address) = AccountAddress::parse(start)
             && let Some(number) = self.account_number(start)?
@@ -112,21 +114,21 @@ impl Session {
             }
             Ok(true)
         };
-        let mut goes_on = true;
+        let mut continues = true;
         self.walk_accounts(&plan, walk.direction, walk.start, &mut |number, address| {
             block.push((number, address));
-            if block.len() == BLOCK {
-                goes_on = visit_block(&mut block)?;
+            if block.len() == ACCOUNTS_PER_BLOCK {
+                continues = visit_block(&mut block)?;
             }
-            Ok(goes_on)
+            Ok(continues)
         })?;
-        if goes_on {
+        if continues {
             visit_block(&mut block)?;
         }
         Ok(())
     }
 
-    /// A list of volumes.
+    /// Returns a page of volumes.
     pub(crate) fn list_volumes(&self, query: &VolumesQuery) -> Result<Page<VolumesRow>, ReadError> {
         if query.from.is_some() || query.to.is_some() {
             self.need_moves_history()?;
@@ -163,7 +165,7 @@ impl Session {
             walk.start = beyond.map(|(account, _)| account.as_str());
             self.walk_rows(&walk, &mut |address, asset, flows| Ok(put(address.as_str(), asset, flows)))?;
         } else {
-            // Addresses of a group do not stand together: `users-x` is between `users` and `users:1`.
+            // Addresses of one group are not adjacent: `users-x` sorts between `users` and `users:1`.
             let mut groups: BTreeMap<(String, Asset), Flows> = BTreeMap::new();
             self.walk_rows(&walk, &mut |address, asset, flows| {
                 let group = first_segments(address.as_str(), query.group_by).to_owned();
@@ -182,7 +184,7 @@ impl Session {
         Ok(page.finish(&query.page))
     }
 
-    /// Sums of balances per asset.
+    /// Returns the sum of balances per asset.
     pub(crate) fn aggregated_balances(&self, query: &BalancesQuery) -> Result<Balances, ReadError> {
         if query.at.is_some() {
             self.need_moves_history()?;
@@ -208,7 +210,8 @@ impl Session {
         Ok(sums.into_iter().collect())
     }
 
-    /// Over all accounts every asset's balances cancel: what one account sends another receives, in one entry.
+    /// Returns the balances over all accounts. They are zero for every asset, because an entry adds to one account what
+    /// it takes from another.
     fn balances_of_all(&self) -> Result<Balances, ReadError> {
         let mut balances = Vec::new();
         for asset in 0..self.head.counters.assets {
@@ -220,7 +223,7 @@ impl Session {
     }
 }
 
-/// The first segments of an address; all of them if it has no more.
+/// Returns the first segments of an address, or the whole address if it has no more.
 fn first_segments(address: &str, segments: usize) -> &str {
     match address.match_indices(':').nth(segments - 1) {
         Some((end, _)) => &address[..end],
@@ -233,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_the_first_segments() {
+    fn groups_by_the_first_segments() {
         for (segments, group) in [(1, "a"), (2, "a:b"), (3, "a:b:c"), (4, "a:b:c"), (usize::MAX, "a:b:c")] {
             assert_eq!(first_segments("a:b:c", segments), group);
         }

@@ -1,9 +1,9 @@
-//! Power cuts: random work on a simulated disk whose power fails at some sync, and what is found afterwards.
+//! Power-cut campaigns: random work on a simulated disk whose power fails at some sync, and checks of what survives.
 //!
-//! For each seed the work is done until the power fails. What survives of the writes that no sync covered is
-//! arbitrary: dropped, reordered, torn. The store that is opened on it must have every acknowledged step and
-//! no refused one; the step whose outcome was unknown is there wholly or not at all. It must answer, verify, and go
-//! on as the model does, through a second cut while it is opened or worked with.
+//! For each seed, a run works until the power fails. Writes that no sync covered survive at random: dropped, reordered
+//! or torn. The store that opens on the disk must have every acknowledged step and no refused one. A step with an
+//! unknown outcome must have happened entirely or not at all. The store must answer, verify and continue like the
+//! model, through a second cut while it is opened or used.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -11,38 +11,38 @@ use std::thread;
 use ledger_core::schema::Enforcement;
 use parking_lot::Mutex;
 
-use super::rig::{Done, Rig, Settings};
+use super::harness::{Done, Harness, Settings};
 use super::writers::power_cut_under_writers;
 use super::{Dice, Workload};
 
-/// Many runs.
+/// A series of runs, each with its own seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
-    /// The seed of the first; the others follow it.
+    /// Seed of the first run. The seeds of the others follow it.
     pub first_seed: u64,
-    /// How many.
+    /// Number of runs.
     pub runs: u64,
-    /// Whether syncs do nothing: then runs must fail, or the campaign has no teeth.
+    /// Whether syncs do nothing. The runs must then fail, which shows that the campaign notices lost writes.
     pub lying_syncs: bool,
-    /// What is done before and after the cuts.
+    /// The work before and after the cuts.
     pub work: Work,
-    /// How many runs go on at once. A run waits more than it works, so there may be more than processors.
+    /// Number of runs at the same time. It can exceed the number of processors, because a run mostly waits.
     pub threads: usize,
 }
 
-/// What the runs of a [`Campaign`] do.
+/// The work in the runs of a [`Campaign`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Random work of every kind, one step at a time, judged by the model.
+    /// Random work of every kind, one step at a time, compared with the model.
     Steps,
-    /// Transactions of several writers, each with several on their way.
+    /// Transactions of several writers, each with several submissions in flight.
     Writers,
 }
 
 impl Campaign {
-    /// Runs all, and hands the seed and result of each to `each`, one at a time and in no order.
+    /// Executes all runs. Passes the seed and result of each to `each`, one at a time and in any order.
     pub fn run(&self, each: impl FnMut(u64, Result<Done, String>) + Send) {
-        side_by_side(
+        in_parallel(
             self.runs,
             self.threads,
             |run| {
@@ -58,8 +58,8 @@ impl Campaign {
     }
 }
 
-/// Does pieces of work on several threads, and hands on what came of each, one at a time and in no order.
-pub(super) fn side_by_side<T>(
+/// Executes pieces of work on several threads. Passes the result of each to `each`, one at a time and in any order.
+pub(super) fn in_parallel<T>(
     pieces: u64,
     threads: usize,
     work: impl Fn(u64) -> (u64, T) + Sync,
@@ -83,16 +83,16 @@ pub(super) fn side_by_side<T>(
     });
 }
 
-/// No run has more steps before its first cut.
+/// Maximum number of steps before the first cut. Bounds the time of a run.
 const STEPS_MAX: u64 = 60;
-/// Steps after a cut, to see that the store goes on.
+/// Number of steps after a cut. They show that the store continues.
 const STEPS_AFTER: u64 = 6;
 
-/// One run. Equal seeds do the same work; at which of it the power fails also depends on the threads.
+/// Executes one run. Equal seeds do the same work, but the step at which the power fails also depends on the threads.
 ///
 /// # Errors
 ///
-/// What the surviving store lacks, or has too much, or did otherwise than the model.
+/// Says what the surviving store lacks, has in excess, or did otherwise than the model.
 pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, String> {
     let settings = Settings {
         memory_budget: 2 << 20,
@@ -104,19 +104,19 @@ pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, String> {
         lying_syncs,
     };
     let dice = Dice::from_seed(seed ^ 0x5eed_0000_0000);
-    let mut rig = Rig::new(Workload::new(Dice::from_seed(seed)), dice, settings);
-    // Most of it is cut short; the syncs of creating a store are the first dozen.
-    rig.cut_within(160);
-    rig.work(STEPS_MAX)?;
+    let mut harness = Harness::new(Workload::new(Dice::from_seed(seed)), dice, settings);
+    // Cuts most of the work short. Creating a store takes about the first twelve syncs.
+    harness.cut_within(160);
+    harness.work(STEPS_MAX)?;
     for depth in 0..3 {
-        rig.power_on(seed.wrapping_mul(31).wrapping_add(depth));
-        if depth < 2 && rig.dice.below(2) == 0 {
-            // The power fails again, while the store is opened or soon after.
-            rig.cut_within(24);
+        harness.power_on(seed.wrapping_mul(31).wrapping_add(depth));
+        if depth < 2 && harness.dice.below(2) == 0 {
+            // The power fails again while the store opens, or soon after.
+            harness.cut_within(24);
         }
-        let now = rig.work.tick();
-        if rig.recover(now, STEPS_AFTER)? {
-            return Ok(rig.done());
+        let now = harness.work.tick();
+        if harness.recover(now, STEPS_AFTER)? {
+            return Ok(harness.done());
         }
     }
     Err("the power failed although it was on".to_owned())

@@ -1,4 +1,4 @@
-//! Who takes part in random work: names that meet often, and schemas for them.
+//! Fixtures for random work: names that occur often, and schemas for them.
 
 use ledger_core::schema::Schema;
 use ledger_core::{
@@ -8,8 +8,8 @@ use ledger_core::{
 
 use super::Dice;
 
-/// Prefixes of each other, and in bytewise order not as they would be read. The last ones are seldom used, so that
-/// some have only moves that lie ahead.
+/// Addresses. Some are prefixes of others, and their byte order is not the order in which a person would sort them. The
+/// last ones are rare, so that some accounts only have postdated moves.
 pub(super) const ADDRESSES: [&str; 17] = [
     "world",
     "users",
@@ -29,14 +29,19 @@ pub(super) const ADDRESSES: [&str; 17] = [
     "rare:5",
     "rare:6",
 ];
+/// Number of addresses at the beginning of [`ADDRESSES`] that occur often.
 const FREQUENT: usize = 11;
 
+/// Assets.
 pub(super) const ASSETS: [&str; 4] = ["USD/2", "EUR/2", "COIN", "BTC/8"];
+/// Metadata keys.
 pub(super) const KEYS: [&str; 3] = ["kind", "tier", "note"];
+/// Metadata values.
 pub(super) const VALUES: [&str; 4] = ["a", "b", "", "long value"];
+/// Names of schema versions. Their byte order is not that of their numbers.
 pub(super) const VERSIONS: [&str; 4] = ["v1", "v2", "v10", "next"];
 
-/// Charts that know some of the addresses; the last has a template, `pay`.
+/// Schemas whose charts contain some of the addresses. The last one has a template, `pay`.
 const SCHEMAS: [&str; 3] = [
     r#"{"chart":{"users":{".self":{},"$id":{".pattern":"^[0-9]+$",".self":{},
         ".metadata":{"tier":{"default":"a"},"kind":{"default":"b"}},
@@ -64,7 +69,7 @@ pub(super) fn asset(dice: &mut Dice<'_>) -> Asset {
     Asset::parse(dice.pick(&ASSETS)).expect("an asset")
 }
 
-/// One of the addresses, and of `more` besides them.
+/// Returns one of the addresses, or one of `more` numbered ones.
 pub(super) fn any_address(dice: &mut Dice<'_>, more: u64) -> AccountAddress {
     if more > 0 && dice.one_in(2) {
         let number = dice.below(more);
@@ -74,16 +79,16 @@ pub(super) fn any_address(dice: &mut Dice<'_>, more: u64) -> AccountAddress {
     address(if dice.one_in(8) { dice.pick(&ADDRESSES) } else { dice.pick(&ADDRESSES[..FREQUENT]) })
 }
 
-/// The first is never deleted, so that some logs grow long; the last is more often than the others.
+/// Names of buckets. The first is never deleted, so that some logs grow long. The last is deleted most often.
 pub(super) const BUCKETS: [&str; 4] = ["kept", "shared", "other", "brief"];
 
-/// A bucket that may be deleted.
+/// Returns a bucket that may be deleted.
 pub(super) fn bucket(dice: &mut Dice<'_>) -> BucketName {
     let name = if dice.one_in(2) { "brief" } else { dice.pick(&BUCKETS[1..]) };
     BucketName::parse(name).expect("a name")
 }
 
-/// What a ledger may keep, each of it or not.
+/// Returns random features. Each one is on or off.
 fn features(dice: &mut Dice<'_>) -> Features {
     let mut switch = |sides| if dice.one_in(sides) { Switch::Off } else { Switch::On };
     let (moves_history, effective_volumes) = (switch(3), switch(3));
@@ -98,7 +103,7 @@ fn features(dice: &mut Dice<'_>) -> Features {
     }
 }
 
-/// What a ledger shall be. Half of them keep everything.
+/// Returns random options for a ledger. Half of all ledgers have every feature.
 pub(super) fn options(dice: &mut Dice<'_>, is_first: bool) -> LedgerOptions {
     let kept = BucketName::parse(BUCKETS[0]).expect("a name");
     let mut metadata = Metadata::EMPTY;
@@ -117,7 +122,7 @@ pub(super) fn ledger(number: u64) -> LedgerName {
     LedgerName::parse(&format!("ledger-{number}")).expect("a name")
 }
 
-/// A ledger that takes logs of another.
+/// Returns the name of a ledger that imports the logs of another one.
 pub(super) fn copy(number: u64) -> LedgerName {
     LedgerName::parse(&format!("copy-{number}")).expect("a name")
 }

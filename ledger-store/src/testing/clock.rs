@@ -1,4 +1,4 @@
-//! A clock that stands still until it is set.
+//! A clock that a test sets.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -6,12 +6,12 @@ use ledger_core::Timestamp;
 
 use crate::options::TimeSource;
 
-/// A clock that tells what it was set to, in microseconds since 1970; at first 0.
+/// A clock that returns the time to which it was set, in microseconds since 1970. It starts at 0.
 #[derive(Debug, Default)]
 pub struct SetClock(AtomicI64);
 
 impl SetClock {
-    /// Sets it; it may go back.
+    /// Sets the time, which may be earlier than before.
     pub fn set(&self, time: Timestamp) {
         self.0.store(time.as_micros(), Ordering::Relaxed);
     }

@@ -1,6 +1,7 @@
-//! Reproducible choices.
+//! Random choices that can be repeated.
 
-/// Reproducible choices: from a seed, or from the bytes of a fuzzer while there are any.
+/// A random number generator whose choices can be repeated. They follow from a seed, or from the bytes of a fuzzer
+/// while it has any.
 #[derive(Clone, Debug)]
 pub struct Dice<'a> {
     bytes: Option<std::slice::Iter<'a, u8>>,
@@ -8,24 +9,24 @@ pub struct Dice<'a> {
 }
 
 impl Dice<'static> {
-    /// Choices that follow from a seed.
+    /// Creates a generator whose choices follow from a seed.
     pub fn from_seed(seed: u64) -> Self {
         Self { bytes: None, state: seed }
     }
 }
 
 impl<'a> Dice<'a> {
-    /// Choices that are the bytes of `data`; zeros when they are used up.
+    /// Creates a generator whose choices are the bytes of `data`, followed by zeros.
     pub fn from_bytes(data: &'a [u8]) -> Self {
         Self { bytes: Some(data.iter()), state: 0 }
     }
 
-    /// Whether the bytes are used up; never for a seed.
+    /// Whether all bytes are used. Always false for a seed.
     pub fn is_exhausted(&self) -> bool {
         self.bytes.as_ref().is_some_and(|bytes| bytes.len() == 0)
     }
 
-    /// A number below `limit`, which is at most 2^16 for bytes to reach all of them, and at least 1.
+    /// Returns a number below `limit`, which must be at least 1. From bytes, numbers of 2^16 and above never come.
     pub fn below(&mut self, limit: u64) -> u64 {
         let any = match &mut self.bytes {
             Some(bytes) if limit <= 256 => u64::from(bytes.next().copied().unwrap_or(0)),
@@ -45,16 +46,16 @@ impl<'a> Dice<'a> {
         any % limit
     }
 
-    /// Whether a die of so many sides shows a certain one.
+    /// Returns true in one of `sides` cases, at random.
     pub fn one_in(&mut self, sides: u64) -> bool {
         self.below(sides) == 0
     }
 
-    /// One of several, of which there must be one.
+    /// Returns one of several items.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If `all` is empty.
     pub fn pick<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len() as u64) as usize].clone()
     }

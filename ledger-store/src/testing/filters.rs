@@ -119,11 +119,10 @@ impl Round<'_, '_> {
                 on_address(dice, addresses, "address")
             }
             (Resource::Accounts, 3) => on_date(dice, &["first_usage", "insertion_date", "updated_at"]),
-            (Resource::Accounts | Resource::Volumes, 4) => on_balance(dice),
-            (Resource::Accounts, 5) => match dice.below(2) {
-                0 => ("balance".to_owned(), Operator::Exists, text(dice.pick(&ASSETS))),
-                _ => ("balance".to_owned(), dice.pick(&COMPARISONS), FilterValue::Integer(Balance::from(0))),
-            },
+            (Resource::Accounts, 4 | 6) | (Resource::Volumes, 4) => on_balance(dice),
+            (Resource::Accounts, 5) => {
+                ("balance".to_owned(), dice.pick(&COMPARISONS), FilterValue::Integer(Balance::from(0)))
+            }
             (Resource::Volumes, 3) => on_date(dice, &["first_usage"]),
             (Resource::Transactions, 0..3) => {
                 let key = dice.pick(&["account", "source", "destination"]);

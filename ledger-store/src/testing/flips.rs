@@ -1,21 +1,21 @@
-//! Flipped bits: a store whose files were damaged by one bit must refuse, mend or report it, or answer as before.
+//! Bit-flip campaigns: a store with one flipped bit in its files must refuse, mend or report it, or answer as before.
 //!
-//! A store is worked with and left in one of three ways: closed, killed, or by a power cut. Then one bit of one of its
-//! files is flipped, it is opened, and every kind of question is asked. An answer that is wrong, or something
-//! acknowledged that is missing without a report, is a silent flip, whatever `verify` would say of it.
+//! A campaign works with a store and leaves it in one of three ways: closed, killed, or by a power cut. It then flips
+//! one bit of one file, opens the store and asks every kind of question. A flip is silent if an answer is wrong or if
+//! acknowledged data is missing without a report, even if `verify` would find it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::campaign::side_by_side;
+use super::campaign::in_parallel;
 use super::{DamagedAnswers, Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
 use crate::options::Options;
 use crate::store::Store;
 use crate::verify::ViolationCode;
 
-/// The way in which a store was left.
+/// The way in which a store was left before the flip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Left {
     /// It was closed.
@@ -29,11 +29,11 @@ pub enum Left {
 /// The file that was damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Damaged {
-    /// The segment of the journal that is written.
+    /// The segment of the journal that is being written.
     LastSegment,
-    /// One that is sealed.
+    /// A sealed segment of the journal.
     SealedSegment,
-    /// The note of how far the journal was acknowledged.
+    /// `HEAD`, the file that records how far the journal was acknowledged.
     Head,
     /// The index.
     Index,
@@ -44,34 +44,34 @@ pub enum Damaged {
 /// The result of a flip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flipped {
-    /// The opening refused, and said what is damaged.
+    /// The opening refused and named the damage.
     Refused,
-    /// The index was built again, which was reported, and everything is right.
+    /// The store rebuilt the index and reported it, and every answer is right.
     Mended,
-    /// The end of the journal was dropped as torn, which was reported.
+    /// The store dropped the end of the journal as torn, and reported it.
     Dropped,
-    /// Some questions were answered with an error that says what is damaged, all others were answered right.
-    Told,
-    /// Everything is as before.
+    /// Some questions got an error that names the damage. All other answers are right.
+    Reported,
+    /// Every answer is as before the flip.
     Harmless,
-    /// A wrong answer, or something missing without a report.
+    /// An answer is wrong, or data is missing without a report.
     Silent(String),
 }
 
-/// Counts of results by file and way.
+/// Numbers of results, by damaged file and by the way in which the store was left.
 #[derive(Clone, Debug, Default)]
 pub struct FlipCounts {
     rows: BTreeMap<(Damaged, Left), [u64; 6]>,
 }
 
 impl FlipCounts {
-    /// Counts a flip.
+    /// Counts the result of a flip.
     pub fn add(&mut self, damaged: Damaged, left: Left, flipped: &Flipped) {
         let column = match flipped {
             Flipped::Refused => 0,
             Flipped::Mended => 1,
             Flipped::Dropped => 2,
-            Flipped::Told => 3,
+            Flipped::Reported => 3,
             Flipped::Harmless => 4,
             Flipped::Silent(_) => 5,
         };
@@ -79,7 +79,7 @@ impl FlipCounts {
     }
 }
 
-/// A table in Markdown.
+/// Prints the numbers as a table in Markdown.
 impl fmt::Display for FlipCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| File | Left | Flips | Refused | Mended | Dropped, told | Error | Right | Silent |")?;
@@ -93,11 +93,11 @@ impl fmt::Display for FlipCounts {
     }
 }
 
-/// Flips so many bits, some hundred in each of several stores, and hands what came of each to `each`, in no order.
+/// Flips `flips` bits, some hundred in each of several stores. Passes the result of each to `each`, in any order.
 pub fn flips(first_seed: u64, flips: u64, threads: usize, each: impl FnMut(Damaged, Left, Flipped) + Send) {
     let stores = flips.div_ceil(FLIPS_OF_A_STORE);
     let mut each = each;
-    side_by_side(
+    in_parallel(
         stores,
         threads,
         |store| {
@@ -109,28 +109,29 @@ pub fn flips(first_seed: u64, flips: u64, threads: usize, each: impl FnMut(Damag
     );
 }
 
-/// Flips that are tried on one store.
+/// Number of flips in one store.
 const FLIPS_OF_A_STORE: u64 = 200;
-/// Steps of work before the flips.
+/// Number of steps of work before the flips.
 const STEPS: u64 = 150;
 
 fn flips_of_a_store(seed: u64, flips: u64) -> Vec<(Damaged, Left, Flipped)> {
     let mut dice = Dice::from_seed(seed ^ 0x666c_6970);
-    let sound = match Sound::new(seed) {
+    let sound = match SoundStore::new(seed) {
         Ok(sound) => sound,
         Err(reason) => return vec![(Damaged::Index, Left::Closed, Flipped::Silent(reason))],
     };
     (0..flips).map(|_| sound.flip(&mut dice)).collect()
 }
 
-/// A store that nothing is wrong with, as it was left in each way.
-struct Sound {
-    left: [(Left, SimDisk); 3],
+/// A sound store, as it was left in each way.
+struct SoundStore {
+    /// The disk after each way of leaving the store.
+    disks: [(Left, SimDisk); 3],
     judge: Judge,
     work: Workload<'static>,
 }
 
-impl Sound {
+impl SoundStore {
     fn new(seed: u64) -> Result<Self, String> {
         let disk = SimDisk::new();
         let mut work = Workload::new(Dice::from_seed(seed));
@@ -142,7 +143,7 @@ impl Sound {
             clock.set(now);
             if matches!(next, Step::Reopen) || step == STEPS / 2 {
                 store.close().map_err(|error| error.to_string())?;
-                // It is let go of before the next one has the directory.
+                // The store must release the directory before the next one opens it.
                 drop(store);
                 store = open(&disk, &clock)?;
             } else if let Some(error) = judge.step(&store, &next, now)? {
@@ -153,19 +154,19 @@ impl Sound {
         store.close().map_err(|error| error.to_string())?;
         drop(store);
         let closed = disk.copy();
-        // A cut of the store as it was killed: nothing was on its way, and all of it is durable.
+        // The power fails after the process was killed. No write is in flight, so everything is durable.
         let cut = killed.after_power_cut(seed);
         Ok(Self {
-            left: [(Left::Closed, closed), (Left::Killed, killed.copy()), (Left::PowerCut, cut)],
+            disks: [(Left::Closed, closed), (Left::Killed, killed.copy()), (Left::PowerCut, cut)],
             judge,
             work,
         })
     }
 
-    /// Flips a bit of a file and looks what comes of it.
+    /// Flips a bit of a file and returns the result.
     fn flip(&self, dice: &mut Dice<'_>) -> (Damaged, Left, Flipped) {
-        let (left, disk) = dice.pick(&self.left);
-        // What follows happens on a disk of its own, in the same run of the machine.
+        let (left, disk) = dice.pick(&self.disks);
+        // The machine did not restart: this copy of the disk has the same boot id.
         let disk = disk.copy();
         let (damaged, path) = choose_file(&disk, dice);
         let mut bytes = disk.bytes(&path).unwrap_or_default();
@@ -209,20 +210,20 @@ impl Sound {
         });
         match asked {
             Err(differs) => Flipped::Silent(differs),
-            Ok(()) if answers.errors > 0 => Flipped::Told,
+            Ok(()) if answers.errors > 0 => Flipped::Reported,
             Ok(()) if opening.was_damaged => Flipped::Mended,
             Ok(()) => Flipped::Harmless,
         }
     }
 }
 
-/// A number below `limit`, which may be large.
+/// Returns a number below `limit`, which can be large.
 fn below(dice: &mut Dice<'_>, limit: usize) -> usize {
     let any = dice.below(1 << 16) << 16 | dice.below(1 << 16);
     (any % limit.max(1) as u64) as usize
 }
 
-/// One of the files, the journal more often than others.
+/// Picks one of the files, and one of the journal more often than others.
 fn choose_file(disk: &SimDisk, dice: &mut Dice<'_>) -> (Damaged, PathBuf) {
     let journal = Path::new("data/journal");
     let names = disk.list(journal).unwrap_or_default();

@@ -189,9 +189,7 @@ impl Judge {
         if expected.len() != found.len() {
             return Err(format!("{} answers, expected {}", found.len(), expected.len()));
         }
-        // Of the commands of a dry run none sees the others in effective order.
-        let exactly = submission.mode == Mode::Commit || submission.requests.len() == 1;
-        match expected.iter().zip(&found).find(|(expected, found)| !expected.is(found, exactly)) {
+        match expected.iter().zip(&found).find(|(expected, found)| !expected.is(found)) {
             None => Ok(None),
             Some((expected, found)) => Err(format!("{found:?}, expected {expected:?}")),
         }
@@ -427,6 +425,7 @@ fn is_no_answer(error: &WriteError) -> bool {
         WriteError::OutcomeUnknown { .. }
             | WriteError::Stopped { .. }
             | WriteError::Storage { .. }
+            | WriteError::NoRoom
             | WriteError::Read(_)
     )
 }
@@ -460,16 +459,11 @@ enum Expected {
 }
 
 impl Expected {
-    /// Whether it is this outcome; `exactly`: with volumes in effective order.
-    fn is(&self, outcome: &Outcome, exactly: bool) -> bool {
+    /// Whether it is this outcome.
+    fn is(&self, outcome: &Outcome) -> bool {
         match (self, outcome) {
             (Self::Done(expected), Outcome::Done(found)) => {
-                let entry = match found.entry.as_deref() {
-                    Some(entry) if exactly => *entry == expected.entry,
-                    Some(entry) => as_recorded(entry) == as_recorded(&expected.entry),
-                    None => false,
-                };
-                entry
+                found.entry.as_deref() == Some(&expected.entry)
                     && expected.replayed == found.replayed
                     && expected.entry.id == found.log
                     && expected.entry.date == found.date

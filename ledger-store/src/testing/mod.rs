@@ -1,6 +1,6 @@
-//! What tests and fuzzing need of a store: a disk that they control, a clock that they set, random work with
-//! a judge who asks questions, trials of both, and campaigns of power cuts. Feature `testing` only, and no part of the
-//! stable interface.
+//! The test kit: a disk and a clock that tests control, random work, an oracle that asks a store questions and compares
+//! the answers with the model, trials of both, and campaigns with power cuts. Only with the feature `testing`, and not
+//! part of the stable interface.
 
 mod campaign;
 mod cast;
@@ -8,10 +8,10 @@ mod clock;
 mod dice;
 mod filters;
 mod flips;
+mod harness;
 mod journal_rate;
 mod judge;
 mod questions;
-mod rig;
 mod roll;
 mod sectors;
 mod shelf;
@@ -35,10 +35,10 @@ pub use self::campaign::{Campaign, Work, power_cut};
 pub use self::clock::SetClock;
 pub use self::dice::Dice;
 pub use self::flips::{Damaged, FlipCounts, Flipped, Left, flips};
+pub use self::harness::Done;
 pub use self::journal_rate::{bare_writes, journal_appends};
 pub use self::judge::{ImportStep, Judge};
 pub use self::questions::DamagedAnswers;
-pub use self::rig::Done;
 pub use self::sectors::{from_sectors, to_sectors};
 pub use self::shelf::DocumentStep;
 pub use self::tally::Tally;
@@ -49,7 +49,7 @@ pub use crate::disk::{
     Disk, DiskFile, DiskLock, DiskRoom, Faults, LockOutcome, OpenMode, RealDisk, SimDisk, Space,
 };
 
-/// Every log of every ledger, oldest entry first, as it is acknowledged now.
+/// Returns every acknowledged log of every ledger, oldest entry first.
 ///
 /// # Errors
 ///
@@ -72,14 +72,14 @@ pub fn logs(store: &Store) -> Result<BTreeMap<LedgerName, Vec<LogEntry>>, ReadEr
     Ok(all)
 }
 
-/// Fails one of the next reads on which the writer decides, counted from 1; none for 0. Says whether the one that was
-/// to fail before is still to come.
+/// Lets one of the next reads fail that the writer needs for a decision: the `nth`, counted from 1, or none for 0.
+/// Returns whether the read that was to fail before is still to come.
 pub fn fail_decision_read(store: &Store, nth: u64) -> bool {
     store.engine().fail_decision_read(nth)
 }
 
-/// Decodes any bytes as a chunk of the journal and, if its digest were right, as the entries in it: how many
-/// there are. For fuzzing: no bytes may make it panic.
+/// Decodes bytes as a chunk of the journal and, as if its digest were right, as entries. Returns the number of entries.
+/// For fuzzing: no bytes may cause a panic.
 pub fn decode_chunk(bytes: &[u8]) -> Option<usize> {
     let chunk = decode_untrusted(bytes)?;
     let mut entries = 0;

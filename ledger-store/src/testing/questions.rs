@@ -1,4 +1,4 @@
-//! Every kind of question, asked of a snapshot and of the model.
+//! Asks a snapshot and the model every kind of question, and compares the answers.
 
 use std::fmt::Debug;
 
@@ -20,12 +20,12 @@ use crate::query::{
 };
 use crate::read::{LedgerView, Snapshot};
 
-/// The model walks the whole log for each account and transaction: so many are looked at in a round.
+/// Maximum number of accounts and transactions to ask about in a round. The model walks the whole log for each of them.
 const POINTS: usize = 16;
-/// A list is walked in so many pages at most, each way.
+/// Maximum number of pages for walking a list in each direction. Bounds the time of a round.
 const PAGES_MAX: usize = 24;
 
-/// Compares an answer of the store.
+/// Compares an answer of the store with that of the model.
 macro_rules! same {
     ($found:expr, $expected:expr, $($what:tt)+) => {{
         let (found, expected) = (&$found, &$expected);
@@ -36,12 +36,13 @@ macro_rules! same {
 }
 
 impl Judge {
-    /// Asks a snapshot of the judge's moment every kind of question about a ledger, once in each of so many rounds,
-    /// and says how many questions that were. `now` is near the dates of what was written last.
+    /// Asks a snapshot every kind of question about a ledger, once in each of `rounds` rounds, and returns the number
+    /// of questions. The snapshot must show the state that the judge knows. `now` is close to the dates of the latest
+    /// writes.
     ///
     /// # Errors
     ///
-    /// The question and the answers, where they differ.
+    /// Names the question and both answers, if they differ.
     pub fn ask(
         &self,
         snapshot: &Snapshot,
@@ -61,7 +62,7 @@ impl Judge {
             let ledger = dice.pick(&ledgers);
             let (view, info) = match (snapshot.ledger(ledger), self.roll.info(ledger)) {
                 (Some(view), Some(info)) => (view, info),
-                // It is deleted, and found by nobody.
+                // The ledger is deleted, and neither side finds it.
                 (None, None) => continue,
                 (found, _) => return Err(format!("{ledger} is found: {}", found.is_some())),
             };
@@ -76,21 +77,21 @@ impl Judge {
     }
 }
 
-/// What a store answered whose files may be damaged.
+/// Counts the answers of a store whose files may be damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DamagedAnswers {
-    /// Groups of questions that were answered as they must be.
+    /// Groups of questions with right answers only.
     pub right: u64,
-    /// Groups in which a question was answered with an error that says what is damaged.
+    /// Groups of questions in which an answer is an error that names the damage.
     pub errors: u64,
 }
 
 impl DamagedAnswers {
-    /// Counts a group of questions.
+    /// Counts the result of a group of questions.
     ///
     /// # Errors
     ///
-    /// What differs, if an answer is wrong.
+    /// Names the difference, if an answer is wrong.
     pub fn note<T>(&mut self, asked: Result<T, String>) -> Result<(), String> {
         match asked {
             Ok(_) => self.right += 1,
@@ -101,18 +102,18 @@ impl DamagedAnswers {
     }
 }
 
-/// Whether what differs is an error in the place of an answer, as a store must give that finds damage.
+/// Whether a difference is an error in the place of an answer, as a store must return it for damage.
 fn says_damaged(differs: &str) -> bool {
     differs.contains("Err(Damaged {") || differs.contains("damaged: ")
 }
 
 impl Judge {
-    /// Asks a snapshot of a store whose files may be damaged every kind of question about every ledger: each answer must
-    /// be right, or an error that says so.
+    /// Asks a snapshot of a store with possibly damaged files every kind of question about every ledger. Each answer
+    /// must be right, or an error that names the damage.
     ///
     /// # Errors
     ///
-    /// The question and the answers, where one is wrong.
+    /// Names the question and both answers, if one is wrong.
     pub fn ask_damaged(
         &self,
         snapshot: &Snapshot,
@@ -150,7 +151,7 @@ impl Judge {
     }
 }
 
-/// Who took part in transactions.
+/// Returns the addresses in the transactions of a log.
 fn addresses_of(log: &[LogEntry]) -> Vec<String> {
     let mut all = std::collections::BTreeSet::new();
     for entry in log {
@@ -161,10 +162,10 @@ fn addresses_of(log: &[LogEntry]) -> Vec<String> {
     all.into_iter().map(str::to_owned).collect()
 }
 
-/// What a question is asked with.
+/// The inputs of a round of questions about one ledger.
 pub(super) struct Round<'a, 'd> {
     pub(super) dice: &'a mut Dice<'d>,
-    /// Accounts of the ledger.
+    /// Addresses of the ledger's accounts.
     pub(super) addresses: &'a [String],
     pub(super) model: &'a Model,
     pub(super) ledger: &'a LedgerName,
@@ -189,7 +190,7 @@ fn shown(account: ModelAccount, expand: Expand) -> Account {
     }
 }
 
-/// The transaction that reverts another.
+/// Returns the transaction that reverts another one.
 fn reverting(log: &[LogEntry], id: TransactionId) -> Option<TransactionId> {
     log.iter().find_map(|entry| match &entry.payload {
         LogPayload::RevertedTransaction { reverted, transaction, .. } if *reverted == id => {
@@ -200,6 +201,7 @@ fn reverting(log: &[LogEntry], id: TransactionId) -> Option<TransactionId> {
 }
 
 impl Round<'_, '_> {
+    /// Asks every kind of question once.
     fn ask_all(&mut self) -> Result<(), String> {
         self.points()?;
         self.accounts()?;
@@ -210,7 +212,7 @@ impl Round<'_, '_> {
         self.schemas()
     }
 
-    /// A date that matters, or one right beside it.
+    /// Returns a date that occurs in the ledger, or one right beside it.
     pub(super) fn date(&mut self) -> Timestamp {
         let log = self.model.log(self.ledger);
         let near = match self.dice.below(8) {
@@ -233,25 +235,27 @@ impl Round<'_, '_> {
         Timestamp::from_micros(near + self.dice.below(3) as i64 - 1)
     }
 
-    /// Why a question that needs the history of moves gets no answer.
+    /// Returns the error for a question that needs the history of moves, if the ledger does not have it.
     fn lacks_moves(&self, needs: bool) -> Option<ReadError> {
         let is_off = self.features.moves_history == Switch::Off;
         (needs && is_off).then_some(ReadError::MissingFeature { feature: "MOVES_HISTORY" })
     }
 
-    /// Why a question that needs effective volumes gets none; they are kept with the history of moves only.
+    /// Returns the error for a question that needs effective volumes, if the ledger does not have them. A ledger has
+    /// them only together with the history of moves.
     fn lacks_effective_volumes(&self, needs: bool) -> Option<ReadError> {
         let feature = "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES";
         let is_off = self.features.effective_volumes == Switch::Off;
         (needs && is_off).then_some(ReadError::MissingFeature { feature }).or_else(|| self.lacks_moves(needs))
     }
 
+    /// Returns the date of a question about the past, or `None` for one about the present.
     fn at(&mut self) -> Option<Timestamp> {
         if self.dice.one_in(3) { None } else { Some(self.date()) }
     }
 
-    /// Fetches a whole list in pages, forwards to its end and backwards again; it must be `expected`, or refused as
-    /// expected.
+    /// Reads a whole list in pages, forwards to its end and backwards again. The list must equal `expected`, or be
+    /// refused like it.
     fn walk<T: Debug + PartialEq, K: Clone + Debug>(
         &mut self,
         what: &dyn Debug,
@@ -305,6 +309,7 @@ impl Round<'_, '_> {
         Ok(())
     }
 
+    /// Compares single accounts and transactions.
     fn points(&mut self) -> Result<(), String> {
         let (transactions, accounts) = self.model.stats(self.ledger);
         let stats = Stats { transactions: transactions as u64, accounts: accounts as u64 };
@@ -350,7 +355,7 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    /// Why accounts cannot be shown with these volumes.
+    /// Returns the error for accounts with these volumes, if the ledger does not have them.
     fn lacks_of(&self, expand: Expand) -> Option<ReadError> {
         let lacks = self.lacks_moves(expand.volumes || expand.effective_volumes);
         lacks.or_else(|| self.lacks_effective_volumes(expand.effective_volumes))
@@ -361,7 +366,7 @@ impl Round<'_, '_> {
         let at = self.at();
         let expand = Expand { volumes: self.dice.one_in(2), effective_volumes: self.dice.one_in(2) };
         let found = self.model.accounts(self.ledger, &filter, at);
-        // A balance in the past is one of the moves until then.
+        // A balance in the past is a sum of the moves up to then.
         let lacks = self.lacks_moves(at.is_some() && filter.asks_for_balances());
         let count = lacks.clone().map_or(Ok(found.len() as u64), Err);
         same!(self.view.count_accounts(&filter, at), count, "count {filter:?} at {at:?}");
@@ -520,7 +525,8 @@ impl Round<'_, '_> {
         let one = view.schema(&version).map(|found| found.map(|schema| schema.text));
         let named = expected.iter().find(|(have, ..)| *have == version).map(|(_, _, text)| text.clone());
         same!(one, Ok(named), "schema {}", version.as_str());
-        // The places in the list are the store's own: its whole list is compared, then its pages with that.
+        // Only the store knows the positions in the list. Compare its whole list with the model first, then its pages
+        // with that list.
         let fetch = |page: PageRequest<SchemaKey>| {
             let query = SchemaQuery { filter: Filter::all(Resource::Schemas), order, page };
             view.schemas(&query)

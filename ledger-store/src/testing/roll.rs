@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ledger_core::{
     BucketName, CompactString, Features, Filter, FilterSubject, HashLogs, LedgerName, LedgerOptions,
-    Metadata, Switch, TextField, Timestamp,
+    Metadata, MetadataValue, Switch, TextField, Timestamp,
 };
 
 use super::Dice;
@@ -249,7 +249,7 @@ impl FilterSubject for Listed<'_> {
     type Error = Infallible;
 
     fn metadata(&self, key: &str) -> Result<Option<Cow<'_, str>>, Infallible> {
-        Ok(self.0.metadata.get(key).map(|value| Cow::Borrowed(value.as_shown())))
+        Ok(self.0.metadata.get(key).map(MetadataValue::as_shown))
     }
 
     fn text(&self, field: TextField) -> Result<Option<Cow<'_, str>>, Infallible> {

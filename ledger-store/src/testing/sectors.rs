@@ -1,4 +1,4 @@
-//! Files of the storage engine, most of which are empty pages, in few bytes.
+//! A compact form of index files, which mostly consist of empty pages.
 //!
 //! ```text
 //! length u64 { 0 u8, offset u64, 512 bytes | 1 u8, offset u64, the one byte of all 512 }    little-endian
@@ -8,11 +8,11 @@
 
 const SECTOR_BYTES: usize = 512;
 
-/// The sectors of a file whose length is a multiple of 512 bytes.
+/// Returns the compact form of a file. The length of the file must be a multiple of 512 bytes.
 ///
 /// # Panics
 ///
-/// If its length is not.
+/// If the length is no multiple of 512 bytes.
 pub fn to_sectors(file: &[u8]) -> Vec<u8> {
     assert!(file.len().is_multiple_of(SECTOR_BYTES), "the storage engine writes whole pages");
     let mut out = (file.len() as u64).to_le_bytes().to_vec();
@@ -29,7 +29,7 @@ pub fn to_sectors(file: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The file of which these are the sectors; `None` if they are of none.
+/// Returns the file of a compact form, or `None` if the form is malformed.
 pub fn from_sectors(mut sectors: &[u8]) -> Option<Vec<u8>> {
     let length = u64::from_le_bytes(take::<8>(&mut sectors)?);
     let mut file = vec![0; usize::try_from(length).ok()?];
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_reads_back_from_its_sectors() {
+    fn reads_back_file_from_its_sectors() {
         let mut file = vec![0; 6 * SECTOR_BYTES];
         file[SECTOR_BYTES..2 * SECTOR_BYTES].fill(0xff);
         file[4 * SECTOR_BYTES + 7] = 9;

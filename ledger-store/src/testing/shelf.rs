@@ -1,4 +1,4 @@
-//! Documents as nothing but a map, by which those of a store are judged.
+//! The document model: a map with the documents that a store must have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,46 +12,46 @@ use crate::error::ReadError;
 use crate::query::Direction;
 use crate::read::Snapshot;
 
-/// A change of a document, without knowing how it stands.
+/// A change of a document, before the current state of the document is known.
 #[derive(Clone, Debug)]
 pub struct DocumentStep {
     collection: Collection,
     key: Vec<u8>,
-    seen: Seen,
+    claim: Claim,
     action: DocumentAction,
 }
 
-/// How whoever changes a document says that it stands.
+/// The caller's claim about the current state of a document.
 #[derive(Clone, Copy, Debug)]
-enum Seen {
-    /// It says nothing.
-    Unsaid,
-    /// It says that there is none.
+enum Claim {
+    /// No claim.
+    Nothing,
+    /// The document does not exist.
     Absent,
-    /// It says what is so.
-    Rightly,
-    /// It says what was so, or never.
-    Wrongly,
+    /// The true state.
+    Current,
+    /// A past state, or one that never was.
+    Outdated,
 }
 
 const COLLECTIONS: [u32; 2] = [20, 300];
-/// Keys in this index are given to one document only.
+/// Index with unique keys.
 const UNIQUE: u32 = 0;
-/// Keys in this index are shared.
+/// Index in which documents can share a key.
 const SHARED: u32 = 7;
 
 fn collection(number: u32) -> Collection {
     Collection::new(number).expect("it is not the store's own")
 }
 
-/// A random change.
+/// Returns a random change.
 pub(super) fn draft(dice: &mut Dice<'_>) -> DocumentStep {
     let key = vec![dice.below(4) as u8; dice.below(4) as usize];
-    let seen = match dice.below(6) {
-        0 => Seen::Absent,
-        1 => Seen::Wrongly,
-        2 => Seen::Unsaid,
-        _ => Seen::Rightly,
+    let claim = match dice.below(6) {
+        0 => Claim::Absent,
+        1 => Claim::Outdated,
+        2 => Claim::Nothing,
+        _ => Claim::Current,
     };
     let action = if dice.one_in(4) {
         DocumentAction::Delete
@@ -67,33 +67,33 @@ pub(super) fn draft(dice: &mut Dice<'_>) -> DocumentStep {
         let length = if dice.one_in(8) { 3_000 } else { dice.below(40) };
         DocumentAction::Put { value: vec![dice.below(200) as u8; length as usize], keys }
     };
-    DocumentStep { collection: collection(dice.pick(&COLLECTIONS)), key, seen, action }
+    DocumentStep { collection: collection(dice.pick(&COLLECTIONS)), key, claim, action }
 }
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct ModelDocument {
     value: Vec<u8>,
     keys: Vec<DocumentKey>,
     version: u64,
 }
 
-/// The documents.
+/// The documents that a store must have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shelf {
-    kept: BTreeMap<(Collection, Vec<u8>), Kept>,
+    kept: BTreeMap<(Collection, Vec<u8>), ModelDocument>,
 }
 
 impl Shelf {
-    /// The changes as a caller would ask for them who has seen what is here.
+    /// Turns steps into changes, as a caller submits them who knows these documents.
     pub(super) fn changes(&self, steps: &[DocumentStep]) -> Vec<DocumentChange> {
         let change = |step: &DocumentStep| {
-            let standing = self.kept.get(&(step.collection, step.key.clone())).map(|kept| kept.version);
-            let expected = match (step.seen, standing) {
-                (Seen::Unsaid, _) => Expected::Anything,
-                (Seen::Absent, _) | (Seen::Rightly, None) => Expected::Absent,
-                (Seen::Rightly, Some(version)) => Expected::Version(DocumentVersion(version)),
-                (Seen::Wrongly, standing) => {
-                    Expected::Version(DocumentVersion(standing.map_or(1, |version| version - 1)))
+            let current = self.kept.get(&(step.collection, step.key.clone())).map(|kept| kept.version);
+            let expected = match (step.claim, current) {
+                (Claim::Nothing, _) => Expected::Anything,
+                (Claim::Absent, _) | (Claim::Current, None) => Expected::Absent,
+                (Claim::Current, Some(version)) => Expected::Version(DocumentVersion(version)),
+                (Claim::Outdated, current) => {
+                    Expected::Version(DocumentVersion(current.map_or(1, |version| version - 1)))
                 }
             };
             let DocumentStep { collection, key, action, .. } = step.clone();
@@ -102,7 +102,7 @@ impl Shelf {
         steps.iter().map(change).collect()
     }
 
-    /// Makes all changes or none; the first gets the version `first`.
+    /// Applies all changes or none. The first change gets the version `first`.
     pub(super) fn change(
         &mut self,
         changes: &[DocumentChange],
@@ -115,12 +115,12 @@ impl Shelf {
             if !changed.insert(place) {
                 return Err(DocumentRejection::Repeated { change: at });
             }
-            let stands = match change.expected {
+            let is_as_expected = match change.expected {
                 Expected::Anything => true,
                 Expected::Absent => found.is_none(),
                 Expected::Version(version) => found == Some(version),
             };
-            if !stands {
+            if !is_as_expected {
                 return Err(DocumentRejection::Changed { change: at, found });
             }
         }
@@ -131,7 +131,7 @@ impl Shelf {
         for (at, change) in changes.iter().enumerate() {
             let DocumentAction::Put { value, keys } = &change.action else { continue };
             for key in keys.iter().filter(|key| key.unique) {
-                let has = |kept: &Kept| {
+                let has = |kept: &ModelDocument| {
                     kept.keys.iter().any(|other| other.index == key.index && other.key == key.key)
                 };
                 let mut others = after.kept.iter();
@@ -139,7 +139,7 @@ impl Shelf {
                     return Err(DocumentRejection::KeyTaken { change: at, index: key.index });
                 }
             }
-            let kept = Kept { value: value.clone(), keys: keys.clone(), version: first + at as u64 };
+            let kept = ModelDocument { value: value.clone(), keys: keys.clone(), version: first + at as u64 };
             after.kept.insert((change.collection, change.key.clone()), kept);
         }
         *self = after;
@@ -158,11 +158,11 @@ impl Shelf {
             .collect()
     }
 
-    /// Asks for every document by its key, and for all in every order, in pages.
+    /// Compares every document by key, and all documents in every order, page by page.
     ///
     /// # Errors
     ///
-    /// What differs.
+    /// Names the difference.
     pub(super) fn compare(&self, snapshot: &Snapshot, dice: &mut Dice<'_>) -> Result<(), String> {
         for number in COLLECTIONS {
             let of = collection(number);
@@ -205,7 +205,7 @@ fn turn<T>(all: &mut [T], way: Direction) {
     }
 }
 
-/// Fetches pages to the end; each must be the next part of `expected`, whose keys are those it is ordered by.
+/// Reads pages up to the end. Each must equal the next part of `expected`, which has each document with its sort key.
 fn compare_pages(
     what: (u32, Option<u32>),
     expected: &[(Vec<u8>, Document)],

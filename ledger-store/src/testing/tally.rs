@@ -1,28 +1,28 @@
-//! What random work came to.
+//! Counters of rare events in random work.
 
-/// How much of what was judged was of a kind that random work might as well not come to.
+/// Counts events that random work might never cause. Tests check that they occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Submissions.
+    /// Number of submissions.
     pub submissions: u64,
-    /// Those to a ledger that was not there.
+    /// Submissions to a ledger that did not exist.
     pub not_found: u64,
-    /// Several commands as one that were recorded.
+    /// Submissions of several commands as one that were recorded.
     pub joined: u64,
-    /// Those that were undone, since one of them was refused.
+    /// Submissions of several commands as one that were undone, because one command was refused.
     pub joined_undone: u64,
-    /// Those that were answered again.
+    /// Submissions of several commands as one that were answered from an earlier outcome.
     pub joined_replayed: u64,
     /// Ledgers that were removed for good.
     pub removed: u64,
-    /// Ledgers that were created with the name of one that was removed.
+    /// Ledgers that were created with the name of a removed one.
     pub names_reused: u64,
     /// Ledgers that were created without some feature.
     pub without_features: u64,
 }
 
 impl Tally {
-    /// Adds what was counted elsewhere.
+    /// Adds the numbers of another run.
     pub fn add(&mut self, other: Self) {
         self.submissions += other.submissions;
         self.not_found += other.not_found;

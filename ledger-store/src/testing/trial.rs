@@ -1,46 +1,48 @@
-//! Trials: random work of any kind with random questions between, every answer compared with the model's, while the
-//! store is flushed, closed, opened, rebuilt and cut from its power.
+//! Model trials: random work of every kind with random questions in between. Every answer is compared with that of the
+//! model, while the store is flushed, closed, opened, rebuilt and loses its power.
 
 use ledger_core::schema::Enforcement;
 
-use super::campaign::side_by_side;
-use super::rig::{Done, Rig, Settings};
+use super::campaign::in_parallel;
+use super::harness::{Done, Harness, Settings};
 use super::{Dice, Workload};
 
-/// Many trials, until so much was done.
+/// A series of trials, until enough commands were executed.
 #[derive(Clone, Copy, Debug)]
 pub struct Trials {
-    /// The seed of the first; the others follow it.
+    /// Seed of the first trial. The seeds of the others follow it.
     pub first_seed: u64,
-    /// How many commands are given in all, at least.
+    /// Minimum number of commands in all trials.
     pub commands: u64,
-    /// How many commands one trial has, about. The model walks whole logs: longer trials cost their square.
+    /// Approximate number of commands per trial. The model walks whole logs, so the time of a trial grows with the
+    /// square of this.
     pub commands_each: u64,
-    /// How many go on at once.
+    /// Number of trials at the same time.
     pub threads: usize,
 }
 
 impl Trials {
-    /// Runs all, and hands the seed and result of each to `each`, one at a time and in no order.
+    /// Executes all trials. Passes the seed and result of each to `each`, one at a time and in any order.
     pub fn run(&self, each: impl FnMut(u64, Result<Done, String>) + Send) {
         let trials = self.commands.div_ceil(self.commands_each.max(1));
         let work = |trial| {
             let seed = self.first_seed + trial;
             (seed, trial_of(seed, self.commands_each))
         };
-        side_by_side(trials, self.threads, work, each);
+        in_parallel(trials, self.threads, work, each);
     }
 }
 
-/// One trial of so many commands. Equal seeds do the same work; what stands where of it also depends on the threads.
+/// Executes one trial of about `commands` commands. Equal seeds do the same work, but the state of memory and files
+/// also depends on the threads.
 ///
 /// # Errors
 ///
-/// What differs from the model.
+/// Names the difference between the store and the model.
 pub fn trial_of(seed: u64, commands: u64) -> Result<Done, String> {
     let mut dice = Dice::from_seed(seed ^ 0x7e57_0000_0000);
     let settings = Settings {
-        // With the least memory every few commands are flushed, and runs are many.
+        // With the smallest budget, a flush happens every few commands, and there are many runs.
         memory_budget: dice.pick(&[64 << 10, 2 << 20, 16 << 20]),
         segment_bytes: 64 << 10,
         enforcement: dice.pick(&[Enforcement::Audit, Enforcement::Audit, Enforcement::Strict]),
@@ -50,23 +52,23 @@ pub fn trial_of(seed: u64, commands: u64) -> Result<Done, String> {
         lying_syncs: false,
     };
     let work = Workload::with_accounts(Dice::from_seed(seed), dice.pick(&[0, 0, 40, 400]));
-    let mut rig = Rig::new(work, dice, settings);
+    let mut harness = Harness::new(work, dice, settings);
     let mut cuts = 0;
-    while rig.work.commands() < commands {
-        if rig.dice.one_in(3) {
-            rig.cut_within(60);
+    while harness.work.commands() < commands {
+        if harness.dice.one_in(3) {
+            harness.cut_within(60);
         }
-        let steps = 20 + rig.dice.below(60);
-        rig.work(steps)?;
-        if rig.disk.power_is_off() {
+        let steps = 20 + harness.dice.below(60);
+        harness.work(steps)?;
+        if harness.disk.power_is_off() {
             cuts += 1;
-            rig.power_on(seed.wrapping_mul(31).wrapping_add(cuts));
+            harness.power_on(seed.wrapping_mul(31).wrapping_add(cuts));
         }
-        rig.cut_no_more();
-        let now = rig.work.tick();
-        if !rig.recover(now, 0)? {
+        harness.cancel_cut();
+        let now = harness.work.tick();
+        if !harness.recover(now, 0)? {
             return Err("the power failed although it was on".to_owned());
         }
     }
-    Ok(rig.done())
+    Ok(harness.done())
 }

@@ -1,4 +1,4 @@
-//! Random work for a few ledgers: everything that a store can be asked to write.
+//! Random work for a few ledgers: every kind of write that a store accepts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::cast::{self, KEYS, VALUES};
 use super::{Dice, DocumentStep, ImportStep, shelf};
 use crate::submission::{Atomicity, Detail, Mode, Request, Submission};
 
-/// One thing to do.
+/// One step of the work.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Create a ledger; it may exist.
@@ -29,53 +29,60 @@ pub enum Step {
     DeleteBucket(BucketName),
     /// Take the deletion of a bucket back.
     RestoreBucket(BucketName),
-    /// Remove for good what has been deleted for so long.
+    /// Remove for good what was deleted at least this long ago.
     RemoveDeleted(Duration),
-    /// Give back the space of what was removed; it is told to stop after having been asked so often whether to.
+    /// Free the space of removed ledgers. With a number, ask the store to stop at its check with this number.
     Reclaim(Option<u64>),
-    /// Write.
+    /// Write commands.
     Submit(Submission),
-    /// Change documents, all or none.
+    /// Change documents: all or none.
     Documents(Vec<DocumentStep>),
-    /// Take over logs of another ledger.
+    /// Import logs of another ledger.
     Import(ImportStep),
-    /// Flush what gathered into the index.
+    /// Flush the memtables into the index.
     Flush,
     /// Close the store and open it again.
     Reopen,
 }
 
-/// Makes steps, one after the other.
+/// Generates steps, one after the other.
 #[derive(Clone, Debug)]
 pub struct Workload<'a> {
     dice: Dice<'a>,
-    /// So many accounts beside those that meet often.
+    /// Number of accounts beside the frequent ones.
     more_accounts: u64,
+    /// Number of ledgers created so far.
     created: u64,
+    /// Number of ledgers created for imports so far.
     copies: u64,
-    /// The bucket of each name, if what was to be created was.
+    /// Bucket of each ledger, as if every creation had succeeded.
     homes: BTreeMap<LedgerName, BucketName>,
-    /// Buckets that are deleted, if what was to be done was.
+    /// Deleted buckets, as if every step had succeeded.
     deleted: BTreeSet<BucketName>,
-    /// When a bucket was deleted last, in microseconds since 1970.
+    /// Date of the last deletion of a bucket, in microseconds since 1970.
     deleted_at: i64,
+    /// Number of commands so far.
     commands: u64,
+    /// Time of the current step, in microseconds since 1970.
     now: i64,
+    /// Number of idempotency keys used so far.
     keys: u64,
     /// The last submission with an idempotency key.
     last: Option<Submission>,
 }
 
+/// Maximum number of ledgers with work of their own.
 const LEDGERS: u64 = 4;
+/// Maximum number of ledgers that import logs.
 const COPIES: u64 = 4;
 
 impl<'a> Workload<'a> {
-    /// Work as the dice fall.
+    /// Creates work that `dice` decides.
     pub fn new(dice: Dice<'a>) -> Self {
         Self::with_accounts(dice, 0)
     }
 
-    /// Work that also meets so many other accounts.
+    /// Creates work that also uses `more_accounts` other accounts.
     pub fn with_accounts(dice: Dice<'a>, more_accounts: u64) -> Self {
         let now = 1_700_000_000_000_000;
         let (homes, deleted) = (BTreeMap::new(), BTreeSet::new());
@@ -83,17 +90,17 @@ impl<'a> Workload<'a> {
         Self { dice, more_accounts, created, copies, homes, deleted, deleted_at, commands, now, keys, last }
     }
 
-    /// Whether nothing is left to decide by; never for a seed.
+    /// Whether the source of choices has no bytes left. Always false for a seed.
     pub fn is_exhausted(&self) -> bool {
         self.dice.is_exhausted()
     }
 
-    /// How many commands were made.
+    /// Returns the number of commands so far.
     pub fn commands(&self) -> u64 {
         self.commands
     }
 
-    /// The time of the next step. It stands still or goes back at times.
+    /// Returns the time of the next step. It sometimes repeats or goes back.
     pub fn tick(&mut self) -> Timestamp {
         self.now += match self.dice.below(10) {
             0 => 0,
@@ -103,7 +110,7 @@ impl<'a> Workload<'a> {
         Timestamp::from_micros(self.now)
     }
 
-    /// The next step.
+    /// Returns the next step.
     pub fn step(&mut self) -> Step {
         if self.created < LEDGERS && (self.created == 0 || self.dice.one_in(6)) {
             self.created += 1;
@@ -153,8 +160,7 @@ impl<'a> Workload<'a> {
         Step::Create(name, options)
     }
 
-    /// What becomes of a bucket that was deleted: it is had back, or removed for good, and then its names are given
-    /// again.
+    /// Returns a step for deleted buckets: restores one, removes it for good, or creates a ledger with a name from it.
     fn after_deletion(&mut self) -> Step {
         let deleted: Vec<BucketName> = self.deleted.iter().cloned().collect();
         let bucket = if deleted.is_empty() { cast::bucket(&mut self.dice) } else { self.dice.pick(&deleted) };
@@ -165,7 +171,7 @@ impl<'a> Workload<'a> {
             }
             3..6 => Step::RemoveDeleted(Duration::ZERO),
             6 | 15 => {
-                // What was deleted last is due right now, or in a moment.
+                // The last deletion is due now, or in a moment.
                 let since = self.now - self.deleted_at + self.dice.below(2) as i64;
                 Step::RemoveDeleted(Duration::from_micros(since.max(0) as u64))
             }
@@ -182,7 +188,7 @@ impl<'a> Workload<'a> {
                     return Step::RestoreBucket(bucket);
                 }
                 let name = self.dice.pick(&names);
-                // If it is not free yet, that will be tried again.
+                // If the name is not free yet, later steps try it again.
                 if self.dice.one_in(2) {
                     self.homes.remove(&name);
                 }
@@ -191,7 +197,7 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// A ledger that is mostly there.
+    /// Returns a ledger that mostly exists.
     fn ledger(&mut self) -> LedgerName {
         let mut name = self.any_ledger();
         for _ in 0..3 {
@@ -204,7 +210,7 @@ impl<'a> Workload<'a> {
     }
 
     fn any_ledger(&mut self) -> LedgerName {
-        // What is written to a copy ends its importing.
+        // A write to a copy ends its import.
         if self.copies > 0 && self.dice.one_in(25) {
             return cast::copy(self.dice.below(self.copies));
         }
@@ -273,7 +279,7 @@ impl<'a> Workload<'a> {
         Request { command, idempotency, schema_version: schema_version.map(Box::new) }
     }
 
-    /// Takes from a request what it is mostly refused for: of several it is enough that one is refused.
+    /// Takes out of a request what mostly causes a refusal. In a group, one refused request is enough.
     fn ease(&mut self, request: &mut Request) {
         request.schema_version = None;
         match &mut request.command {
@@ -292,7 +298,7 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Makes one request of several: the key of the first is that of all, and its hash is about all of them.
+    /// Joins several requests into one. The key of the first is the key of all, and its hash covers all of them.
     fn join(&mut self, requests: &mut [Request]) {
         let count = requests.len();
         let Some((first, others)) = requests.split_first_mut() else { return };
@@ -311,7 +317,7 @@ impl<'a> Workload<'a> {
     }
 
     fn idempotency(&mut self) -> Idempotency {
-        // Sometimes a key that was used, at times with another request.
+        // Sometimes uses an earlier key, at times with another request.
         let key = if self.dice.one_in(3) { self.dice.below(self.keys + 1) } else { self.keys };
         self.keys = self.keys.max(key + 1);
         let hash = match self.dice.below(12) {
@@ -357,7 +363,7 @@ impl<'a> Workload<'a> {
         }
         if self.dice.one_in(3) {
             let distance = (self.dice.below(40_000) as i64 - 20_000) * 1_000;
-            // Coarse, so that several transactions have the same date.
+            // Rounded, so that several transactions have the same date.
             let displaced = (self.now + distance) / 4_000_000 * 4_000_000;
             create.timestamp = Some(Timestamp::from_micros(displaced));
         }
@@ -427,7 +433,7 @@ impl<'a> Workload<'a> {
     fn posting(&mut self) -> Posting {
         let source = if self.dice.one_in(2) { AccountAddress::world() } else { self.address() };
         let amount = match self.dice.below(20) {
-            // Sums leave 64 bits, and 128.
+            // Amounts whose sums exceed 64 bits, and 128 bits.
             1 => "18446744073709551615".parse().expect("digits"),
             2 => "9".repeat(60).parse().expect("digits"),
             3 => Amount::ZERO,
@@ -456,7 +462,7 @@ impl<'a> Workload<'a> {
         let mut metadata = Metadata::EMPTY;
         for _ in 0..self.dice.below(3) {
             let value = match self.dice.below(20) {
-                // Long enough that chunks and segments come to an end.
+                // Long enough to fill chunks and segments.
                 0 => MetadataValue::Text(format!("{:02000}", self.dice.below(7)).into()),
                 1..4 => MetadataValue::Json("true".into()),
                 _ => MetadataValue::Text(self.dice.pick(&VALUES).into()),
@@ -467,7 +473,7 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// The number of the ledger that a copy is of.
+/// Returns the number of the ledger from which a copy imports.
 const fn original(copy: u64) -> u64 {
     (copy % 2) * 2
 }

@@ -1,8 +1,8 @@
-//! Power cuts under several writers: the engine as it ships, with its queue, its pipeline and all of its threads at work.
+//! Power cuts with several writers: the whole engine with its queue, its pipeline and all of its threads.
 //!
-//! Each writer keeps several submissions on their way. The power fails at some sync of some thread. What is found then
-//! must be a beginning of what was submitted, in the order of each writer, with everything that was acknowledged and
-//! nothing that was refused; atomic submissions whole or not at all.
+//! Each writer keeps several submissions in flight. The power fails at some sync of some thread. For each writer, the
+//! surviving store must have a prefix of its submissions in their order. The prefix includes every acknowledged
+//! submission and no refused one. Atomic submissions happened entirely or not at all.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,26 +15,26 @@ use ledger_core::{
     Postings,
 };
 
-use super::rig::{Done, is_whole};
+use super::harness::{Done, is_whole};
 use super::{Dice, Disk, Faults, SimDisk, logs};
 use crate::error::WriteError;
 use crate::options::Options;
 use crate::store::Store;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Request, Submission};
 
-/// Writers of one run.
+/// Number of writers in a run.
 const WRITERS: u64 = 4;
-/// Submissions of a writer before the first cut, at most.
+/// Maximum number of submissions per writer before the first cut.
 const SUBMISSIONS: u64 = 60;
-/// Submissions of a writer after each cut.
+/// Number of submissions per writer after each cut.
 const SUBMISSIONS_AFTER: u64 = 4;
 
-/// What a writer knows of a submission.
+/// The outcome of a submission, as far as its writer knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// It was acknowledged.
     Done,
-    /// It was refused, or certainly not begun.
+    /// It was refused, or certainly not started.
     NotDone,
     /// The outcome is unknown.
     Unknown,
@@ -43,21 +43,21 @@ enum Known {
 /// The submissions of a writer, in order.
 type History = Vec<Sent>;
 
-/// A submission, and what its writer knows of it.
+/// A submission, and its outcome as far as its writer knows.
 #[derive(Clone, Debug)]
 struct Sent {
     /// The references of its transactions.
     references: Vec<String>,
-    /// Whether the rules refuse it, whatever else happens.
+    /// Whether the rules refuse it in any case.
     is_refused: bool,
     known: Known,
 }
 
-/// One run. Equal seeds submit the same; at which of it the power fails depends on the threads.
+/// Executes one run. Equal seeds submit the same, but the submission at which the power fails depends on the threads.
 ///
 /// # Errors
 ///
-/// What the surviving store lacks, or has too much.
+/// Says what the surviving store lacks or has in excess.
 pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<Done, String> {
     let mut dice = Dice::from_seed(seed ^ 0x0077_7269_7465_7273);
     let mut disk = SimDisk::with_faults(Faults { lying_syncs, ..Faults::default() });
@@ -72,7 +72,7 @@ pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<Done, Str
             Ok(store) => {
                 check(&store, &mut histories, &mut done)?;
                 write(&store, &mut histories, submissions, seed, &mut done)?;
-                // It fails if the power did; then the next opening tells.
+                // Closing fails if the power failed. The next opening shows the state.
                 let _ = store.close();
             }
             Err(_) if disk.power_is_off() => {}
@@ -98,7 +98,7 @@ fn main_ledger() -> LedgerName {
     LedgerName::parse("main").expect("a name")
 }
 
-/// A disk with a store that has one ledger, all of it durable.
+/// Creates a store with one ledger on a disk, and makes all of it durable.
 fn create_ledger(disk: &SimDisk) -> Result<(), String> {
     let store = open(disk)?;
     store.create_ledger(main_ledger(), LedgerOptions::default()).map_err(|error| error.to_string())?;
@@ -111,14 +111,14 @@ fn cut_within(disk: &SimDisk, lying_syncs: bool, within: u64, dice: &mut Dice<'_
 }
 
 fn open(disk: &SimDisk) -> Result<Store, String> {
-    // Small shares: flushes and merges go on beside the writers, and the queue fills.
+    // Small shares of memory: flushes and merges run beside the writers, and the queue fills.
     let options = Options { memory_budget: 4 << 20, segment_bytes: 256 << 10, ..Options::default() };
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     Store::open_on_disk(disk, Path::new("data"), &options)
         .map_err(|error| format!("it does not open: {error}"))
 }
 
-/// Lets all writers submit beside each other, until they have done so or the store takes no more.
+/// Lets all writers submit in parallel, until they are done or the store accepts no more.
 fn write(
     store: &Store,
     histories: &mut [History],
@@ -139,8 +139,10 @@ fn write(
     Ok(())
 }
 
-type Told = (usize, Result<Vec<Outcome>, WriteError>);
+/// The index of a submission in the history of its writer, and the answer of the store.
+type Answer = (usize, Result<Vec<Outcome>, WriteError>);
 
+/// Lets one writer submit. Returns the number of acknowledged submissions.
 fn write_one(
     store: &Store,
     writer: u64,
@@ -149,49 +151,49 @@ fn write_one(
     seed: u64,
 ) -> Result<u64, String> {
     let mut dice = Dice::from_seed(seed ^ (writer << 32) ^ history.len() as u64);
-    let (tell, told): (Sender<Told>, Receiver<Told>) = channel();
+    let (sender, answers): (Sender<Answer>, Receiver<Answer>) = channel();
     let in_flight_max = 1 + dice.below(12) as usize;
     let mut in_flight = 0;
     let mut acknowledged = 0;
     for _ in 0..submissions {
-        let place = history.len();
-        let (submission, sent) = submission(writer, place, &mut dice);
+        let index = history.len();
+        let (submission, sent) = submission(writer, index, &mut dice);
         history.push(sent);
-        let tell = tell.clone();
+        let sender = sender.clone();
         store.submit(submission, move |answer| {
-            // A writer that gave up does not listen any more.
-            let _ = tell.send((place, answer));
+            // A writer that gave up no longer receives answers.
+            let _ = sender.send((index, answer));
         });
         in_flight += 1;
         while in_flight >= in_flight_max {
-            acknowledged += take_answer(&told, history)?;
+            acknowledged += take_answer(&answers, history)?;
             in_flight -= 1;
         }
     }
     while in_flight > 0 {
-        acknowledged += take_answer(&told, history)?;
+        acknowledged += take_answer(&answers, history)?;
         in_flight -= 1;
     }
     Ok(acknowledged)
 }
 
-/// Waits for an answer and notes what it says; how many submissions it acknowledges.
-fn take_answer(told: &Receiver<Told>, history: &mut History) -> Result<u64, String> {
-    let (place, answer) = told.recv().map_err(|_| "an answer was never given".to_owned())?;
+/// Waits for an answer and records the outcome. Returns the number of acknowledged submissions.
+fn take_answer(answers: &Receiver<Answer>, history: &mut History) -> Result<u64, String> {
+    let (index, answer) = answers.recv().map_err(|_| "an answer was never given".to_owned())?;
     let known = match answer {
         Ok(outcomes) if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))) => Known::Done,
         Ok(outcomes) if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Refused(_))) => {
             Known::NotDone
         }
-        Ok(outcomes) => return Err(format!("an answer that is none: {outcomes:?}")),
+        Ok(outcomes) => return Err(format!("an answer that is neither done nor refused: {outcomes:?}")),
         Err(WriteError::OutcomeUnknown { .. }) => Known::Unknown,
         Err(_) => Known::NotDone,
     };
-    history[place].known = known;
+    history[index].known = known;
     Ok(u64::from(known == Known::Done))
 }
 
-/// Some transactions that happen together or not at all. The rules refuse one submission in seven.
+/// Returns some transactions that happen together or not at all. The rules refuse one submission in seven.
 fn submission(writer: u64, at: usize, dice: &mut Dice<'_>) -> (Submission, Sent) {
     let is_refused = dice.one_in(7);
     let count = 1 + dice.below(4);
@@ -224,30 +226,30 @@ fn submission(writer: u64, at: usize, dice: &mut Dice<'_>) -> (Submission, Sent)
     (submission, Sent { references, is_refused, known: Known::Unknown })
 }
 
-/// Compares what a store holds with what the writers know, and tells them what became of the rest.
+/// Compares the store with the knowledge of the writers. Records the outcome of the remaining submissions.
 fn check(store: &Store, histories: &mut [History], done: &mut Done) -> Result<(), String> {
     let logs = logs(store).map_err(|error| error.to_string())?;
     let log = logs.get(&main_ledger()).map_or(&[][..], Vec::as_slice);
-    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    for (place, entry) in log.iter().enumerate() {
+    let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, entry) in log.iter().enumerate() {
         if let LogPayload::NewTransaction { transaction, .. } = &entry.payload {
             let reference = transaction.reference.as_ref().ok_or("a transaction without a reference")?;
-            if places.insert(reference.as_str(), place).is_some() {
+            if positions.insert(reference.as_str(), index).is_some() {
                 return Err(format!("{reference} is there twice"));
             }
         }
     }
     let mut found = 0;
     for history in histories {
-        found += check_writer(history, &places, done)?;
+        found += check_writer(history, &positions, done)?;
     }
-    if found == places.len() { Ok(()) } else { Err("transactions that nobody submitted".to_owned()) }
+    if found == positions.len() { Ok(()) } else { Err("transactions that nobody submitted".to_owned()) }
 }
 
-/// The same for one writer; how many of its transactions there are.
+/// Compares the store with the knowledge of one writer. Returns how many of its transactions the store has.
 fn check_writer(
     history: &mut History,
-    places: &BTreeMap<&str, usize>,
+    positions: &BTreeMap<&str, usize>,
     done: &mut Done,
 ) -> Result<usize, String> {
     let mut found = 0;
@@ -255,7 +257,7 @@ fn check_writer(
     let mut gap: Option<Vec<String>> = None;
     for Sent { references, is_refused, known } in history {
         let here: Vec<usize> =
-            references.iter().filter_map(|name| places.get(name.as_str()).copied()).collect();
+            references.iter().filter_map(|name| positions.get(name.as_str()).copied()).collect();
         if !here.is_empty() && here.len() < references.len() {
             return Err(format!("of {references:?} only a part is there"));
         }
@@ -273,11 +275,11 @@ fn check_writer(
                 "{references:?} ({known:?}) is there, and {gap:?}, submitted before, is not"
             ));
         }
-        for place in here {
-            if last.is_some_and(|last| last >= place) {
-                return Err(format!("{references:?} does not stand in the order of its writer"));
+        for index in here {
+            if last.is_some_and(|last| last >= index) {
+                return Err(format!("{references:?} is not in the order of its writer"));
             }
-            last = Some(place);
+            last = Some(index);
             found += 1;
         }
         *known = if is_here { Known::Done } else { Known::NotDone };

@@ -1,4 +1,4 @@
-//! Two indexes of one journal, by contents.
+//! Compares two indexes of one journal by content.
 
 use std::fmt::Debug;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ use crate::lookup::tables;
 use crate::projection::{AccountPage, HoldingPage, UsagePage};
 use crate::removal::{Tombstone, ledger_of};
 
-/// Compares the tables of these rows. A table that is not among them does not compile.
+/// Compares the tables of the listed rows. The build fails if a table is missing in the list.
 macro_rules! compare_rows {
     ($($row:ty),*) => {
         fn all_rows(
@@ -41,8 +41,8 @@ macro_rules! compare_rows {
 
 compare_rows!(HistoryRow, DisplacedRow, KeyRow, TermRow, LogRow, TransactionRow, VersionRow, EffectiveRow);
 
-/// Reports what `live` has other than `fresh`. What either still has of ledgers that are gone is waste, and no
-/// contents.
+/// Reports the differences of `live` from `fresh`. Ignores the rows of dropped ledgers, which a purge deletes at any
+/// time.
 pub(super) fn compare(
     fresh: &IndexSnapshot,
     live: &IndexSnapshot,
@@ -59,17 +59,20 @@ pub(super) fn compare(
     plain(tables::DOCUMENTS, ViolationCode::MetadataMismatch, whole, all, findings)?;
     plain(tables::HEADS, ViolationCode::HeadMismatch, whole, all, findings)?;
     plain(tables::REMOVED, ViolationCode::HeadMismatch, tombstone, all, findings)?;
-    about(fresh, live, findings)
+    compare_statements(fresh, live, findings)
 }
 
-/// The difference between two sorted sequences.
+/// A difference between two sorted sequences.
 enum Difference<K, T> {
+    /// An expected item was not found.
     Missing(K, T),
+    /// A found item was not expected.
     Extra(K, T),
+    /// The expected item and the found item differ.
     Other(K, T, T),
 }
 
-/// Hands every difference to `each`. An error in what was expected counts as one in what was found.
+/// Calls `each` for every difference. An error in `expected` counts like an error in `found`.
 fn differences<K: Ord, T>(
     mut expected: impl Iterator<Item = Result<(K, T), IndexError>>,
     mut found: impl Iterator<Item = Result<(K, T), IndexError>>,
@@ -114,17 +117,17 @@ fn differences<K: Ord, T>(
     }
 }
 
-/// A row as far as it is contents.
+/// A row whose content can be compared.
 trait Compared: Row + PartialEq {
-    /// What it is when two rows of one key differ.
+    /// Violation to report if two rows with the same key differ.
     const CODE: ViolationCode;
-    /// What it is called in a report.
+    /// Name of the row in reports.
     const NAME: &'static str;
 
-    /// The entry it comes from, where the row says so.
+    /// Returns the position of the entry that created the row, if the row contains it.
     fn position(&self) -> Option<u64>;
 
-    /// The row without what depends on the run that it is in.
+    /// Returns the row without values that depend on its run.
     fn contents(self) -> Self {
         self
     }
@@ -165,6 +168,7 @@ impl Compared for DisplacedRow {
     }
 }
 
+/// Compares one table of rows.
 fn rows<R: Compared>(
     fresh: &IndexSnapshot,
     live: &IndexSnapshot,
@@ -208,12 +212,13 @@ fn rows<R: Compared>(
     }
 }
 
-/// A key of a plain table, and what stands under it.
+/// A key of a plain table and its value.
 type Entry = (Vec<u8>, Vec<u8>);
 
-/// What stands under one key of a plain table, as parts that are compared one by one.
+/// The value of one key of a plain table, as parts to compare one by one.
 type Parts = Vec<(u32, String)>;
 
+/// Compares one plain table. `parts` splits a value into parts.
 fn plain(
     table: &'static str,
     code: ViolationCode,
@@ -287,12 +292,13 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Returns a value as one part.
 #[expect(clippy::unnecessary_wraps, reason = "one of several readers of parts, and the others can fail")]
 fn whole(value: &[u8]) -> Result<Parts, Corrupt> {
     Ok(vec![(0, hex(value))])
 }
 
-/// What is remembered of a removed ledger, but for whether its space was given back.
+/// Returns the data about a removed ledger, without the flag that its space was reclaimed.
 fn tombstone(value: &[u8]) -> Result<Parts, Corrupt> {
     let tombstone = Tombstone { is_reclaimed: false, ..Tombstone::decode(value)? };
     whole(&tombstone.encode())
@@ -314,8 +320,12 @@ fn holding_page(value: &[u8]) -> Result<Parts, Corrupt> {
     Ok(HoldingPage::all(value)?.iter().map(|(place, holding)| describe(*place, holding)).collect())
 }
 
-/// What the indexes say of themselves, but for how far their wire hashes go.
-fn about(fresh: &IndexSnapshot, live: &IndexSnapshot, findings: &mut Findings) -> Result<(), Stop> {
+/// Compares watermark and number of ledgers of the two indexes. Ignores the progress of their wire hashes.
+fn compare_statements(
+    fresh: &IndexSnapshot,
+    live: &IndexSnapshot,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
     let read = |index| Ok((Watermark::read(index)?, ledger_count(index)?));
     match (read(fresh), read(live)) {
         (Ok(expected), Ok(found)) => {

@@ -58,7 +58,11 @@ impl Walked {
                 Err(_) => match journal.read(self.next) {
                     Ok(chunk) => chunk.into_iter().collect(),
                     Err(error) => {
-                        return stop(findings, ViolationCode::RecordChecksum, self.next, error.to_string());
+                        let code = match error {
+                            JournalError::Storage { .. } => ViolationCode::StorageError,
+                            _ => ViolationCode::RecordChecksum,
+                        };
+                        return stop(findings, code, self.next, error.to_string());
                     }
                 },
             };

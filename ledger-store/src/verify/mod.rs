@@ -26,7 +26,7 @@ use ledger_core::LedgerName;
 
 use crate::directory::DataDirectory;
 use crate::disk::{OpenMode, backend};
-use crate::error::OpenError;
+use crate::error::{OpenError, ReadError};
 use crate::flush::Watermark;
 use crate::index::{Gone, IndexError, IndexFile, IndexOptions, IndexSnapshot};
 use crate::journal::{Identity, Journal};
@@ -85,7 +85,25 @@ impl Findings {
     }
 
     fn index_error(&mut self, error: &IndexError) -> Result<(), Stop> {
-        self.obstacle(ViolationCode::RecordChecksum, error.to_string())
+        let is_of_the_disk = error.is_of_the_disk();
+        let code = if is_of_the_disk { ViolationCode::StorageError } else { ViolationCode::RecordChecksum };
+        self.obstacle(code, error.to_string())
+    }
+
+    fn read_error(&mut self, error: &ReadError) -> Result<(), Stop> {
+        let code = match error {
+            ReadError::Io { .. } => ViolationCode::StorageError,
+            _ => ViolationCode::RecordChecksum,
+        };
+        self.obstacle(code, error.to_string())
+    }
+
+    /// Reports why the journal could not be replayed.
+    fn replay_error(&mut self, error: &OpenError) -> Result<(), Stop> {
+        match error {
+            OpenError::Damaged { reason } => self.obstacle(ViolationCode::FileFormat, reason.clone()),
+            error => self.obstacle(ViolationCode::StorageError, error.to_string()),
+        }
     }
 }
 
@@ -98,11 +116,11 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`VerifyError`] if there is no room for the second index. Damage is in the report.
+    /// [`VerifyError`] if the second index cannot be made. Damage, and a disk that fails, are in the report.
     pub fn verify(&self) -> Result<VerifyReport, VerifyError> {
-        let _verifying = self.verifying().lock();
-        self.flush();
         let engine = self.engine();
+        let _journal = engine.journal_lock.lock();
+        self.flush();
         let live = engine.view().index.clone();
         let shares = engine.shares.divided(BUDGET_PART);
         let options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
@@ -117,26 +135,29 @@ impl Store {
                 IndexFile::create(file, options)?
             }
         };
-        let report = check(&engine.journal, &live, &engine.identity, shares, &second);
+        let mut report = check(&engine.journal, &live, &engine.identity, shares, &second);
         // Nobody needs what is in it: closing it writes nothing.
         second.abandon();
         drop(second);
         if let Some(directory) = self.directory() {
             clear_workspace(directory).map_err(workspace)?;
         }
-        let mut report = report?;
         report.violations.splice(0..0, self.mended());
         report.violations.extend(torn_tail(self.opening()));
         Ok(report)
     }
 
-    /// What was wrong with the index and is right since the opening. An index that was absent, or of another format,
+    /// What was wrong with the index and was mended, by the opening or since. An index that was absent, or of another format,
     /// store or history, is built again too: nothing was wrong with what was stored then.
-    fn mended(&self) -> Option<Violation> {
+    fn mended(&self) -> Vec<Violation> {
         let opening = self.opening();
-        let detail = opening.rebuilt.clone().filter(|_| opening.was_damaged)?;
-        let detail = format!("it was damaged and is built again: {detail}");
-        Some(Violation { code: ViolationCode::IndexRebuilt, ledger: None, position: None, detail })
+        let before = opening.rebuilt.clone().filter(|_| opening.was_damaged);
+        let since = self.engine().mending.status().rebuilt;
+        let violation = |reason: String| {
+            let detail = format!("it was damaged and is built again: {reason}");
+            Violation { code: ViolationCode::IndexRebuilt, ledger: None, position: None, detail }
+        };
+        before.into_iter().chain(since).map(violation).collect()
     }
 }
 
@@ -167,20 +188,20 @@ fn check(
     identity: &Identity,
     shares: Shares,
     second: &IndexFile,
-) -> Result<VerifyReport, VerifyError> {
+) -> VerifyReport {
     let begun = Instant::now();
     let mut findings = Findings::new();
     let mut walked = journal::Walked::nothing(identity);
     // Whatever stops it is among the findings.
-    let _ = check_all(journal, live, identity, shares, second, &mut findings, &mut walked)?;
-    Ok(VerifyReport {
+    let _ = check_all(journal, live, identity, shares, second, &mut findings, &mut walked);
+    VerifyReport {
         violations: findings.violations,
         entries: walked.entries(),
         ledgers: walked.ledgers(),
         head: walked.chain().to_string(),
         complete: findings.complete,
         seconds: begun.elapsed().as_secs_f64(),
-    })
+    }
 }
 
 fn check_all(
@@ -191,20 +212,18 @@ fn check_all(
     second: &IndexFile,
     findings: &mut Findings,
     walked: &mut journal::Walked,
-) -> Result<Result<(), Stop>, VerifyError> {
+) -> Result<(), Stop> {
     let head = journal.head();
-    if walked.walk(&**journal, head, findings).is_err() {
-        return Ok(Err(Stop));
-    }
+    walked.walk(&**journal, head, findings)?;
     let watermark = match Watermark::read(live) {
         Ok(watermark) => watermark,
-        Err(error) => return Ok(findings.index_error(&error).and(Err(Stop))),
+        Err(error) => return findings.index_error(&error).and(Err(Stop)),
     };
     let through = match watermark {
         Some(watermark) if watermark.next > head.next => {
             let detail =
                 format!("it holds entries before {}, the journal ends before {}", watermark.next, head.next);
-            return Ok(findings.obstacle(ViolationCode::IndexAhead, detail).and(Err(Stop)));
+            return findings.obstacle(ViolationCode::IndexAhead, detail).and(Err(Stop));
         }
         Some(watermark) => watermark.next,
         // An index that was never flushed into holds nothing.
@@ -225,15 +244,17 @@ fn check_all(
     );
     let mut replayed = match replayed {
         Ok(replayed) => replayed,
-        Err(_) if stopped => return Ok(Err(Stop)),
-        Err(OpenError::Damaged { reason }) => {
-            return Ok(findings.obstacle(ViolationCode::FileFormat, reason).and(Err(Stop)));
-        }
-        Err(error) => return Err(error.into()),
+        Err(_) if stopped => return Err(Stop),
+        Err(error) => return findings.replay_error(&error).and(Err(Stop)),
     };
     if !replayed.view.pieces.is_empty() {
         let hashed = replayed.hashed;
-        recovery::flush_now(&mut replayed.state, &mut replayed.view, second, identity, &*bounded, hashed)?;
+        let state = &mut replayed.state;
+        if let Err(error) =
+            recovery::flush_now(state, &mut replayed.view, second, identity, &*bounded, hashed)
+        {
+            return findings.replay_error(&error).and(Err(Stop));
+        }
     }
     let mut gone = Gone::new();
     for head in replayed.view.heads.iter() {
@@ -243,9 +264,8 @@ fn check_all(
         }
     }
     let fresh = replayed.view.index.clone();
-    let done = compare::compare(&fresh, live, &gone, findings)
+    compare::compare(&fresh, live, &gone, findings)
         .and_then(|()| rules::unique(&fresh, &gone, &bounded, findings))
         .and_then(|()| rules::balanced(&fresh, &gone, findings))
-        .and_then(|()| rules::wire_hashes(&Arc::new(replayed.view), live, &bounded, findings));
-    Ok(done)
+        .and_then(|()| rules::wire_hashes(&Arc::new(replayed.view), live, &bounded, findings))
 }

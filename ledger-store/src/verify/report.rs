@@ -4,7 +4,6 @@ use std::fmt;
 
 use ledger_core::{LedgerName, write_json_text};
 
-use crate::error::OpenError;
 use crate::index::IndexError;
 
 /// Which rule a stored byte, entry or row breaks.
@@ -13,7 +12,7 @@ use crate::index::IndexError;
 pub enum ViolationCode {
     /// An entry does not decode, or names what does not exist.
     FileFormat,
-    /// Stored bytes do not match their digest or checksum, or cannot be read.
+    /// Stored bytes do not match their digest or checksum.
     RecordChecksum,
     /// A chunk of the journal does not follow the one before it.
     ChainBreak,
@@ -53,11 +52,14 @@ pub enum ViolationCode {
     TornTail,
     /// The index was damaged when the store was opened, and was built again.
     IndexRebuilt,
+    /// The disk or the system refused a read or a write, and part of the store was not looked at. That says nothing
+    /// about the bytes that are stored.
+    StorageError,
 }
 
 impl ViolationCode {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::FileFormat,
         Self::RecordChecksum,
         Self::ChainBreak,
@@ -79,6 +81,7 @@ impl ViolationCode {
         Self::HeadMismatch,
         Self::TornTail,
         Self::IndexRebuilt,
+        Self::StorageError,
     ];
 
     /// Its name in reports, such as `VOLUME_MISMATCH`. Names do not change.
@@ -105,6 +108,7 @@ impl ViolationCode {
             Self::HeadMismatch => "HEAD_MISMATCH",
             Self::TornTail => "TORN_TAIL",
             Self::IndexRebuilt => "INDEX_REBUILT",
+            Self::StorageError => "STORAGE_ERROR",
         }
     }
 }
@@ -165,6 +169,11 @@ impl VerifyReport {
         self.complete && self.violations.is_empty()
     }
 
+    /// Whether something is wrong with what is stored. An error of the disk alone does not say that.
+    pub fn is_damaged(&self) -> bool {
+        self.violations.iter().any(|violation| violation.code != ViolationCode::StorageError)
+    }
+
     /// The report as JSON, one line for each violation and one that sums up.
     pub fn to_json_lines(&self) -> String {
         let mut out = Vec::new();
@@ -199,7 +208,7 @@ impl VerifyReport {
     }
 }
 
-/// Why a verification could not be made. Damage is no such error: it is in the report.
+/// Why a verification could not begin. Damage is no such error, nor is a disk that fails later: the report has both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -224,12 +233,6 @@ impl std::error::Error for VerifyError {}
 
 impl From<IndexError> for VerifyError {
     fn from(error: IndexError) -> Self {
-        Self::Workspace { reason: error.to_string() }
-    }
-}
-
-impl From<OpenError> for VerifyError {
-    fn from(error: OpenError) -> Self {
         Self::Workspace { reason: error.to_string() }
     }
 }

@@ -22,10 +22,6 @@ use crate::view::View;
 /// How much of the journal is hashed at once.
 const HASH_BYTES: usize = 4 << 20;
 
-fn obstacle(findings: &mut Findings, error: &ReadError) -> Result<(), Stop> {
-    findings.obstacle(ViolationCode::RecordChecksum, error.to_string())
-}
-
 /// References, idempotency keys and addresses name one thing each.
 ///
 /// Texts are compared only where fingerprints are equal, so it takes no memory.
@@ -67,7 +63,7 @@ fn texts_differ(
     for row in same {
         let (ledger, code, text) = match text_of(row, index, journal) {
             Ok(found) => found,
-            Err(error) => return obstacle(findings, &error),
+            Err(error) => return findings.read_error(&error),
         };
         match seen.iter().find(|(have, _)| *have == text) {
             Some((_, first)) => {
@@ -125,7 +121,7 @@ pub(super) fn balanced(index: &IndexSnapshot, gone: &Gone, findings: &mut Findin
         });
         let (ledger, holdings) = match read {
             Ok(page) => page,
-            Err(error) => return obstacle(findings, &error),
+            Err(error) => return findings.read_error(&error),
         };
         if gone.contains(&ledger) {
             continue;
@@ -157,7 +153,7 @@ pub(super) fn wire_hashes(
 ) -> Result<(), Stop> {
     let mut checkpoints = match checkpoints(live) {
         Ok(checkpoints) => checkpoints,
-        Err(error) => return obstacle(findings, &error),
+        Err(error) => return findings.read_error(&error),
     };
     if checkpoints.is_empty() {
         return Ok(());
@@ -210,7 +206,7 @@ pub(super) fn wire_hashes(
         }
     };
     if let Err(error) = hash() {
-        return obstacle(findings, &error);
+        return findings.read_error(&error);
     }
     for (ledger, log, position) in wrong {
         let detail = format!("the wire hash after log {log} is not that of the log");

@@ -3,6 +3,7 @@
 //! This is the one place for both: the writer comes here with what it has just decided, recovery with what
 //! it has read back, and the rows that readers see are made of nothing else.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use compact_str::CompactString;
@@ -216,7 +217,8 @@ impl State {
         counters.last_date = counters.last_date.max(log.date);
         let date = counters.last_date;
         rows.logs.push(LogRow { ledger, log: log.log, position, date: date.as_micros() });
-        if let Some((text, request)) = Recognition::of(log) {
+        // A log without a key may have the hash of a request.
+        if let Some((text, request)) = Recognition::of(log).filter(|(text, _)| !text.is_empty()) {
             let known = hints.prints.idempotency;
             self.put_key(ledger, KeyKind::Idempotency, known, (text, position, Some(request)), rows);
         }
@@ -384,7 +386,7 @@ impl State {
                     Some(key) => key,
                     None => self.with_key(ledger, key, |state, key| state.fingerprints.key(space, key))?,
                 };
-                let term = self.fingerprints.term_of(key, text_of(*value));
+                let term = self.fingerprints.term_of(key, &shown(*value));
                 rows.terms.push(TermRow::new(space, term, id, position, true));
             }
         }
@@ -576,10 +578,12 @@ impl State {
         self.accounts.edit_document(place, |document| {
             let before = document.metadata.clone();
             edit(&mut document.metadata);
-            document.updated_at = date;
-            change = Some((before, document.metadata.clone()));
+            if document.metadata != before {
+                document.updated_at = date;
+                change = Some((before, document.metadata.clone()));
+            }
         });
-        let (before, after) = change.expect("the document was loaded");
+        let Some((before, after)) = change else { return Ok(()) };
         let space = subject_space(ledger, Subject::Account);
         self.put_terms(space, u64::from(number), position, &before, &after, rows);
         mark(touched, place);
@@ -603,8 +607,11 @@ impl State {
                 metadata: hints.original.clone().expect("who applies a change of a transaction has read it"),
             },
         };
-        let before = document.metadata.clone();
+        let (before, reverted) = (document.metadata.clone(), document.reverted);
         change(&mut document);
+        if document.metadata == before && document.reverted == reverted {
+            return Ok(());
+        }
         document.updated_at = date;
         let space = subject_space(ledger, Subject::Transaction);
         self.put_terms(space, id, position, &before, &document.metadata, rows);
@@ -626,17 +633,17 @@ impl State {
         rows: &mut PieceBuilder,
     ) {
         let mut push = |key: &str, value: &MetadataValue, present| {
-            let term = self.fingerprints.term(space, key, value.text());
+            let term = self.fingerprints.term(space, key, &value.as_shown());
             rows.terms.push(TermRow::new(space, term, id, position, present));
         };
         // Values that differ in kind only are one term: then it neither goes nor comes.
         for (key, value) in before.iter() {
-            if after.get(key).is_none_or(|now| now.text() != value.text()) {
+            if after.get(key).is_none_or(|now| now.as_shown() != value.as_shown()) {
                 push(key, value, false);
             }
         }
         for (key, value) in after.iter() {
-            if before.get(key).is_none_or(|then| then.text() != value.text()) {
+            if before.get(key).is_none_or(|then| then.as_shown() != value.as_shown()) {
                 push(key, value, true);
             }
         }
@@ -758,9 +765,11 @@ pub(crate) fn value_of(value: ValueRef<'_>) -> MetadataValue {
     }
 }
 
-fn text_of(value: ValueRef<'_>) -> &str {
+/// A stored metadata value as filters compare it.
+fn shown(value: ValueRef<'_>) -> Cow<'_, str> {
     match value {
-        ValueRef::Text(text) | ValueRef::Json(text) => text,
+        ValueRef::Text(text) => Cow::Borrowed(text),
+        ValueRef::Json(json) => MetadataValue::json_as_shown(json),
     }
 }
 

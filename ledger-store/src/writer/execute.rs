@@ -1,9 +1,9 @@
 //! One command: what it needs is found, it is decided, and its entry is applied.
 
 use compact_str::CompactString;
+use ledger_core::enforcement::{check, resolve};
 use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX};
-use ledger_core::schema::{check, resolve};
-use ledger_core::script::settle;
+use ledger_core::settle;
 use ledger_core::{
     AccountAddress, Amount, Command, CreateTransaction, Decision, Facts, KnownTransaction, LegacyLog,
     LogEntry, LogId, Memento, Metadata, Movement, Needs, PastDates, Posting, Postings, Reference, Rejection,
@@ -216,6 +216,7 @@ impl State {
             Detail::Entry => Some(Box::new(LogEntry {
                 id: LogId::new(base.log),
                 date,
+                request_hash: None,
                 schema_version: schema_version.map(Into::into),
                 defaults: std::mem::take(&mut hints.defaults),
                 payload: match Told::of(decision, facts.volumes, id, date) {

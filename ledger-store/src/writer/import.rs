@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use ledger_core::schema::{Schema, version_of};
 use ledger_core::{
-    AccountAddress, Command, CreateTransaction, Decision, Facts, LegacyLog, LogEntry, LogPayload, Memento,
-    Metadata, Movement, NewTransaction, Overdraft, Rejection, RevertDate, RevertTransaction, Rules,
-    SchemaVersion, Transaction, TransactionId, decide,
+    AccountAddress, Command, CreateTransaction, Decision, Facts, Idempotency, LegacyLog, LogEntry,
+    LogPayload, Memento, Metadata, Movement, NewTransaction, Overdraft, Rejection, RevertDate,
+    RevertTransaction, Rules, SchemaVersion, Transaction, TransactionId, decide,
 };
 
 use super::apply::{Hints, Prior};
@@ -169,10 +169,7 @@ impl State {
             ledger,
             log: entry.id.get(),
             date: entry.date,
-            idempotency: entry.idempotency.as_ref().map(|idempotency| IdempotencyRecord {
-                key: idempotency.key.as_str(),
-                hash: &idempotency.hash,
-            }),
+            idempotency: idempotency_record(entry),
             schema_version: entry.schema_version.as_deref(),
             imported: true,
             event,
@@ -208,6 +205,15 @@ impl State {
             return Ok(inconsistent(format!("there is no schema version '{version}'")));
         };
         self.defaults(ledger, schema.as_ref().as_ref().ok(), command).map(Ok)
+    }
+}
+
+/// The key of a log and the hash of its request; of a log without a key the hash alone.
+fn idempotency_record(entry: &LogEntry) -> Option<IdempotencyRecord<'_>> {
+    match (&entry.idempotency, &entry.request_hash) {
+        (Some(Idempotency { key, hash }), _) => Some(IdempotencyRecord { key: key.as_str(), hash }),
+        (None, Some(hash)) => Some(IdempotencyRecord { key: "", hash }),
+        (None, None) => None,
     }
 }
 

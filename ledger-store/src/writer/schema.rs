@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ledger_core::schema::{self, Schema, SchemaError, version_of};
+use ledger_core::enforcement;
+use ledger_core::schema::{Schema, SchemaError, version_of};
 use ledger_core::{
     AccountAddress, Command, CompactString, Metadata, Movement, Rejection, SchemaVersion, Target,
 };
@@ -138,7 +139,7 @@ impl State {
             | Command::RevertTransaction(_)
             | Command::InsertSchema(_) => {}
         }
-        Ok(schema::defaults(schema, &new))
+        Ok(enforcement::defaults(schema, &new))
     }
 }
 

@@ -27,7 +27,7 @@ use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, KeyPrint, Subject, key_space, subject_space};
 use crate::index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
 use crate::journal::Position;
-use crate::lookup::{self, missing};
+use crate::lookup::{self, missing, missing_in};
 use crate::options::Shares;
 use crate::projection::{PieceMark, StoredAccount};
 use crate::query::LedgerInfo;
@@ -174,16 +174,17 @@ pub(crate) struct State {
 /// The part of the state that stands in the index.
 struct StoredState {
     snapshot: IndexSnapshot,
+    generation: u64,
     flushed: u64,
     keys: TableView<KeyRow>,
     versions: TableView<VersionRow>,
 }
 
 impl StoredState {
-    fn new(snapshot: IndexSnapshot, flushed: u64) -> Self {
+    fn new(snapshot: IndexSnapshot, generation: u64, flushed: u64) -> Self {
         let keys = TableView::new(Vec::new(), snapshot.clone());
         let versions = TableView::new(Vec::new(), snapshot.clone());
-        Self { snapshot, flushed, keys, versions }
+        Self { snapshot, generation, flushed, keys, versions }
     }
 }
 
@@ -221,7 +222,7 @@ impl State {
     ) -> Result<Self, ReadError> {
         let flush = flushed + 1;
         let known = KnownKeys::load(&index, KeyRow::TABLE, shares.filters, flush)?;
-        let index = StoredState::new(index, flushed);
+        let index = StoredState::new(index, 0, flushed);
         Ok(Self {
             ledgers: Vec::new(),
             directory: Directory::default(),
@@ -262,11 +263,39 @@ impl State {
     pub(crate) fn adopt(&mut self, index: &IndexSnapshot, flushed: u64) -> Result<(), ReadError> {
         self.reading()?;
         self.known.adopt(index, flushed)?;
-        self.index = StoredState::new(index.clone(), flushed);
+        self.release(StoredState::new(index.clone(), self.index.generation, flushed));
+        Ok(())
+    }
+
+    /// Does as [`Self::adopt`] with an index that is another file, or the same one opened anew.
+    ///
+    /// # Errors
+    ///
+    /// If its filters cannot be read; then everything is as it was.
+    pub(crate) fn adopt_file(
+        &mut self,
+        index: &IndexSnapshot,
+        generation: u64,
+        flushed: u64,
+    ) -> Result<(), ReadError> {
+        self.reading()?;
+        self.known.adopt_file(index, flushed)?;
+        self.release(StoredState::new(index.clone(), generation, flushed));
+        Ok(())
+    }
+
+    /// Reads from this from now on, and forgets what it holds.
+    fn release(&mut self, index: StoredState) {
+        let flushed = index.flushed;
+        self.index = index;
         self.keys.release(flushed);
         self.documents.release(flushed);
         self.keyed.release(flushed);
-        Ok(())
+    }
+
+    /// Which file the index read here is, as [`crate::view::View`] counts them.
+    pub(crate) fn generation(&self) -> u64 {
+        self.index.generation
     }
 
     /// Called before every read of what is not in memory, so that tests can fail it.
@@ -492,7 +521,7 @@ impl State {
         let mut holdings = Vec::with_capacity(stored.holdings.len());
         for (asset, holding) in &stored.holdings {
             let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
-            let found = found.ok_or_else(|| missing("a holding"))?;
+            let found = found.ok_or_else(|| missing_in(&self.index.snapshot, "a holding"))?;
             let displaced = found.displaced.map(|sums| *sums);
             holdings.push(HoldingState::stored((*asset, *holding), found.ordinal, &found.volumes, displaced));
         }
@@ -526,7 +555,7 @@ impl State {
         self.reading()?;
         let document =
             lookup::account_document(&self.index.versions, account.ledger, account.account, u64::MAX)?
-                .ok_or_else(|| missing("the document of an account"))?;
+                .ok_or_else(|| missing_in(&self.index.snapshot, "the document of an account"))?;
         self.accounts.set_document(place, document);
         Ok(())
     }

@@ -42,7 +42,7 @@ fn ids(outcomes: &[Outcome]) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn ids_follow_each_other_and_a_refusal_takes_none() {
+fn refused_command_takes_no_id() {
     let store = Store::in_memory();
     store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
     let outcomes = apply(
@@ -54,7 +54,7 @@ fn ids_follow_each_other_and_a_refusal_takes_none() {
 }
 
 #[test]
-fn a_reopened_store_goes_on_where_it_stopped() {
+fn reopened_store_continues_where_it_stopped() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("data");
     for round in 0..4_u64 {
@@ -87,7 +87,7 @@ fn a_reopened_store_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn the_chain_of_every_commit_is_told_later() {
+fn returns_the_chain_of_every_earlier_commit() {
     let store = Store::in_memory();
     let mut kept = vec![store.status()];
     store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
@@ -96,18 +96,18 @@ fn the_chain_of_every_commit_is_told_later() {
         kept.push(store.status());
     }
     for status in &kept {
-        let told = store.chain_at(status.entries).expect("it reads");
-        assert_eq!(told.as_ref(), Some(&status.chain), "{}", status.entries);
+        let chain = store.chain_at(status.entries).expect("it reads");
+        assert_eq!(chain.as_ref(), Some(&status.chain), "{}", status.entries);
     }
     let last = kept.last().expect("a status").entries;
-    // Within the last commit, and beyond it.
+    // Positions within the last commit and beyond it have no chain.
     assert_eq!([last - 1, last + 1].map(|entries| store.chain_at(entries)), [Ok(None), Ok(None)]);
     let other = Store::in_memory();
     assert_ne!(other.chain_at(0), store.chain_at(0));
 }
 
 #[test]
-fn a_dry_run_answers_a_repetition_of_what_it_did_itself() {
+fn dry_run_replays_a_key_of_the_same_submission() {
     let store = Store::in_memory();
     store.create_ledger(name("main"), LedgerOptions::default()).expect("a new ledger");
     let request = || Request {

@@ -40,7 +40,7 @@ fn submission(requests: Vec<Request>, atomicity: Atomicity) -> Submission {
     Submission { ledger: main_ledger(), requests, atomicity, mode: Mode::Commit, detail: Detail::Ids }
 }
 
-/// Runs `work` in so many threads that begin at once, and gathers what they return.
+/// Runs `work` in `threads` threads that start at the same time, and collects the results.
 fn together<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(threads as usize);
     thread::scope(|scope| {
@@ -64,7 +64,7 @@ fn verified(store: &Store) {
 }
 
 #[test]
-fn of_equal_requests_with_one_key_one_is_committed() {
+fn commits_one_of_equal_requests_with_one_key() {
     let store = store();
     for round in 0..20 {
         let key = IdempotencyKey::parse(&format!("key-{round}")).expect("a key");
@@ -91,7 +91,7 @@ fn of_equal_requests_with_one_key_one_is_committed() {
 }
 
 #[test]
-fn parallel_creates_get_ids_without_a_gap() {
+fn parallel_creates_get_ids_without_gaps() {
     let store = store();
     let ids = together(8, |thread| {
         let mut ids = Vec::new();
@@ -113,12 +113,12 @@ fn parallel_creates_get_ids_without_a_gap() {
 }
 
 #[test]
-fn atomic_submissions_under_contention_happen_wholly_or_not() {
+fn contended_submissions_stay_atomic() {
     let store = store();
     store
         .apply(submission(vec![send("world", "pool", 100).into()], Atomicity::Independent))
         .expect("it writes");
-    // Each takes 3 and then 4 from a pool that is enough for 14 of them.
+    // Each submission takes 3 and then 4 from a pool that suffices for 14 of them.
     let happened = together(8, |thread| {
         let mut happened = 0;
         for _ in 0..5 {
@@ -139,7 +139,7 @@ fn atomic_submissions_under_contention_happen_wholly_or_not() {
     verified(&store);
 }
 
-/// A clock that stands in the way of the writer until it is opened.
+/// A clock that blocks the writer until the gate opens.
 #[derive(Default)]
 struct Gate {
     closed: Mutex<bool>,
@@ -159,7 +159,7 @@ impl TimeSource for GatedClock {
 }
 
 #[test]
-fn a_full_queue_is_busy_and_takes_more_once_it_is_not() {
+fn full_queue_is_busy_until_it_drains() {
     let gate = Arc::<Gate>::default();
     let mut options = Options::default();
     options.memory_budget = 1 << 20;
@@ -179,7 +179,7 @@ fn a_full_queue_is_busy_and_takes_more_once_it_is_not() {
             sender.send(answer).expect("somebody waits");
         });
     };
-    // The writer stands still, so nothing but a refusal is answered.
+    // The writer is blocked, so only a refusal is answered.
     let refused = loop {
         submit();
         sent += 1;
@@ -201,7 +201,7 @@ fn a_full_queue_is_busy_and_takes_more_once_it_is_not() {
 }
 
 #[test]
-fn a_disk_that_is_nearly_full_turns_writes_away_until_there_is_room() {
+fn nearly_full_disk_refuses_writes_until_freed() {
     let disk = SimDisk::new();
     let options = Options::default();
     let store = Store::open_on_disk(Arc::new(disk.clone()), Path::new("data"), &options).expect("it opens");
@@ -219,7 +219,7 @@ fn a_disk_that_is_nearly_full_turns_writes_away_until_there_is_room() {
     let other = LedgerName::parse("other").expect("a name");
     let created = store.create_ledger(other, LedgerOptions::default());
     assert!(matches!(created, Err(WriteError::NoRoom)), "{created:?}");
-    // Nothing is written for these, or they are how room is made.
+    // The store writes nothing for these commands, or they are the way to free space.
     let mut tried = submission(vec![send("world", "a", 1).into()], Atomicity::Independent);
     tried.mode = Mode::DryRun;
     assert!(matches!(store.apply(tried).as_deref(), Ok([Outcome::Done(_)])));
@@ -251,7 +251,7 @@ fn a_full_disk_refuses_before_anything_is_decided() {
 }
 
 #[test]
-fn a_closed_store_says_so() {
+fn closed_store_refuses_writes_as_stopped() {
     let store = store();
     store.close().expect("it closes");
     let refused = store.apply(submission(vec![send("world", "a", 1).into()], Atomicity::Independent));

@@ -1,4 +1,5 @@
-//! What was acknowledged survives power cuts, and nothing else does. Thousands of them:
+//! Acknowledged writes survive power cuts, and no refused write appears. Thousands of power cuts:
+//!
 //! `cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000`.
 
 use ledger_store::testing::{Campaign, Flipped, Work, flips};
@@ -49,7 +50,7 @@ fn no_flipped_bit_is_silent() {
     flips(0, 400, 4, |_, _, flipped| match flipped {
         Flipped::Silent(reason) => silent.push(reason),
         Flipped::Harmless => {}
-        Flipped::Refused | Flipped::Mended | Flipped::Dropped | Flipped::Told => noticed += 1,
+        Flipped::Refused | Flipped::Mended | Flipped::Dropped | Flipped::Reported => noticed += 1,
     });
     assert!(silent.is_empty(), "{silent:#?}");
     assert!(noticed > 100, "{noticed} of 400 were noticed");

@@ -1,4 +1,4 @@
-//! Documents against a map, through flushes, openings and rebuilt indexes.
+//! Compares documents with a map, through flushes, openings and rebuilt indexes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -45,7 +45,7 @@ fn refused(store: &Store, changes: Vec<DocumentChange>) -> DocumentRejection {
 }
 
 #[test]
-fn a_document_changes_only_as_it_was_seen() {
+fn refuses_change_of_an_outdated_version() {
     let store = Store::in_memory();
     let first = store.change_documents(vec![put(b"a", Expected::Absent, b"1", vec![])]).expect("a change");
     let found = |change, found| DocumentRejection::Changed { change, found };
@@ -55,7 +55,7 @@ fn a_document_changes_only_as_it_was_seen() {
         .change_documents(vec![put(b"a", Expected::Version(first[0]), b"2", vec![])])
         .expect("nobody changed it meanwhile");
     assert!(second[0] > first[0]);
-    // All or none: the second of these is refused, so the first does not happen.
+    // All or none: the second change is refused, so the first does not happen.
     let both =
         vec![put(b"b", Expected::Absent, b"1", vec![]), put(b"a", Expected::Version(first[0]), b"3", vec![])];
     assert_eq!(refused(&store, both), found(1, Some(second[0])));
@@ -70,7 +70,7 @@ fn a_document_changes_only_as_it_was_seen() {
 }
 
 #[test]
-fn a_unique_key_has_one_document_and_changes_hands_in_one_step() {
+fn unique_key_moves_between_documents_in_one_commit() {
     let store = Store::in_memory();
     let changes = vec![
         put(b"a", Expected::Absent, b"", vec![name(b"x")]),
@@ -107,7 +107,7 @@ fn a_unique_key_has_one_document_and_changes_hands_in_one_step() {
 }
 
 #[test]
-fn what_is_too_much_or_given_twice_is_refused() {
+fn refuses_too_large_and_repeated_changes() {
     let store = Store::in_memory();
     let long = vec![0; DOCUMENT_BYTES_MAX + 1];
     let changes =
@@ -122,7 +122,7 @@ fn what_is_too_much_or_given_twice_is_refused() {
 
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Vec<DocumentKey>, DocumentVersion)>;
 
-/// Compares all that can be asked with the model.
+/// Compares every possible answer with the model.
 #[track_caller]
 fn compare(store: &Store, model: &Model, dice: &mut Dice<'_>) {
     let snapshot = store.snapshot();
@@ -181,7 +181,7 @@ fn compare(store: &Store, model: &Model, dice: &mut Dice<'_>) {
 }
 
 #[test]
-fn documents_are_those_of_a_map_whatever_happens_to_the_store() {
+fn documents_match_a_map_through_openings() {
     for seed in 0..6 {
         let mut dice = Dice::from_seed(seed);
         let disk = SimDisk::new();

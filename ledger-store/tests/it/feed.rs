@@ -1,4 +1,4 @@
-//! Logs for those who pass them on: all of them, in order, once each, from any place.
+//! The feed returns all logs in order, each once, from any position.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ fn open(disk: &SimDisk) -> Store {
     Store::open_on_disk(disk, Path::new("data"), &Options::default()).expect("it opens")
 }
 
-/// A change that is no log.
+/// Commits a change that is not a log.
 fn change_a_document(store: &Store) {
     let change = DocumentChange {
         collection: Collection::new(16).expect("a collection"),
@@ -31,7 +31,7 @@ fn change_a_document(store: &Store) {
     store.change_documents(vec![change]).expect("it is written");
 }
 
-/// Logs of every kind in several ledgers, with dates that run forwards and backwards.
+/// Writes logs of every kind to several ledgers, with ascending and descending dates.
 fn write(store: &Store, rounds: u64) {
     for round in 0..rounds {
         let ledger = store.ledger(if round % 3 == 0 { "one" } else { "two" }).expect("a name");
@@ -55,7 +55,7 @@ fn write(store: &Store, rounds: u64) {
     }
 }
 
-/// All that is in the feed from a position on, and where it ends.
+/// Returns the feed from a position to its end, and the position of the end.
 fn rest(store: &Store, mut at: FeedPosition) -> (Vec<FedLog>, FeedPosition) {
     let (snapshot, mut logs) = (store.snapshot(), Vec::new());
     loop {
@@ -73,7 +73,7 @@ fn rest(store: &Store, mut at: FeedPosition) -> (Vec<FedLog>, FeedPosition) {
     }
 }
 
-/// The logs of a ledger as its list has them.
+/// Returns the logs of a ledger as its list shows them.
 fn listed(store: &Store, ledger: &str) -> Vec<LogView> {
     let page = PageRequest { size: 1_000_000, direction: Direction::Ascending, start: Start::First };
     let query = LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page };
@@ -89,7 +89,7 @@ fn of_ledger(logs: &[FedLog], ledger: &str) -> Vec<LogView> {
 }
 
 #[test]
-fn the_feed_has_the_logs_of_all_ledgers_as_their_lists_have_them() {
+fn feed_has_the_same_logs_as_the_lists() {
     let disk = SimDisk::new();
     let store = open(&disk);
     write(&store, 200);
@@ -108,7 +108,7 @@ fn the_feed_has_the_logs_of_all_ledgers_as_their_lists_have_them() {
     }
     assert_eq!(rest(&store, FeedPosition::FIRST).0, all, "what was passed on can be read again");
     assert!(all.iter().all(|fed| !fed.imported));
-    // From the middle of a chunk too.
+    // A position in the middle of a chunk works, too.
     for skipped in [1, 2, 77] {
         let from = FeedPosition::new(end.get() - skipped).expect("a position");
         assert!(all.ends_with(&rest(&store, from).0), "{skipped}");
@@ -116,7 +116,7 @@ fn the_feed_has_the_logs_of_all_ledgers_as_their_lists_have_them() {
 }
 
 #[test]
-fn what_was_imported_is_marked() {
+fn marks_imported_logs() {
     let source = Store::in_memory();
     write(&source, 30);
     let logs: Vec<ImportedLog> = listed(&source, "two")
@@ -140,7 +140,7 @@ fn what_was_imported_is_marked() {
 }
 
 #[test]
-fn a_ledgers_logs_come_in_parts_of_any_size() {
+fn returns_logs_of_a_ledger_in_parts_of_any_size() {
     let store = Store::in_memory();
     write(&store, 90);
     let view = store.snapshot().ledger(&name("two")).expect("a ledger");
@@ -171,7 +171,7 @@ fn a_ledgers_logs_come_in_parts_of_any_size() {
 }
 
 #[test]
-fn a_consumer_beside_writers_gets_every_log_once_and_in_order() {
+fn consumer_gets_each_log_once_beside_writers() {
     const WRITERS: u64 = 4;
     const LOGS: u64 = 250;
     let store = Store::in_memory();
@@ -205,19 +205,19 @@ fn a_consumer_beside_writers_gets_every_log_once_and_in_order() {
 }
 
 #[test]
-fn whoever_stops_watching_is_told_no_more() {
+fn dropped_watcher_gets_no_more_calls() {
     let store = Store::in_memory();
-    let (told, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let (count, flag) = (told.clone(), seen.clone());
+    let (calls, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (count, flag) = (calls.clone(), seen.clone());
     let first = store.watch_commits(move || {
         count.fetch_add(1, Ordering::SeqCst);
     });
     let second = store.watch_commits(move || flag.store(true, Ordering::SeqCst));
     change_a_document(&store);
-    assert_eq!((told.load(Ordering::SeqCst), seen.load(Ordering::SeqCst)), (1, true));
+    assert_eq!((calls.load(Ordering::SeqCst), seen.load(Ordering::SeqCst)), (1, true));
     drop(first);
     seen.store(false, Ordering::SeqCst);
     change_a_document(&store);
-    assert_eq!((told.load(Ordering::SeqCst), seen.load(Ordering::SeqCst)), (1, true));
+    assert_eq!((calls.load(Ordering::SeqCst), seen.load(Ordering::SeqCst)), (1, true));
     drop(second);
 }

@@ -366,6 +366,7 @@ fn ids_from_zero_gaps_and_dates_that_run_backwards_are_taken_as_they_come() {
         let payload =
             LogPayload::NewTransaction { transaction, account_metadata: Vec::new(), effective_volumes: None };
         let entry = LogEntry {
+            request_hash: None,
             defaults: Vec::new(),
             id: LogId::new(id),
             date: at(second),

@@ -1,4 +1,4 @@
-//! A damaged index: every answer is right or an error, and nothing wrong gets into the journal.
+//! A damaged index: every answer is right or an error, and no wrong data reaches the journal.
 
 use std::ops::{Bound, Range};
 
@@ -34,7 +34,7 @@ const PAGE: usize = 4096;
 const LEAF: u8 = 1;
 const BRANCH: u8 = 2;
 
-/// The parts of the pages of a kind where damage changes what is found: counts, places, and keys.
+/// Returns the byte ranges in pages of a kind where damage changes lookups: counts, offsets and keys.
 fn structure(bytes: &[u8], kind: u8) -> impl Iterator<Item = Range<usize>> {
     (PAGE..=bytes.len() - PAGE)
         .step_by(PAGE)
@@ -50,7 +50,7 @@ fn structure(bytes: &[u8], kind: u8) -> impl Iterator<Item = Range<usize>> {
         })
 }
 
-/// Flips a bit, mostly where it can hide something: in keys, in the table of tables, in the engine's header.
+/// Flips a bit, mostly where it can hide data: in keys, in the table of tables, in the header of the file.
 fn flip_where_it_hurts(bytes: &mut [u8], dice: &mut Dice<'_>) -> usize {
     let at = match dice.below(10) {
         0..4 => within(bytes, LEAF, dice),
@@ -81,13 +81,13 @@ fn within(bytes: &[u8], kind: u8, dice: &mut Dice<'_>) -> usize {
     part.start + dice.below(part.len() as u64) as usize
 }
 
-/// A store with several runs of each table, and more than one page of most.
-fn kept(seed: u64) -> Kept {
+/// Creates a store with several runs of each table, and more than one page of most.
+fn store_with_runs(seed: u64) -> Kept {
     (0..4).fold(Kept::new(seed), |kept, _| kept.with(60))
 }
 
-/// Opens a store, asks it, lets it go on, and builds its index again: what differs, if an answer is wrong or the
-/// journal is not what was acknowledged.
+/// Opens a store, asks it questions, lets it continue and rebuilds its index. Returns the difference if an answer is
+/// wrong, or if the journal differs from the acknowledged writes.
 fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, String> {
     let store = kept.open().map_err(|error| format!("it does not open: {error}"))?;
     let mut answers = DamagedAnswers::default();
@@ -96,7 +96,7 @@ fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, String>
     let asked = kept.judge.ask_damaged(&store.snapshot(), dice, now)?;
     answers.right += asked.right;
     answers.errors += asked.errors;
-    let possible = go_on(kept, &store, &mut answers)?;
+    let possible = continue_work(kept, &store, &mut answers)?;
     drop(store);
     kept.disk.remove(path(INDEX)).map_err(|error| error.to_string())?;
     let store = kept.open().map_err(|error| format!("the journal is spoilt: {error}"))?;
@@ -108,8 +108,13 @@ fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, String>
     Ok(answers)
 }
 
-/// Works until the store takes no more. The judge knows what is acknowledged; what may have happened too is returned.
-fn go_on(kept: &mut Kept, store: &Store, answers: &mut DamagedAnswers) -> Result<Option<Judge>, String> {
+/// Works until the store accepts no more writes. The judge then knows the acknowledged state. Returns a judge of the
+/// other state that is possible.
+fn continue_work(
+    kept: &mut Kept,
+    store: &Store,
+    answers: &mut DamagedAnswers,
+) -> Result<Option<Judge>, String> {
     for _ in 0..12 {
         let now = kept.work.tick();
         kept.clock.set(now);
@@ -121,24 +126,24 @@ fn go_on(kept: &mut Kept, store: &Store, answers: &mut DamagedAnswers) -> Result
         return match judged {
             Ok(Some(WriteError::OutcomeUnknown { .. })) => Ok(Some(after)),
             Ok(_) => Ok(None),
-            // What was recorded is told with an error if it cannot be read back.
+            // An entry that cannot be read back is reported with an error.
             Err(differs) => answers.note::<()>(Err(differs)).map(|()| Some(after)),
         };
     }
     Ok(None)
 }
 
-/// Flips one bit after the other, as many as `FLIPS` says.
+/// Flips one bit after the other. `FLIPS` says how many.
 #[test]
-fn no_flipped_bit_of_the_index_is_served_as_truth() {
+fn flipped_bit_in_index_causes_no_wrong_answer() {
     let flips = std::env::var("FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(40);
     let first = std::env::var("FIRST").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
     let (mut mended, mut told, mut unseen) = (0, 0, 0);
     let mut wrong = Vec::new();
-    let mut sound = kept(4);
+    let mut sound = store_with_runs(4);
     for flip in first..first + flips {
         if flip > first && flip % 500 == 0 {
-            sound = kept(flip);
+            sound = store_with_runs(flip);
         }
         let mut flipped = sound.copy();
         let mut bytes = flipped.disk.bytes(path(INDEX)).expect("there is an index");
@@ -162,7 +167,7 @@ fn no_flipped_bit_of_the_index_is_served_as_truth() {
 
 #[test]
 fn a_renamed_table_is_damage() {
-    let sound = kept(22);
+    let sound = store_with_runs(22);
     let bytes = sound.disk.bytes(path(INDEX)).expect("there is an index");
     for name in TABLES {
         let name = name.as_bytes();
@@ -179,9 +184,9 @@ fn a_renamed_table_is_damage() {
     }
 }
 
-/// Flips a bit of a key wherever it stands in the index, and asks about it.
+/// Flips a bit in every copy of a key in the index, and asks for the key.
 #[test]
-fn a_changed_key_hides_no_account() {
+fn changed_key_hides_no_account() {
     let sound = Kept::new(23);
     let store = sound.open().expect("it opens");
     let ledger = store.ledger("main").expect("a name");
@@ -211,7 +216,7 @@ fn a_changed_key_hides_no_account() {
 
 #[test]
 fn failed_reads_keep_the_index() {
-    let mut sound = kept(24);
+    let mut sound = store_with_runs(24);
     let before = sound.disk.bytes(path(INDEX)).expect("there is an index");
     let reads = {
         let copy = sound.copy();
@@ -226,13 +231,13 @@ fn failed_reads_keep_the_index() {
         match failing.open() {
             Err(OpenError::Io { .. }) => refused += 1,
             Err(other) => panic!("read {read}: {other}"),
-            // The store reads behind the opening, too.
+            // The store also reads after the opening, in the background.
             Ok(store) => assert_eq!(store.opening().rebuilt, None, "read {read}"),
         }
         assert!(failing.disk.bytes(path(DAMAGED)).is_err(), "read {read}");
     }
     assert!(refused > 10, "{refused} of {reads}");
-    // Reads of the index are the last of an opening.
+    // The last reads of an opening read the index.
     let read = sound.disk.reads() + reads / 2;
     sound.disk.set_faults(Faults { fail_reads_from: Some(read), ..Faults::default() });
     assert!(matches!(sound.check_refused(), OpenError::Io { .. }));
@@ -243,9 +248,9 @@ fn failed_reads_keep_the_index() {
 
 #[test]
 fn an_index_that_cannot_be_read_is_kept() {
-    let mut sound = kept(27);
+    let mut sound = store_with_runs(27);
     let before = sound.disk.bytes(path(INDEX)).expect("there is an index");
-    // The journal can be read, so a new index could be built.
+    // The journal is readable, so the store could build a new index.
     sound.disk.set_unreadable(Some(path(INDEX))).expect("there is an index");
     let refused = sound.check_refused();
     assert!(matches!(refused, OpenError::Io { .. }), "{refused}");
@@ -255,8 +260,8 @@ fn an_index_that_cannot_be_read_is_kept() {
 }
 
 #[test]
-fn a_damaged_journal_costs_no_index() {
-    let sound = kept(25);
+fn damaged_journal_keeps_the_damaged_index() {
+    let sound = store_with_runs(25);
     let damaged = sound.copy();
     let mut index = damaged.disk.bytes(path(INDEX)).expect("there is an index");
     let name = b"documents";
@@ -279,14 +284,14 @@ fn damage_the_journal(kept: &Kept) {
     kept.disk.set_bytes(journal, bytes).expect("there is a journal");
 }
 
-/// How many accounts and documents the large store has: enough for several pages of each table.
+/// Number of accounts and of documents in the large store: enough for several pages of each table.
 const MANY: u64 = 2_000;
 
 fn user(number: u64) -> String {
     format!("users:{:03}:{number:05}", number % 7)
 }
 
-/// A store with many accounts, holdings and documents, and an index that is just built.
+/// Creates a store with many accounts, holdings and documents, and with a newly built index.
 fn large() -> Kept {
     let kept = Kept::new(26);
     let store = kept.open().expect("it opens");
@@ -309,7 +314,8 @@ fn large() -> Kept {
     kept
 }
 
-/// Asks a large store in every way by which it finds things; an answer must be right or an error. How many errors.
+/// Asks a large store in every way in which it finds data. Each answer must be right or an error. Returns the number of
+/// errors.
 fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, String> {
     let mut errors = 0;
     let mut same = |what: String, is_right: Option<bool>| match is_right {
@@ -326,7 +332,7 @@ fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, String> {
     let view = snapshot.ledger(&name).ok_or("the ledger is not found")?;
     let usd = Asset::parse("USD").expect("an asset");
     for _ in 0..60 {
-        // A quarter of them does not exist.
+        // A quarter of these accounts does not exist.
         let number = dice.below(MANY * 4 / 3);
         let exists = number < MANY;
         let address = AccountAddress::parse(&user(number)).expect("an address");
@@ -376,9 +382,9 @@ fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, String> {
     Ok(errors)
 }
 
-/// Flips bits of the trees of a large index.
+/// Flips bits in the trees of a large index.
 #[test]
-fn no_flipped_bit_hides_one_of_many() {
+fn flipped_bit_in_large_index_hides_no_data() {
     let flips = std::env::var("FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(40);
     let first = std::env::var("FIRST").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
     let sound = large();

@@ -1,4 +1,4 @@
-//! What the first generation of the API asks of a store.
+//! Store functions for the v1 API.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use ledger_core::{
     Reference, Rejection, Resource, RevertDate, RevertTransaction, Rules, Switch, Timestamp, TransactionId,
 };
 use ledger_store::{
-    Atomicity, Detail, Direction, LogHashes, LogQuery, Mode, Outcome, PageRequest, Request, Start, Store,
-    Submission, TransactionOrder, TransactionQuery,
+    Atomicity, Detail, Direction, LogHashes, LogQuery, LogView, Mode, Outcome, PageRequest, Request, Start,
+    Store, Submission, TransactionOrder, TransactionQuery,
 };
 
 fn name() -> LedgerName {
@@ -38,7 +38,7 @@ fn one(store: &Store, command: Command) -> Outcome {
 }
 
 #[test]
-fn a_mapping_is_kept_through_every_way_of_opening() {
+fn mapping_survives_every_way_of_opening() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("data");
     let mapping = |store: &Store| {
@@ -66,7 +66,7 @@ fn a_mapping_is_kept_through_every_way_of_opening() {
 }
 
 #[test]
-fn a_batch_with_one_key_is_done_once_and_answered_whole() {
+fn batch_with_one_key_runs_once_and_replays_whole() {
     let store = Store::in_memory();
     store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
     let key = IdempotencyKey::parse("k").expect("a key");
@@ -97,7 +97,7 @@ fn a_batch_with_one_key_is_done_once_and_answered_whole() {
 }
 
 #[test]
-fn a_batch_without_a_hash_is_not_taken_for_what_came_before_it() {
+fn batch_without_hash_does_not_replay_a_command() {
     let store = Store::in_memory();
     store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
     let pay = |key: Option<&str>| {
@@ -111,13 +111,13 @@ fn a_batch_without_a_hash_is_not_taken_for_what_came_before_it() {
     let mismatch =
         |outcome: &Outcome| matches!(outcome, Outcome::Refused(Rejection::IdempotencyMismatch { .. }));
     assert!(mismatch(&found[0]) && found[1..] == [Outcome::Cancelled, Outcome::Cancelled], "{found:?}");
-    // Of one alone nothing is to be known but what it did.
+    // For a single command, the store only knows what it did.
     let again = apply(&store, vec![pay(Some("k"))], Atomicity::AsOne);
     assert!(matches!(&again[0], Outcome::Done(receipt) if receipt.replayed), "{again:?}");
 }
 
 #[test]
-fn a_legacy_revert_takes_the_reference_made_of_the_originals() {
+fn v1_revert_derives_reference_from_original() {
     let store = Store::in_memory();
     store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
     let legacy = || Rules::Legacy(Arc::new(LegacyRules::default()));
@@ -167,7 +167,7 @@ fn strict_dates_compare_with_the_last_transaction() {
 }
 
 #[test]
-fn an_expression_over_accounts_selects_their_transactions() {
+fn address_expression_selects_transactions() {
     let store = Store::in_memory();
     store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
     for to in ["users:1", "users:20", "users-x", "shops:1", "users:3"] {
@@ -197,8 +197,53 @@ fn an_expression_over_accounts_selects_their_transactions() {
     }
 }
 
+/// Returns the hundred newest logs below an id.
+fn logs_before(store: &Store, hashes: LogHashes, before: u64) -> Vec<LogView> {
+    let ledger = store.snapshot().ledger(&name()).expect("the ledger");
+    let start = Start::After(LogId::new(before));
+    let page = PageRequest { size: 100, direction: Direction::Descending, start };
+    let query = LogQuery { filter: Filter::all(Resource::Logs), hashes, page };
+    ledger.logs(&query).expect("a page").items
+}
+
+/// Returns every log of the ledger, oldest first.
+fn all_entries(store: &Store) -> Vec<LogEntry> {
+    let mut entries = Vec::new();
+    let mut next = u64::MAX;
+    loop {
+        let more = logs_before(store, LogHashes::Wire, next);
+        let Some(last) = more.last() else { break };
+        next = last.entry.id.get();
+        entries.extend(more.into_iter().map(|view| view.entry));
+    }
+    entries.reverse();
+    entries
+}
+
+/// Computes the hashes of all logs and compares lists with them. Returns the number of logs.
+fn check_hashes(store: &Store) -> usize {
+    let entries = all_entries(store);
+    let mut v1 = LegacyHashChain::default();
+    let v1: Vec<_> = entries.iter().map(|entry| (entry.id, v1.append(entry))).collect();
+    let mut v2 = HashChain::after(None);
+    let v2: Vec<_> = entries.iter().map(|entry| (entry.id, v2.append(entry))).collect();
+    // Pages begin before, between and after the checkpoints.
+    for before in [u64::MAX, 700, 300, 120] {
+        for view in logs_before(store, LogHashes::Legacy, before) {
+            let (_, hash) = v1.iter().find(|(id, _)| *id == view.entry.id).expect("it was listed");
+            assert_eq!(view.hash.as_ref(), Some(hash.as_bytes()), "{:?}", view.entry.id);
+        }
+        for view in logs_before(store, LogHashes::Wire, before) {
+            let (_, hash) = v2.iter().find(|(id, _)| *id == view.entry.id).expect("it was listed");
+            assert_eq!(view.hash.as_ref(), Some(hash.as_bytes()), "{:?}", view.entry.id);
+        }
+    }
+    assert!(store.verify().expect("it can be verified").violations.is_empty());
+    entries.len()
+}
+
 #[test]
-fn the_hashes_of_both_generations_are_kept_through_every_way_of_opening() {
+fn v1_and_v2_hashes_survive_every_way_of_opening() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("data");
     let store = Store::open(&path).expect("it opens");
@@ -206,68 +251,21 @@ fn the_hashes_of_both_generations_are_kept_through_every_way_of_opening() {
     store
         .create_ledger(name(), LedgerOptions { features, ..LedgerOptions::default() })
         .expect("a new ledger");
-    let page = |store: &Store, hashes, before: u64| {
-        let ledger = store.snapshot().ledger(&name()).expect("the ledger");
-        let query = LogQuery {
-            filter: Filter::all(Resource::Logs),
-            hashes,
-            page: PageRequest {
-                size: 100,
-                direction: Direction::Descending,
-                start: Start::After(LogId::new(before)),
-            },
-        };
-        ledger.logs(&query).expect("a page").items
-    };
-    let check = |store: &Store, entries: &mut Vec<LogEntry>| {
-        // Pages begin before, between and behind the checkpoints.
-        for before in [u64::MAX, 700, 300, 120] {
-            let views = page(store, LogHashes::Legacy, before);
-            if before == u64::MAX {
-                entries.clear();
-                let mut next = before;
-                loop {
-                    let more = page(store, LogHashes::Wire, next);
-                    let Some(last) = more.last() else { break };
-                    next = last.entry.id.get();
-                    entries.extend(more.into_iter().map(|view| view.entry));
-                }
-                entries.reverse();
-            }
-            let mut chain = LegacyHashChain::default();
-            let expected: Vec<_> = entries.iter().map(|entry| (entry.id, chain.append(entry))).collect();
-            for view in views {
-                let (_, hash) = expected.iter().find(|(id, _)| *id == view.entry.id).expect("it was listed");
-                assert_eq!(view.hash.as_ref(), Some(hash.as_bytes()), "{:?}", view.entry.id);
-            }
-            let wire = page(store, LogHashes::Wire, before);
-            let mut chain = HashChain::after(None);
-            let expected: Vec<_> = entries.iter().map(|entry| (entry.id, chain.append(entry))).collect();
-            for view in wire {
-                let (_, hash) = expected.iter().find(|(id, _)| *id == view.entry.id).expect("it was listed");
-                assert_eq!(view.hash.as_ref(), Some(hash.as_bytes()), "{:?}", view.entry.id);
-            }
-        }
-        assert!(store.verify().expect("it can be verified").violations.is_empty());
-    };
-    let mut entries = Vec::new();
     for _ in 0..9 {
         let requests = (0..100).map(|at| {
             Command::CreateTransaction(send("world", &format!("a:{at}"), 1, Rules::Current)).into()
         });
         apply(&store, requests.collect(), Atomicity::Independent);
     }
-    check(&store, &mut entries);
-    assert_eq!(entries.len(), 900);
+    assert_eq!(check_hashes(&store), 900);
     store.close().expect("it closes");
     drop(store);
     let store = Store::open(&path).expect("it opens from its index");
     one(&store, Command::CreateTransaction(send("world", "b", 1, Rules::Current)));
-    check(&store, &mut entries);
+    assert_eq!(check_hashes(&store), 901);
     store.close().expect("it closes");
     drop(store);
     std::fs::remove_file(path.join("index/index.redb")).expect("there is an index");
     let store = Store::open(&path).expect("it opens from its journal");
-    check(&store, &mut entries);
-    assert_eq!(entries.len(), 901);
+    assert_eq!(check_hashes(&store), 901);
 }

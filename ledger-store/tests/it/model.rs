@@ -1,5 +1,5 @@
-//! A store answers as the model does, also after it was closed, opened, rebuilt and cut from its power. A hundred
-//! thousand commands: `cargo run --release -p ledger-store --features testing --example model_trials`.
+//! A store answers like the model, also after it was closed, opened, rebuilt or lost its power. A hundred thousand
+//! commands: `cargo run --release -p ledger-store --features testing --example model_trials`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn options(clock: &Arc<SetClock>) -> Options {
 }
 
 #[test]
-fn random_work_is_answered_as_the_model_answers() {
+fn random_work_matches_the_model() {
     for seed in 0..12 {
         let clock = Arc::<SetClock>::default();
         let disk = SimDisk::new();
@@ -51,7 +51,7 @@ fn random_work_is_answered_as_the_model_answers() {
 }
 
 #[test]
-fn random_questions_are_answered_as_the_model_answers_through_openings_and_power_cuts() {
+fn random_questions_match_model_through_power_cuts() {
     let trials = Trials { first_seed: 0, commands: 20_000, commands_each: 400, threads: 2 };
     let (mut done, mut failed) = (Done::default(), Vec::new());
     trials.run(|seed, result| match result {
@@ -61,7 +61,7 @@ fn random_questions_are_answered_as_the_model_answers_through_openings_and_power
     assert!(failed.is_empty(), "{failed:#?}");
     assert!(done.unread > 50, "{done:?}");
     assert!(done.cuts > 0 && done.questions > 100_000, "{done:?}");
-    // Nothing of the mix is missing, and most of it meets a ledger.
+    // Every kind of work occurred, and most of it found its ledger.
     let tally = done.tally;
     let rare = [tally.joined, tally.joined_undone, tally.joined_replayed, tally.removed, tally.names_reused];
     assert!(rare.iter().all(|count| *count > 20) && tally.without_features > 100, "{tally:?}");

@@ -1,5 +1,5 @@
-//! Stores of every format that was ever written open for ever. They lie in `tests/data`; the example
-//! `format_store` makes one of the present format.
+//! Stores of every earlier format can still be opened. They are in `tests/data`. The example `format_store` creates one
+//! in the current format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use ledger_core::LedgerOptions;
 use ledger_store::testing::{from_sectors, logs};
 use ledger_store::{OpenError, Store};
 
-/// A copy of a kept store, which opening may change.
+/// Returns a copy of a stored store, because opening may change it.
 fn copy(format: &str) -> (tempfile::TempDir, PathBuf, String) {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format);
     let home = tempfile::tempdir().expect("a directory");
@@ -30,7 +30,7 @@ fn copy(format: &str) -> (tempfile::TempDir, PathBuf, String) {
     (home, data, expected)
 }
 
-/// Entries, chain and the length of each log: what `expected.txt` says.
+/// Returns the number of entries, the chain and the length of each log, in the form of `expected.txt`.
 fn summary(store: &Store) -> String {
     let status = store.status();
     let mut text = format!("entries {}\nchain {}\n", status.entries, status.chain);
@@ -50,7 +50,7 @@ fn check(format: &str) {
         assert!(report.is_clean(), "{}", report.to_json_lines());
         drop(store);
         if round == 0 {
-            // The journal alone is enough.
+            // The journal alone suffices.
             fs::remove_file(data.join("index/index.redb")).expect("there is an index");
         }
     }
@@ -59,12 +59,12 @@ fn check(format: &str) {
 }
 
 #[test]
-fn a_store_of_format_1_opens_and_verifies() {
+fn store_of_format_1_opens_and_verifies() {
     check("format-1");
 }
 
 #[test]
-fn a_manifest_alone_is_no_store() {
+fn refuses_store_without_its_journal() {
     let (_home, data, _) = copy("format-1");
     fs::remove_dir_all(data.join("journal")).expect("there is a journal");
     assert!(matches!(Store::open(&data), Err(OpenError::Damaged { .. })));

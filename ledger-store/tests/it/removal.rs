@@ -1,4 +1,4 @@
-//! Ledgers that are removed for good: gone everywhere, and nothing else is touched.
+//! Removal of ledgers for good: they disappear everywhere, and nothing else changes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,6 +18,7 @@ use ledger_store::{
 };
 
 const INDEX: &str = "data/index/index.redb";
+/// Ledgers that the tests remove.
 const DOOMED: [&str; 2] = ["doomed", "lost"];
 
 fn name(text: &str) -> LedgerName {
@@ -32,20 +33,21 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
 }
 
-/// A disk and a clock.
+/// A disk and a clock for a store.
 #[derive(Clone)]
-struct Place {
+struct Machine {
     disk: SimDisk,
     clock: Arc<SetClock>,
 }
 
-impl Place {
+impl Machine {
     fn new() -> Self {
-        let place = Self { disk: SimDisk::new(), clock: Arc::default() };
-        place.clock.set(at(1_000));
-        place
+        let machine = Self { disk: SimDisk::new(), clock: Arc::default() };
+        machine.clock.set(at(1_000));
+        machine
     }
 
+    /// Returns a machine with the same clock and another disk.
     fn on(&self, disk: SimDisk) -> Self {
         Self { disk, clock: self.clock.clone() }
     }
@@ -64,7 +66,7 @@ impl Place {
         self.try_open().expect("it opens")
     }
 
-    /// Bytes of the files of the journal that are there now and were there at first.
+    /// Returns the size of the first three files of the journal, which existed from the start.
     fn sealed_bytes(&self) -> usize {
         let directory = Path::new("data/journal");
         let mut names = self.disk.list(directory).expect("a directory");
@@ -79,7 +81,7 @@ fn create(store: &Store, ledger: &str, in_bucket: &str) {
     store.create_ledger(name(ledger), options).expect("it is created");
 }
 
-/// Logs of all kinds, with ledgers that take turns, so that most chunks hold several buckets.
+/// Writes logs of all kinds. The ledgers take turns, so that most chunks contain several buckets.
 fn write(store: &Store, ledgers: &[&str], rounds: u64) {
     for round in 0..rounds {
         for (number, of) in ledgers.iter().enumerate() {
@@ -121,9 +123,9 @@ fn insert_schema(store: &Store, ledger: &str) {
     store.apply(submission).expect("it is inserted");
 }
 
-/// A store with two ledgers that stay and two of a bucket that is deleted at second 2,000.
-fn with_doomed(place: &Place) -> Store {
-    let store = place.open();
+/// Creates a store with two ledgers that stay, and two in a bucket that was deleted at second 2,000.
+fn with_doomed(machine: &Machine) -> Store {
+    let store = machine.open();
     for (ledger, of) in [("one", "kept"), ("doomed", "gone"), ("two", "other"), ("lost", "gone")] {
         create(&store, ledger, of);
         insert_schema(&store, ledger);
@@ -132,18 +134,19 @@ fn with_doomed(place: &Place) -> Store {
     write(&store, &["one", "doomed", "two", "lost"], 20);
     store.flush();
     write(&store, &["one", "doomed", "lost"], 10);
-    place.clock.set(at(2_000));
+    machine.clock.set(at(2_000));
     store.delete_bucket(&bucket("gone")).expect("it is deleted");
     write(&store, &["one", "two"], 5);
     store
 }
 
-/// Removes what was deleted by then.
-fn remove(place: &Place, store: &Store, until: i64) -> Result<Vec<LedgerInfo>, WriteError> {
-    place.clock.set(at(until + 1_000));
+/// Removes everything that was deleted by `until`.
+fn remove(machine: &Machine, store: &Store, until: i64) -> Result<Vec<LedgerInfo>, WriteError> {
+    machine.clock.set(at(until + 1_000));
     store.remove_deleted(Duration::from_secs(1_000))
 }
 
+/// Returns the logs of the ledgers that stay.
 fn kept(store: &Store) -> BTreeMap<LedgerName, Vec<LogEntry>> {
     let mut all = logs(store).expect("they can be read");
     all.retain(|ledger, _| !DOOMED.contains(&ledger.as_str()));
@@ -163,7 +166,7 @@ fn check_sound(store: &Store) {
     assert!(report.is_clean(), "{}", report.to_json_lines());
 }
 
-/// The ledgers that stay are as they were, and of the others there is nothing.
+/// Checks that the other ledgers are as before, and that nothing of the removed ones is left.
 #[track_caller]
 fn check_removed(store: &Store, expected: &BTreeMap<LedgerName, Vec<LogEntry>>) {
     assert_eq!(logs(store).expect("they can be read"), *expected);
@@ -189,51 +192,52 @@ fn check_removed(store: &Store, expected: &BTreeMap<LedgerName, Vec<LogEntry>>) 
 }
 
 #[test]
-fn what_is_removed_is_gone_for_good_and_nothing_else_is() {
-    let place = Place::new();
-    let store = with_doomed(&place);
+fn removes_deleted_ledgers_and_nothing_else() {
+    let machine = Machine::new();
+    let store = with_doomed(&machine);
     let expected = kept(&store);
-    assert_eq!(remove(&place, &store, 1_999).expect("it answers"), []);
+    assert_eq!(remove(&machine, &store, 1_999).expect("it answers"), []);
     assert_eq!(listed(&store, Deleted::Shown), "one doomed two lost");
     store.restore_bucket(&bucket("gone")).expect("it can be restored still");
-    assert_eq!(remove(&place, &store, 9_000).expect("it answers"), [], "it is not deleted");
-    place.clock.set(at(2_000));
+    assert_eq!(remove(&machine, &store, 9_000).expect("it answers"), [], "it is not deleted");
+    machine.clock.set(at(2_000));
     store.delete_bucket(&bucket("gone")).expect("it is deleted");
-    let removed = remove(&place, &store, 2_000).expect("they are removed");
+    let removed = remove(&machine, &store, 2_000).expect("they are removed");
     assert_eq!(removed.iter().map(|info| info.name.as_str()).collect::<Vec<_>>(), DOOMED);
     check_removed(&store, &expected);
-    assert_eq!(remove(&place, &store, 2_000).expect("it answers"), []);
+    assert_eq!(remove(&machine, &store, 2_000).expect("it answers"), []);
 
-    // The decision is an entry: whatever is opened or rebuilt comes to the same, before and after the space is freed.
+    // The decision is an entry: every opening and every rebuild gets the same result, before and after the space is
+    // freed.
     store.close().expect("it closes");
     drop(store);
-    check_openings(&place, &expected);
-    let before = place.sealed_bytes();
-    let store = place.open();
+    check_openings(&machine, &expected);
+    let before = machine.sealed_bytes();
+    let store = machine.open();
     let reclaimed = store.reclaim(&|| false).expect("there is room");
     assert_eq!((reclaimed.ledgers, reclaimed.is_done), (2, true));
-    let after = place.sealed_bytes();
-    // The heads of small chunks stay, and are a good part of them.
+    let after = machine.sealed_bytes();
+    // The heads of small chunks stay, and are a large part of these chunks.
     assert!(reclaimed.journal_bytes > 0 && after < before * 3 / 4, "{before} bytes became {after}");
     check_removed(&store, &expected);
     let nothing = Reclaimed { is_done: true, ..Reclaimed::default() };
     assert_eq!(store.reclaim(&|| false).expect("it answers"), nothing);
     store.close().expect("it closes");
     drop(store);
-    check_openings(&place, &expected);
-    let store = place.open();
+    check_openings(&machine, &expected);
+    let store = machine.open();
     write(&store, &["one"], 3);
     check_sound(&store);
 }
 
-/// Opens copies of the store as it is, and without its index.
+/// Checks copies of the store, opened as it is and without its index.
 #[track_caller]
-fn check_openings(place: &Place, expected: &BTreeMap<LedgerName, Vec<LogEntry>>) {
-    let reopened = place.on(place.disk.copy()).open();
+fn check_openings(machine: &Machine, expected: &BTreeMap<LedgerName, Vec<LogEntry>>) {
+    let reopened = machine.on(machine.disk.copy()).open();
     assert_eq!(reopened.opening().rebuilt, None);
     check_removed(&reopened, expected);
     drop(reopened);
-    let rebuilt = place.on(place.disk.copy());
+    let rebuilt = machine.on(machine.disk.copy());
     rebuilt.disk.remove(Path::new(INDEX)).expect("it is there");
     let rebuilt = rebuilt.open();
     assert!(rebuilt.opening().rebuilt.is_some());
@@ -241,12 +245,12 @@ fn check_openings(place: &Place, expected: &BTreeMap<LedgerName, Vec<LogEntry>>)
 }
 
 #[test]
-fn freed_stores_go_on_through_openings_and_rebuilt_indexes() {
-    let place = Place::new();
-    let store = with_doomed(&place);
-    remove(&place, &store, 2_000).expect("they are removed");
+fn reclaimed_store_survives_openings_and_rebuilds() {
+    let machine = Machine::new();
+    let store = with_doomed(&machine);
+    remove(&machine, &store, 2_000).expect("they are removed");
     store.reclaim(&|| false).expect("there is room");
-    // The names are free, and so is what stood under them.
+    // The names are free, and no data is left under them.
     for doomed in DOOMED {
         create(&store, doomed, "gone");
         let ledger = store.ledger(doomed).expect("a name");
@@ -259,53 +263,53 @@ fn freed_stores_go_on_through_openings_and_rebuilt_indexes() {
     let expected = logs(&store).expect("they can be read");
     assert_eq!(expected[&name("doomed")][0].id.get(), 1);
     check_sound(&store);
-    // They can be deleted, restored and removed like any others; the first ones have no part in it.
-    place.clock.set(at(3_000));
+    // Ledgers can be deleted, restored and removed again. The earlier ones with their names have no effect.
+    machine.clock.set(at(3_000));
     store.delete_bucket(&bucket("gone")).expect("it is deleted");
     store.restore_bucket(&bucket("gone")).expect("it is restored");
     assert_eq!(logs(&store).expect("they can be read"), expected);
     store.close().expect("it closes");
     drop(store);
-    let store = place.open();
+    let store = machine.open();
     assert_eq!(store.opening().rebuilt, None);
     assert_eq!(logs(&store).expect("they can be read"), expected);
     check_sound(&store);
     drop(store);
-    place.disk.remove(Path::new(INDEX)).expect("it is there");
-    let store = place.open();
+    machine.disk.remove(Path::new(INDEX)).expect("it is there");
+    let store = machine.open();
     assert_eq!(logs(&store).expect("they can be read"), expected);
     check_sound(&store);
-    // The index was built again from a journal with holes: nothing more is to be freed, and that is found out.
+    // The index was rebuilt from a journal with holes. Reclaiming finds out that nothing more can be freed.
     let again = store.reclaim(&|| false).expect("there is room");
     assert_eq!((again.ledgers, again.journal_bytes), (2, 0));
-    place.clock.set(at(3_000));
+    machine.clock.set(at(3_000));
     store.delete_bucket(&bucket("gone")).expect("it is deleted");
-    assert_eq!(remove(&place, &store, 3_000).expect("they are removed").len(), 2);
+    assert_eq!(remove(&machine, &store, 3_000).expect("they are removed").len(), 2);
     store.reclaim(&|| false).expect("there is room");
     check_removed(&store, &kept(&store));
 }
 
 #[test]
 fn a_ledger_that_is_made_beside_deleted_ones_stays() {
-    let place = Place::new();
-    let store = with_doomed(&place);
+    let machine = Machine::new();
+    let store = with_doomed(&machine);
     create(&store, "late", "gone");
     write(&store, &["late", "one"], 15);
-    remove(&place, &store, 2_000).expect("they are removed");
+    remove(&machine, &store, 2_000).expect("they are removed");
     let expected = logs(&store).expect("they can be read");
     assert_eq!(listed(&store, Deleted::Shown), "one two late");
-    // There is something of the bucket that is not removed.
+    // The bucket still has a ledger that is not removed.
     store.restore_bucket(&bucket("gone")).expect("nothing to restore");
     let reclaimed = store.reclaim(&|| false).expect("there is room");
     assert_eq!(reclaimed.ledgers, 2);
     assert!(reclaimed.journal_bytes > 0);
     assert_eq!(logs(&store).expect("they can be read"), expected);
     check_sound(&store);
-    // Deleted later, it waits for its own time.
-    place.clock.set(at(5_000));
+    // Deleted later, it is due later.
+    machine.clock.set(at(5_000));
     store.delete_bucket(&bucket("gone")).expect("it is deleted");
-    assert_eq!(remove(&place, &store, 4_999).expect("it answers"), []);
-    assert_eq!(remove(&place, &store, 5_000).expect("it answers").len(), 1);
+    assert_eq!(remove(&machine, &store, 4_999).expect("it answers"), []);
+    assert_eq!(remove(&machine, &store, 5_000).expect("it answers").len(), 1);
     store.reclaim(&|| false).expect("there is room");
     check_removed(&store, &kept_of(&expected));
 }
@@ -318,34 +322,36 @@ fn kept_of(all: &BTreeMap<LedgerName, Vec<LogEntry>>) -> BTreeMap<LedgerName, Ve
 }
 
 #[test]
-fn a_power_cut_at_any_moment_of_a_removal_loses_nothing() {
-    let place = Place::new();
-    let store = with_doomed(&place);
+fn power_cut_during_removal_loses_nothing() {
+    let machine = Machine::new();
+    let store = with_doomed(&machine);
     let expected = kept(&store);
     store.close().expect("it closes");
     drop(store);
     let mut cuts = 0;
     for cut in 1.. {
-        let mut place = place.on(place.disk.copy());
-        place.disk.set_faults(Faults { cut_at_sync: Some(place.disk.syncs() + cut), ..Faults::default() });
-        if let Ok(store) = place.try_open() {
-            // Whatever they say: the power may be off.
-            let _ = remove(&place, &store, 2_000);
+        let mut machine = machine.on(machine.disk.copy());
+        machine
+            .disk
+            .set_faults(Faults { cut_at_sync: Some(machine.disk.syncs() + cut), ..Faults::default() });
+        if let Ok(store) = machine.try_open() {
+            // The results do not matter: the power may be off.
+            let _ = remove(&machine, &store, 2_000);
             let _ = store.reclaim(&|| false);
         }
-        if !place.disk.power_is_off() {
+        if !machine.disk.power_is_off() {
             break;
         }
         cuts += 1;
-        place = place.on(place.disk.after_power_cut(cut));
+        machine = machine.on(machine.disk.after_power_cut(cut));
         if cut % 3 == 0 {
-            // Without an index the journal alone must do.
-            let _ = place.disk.remove(Path::new(INDEX));
+            // Without an index, the journal alone must suffice.
+            let _ = machine.disk.remove(Path::new(INDEX));
         }
-        let store = place.open();
+        let store = machine.open();
         assert_eq!(kept(&store), expected, "cut at {cut}");
         check_sound(&store);
-        remove(&place, &store, 2_000).expect("they are removed");
+        remove(&machine, &store, 2_000).expect("they are removed");
         assert!(store.reclaim(&|| false).expect("there is room").is_done);
         check_removed(&store, &expected);
     }
@@ -353,25 +359,25 @@ fn a_power_cut_at_any_moment_of_a_removal_loses_nothing() {
 }
 
 #[test]
-fn a_disk_that_fails_while_space_is_freed_costs_nothing() {
-    let place = Place::new();
-    let store = with_doomed(&place);
-    remove(&place, &store, 2_000).expect("they are removed");
+fn disk_failure_during_reclaim_loses_nothing() {
+    let machine = Machine::new();
+    let store = with_doomed(&machine);
+    remove(&machine, &store, 2_000).expect("they are removed");
     let expected = kept(&store);
     store.close().expect("it closes");
     drop(store);
     let mut failures = 0;
     for fail in (1..).step_by(5) {
-        let place = place.on(place.disk.copy());
-        let store = place.open();
-        let write = place.disk.writes() + fail;
-        place.disk.set_faults(Faults { fail_write: Some(write), ..Faults::default() });
+        let machine = machine.on(machine.disk.copy());
+        let store = machine.open();
+        let write = machine.disk.writes() + fail;
+        machine.disk.set_faults(Faults { fail_write: Some(write), ..Faults::default() });
         let is_done = matches!(store.reclaim(&|| false), Ok(Reclaimed { is_done: true, .. }));
-        let failed = place.disk.writes() >= write;
+        let failed = machine.disk.writes() >= write;
         failures += u32::from(!is_done);
         drop(store);
-        place.disk.set_faults(Faults::default());
-        let store = place.open();
+        machine.disk.set_faults(Faults::default());
+        let store = machine.open();
         assert_eq!(kept(&store), expected, "write {fail} failed");
         assert!(store.reclaim(&|| false).expect("there is room").is_done);
         check_removed(&store, &expected);
@@ -383,14 +389,14 @@ fn a_disk_that_fails_while_space_is_freed_costs_nothing() {
 }
 
 #[test]
-fn who_reads_while_space_is_freed_is_told_that_the_ledger_is_gone() {
-    let place = Place::new();
-    let store = with_doomed(&place);
+fn earlier_snapshot_reports_a_reclaimed_ledger() {
+    let machine = Machine::new();
+    let store = with_doomed(&machine);
     store.restore_bucket(&bucket("gone")).expect("it is restored");
     let before = store.snapshot().ledger(&name("doomed")).expect("it is there");
     let others = store.snapshot();
     store.delete_bucket(&bucket("gone")).expect("it is deleted");
-    remove(&place, &store, 2_000).expect("they are removed");
+    remove(&machine, &store, 2_000).expect("they are removed");
     store.reclaim(&|| false).expect("there is room");
     let all = ledger_store::FeedSize { logs: 10, bytes: 1 << 20 };
     assert_eq!(before.logs_after(None, all, false).err(), Some(ReadError::LedgerRemoved));
@@ -400,18 +406,18 @@ fn who_reads_while_space_is_freed_is_told_that_the_ledger_is_gone() {
 }
 
 #[test]
-fn a_ledger_that_is_removed_before_it_is_hashed_stops_nothing() {
-    let place = Place::new();
-    // Which of two threads comes first is not to be had at will.
+fn removal_before_hashing_does_not_stop_the_hasher() {
+    let machine = Machine::new();
+    // The order of two threads cannot be forced, so the test repeats.
     for round in 0..40 {
         let ledger = format!("short-{round}");
-        let store = place.open();
+        let store = machine.open();
         create(&store, &ledger, "gone");
         write(&store, &[&ledger], 3);
         store.close().expect("it closes");
         drop(store);
-        // The hash of what is written now follows from those before it, which are in the journal.
-        let store = place.open();
+        // The hash of the next log follows from those before it, which are in the journal.
+        let store = machine.open();
         write(&store, &[&ledger], 1);
         store.delete_bucket(&bucket("gone")).expect("it is deleted");
         assert_eq!(store.remove_deleted(Duration::ZERO).expect("it is removed").len(), 1);
@@ -422,9 +428,9 @@ fn a_ledger_that_is_removed_before_it_is_hashed_stops_nothing() {
 }
 
 #[test]
-fn documents_of_others_stay() {
-    let place = Place::new();
-    let store = with_doomed(&place);
+fn keeps_documents_of_other_collections() {
+    let machine = Machine::new();
+    let store = with_doomed(&machine);
     let change = DocumentChange {
         collection: Collection::new(20).expect("a collection"),
         key: b"doomed".to_vec(),
@@ -432,7 +438,7 @@ fn documents_of_others_stay() {
         action: DocumentAction::Put { value: b"v".to_vec(), keys: Vec::new() },
     };
     store.change_documents(vec![change]).expect("it is written");
-    remove(&place, &store, 2_000).expect("they are removed");
+    remove(&machine, &store, 2_000).expect("they are removed");
     store.reclaim(&|| false).expect("there is room");
     let kept = store.snapshot().document(Collection::new(20).expect("a collection"), b"doomed");
     assert_eq!(kept.expect("it can be read").map(|document| document.value), Some(b"v".to_vec()));

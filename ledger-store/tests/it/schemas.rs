@@ -1,4 +1,4 @@
-//! Schemas: added in order with everything else, and what they mean for commands.
+//! Schemas: their order among other commands, and their effect on commands.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn open(disk: &SimDisk, enforcement: Enforcement) -> Store {
     options.schema_enforcement = enforcement;
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let store = Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens");
-    // A second opening finds it there.
+    // At a second opening, the ledger exists already.
     let _ = store.create_ledger(name(), LedgerOptions::default());
     store
 }
@@ -137,7 +137,7 @@ fn verified(store: &Store) {
 }
 
 #[test]
-fn a_version_counts_from_the_command_after_it_and_an_undone_one_never_was() {
+fn schema_applies_to_later_commands_unless_undone() {
     let store = open(&SimDisk::new(), Enforcement::Audit);
     let asked = || vec![insert("v1", WITH_TEMPLATES), under("v1", by_template("pay", "shops:1"))];
     for (atomicity, mode) in [(Atomicity::Independent, Mode::DryRun), (Atomicity::AllOrNothing, Mode::DryRun)]
@@ -154,7 +154,7 @@ fn a_version_counts_from_the_command_after_it_and_an_undone_one_never_was() {
         refused(run(&store, under("v1", by_template("pay", "shops:1")))),
         Rejection::SchemaNotFound { version: version("v1") }
     );
-    // The same name means something else now: what was undone is not remembered.
+    // The same name now means another schema. The undone one is forgotten.
     done(run(&store, insert("v1", PLAIN)));
     let unknown = refused(run(&store, under("v1", by_template("pay", "shops:1"))));
     assert!(matches!(unknown, Rejection::TemplateNotFound { .. }), "{unknown:?}");
@@ -165,7 +165,7 @@ fn a_version_counts_from_the_command_after_it_and_an_undone_one_never_was() {
 }
 
 #[test]
-fn versions_are_listed_by_age_and_by_name_and_survive_a_new_index() {
+fn lists_versions_by_age_and_name_after_rebuild() {
     let disk = SimDisk::new();
     let added = ["b", "a", "a\n2", "ü", "c"];
     {
@@ -202,7 +202,7 @@ fn versions_are_listed_by_age_and_by_name_and_survive_a_new_index() {
 }
 
 #[test]
-fn new_accounts_of_the_chart_begin_with_its_metadata() {
+fn new_accounts_get_default_metadata_of_the_chart() {
     let disk = SimDisk::new();
     let store = open(&disk, Enforcement::Audit);
     done(run(&store, insert("v1", PLAIN)));
@@ -226,7 +226,7 @@ fn new_accounts_of_the_chart_begin_with_its_metadata() {
     done(run(&store, under("v1", pay("shops:s4:fees"))));
     let removed = Command::DeleteMetadata { target: Target::Account(address("shops:s9")), key: "k".into() };
     done(run(&store, under("v1", removed)));
-    // What broke a rule is done all the same, and reported.
+    // A command that broke a rule is done all the same, and reported.
     let outcome = run(&store, under("v1", pay("shops:x")));
     assert!(matches!(&outcome, Outcome::Done(receipt) if receipt.violation.is_some()), "{outcome:?}");
     let expected: [(&str, Option<Pairs>); 9] = [
@@ -248,7 +248,7 @@ fn new_accounts_of_the_chart_begin_with_its_metadata() {
         verified(store);
     };
     check(&store);
-    // As other servers do, a log says by which version it was made, and whoever imports it finds the rest there.
+    // As on other servers, a log names its schema version, and an import finds the defaults in that schema.
     let copy = open(&SimDisk::new(), Enforcement::Strict);
     let exported: Vec<ImportedLog> = logs(&store)
         .into_iter()
@@ -269,7 +269,7 @@ fn new_accounts_of_the_chart_begin_with_its_metadata() {
 }
 
 #[test]
-fn the_strict_mode_wants_a_version_and_accounts_of_its_chart() {
+fn strict_mode_requires_version_and_chart_accounts() {
     let store = open(&SimDisk::new(), Enforcement::Strict);
     done(run(&store, pay("anything").into()));
     done(run(&store, insert("v1", PLAIN)));
@@ -285,14 +285,14 @@ fn the_strict_mode_wants_a_version_and_accounts_of_its_chart() {
         rules: ledger_core::Rules::Current,
     });
     assert_eq!(refused(run(&store, revert.clone().into())), Rejection::SchemaNotSpecified);
-    // What was there before the schema can be undone.
+    // A transaction from before the schema can be reverted.
     done(run(&store, under("v1", revert)));
     done(run(&store, insert("v2", PLAIN)));
     verified(&store);
 }
 
 #[test]
-fn templates_make_transactions_that_remember_them() {
+fn transaction_names_its_template() {
     let disk = SimDisk::new();
     let store = open(&disk, Enforcement::Audit);
     done(run(&store, insert("v1", WITH_TEMPLATES)));
@@ -312,7 +312,7 @@ fn templates_make_transactions_that_remember_them() {
 }
 
 #[test]
-fn an_imported_schema_is_one_and_a_version_that_is_named_is_there() {
+fn import_refuses_malformed_or_missing_schema() {
     let store = open(&SimDisk::new(), Enforcement::Audit);
     done(run(&store, insert("v1", PLAIN)));
     done(run(&store, under("v1", pay("bank"))));

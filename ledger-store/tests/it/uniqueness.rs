@@ -1,4 +1,4 @@
-//! What may be used once is used once, however much was written since.
+//! A value that must be unique stays taken, no matter how much is written afterwards.
 
 use ledger_core::{Command, CreateTransaction, LedgerName, LedgerOptions, Posting, Reference, Rejection};
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Store, Submission};
@@ -29,16 +29,16 @@ fn apply(store: &Store, numbers: impl Iterator<Item = u32>) -> Vec<Outcome> {
     numbers.chunks(BATCH).flat_map(submit).collect()
 }
 
-/// With so little memory what the writer knows of keys is replaced by the filters of the index again and again.
+/// With this little memory, filters of the index replace the writer's filter of keys again and again.
 #[test]
-fn a_reference_is_taken_for_ever_with_little_memory() {
+fn reference_stays_taken_with_little_memory() {
     let mut options = Options::default();
     options.memory_budget = 1 << 20;
     let store = Store::in_memory_with(&options);
     let ledger = LedgerName::parse("main").expect("a name");
     store.create_ledger(ledger, LedgerOptions::default()).expect("a new ledger");
     let mut tried = 0;
-    // Among new references old ones are tried, the later the older.
+    // After each batch of new references, tries a selection of all old ones.
     for start in (0..REFERENCES).step_by(BATCH) {
         let new = apply(&store, start..start + BATCH as u32);
         assert!(new.iter().all(|outcome| matches!(outcome, Outcome::Done(_))));

@@ -1,12 +1,13 @@
-//! A small HTTP client: POST, and what became of it.
+//! A small HTTP client: deliveries, of which only the status counts, and questions with their answers.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
@@ -17,7 +18,32 @@ use crate::limits::{DELIVERY_ANSWER_BYTES_MAX, DELIVERY_IDLE_MAX, DELIVERY_TIMEO
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Posts to others, over connections that are kept for the next request.
+/// A status, and what was said unless it was too long.
+type Answer = (StatusCode, Option<Vec<u8>>);
+
+/// A question to another server.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) method: Method,
+    pub(crate) target: Target,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// Most bytes of an answer.
+    pub(crate) bytes_max: usize,
+    /// How long to wait for a connection, and for all of it.
+    pub(crate) connect_timeout: Duration,
+    pub(crate) timeout: Duration,
+}
+
+/// The answer of another server.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Speaks to others, over connections that are kept for the next request.
 #[derive(Debug)]
 pub(crate) struct Client {
     policy: Outbound,
@@ -36,21 +62,85 @@ impl Client {
     ///
     /// Why it is not known to have been taken: no connection, no answer in time, or one that is no success.
     pub(crate) async fn post(&self, target: &Target, headers: &HeaderMap, body: Bytes) -> Result<(), String> {
-        let posting = tokio::time::timeout(DELIVERY_TIMEOUT, self.send(target, headers, body));
-        let status = posting.await.map_err(|_| format!("{target}: no answer in time"))?;
-        let status = status.map_err(|error| format!("{target}: {error}"))?;
-        if status.is_success() { Ok(()) } else { Err(format!("{target}: answered {status}")) }
+        self.post_for_answer(target, headers, body).await.map(drop)
     }
 
-    async fn send(&self, target: &Target, headers: &HeaderMap, body: Bytes) -> Result<StatusCode, String> {
+    /// Posts as [`Client::post`], and returns what a success says; nothing where that is too long to be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::post`].
+    pub(crate) async fn post_for_answer(
+        &self,
+        target: &Target,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Option<Vec<u8>>, String> {
+        let posting = tokio::time::timeout(DELIVERY_TIMEOUT, self.send(target, headers, body));
+        let answer = posting.await.map_err(|_| format!("{target}: no answer in time"))?;
+        let (status, said) = answer.map_err(|error| format!("{target}: {error}"))?;
+        if status.is_success() { Ok(said) } else { Err(format!("{target}: answered {status}")) }
+    }
+
+    async fn send(&self, target: &Target, headers: &HeaderMap, body: Bytes) -> Result<Answer, String> {
         // The other side may have closed a kept connection at any time; a new one tells what is wrong.
-        if let Some(sender) = self.kept(target)
-            && let Ok(status) = self.exchange(target, sender, headers, body.clone()).await
-        {
-            return Ok(status);
+        while let Some(sender) = self.kept(target) {
+            if let Ok(answer) = self.exchange(target, sender, headers, body.clone()).await {
+                return Ok(answer);
+            }
         }
         let sender = self.connect(target).await?;
         self.exchange(target, sender, headers, body).await
+    }
+
+    /// Asks another server and reads its answer. Redirects are answers like all others.
+    ///
+    /// # Errors
+    ///
+    /// If there is no connection, no whole answer in time, or one that is too long.
+    pub(crate) async fn ask(&self, question: &Question) -> Result<Answered, String> {
+        let asking = tokio::time::timeout(question.timeout, self.ask_once_or_twice(question));
+        let target = &question.target;
+        let answered = asking.await.map_err(|_| format!("{target}: no answer in time"))?;
+        answered.map_err(|error| format!("{target}: {error}"))
+    }
+
+    async fn ask_once_or_twice(&self, question: &Question) -> Result<Answered, String> {
+        // What changes something is sent once: nobody knows how far a kept connection got.
+        if question.method == Method::GET
+            && let Some(sender) = self.kept(&question.target)
+            && let Ok(answered) = self.ask_over(question, sender).await
+        {
+            return Ok(answered);
+        }
+        let connecting = tokio::time::timeout(question.connect_timeout, self.connect(&question.target));
+        let sender = connecting.await.map_err(|_| "no connection in time".to_owned())??;
+        self.ask_over(question, sender).await
+    }
+
+    async fn ask_over(&self, question: &Question, mut sender: Sender) -> Result<Answered, String> {
+        let target = &question.target;
+        let request = Request::builder().method(question.method.clone()).uri(target.path());
+        let mut request =
+            request.body(Full::new(question.body.clone())).map_err(|error| error.to_string())?;
+        *request.headers_mut() = question.headers.clone();
+        let host = HeaderValue::from_str(&target.host_header()).map_err(|error| error.to_string())?;
+        request.headers_mut().insert(HOST, host);
+        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let (parts, mut body) = response.into_parts();
+        let mut read = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| format!("the answer breaks off: {error}"))?;
+            let data = frame.data_ref().map_or(&[][..], |data| data);
+            if read.len() + data.len() > question.bytes_max {
+                return Err(format!("the answer is longer than {} bytes", question.bytes_max));
+            }
+            read.extend_from_slice(data);
+        }
+        if sender.ready().await.is_ok() {
+            self.keep(target, sender);
+        }
+        Ok(Answered { status: parts.status, headers: parts.headers, body: Bytes::from(read) })
     }
 
     fn kept(&self, target: &Target) -> Option<Sender> {
@@ -75,7 +165,7 @@ impl Client {
         mut sender: Sender,
         headers: &HeaderMap,
         body: Bytes,
-    ) -> Result<StatusCode, String> {
+    ) -> Result<Answer, String> {
         let mut request =
             Request::post(target.path()).body(Full::new(body)).map_err(|error| error.to_string())?;
         *request.headers_mut() = headers.clone();
@@ -87,11 +177,12 @@ impl Client {
         }
         let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
-        // An answer that is read to its end leaves the connection to the next request. What it says is not looked at.
-        if is_read(response).await && sender.ready().await.is_ok() {
+        // An answer that is read to its end leaves the connection to the next request.
+        let said = said(response).await;
+        if said.is_some() && sender.ready().await.is_ok() {
             self.keep(target, sender);
         }
-        Ok(status)
+        Ok((status, said))
     }
 
     async fn connect(&self, target: &Target) -> Result<Sender, String> {
@@ -136,13 +227,16 @@ where
 }
 
 /// Reads an answer to its end, unless it is too long.
-async fn is_read(response: Response<hyper::body::Incoming>) -> bool {
+async fn said(response: Response<hyper::body::Incoming>) -> Option<Vec<u8>> {
     let mut body = response.into_body();
-    let mut left = DELIVERY_ANSWER_BYTES_MAX;
+    let mut said = Vec::new();
     while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return false };
-        let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return false };
-        left = rest;
+        if let Ok(data) = frame.ok()?.into_data() {
+            if said.len() + data.len() > DELIVERY_ANSWER_BYTES_MAX {
+                return None;
+            }
+            said.extend_from_slice(&data);
+        }
     }
-    true
+    Some(said)
 }

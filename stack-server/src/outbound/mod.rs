@@ -10,7 +10,7 @@ mod policy;
 mod target;
 mod tls;
 
-pub(crate) use client::Client;
+pub(crate) use client::{Answered, Client, Question};
 pub use policy::Outbound;
 pub(crate) use target::Target;
 pub(crate) use tls::secured;

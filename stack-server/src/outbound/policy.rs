@@ -1,28 +1,28 @@
-//! Where requests may go.
+//! Decides which addresses outbound requests may reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::target::Target;
 
-/// Where addresses that arrive through the API may lead.
+/// The addresses that API clients may make the server send requests to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outbound {
-    /// Anywhere, over http or https.
+    /// Any address, over http or https.
     Any,
-    /// To public machines over https, on the usual ports: not to this machine, nor to those of its network, nor to
-    /// what tells a cloud's machines about themselves.
+    /// Public addresses over https on the usual ports. This excludes the machine itself, its private networks, and
+    /// the metadata services of clouds.
     Public,
 }
 
-/// Ports that https is spoken on.
+/// The ports on which https is common.
 const PUBLIC_PORTS: [u16; 2] = [443, 8443];
 
 impl Outbound {
-    /// Checks what can be seen of a target before its name is looked up.
+    /// Checks the parts of a target that are known before its name is resolved.
     ///
     /// # Errors
     ///
-    /// Why it may not be reached.
+    /// Returns the reason why the target is not allowed.
     pub(crate) fn allow(self, target: &Target) -> Result<(), String> {
         if self == Self::Any {
             return Ok(());
@@ -39,11 +39,11 @@ impl Outbound {
         }
     }
 
-    /// Checks an address that is about to be connected to.
+    /// Checks an address before the server connects to it.
     ///
     /// # Errors
     ///
-    /// Why it may not be reached.
+    /// Returns the reason why the target is not allowed.
     pub(crate) fn allow_address(self, address: IpAddr) -> Result<(), String> {
         if self == Self::Any || is_public(address) {
             return Ok(());
@@ -62,11 +62,11 @@ fn is_public(address: IpAddr) -> bool {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let reserved = match a {
-        // This network, private, loopback, and from multicast to broadcast.
+        // "This network", private use, loopback, and everything from multicast to broadcast.
         0 | 10 | 127 | 224..=255 => true,
-        // Behind a provider's translation.
+        // Carrier-grade NAT.
         100 => (64..128).contains(&b),
-        // Link-local; a cloud's metadata is there.
+        // Link-local, which includes the metadata services of clouds.
         169 => b == 254,
         172 => (16..32).contains(&b),
         // Protocol assignments, documentation, 6to4 relays, private.
@@ -84,7 +84,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(mapped);
     }
     let [a, b, ..] = address.segments();
-    // Global unicast, without documentation, benchmarks and what leads back into version 4 (Teredo, 6to4).
+    // Global unicast, except documentation, benchmarks, and ranges that embed IPv4 addresses (Teredo, 6to4).
     (0x2000..0x4000).contains(&a)
         && a != 0x2002
         && !(a == 0x2001 && (b < 0x200 || b == 0xdb8))

@@ -1,4 +1,4 @@
-//! The address of a request.
+//! Parses the address of an outbound request.
 
 use std::fmt;
 
@@ -8,24 +8,24 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper::http::uri::Scheme;
 
-/// An absolute address with `http` or `https`. Its text shows no password.
+/// An absolute address with `http` or `https`. Its `Display` text never contains the password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     secure: bool,
     host: String,
     port: u16,
-    /// Path and query, as the request line has them.
+    /// Path and query in the form of the request line.
     path: String,
-    /// From `user:password@` before the host.
+    /// The value of the header `Authorization`, from `user:password@` before the host.
     authorization: Option<HeaderValue>,
 }
 
 impl Target {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// Returns the reason why the address is invalid.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let invalid =
             |what: &str| format!("{:?} is no address: {what}", text.chars().take(200).collect::<String>());
@@ -51,16 +51,23 @@ impl Target {
                 }
             }
         };
-        let authorization = authority.as_str().rsplit_once('@').map(|(user, _)| {
-            let user = if user.contains(':') { user.to_owned() } else { format!("{user}:") };
-            let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(user)))
-                .expect("base64 may stand in a header");
-            value.set_sensitive(true);
-            value
-        });
+        let authorization = authority
+            .as_str()
+            .rsplit_once('@')
+            .map(|(user, _)| basic(&if user.contains(':') { user.to_owned() } else { format!("{user}:") }));
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Ok(Self { secure, host: host.to_owned(), port, path, authorization })
+    }
+
+    /// The same server with another path and query.
+    pub(crate) fn with_path(&self, path: String) -> Self {
+        Self { path, ..self.clone() }
+    }
+
+    /// The same address for this user.
+    pub(crate) fn with_user(self, name: &str, password: &str) -> Self {
+        Self { authorization: Some(basic(&format!("{name}:{password}"))), ..self }
     }
 
     /// Whether it is https.
@@ -68,27 +75,27 @@ impl Target {
         self.secure
     }
 
-    /// A name, or an address without brackets.
+    /// Returns the host: a name, or an address without brackets.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port, that of the scheme unless it is given.
+    /// Returns the port. The default is that of the scheme.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// Path and query.
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// The header `Authorization`, if the address names a user.
+    /// Returns the header `Authorization`, if the address names a user.
     pub(super) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
 
-    /// The header `Host`: the port stands in it unless it is that of the scheme.
+    /// Returns the header `Host`, which contains the port unless it is the default of the scheme.
     pub(super) fn host_header(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         match (self.secure, self.port) {
@@ -97,10 +104,18 @@ impl Target {
         }
     }
 
-    /// Whether requests to both may go over one connection.
+    /// Tells whether requests to both targets can share a connection.
     pub(super) fn shares_connection(&self, other: &Self) -> bool {
         (self.secure, self.port, &self.host) == (other.secure, other.port, &other.host)
     }
+}
+
+/// The header for `user:password`.
+fn basic(user: &str) -> HeaderValue {
+    let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(user)))
+        .expect("base64 may stand in a header");
+    value.set_sensitive(true);
+    value
 }
 
 impl fmt::Display for Target {
@@ -121,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_in_its_parts() {
+    fn splits_address_into_parts() {
         for (text, secure, host, port, path, shown) in [
             ("http://a.example", false, "a.example", 80, "/", "http://a.example/"),
             ("https://a.example:443/x?y=1", true, "a.example", 443, "/x?y=1", "https://a.example/x?y=1"),
@@ -142,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn refuses_malformed_addresses() {
         for text in [
             "",
             "x",

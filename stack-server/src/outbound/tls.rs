@@ -1,4 +1,4 @@
-//! TLS with whom the operating system trusts.
+//! TLS to hosts that the operating system trusts.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -10,11 +10,11 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Speaks TLS over a connection to a host, which is a name or an address without brackets.
+/// Performs a TLS handshake with a host, which is a name or an address without brackets.
 ///
 /// # Errors
 ///
-/// If this machine trusts nobody, or not this host; the text is for the log.
+/// Fails if this machine trusts no authority, or not this host. The text is for the log.
 pub(crate) async fn secured(stream: TcpStream, host: &str) -> Result<TlsStream<TcpStream>, String> {
     let name = match host.parse::<IpAddr>() {
         Ok(address) => ServerName::IpAddress(address.into()),
@@ -29,7 +29,7 @@ fn config() -> Result<Arc<ClientConfig>, String> {
         return Ok(config.clone());
     }
     let mut roots = RootCertStore::empty();
-    // A certificate that cannot be read is one that is not trusted.
+    // Ignore certificates that cannot be read. They are then not trusted.
     let found = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {

@@ -18,21 +18,21 @@ use stack_server::{AuthSettings, Mount, Scope, Server, Settings, routes};
 use crate::client::TestServer;
 
 // Made for these tests, used for nothing else.
-static ONE: &[u8] = include_bytes!("../data/keys/one.pk8");
-static TWO: &[u8] = include_bytes!("../data/keys/two.pk8");
+pub(crate) static ONE: &[u8] = include_bytes!("../data/keys/one.pk8");
+pub(crate) static TWO: &[u8] = include_bytes!("../data/keys/two.pk8");
 
 /// A signing key with the name that tokens call it by.
-struct Signer {
+pub(crate) struct Signer {
     pair: RsaKeyPair,
     id: Option<&'static str>,
 }
 
 impl Signer {
-    fn new(pkcs8: &[u8], id: Option<&'static str>) -> Self {
+    pub(crate) fn new(pkcs8: &[u8], id: Option<&'static str>) -> Self {
         Self { pair: RsaKeyPair::from_pkcs8(pkcs8).expect("a key"), id }
     }
 
-    fn public(&self) -> Value {
+    pub(crate) fn public(&self) -> Value {
         let public = PublicKeyComponents::<Vec<u8>>::from(self.pair.public());
         let mut key = json!({"kty": "RSA", "use": "sig", "alg": "RS256",
             "n": URL_SAFE_NO_PAD.encode(&public.n), "e": URL_SAFE_NO_PAD.encode(&public.e)});
@@ -42,7 +42,7 @@ impl Signer {
         key
     }
 
-    fn sign(&self, header: &Value, claims: &Value) -> String {
+    pub(crate) fn sign(&self, header: &Value, claims: &Value) -> String {
         let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", encode(header), encode(claims));
         let mut signature = vec![0; self.pair.public().modulus_len()];
@@ -52,7 +52,7 @@ impl Signer {
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
-    fn token(&self, claims: &Value) -> String {
+    pub(crate) fn token(&self, claims: &Value) -> String {
         let mut header = json!({"alg": "RS256", "typ": "JWT"});
         if let Some(id) = self.id {
             header["kid"] = json!(id);
@@ -61,19 +61,19 @@ impl Signer {
     }
 }
 
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs()
 }
 
 /// An issuer: a discovery document and keys that can be changed.
-struct Issuer {
+pub(crate) struct Issuer {
     address: SocketAddr,
     keys: Arc<Mutex<Vec<Value>>>,
     asked: Arc<AtomicUsize>,
 }
 
 impl Issuer {
-    fn start(keys: Vec<Value>) -> Self {
+    pub(crate) fn start(keys: Vec<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (keys, asked) = (Arc::new(Mutex::new(keys)), Arc::new(AtomicUsize::new(0)));
@@ -110,7 +110,7 @@ impl Issuer {
         let _ = stream.write_all(answer.as_bytes());
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("http://{}/api/auth", self.address)
     }
 
@@ -123,6 +123,8 @@ impl Issuer {
             issuers: vec!["http://127.0.0.1:9/nobody".to_owned(), self.name()],
             check_scopes,
             service: "ledger".to_owned(),
+            own: false,
+            check_management_scopes: true,
         };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let mut settings = Settings::default();
@@ -148,14 +150,20 @@ fn every_route_asks_for_its_scope() {
     let issuer = Issuer::start(vec![one.public()]);
     let server = issuer.guarded(true);
     let token = |scope: &str| one.token(&issuer.claims(scope));
-    let (none, read, write) = (token("openid"), token("ledger:read openid"), token("ledger:write"));
-    let other = token("payments:write ledger:reader xledger:write");
-    assert_eq!(status(&server, "POST", "/v2/main", &write), 204);
+    let none = token("openid");
+    assert_eq!(status(&server, "POST", "/v2/main", &token("ledger:write")), 204);
     for route in routes() {
+        let word = route.mount.service().word();
+        let (read, write) = (token(&format!("{word}:read openid")), token(&format!("{word}:write")));
+        let other_word = if word == "ledger" { "payments" } else { "ledger" };
+        let other = token(&format!("{other_word}:write {word}:reader x{word}:write"));
         let prefixes = match route.mount {
             Mount::LedgerV2 => &["/v2", "/api/ledger/v2"][..],
             Mount::LedgerV1 | Mount::Service => &["", "/api/ledger"],
             Mount::Gateway => &[""],
+            Mount::Auth => continue,
+            Mount::Payments => &["/api/payments"],
+            Mount::Generic => &["/api/generic"],
         };
         for prefix in prefixes {
             let template = route.template.replace("{ledger}", "main").replace(['{', '}'], "");

@@ -337,6 +337,8 @@ fn bad_filters_and_parameters_are_refused() {
         r#"{"$match":{"address":7}}"#,
         r#"{"$lt":{"address":"a"}}"#,
         r#"{"$exists":{"balance":true}}"#,
+        r#"{"$exists":{"balance":"USD"}}"#,
+        r#"{"$exists":{"balance[USD]":true}}"#,
         r#"{"$match":{"balance[USD]":1.5}}"#,
         r#"{"$match":{"balance[USD]":"1"}}"#,
         r#"{"$and":{"$match":{"address":"a"}}}"#,

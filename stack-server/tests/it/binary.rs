@@ -1,4 +1,4 @@
-//! The binary: what it prints, how it starts and how a signal ends it.
+//! The binary: its output, its start, and its reaction to signals.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::kill::{address_of, ask};
 const SERVER: &str = env!("CARGO_BIN_EXE_stack-server");
 
 #[test]
-fn it_serves_until_a_signal_and_ends_well() {
+fn serves_until_signal_and_exits_cleanly() {
     let data = tempfile::tempdir().expect("a directory");
     for signal in ["TERM", "INT", "HUP"] {
         let mut server = Command::new(SERVER)
@@ -36,7 +36,7 @@ fn it_serves_until_a_signal_and_ends_well() {
     }
 }
 
-/// The server in a shell, after what the shell is told first.
+/// Starts the server in a shell, after the commands in `first`.
 fn started(first: &str, data: &Path) -> (Child, String) {
     let mut server = Command::new("sh")
         .args(["-c", &format!("{first} exec \"$0\" serve --listen 127.0.0.1:0 --data \"$1\""), SERVER])
@@ -54,7 +54,7 @@ fn terminate(server: &Child) {
     assert!(sent.expect("a signal is sent").success());
 }
 
-/// The status of the answer to a request on a connection of its own.
+/// Sends a request on a new connection and returns the status of the response.
 fn request(address: &str, method: &str, path: &str, body: &str) -> u16 {
     ask(address, method, path, body).expect("an answer").0
 }
@@ -66,24 +66,24 @@ fn a_second_signal_ends_the_wait_for_requests() {
     let mut stuck = TcpStream::connect(&address).expect("it listens");
     let head = "POST /v2/main HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n";
     stuck.write_all(head.as_bytes()).expect("sent");
-    // The server asks for the body, hence it has begun with this request.
+    // The server has asked for the body, so it has started this request.
     let mut leave = [0; 12];
     stuck.read_exact(&mut leave).expect("leave to go on");
     let mut idle = TcpStream::connect(&address).expect("it listens");
     write!(idle, "GET /v2/_healthcheck HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
     assert!(idle.read(&mut [0; 4_096]).expect("an answer") > 0);
     terminate(&server);
-    // It is stopping, as the end of the idle connection shows.
+    // The idle connection ends, so the server is stopping.
     while idle.read(&mut [0; 4_096]).expect("the rest, or the end") > 0 {}
     let begun = Instant::now();
     terminate(&server);
     assert!(server.wait().expect("it ends").success());
-    // Else the stuck request would have had ten seconds.
+    // Without the second signal the stuck request would have ten seconds.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
 }
 
 #[test]
-fn a_limit_for_files_refuses_writes_and_kills_nobody() {
+fn survives_file_size_limit_and_refuses_writes() {
     let data = tempfile::tempdir().expect("a directory");
     let (mut server, address) = started("ulimit -f 8192;", &data.path().join("store"));
     assert_eq!(request(&address, "POST", "/v2/main", ""), 204);
@@ -104,7 +104,7 @@ fn a_limit_for_files_refuses_writes_and_kills_nobody() {
 }
 
 #[test]
-fn a_head_that_was_kept_tells_if_history_was_rewritten() {
+fn verify_with_kept_head_detects_rewritten_history() {
     let data = tempfile::tempdir().expect("a directory");
     let store = data.path().join("store");
     let head_after = |ledger: &str| {
@@ -135,7 +135,7 @@ fn a_head_that_was_kept_tells_if_history_was_rewritten() {
 }
 
 #[test]
-fn a_directory_that_others_may_write_into_is_told() {
+fn warns_about_directory_writable_by_others() {
     let data = tempfile::tempdir().expect("a directory");
     let mode = |mode| std::fs::set_permissions(data.path(), std::fs::Permissions::from_mode(mode));
     for (bits, is_told) in [(0o755, false), (0o775, true), (0o777, true)] {
@@ -156,7 +156,7 @@ fn a_directory_that_others_may_write_into_is_told() {
 }
 
 #[test]
-fn it_explains_itself() {
+fn prints_version_help_and_usage_errors() {
     let run = |arguments: &[&str]| Command::new(SERVER).args(arguments).output().expect("it runs");
     let version = run(&["--version"]);
     assert!(version.status.success());
@@ -169,7 +169,7 @@ fn it_explains_itself() {
 }
 
 #[test]
-fn a_taken_address_is_a_fault_that_names_it() {
+fn reports_address_that_is_in_use() {
     let data = tempfile::tempdir().expect("a directory");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("an address").to_string();
@@ -181,4 +181,20 @@ fn a_taken_address_is_a_fault_that_names_it() {
     assert_eq!(output.status.code(), Some(1));
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(log.contains("level=error event=fault") && log.contains(&address), "{log}");
+}
+
+#[test]
+fn a_worker_says_why_it_waits_and_ends_by_a_signal() {
+    let mut worker = Command::new(SERVER)
+        .args(["worker", "--worker-grpc-address", ":8081"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut log = std::io::BufReader::new(worker.stderr.take().expect("piped"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut log, &mut line).expect("a line");
+    assert!(line.contains("event=worker") && line.contains("in the server itself"), "{line}");
+    // The line comes before signals are taken: one that comes between ends it as it ends any process.
+    terminate(&worker);
+    worker.wait().expect("it ends");
 }

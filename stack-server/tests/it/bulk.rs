@@ -235,3 +235,53 @@ fn streams_are_known_by_their_names_on_both_mounts() {
     server.send("POST", "/api/ledger/v2/main/_bulk", &[("Content-Type", SCRIPT_STREAM)], script).is(200);
     assert_eq!(transactions(&server), 3);
 }
+
+#[test]
+fn failed_bulk_shows_volumes_in_effective_order() {
+    let server = TestServer::with_main();
+    server.post("/v2/other", "").is(204);
+    let pay = |destination: &str, amount: u64, date: &str| {
+        json!({"action": "CREATE_TRANSACTION", "data": {
+            "timestamp": format!("{date}T00:00:00Z"),
+            "postings": [{"source":"world","destination":destination,"amount":amount,"asset":"USD"}],
+        }})
+    };
+    let failing = json!({"action": "CREATE_TRANSACTION", "data": {
+        "postings": [{"source":"empty","destination":"a","amount":1,"asset":"USD"}],
+    }});
+    let revert = json!({"action": "REVERT_TRANSACTION", "data": {"id": 2, "atEffectiveDate": true}});
+    let later = pay("a", 1_000, "2090-01-01");
+    server.post("/v2/main/_bulk", &json!([later]).to_string()).is(200);
+    server.post("/v2/other/_bulk", &json!([later]).to_string()).is(200);
+    let done = [
+        pay("a", 100, "2024-03-01"),
+        pay("a", 50, "2024-01-01"),
+        pay("b", 7, "2024-02-01"),
+        pay("a", 5, "2024-02-01"),
+        revert,
+        pay("a", 1, "2024-03-01"),
+    ];
+    let shown = |path: &str, elements: &[Value], status: u16| -> Vec<Value> {
+        let answer = server.post(path, &json!(elements).to_string()).is(status).json();
+        let elements = answer["data"].as_array().expect("a list").iter();
+        let volumes = elements.filter(|element| element["responseType"] != "ERROR").map(|element| {
+            let data = &element["data"];
+            json!([
+                data["postCommitEffectiveVolumes"],
+                data["preCommitEffectiveVolumes"],
+                data["postCommitVolumes"]
+            ])
+        });
+        volumes.collect()
+    };
+    let mut elements = done.to_vec();
+    elements.insert(3, failing);
+    let path = "/v2/main/_bulk?atomic=true&continueOnFailure=true";
+    let failed = shown(path, &elements, 400);
+    let succeeded = shown("/v2/other/_bulk?atomic=true", &done, 200);
+    assert_eq!(failed.len(), done.len());
+    assert_eq!(failed, succeeded);
+    assert_eq!(failed[1][0]["a"]["USD"]["input"], 50);
+    assert_eq!(failed[3][0]["a"]["USD"]["input"], 55);
+    assert_eq!(server.get("/v2/main/stats").json()["data"]["transactions"], 1, "nothing was done");
+}

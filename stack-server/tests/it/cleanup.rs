@@ -1,4 +1,4 @@
-//! Buckets that were deleted long ago are removed for good by the worker.
+//! The worker permanently removes buckets after their retention period.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::client::TestServer;
 
 const DAY: i64 = 86_400_000_000;
 
-/// The clock of a store, which the test sets.
+/// A clock for the store that the test sets.
 #[derive(Debug, Default)]
 struct SetClock(AtomicI64);
 
@@ -32,7 +32,7 @@ fn open(data: &Path, clock: &Arc<SetClock>) -> Store {
     Store::open_with(data, &options).expect("it opens")
 }
 
-/// A server whose worker looks every second.
+/// Starts a server whose worker runs every second.
 fn serve(store: &Store) -> TestServer {
     let mut settings = Settings::default();
     settings.experimental_exporters = true;
@@ -71,7 +71,7 @@ fn pipeline(server: &TestServer, ledger: &str, exporter: &str) -> Value {
 }
 
 #[test]
-fn what_was_deleted_long_ago_is_removed_with_all_that_hangs_on_it() {
+fn removes_expired_buckets_with_their_ledgers() {
     let home = tempfile::tempdir().expect("a directory");
     let clock = Arc::new(SetClock::default());
     clock.0.store(20_000 * DAY, Ordering::Relaxed);
@@ -89,7 +89,7 @@ fn what_was_deleted_long_ago_is_removed_with_all_that_hangs_on_it() {
 
     server.send("DELETE", "/v2/_/buckets/gone", &[], "").is(204);
     clock.0.fetch_add(29 * DAY, Ordering::Relaxed);
-    // It can be had back as long as it is there.
+    // The bucket can be restored until it is removed.
     server.post("/v2/_/buckets/gone/restore", "").is(204);
     assert_eq!(names(&server, ""), "doomed kept");
     server.send("DELETE", "/v2/_/buckets/gone", &[], "").is(204);
@@ -103,7 +103,7 @@ fn what_was_deleted_long_ago_is_removed_with_all_that_hangs_on_it() {
     server.send("DELETE", "/v2/_/buckets/gone", &[], "").is(204);
     server.get("/v2/doomed/transactions").refused(404, "LEDGER_NOT_FOUND");
     assert_eq!(server.post("/v2/kept/logs/export", "").is(200).body, export);
-    // Another ledger of that name begins at nothing: no logs, no keys, no pipelines.
+    // A new ledger with the same name starts empty: no logs, no keys, no pipelines.
     server.post("/v2/doomed", r#"{"bucket":"gone"}"#).is(204);
     assert_eq!(server.get("/v2/doomed/logs").is(200).json()["cursor"]["data"], json!([]));
     let none = server.get("/v2/doomed/pipelines").is(200).json();
@@ -114,13 +114,13 @@ fn what_was_deleted_long_ago_is_removed_with_all_that_hangs_on_it() {
     pay(&server, "doomed", 2);
     let first = server.get("/v2/doomed/transactions?pageSize=1").is(200);
     assert_eq!(first.column("id"), ["2"]);
-    // The new one can be deleted and restored again.
+    // The new bucket can be deleted and restored too.
     server.send("DELETE", "/v2/_/buckets/gone", &[], "").is(204);
     server.post("/v2/_/buckets/gone/restore", "").is(204);
     assert_eq!(names(&server, ""), "kept doomed");
 
     let second = server.post("/v2/doomed/logs/export", "").is(200).body;
-    // The worker gives the space back too: then there is nothing to do for whoever may do nothing.
+    // The worker has reclaimed the space too, so nothing is left to reclaim.
     until(|| store.reclaim(&|| true).expect("it answers").is_done);
     drop(server);
     store.close().expect("it closes");

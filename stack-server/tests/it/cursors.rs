@@ -1,4 +1,4 @@
-//! Pages and cursors.
+//! Pages and cursors of v2 lists.
 
 use crate::client::{TestServer, escape};
 
@@ -12,7 +12,7 @@ fn server() -> TestServer {
     server
 }
 
-/// Lists with what tells their rows apart.
+/// Each list with the member that identifies its rows.
 const LISTS: [(&str, &str); 5] = [
     ("/v2/main/accounts", "address"),
     ("/v2/main/transactions", "id"),
@@ -22,7 +22,7 @@ const LISTS: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn pages_of_any_size_join_into_the_same_list_forwards_and_back() {
+fn pages_of_any_size_make_up_the_same_list() {
     let server = server();
     for (list, field) in LISTS.into_iter().chain([("/v2/main/volumes", "account")]) {
         let (path, query) = list.split_once('?').unwrap_or((list, ""));
@@ -53,7 +53,7 @@ fn pages_of_any_size_join_into_the_same_list_forwards_and_back() {
 }
 
 #[test]
-fn a_cursor_carries_the_query_and_only_the_page_size_counts_beside_it() {
+fn cursor_keeps_query_and_allows_new_page_size() {
     let server = server();
     let filter = escape(r#"{"$match":{"address":"c:"}}"#);
     let first = server.get(&format!("/v2/main/accounts?query={filter}&expand=volumes&pageSize=1")).is(200);
@@ -68,7 +68,7 @@ fn a_cursor_carries_the_query_and_only_the_page_size_counts_beside_it() {
 }
 
 #[test]
-fn a_cursor_of_elsewhere_or_of_nobody_is_refused() {
+fn refuses_foreign_and_forged_cursors() {
     let server = server();
     let first = server.get("/v2/main/accounts?pageSize=1").is(200).json();
     let cursor = first["cursor"]["next"].as_str().expect("there is more").to_owned();

@@ -1,5 +1,5 @@
-//! Whether answers are as the served description says: every answer that the test kit gets is compared with it.
-//! And what the description itself is served as.
+//! Checks every response that the test client receives against the API description that the server serves. Also
+//! tests how the description itself is served.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use crate::client::{Answer, TestServer};
 
 static DOCUMENT: OnceLock<Value> = OnceLock::new();
 
-/// Checks an answer to a request by what its operation is described to answer.
+/// Checks a response against the description of its operation.
 #[track_caller]
 pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
     if path == "/openapi.json" {
@@ -18,14 +18,14 @@ pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
     }
     let document = DOCUMENT.get_or_init(|| TestServer::start().get("/openapi.json").json());
     let Some(operation) = operation(document, method, path) else {
-        // Whatever it is, no handler has answered.
+        // No handler answered, so this response is described nowhere.
         assert!(
             answer.status < 200 || answer.status >= 400 || method == "OPTIONS",
             "{method} {path}: {answer:?}"
         );
         return;
     };
-    // A method that a fixed segment hides from a variable one.
+    // A fixed segment hides this method from a template with a variable.
     if answer.status == 405 {
         return;
     }
@@ -53,7 +53,8 @@ pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
     }
 }
 
-/// The description of the operation that a request meets: of several templates the one with the most fixed segments.
+/// Finds the description of the operation that serves a request. If several templates match, the one with the most
+/// fixed segments counts.
 fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Value> {
     let path = path.split('?').next().unwrap_or("");
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -77,8 +78,8 @@ fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Va
     best.map(|(_, operation)| operation)
 }
 
-/// Checks a value by a schema. Members that no schema names are refused, though the standard lets them pass: what is
-/// answered is to be described.
+/// Checks a value against a schema. Stricter than the standard, it refuses members that the schema does not name:
+/// everything in a response must be described.
 fn conforms(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let short = || value.to_string().chars().take(200).collect::<String>();
     if let Some(reference) = schema["$ref"].as_str() {
@@ -86,7 +87,7 @@ fn conforms(document: &Value, schema: &Value, value: &Value) -> Result<(), Strin
         conforms(document, target, value)?;
     }
     if let Some(parts) = schema["allOf"].as_array() {
-        // Whether all members are named is asked of the parts together, below.
+        // The parts need not name all members each. The check below covers them together.
         parts
             .iter()
             .filter(|part| part.get("$ref").is_some())
@@ -118,7 +119,7 @@ fn conforms(document: &Value, schema: &Value, value: &Value) -> Result<(), Strin
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
         "null" => value.is_null(),
-        // Of any size, but without a fraction.
+        // An integer of any size, without a fraction.
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         other => panic!("{other} is a type that this check does not know"),
     };
@@ -185,14 +186,14 @@ fn the_document_is_served_in_three_forms() {
     let yaml = server.get("/openapi.yaml").is(200);
     assert_eq!(yaml.header("content-type"), Some("application/yaml"));
     assert!(yaml.body.contains("\nopenapi: \"3.1.0\"\n") && yaml.body.contains("\n  \"/versions\":\n"));
-    // The names of the first generation, where its gateway had them too.
+    // The v1 routes, at both of their mounts.
     for prefix in ["", "/api/ledger"] {
         assert_eq!(server.get(&format!("{prefix}/swagger.json")).is(200).body, json.body);
         assert_eq!(server.get(&format!("{prefix}/swagger.yaml")).is(200).body, yaml.body);
     }
     let page = server.get("/docs").is(200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    // Nothing of it is fetched from elsewhere, and the browser is told to see to that.
+    // The page loads nothing from other servers, and its policy makes the browser enforce that.
     assert!(!page.body.contains("http:") && !page.body.contains("https:") && !page.body.contains("src="));
     let policy = page.header("content-security-policy").expect("a policy");
     assert!(policy.starts_with("default-src 'none'") && policy.contains("connect-src 'self'"));
@@ -200,7 +201,7 @@ fn the_document_is_served_in_three_forms() {
 }
 
 #[test]
-fn the_document_has_both_mounts_with_the_statuses_of_their_profiles() {
+fn describes_both_mounts_with_their_statuses() {
     let document = TestServer::start().get("/openapi.json").json();
     let responses = |path: &str| {
         let responses = &document["paths"][path]["post"]["responses"];

@@ -1,10 +1,10 @@
-//! Refusals: the table of status and code, for both profiles.
+//! The status and code of refusals, for both profiles.
 
 use stack_server::{Mount, Settings, routes};
 
 use crate::client::TestServer;
 
-/// The path of a template with harmless variables.
+/// Fills a template with valid variables.
 fn path_of(mount: &str, template: &str) -> String {
     let below = template.replace("{ledger}", "nosuch").replace("{address}", "a").replace("{id}", "1");
     let below = below.replace("{pipelineID}", "9a1b5e2c-0000-4000-8000-000000000002");
@@ -39,7 +39,7 @@ fn every_route_into_an_unknown_ledger_says_so() {
 }
 
 #[test]
-fn in_an_unknown_ledger_every_other_fault_comes_second() {
+fn reports_unknown_ledger_before_other_faults() {
     let server = TestServer::start();
     for (method, path) in [
         ("GET", "/v2/nosuch/transactions/abc"),
@@ -118,7 +118,7 @@ fn filters_are_refused_with_the_reason() {
 }
 
 #[test]
-fn what_is_no_route_is_no_json() {
+fn unknown_route_answers_with_plain_text() {
     let server = TestServer::with_main();
     for (path, body) in [
         ("/nosuch", "404 page not found"),

@@ -1,7 +1,7 @@
-//! SIGKILL of the server and of the broker under load: every log's event arrives, in order per ledger, whatever it is
-//! delivered with; and nothing arrives of what was refused or only tried.
+//! Kills the server and the broker under load. The event of every log arrives, in order per ledger, by every way of
+//! delivery. Refused writes and dry runs make no event.
 //!
-//! Three rounds in the ordinary run; `EVENT_KILL_ROUNDS=50 cargo test -p stack-server event_kill` for more.
+//! The ordinary run has three rounds. `EVENT_KILL_ROUNDS=50 cargo test -p stack-server event_kill` runs more.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::stream::EventStream;
 const LEDGERS: [&str; 2] = ["one", "two"];
 const CLIENTS: usize = 6;
 
-/// Writes what makes logs, and what makes none, until the server is gone.
+/// Sends writes that make logs and writes that make none, until the server is gone.
 fn load(address: &str, client: usize, round: usize, acknowledged: &AtomicUsize) {
     for attempt in 0.. {
         let ledger = LEDGERS[(client + attempt) % 2];
@@ -32,7 +32,7 @@ fn load(address: &str, client: usize, round: usize, acknowledged: &AtomicUsize) 
         let path = format!("/v2/{ledger}/transactions");
         let answer = match attempt % 5 {
             0 | 1 => ask(address, "POST", &path, &posting("world", 1 + round * 1_000 + attempt)),
-            // An amount that no log may show.
+            // This amount must not appear in any log.
             2 => ask(address, "POST", &path, &posting("nobody", 999_999)),
             3 => ask(address, "POST", &format!("{path}?dryRun=true"), &posting("world", 999_999)),
             _ => {
@@ -50,7 +50,7 @@ fn load(address: &str, client: usize, round: usize, acknowledged: &AtomicUsize) 
     }
 }
 
-/// What tells a log and its event from all others of a ledger.
+/// Returns the text that identifies a log and its event within a ledger.
 fn mark(log: &Value) -> String {
     let data = &log["data"];
     if data["transaction"].is_null() {
@@ -68,7 +68,7 @@ fn mark_of_event(event: &Value) -> String {
     }
 }
 
-/// All logs of a ledger, oldest first.
+/// Returns all logs of a ledger, oldest first.
 fn logs(address: &str, ledger: &str) -> Vec<Value> {
     let mut all = Vec::new();
     let mut path = format!("/v2/{ledger}/logs?sort=id:asc&pageSize=1000");
@@ -83,13 +83,13 @@ fn logs(address: &str, ledger: &str) -> Vec<Value> {
     }
 }
 
-/// The first of each, in the order in which they came.
+/// Returns the values of the pairs in order, and keeps only the first pair of each key.
 fn first_of_each(all: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     all.into_iter().filter(|(id, _)| seen.insert(id.clone())).map(|(_, mark)| mark).collect()
 }
 
-/// Reads the stream of a ledger, again and again from where it broke off, until it is told to end.
+/// Reads the stream of a ledger until `done` is set. Reconnects from the last id after each interruption.
 fn follow(address: &Mutex<SocketAddr>, ledger: &str, ids: &Mutex<Vec<u64>>, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         let last = ids.lock().expect("no panic").last().copied();
@@ -115,7 +115,7 @@ fn written_lines(folder: &Path, ledger: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_event_arrives_in_order_whoever_is_killed() {
+fn every_event_arrives_in_order_after_kills() {
     let rounds = std::env::var("EVENT_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
     let directory = tempfile::tempdir().expect("a directory");
     let (data, exports) = (directory.path().join("data"), directory.path().join("exports"));
@@ -131,7 +131,7 @@ fn every_event_arrives_in_order_whoever_is_killed() {
     .map(str::to_owned)
     .into();
     flags.push(exports.display().to_string());
-    // Both publishers have one mapping; a subject may look like an address.
+    // Both publishers share one mapping. A subject may look like an address.
     flags.push(format!("--publisher-topic-mapping=*:{}", events.url("/in")));
     let mut running = start_with(&data, &flags);
     for ledger in LEDGERS {
@@ -163,7 +163,7 @@ fn every_event_arrives_in_order_whoever_is_killed() {
     let address = Mutex::new(running.address.parse().expect("an address"));
     let (done, followed) = (AtomicBool::new(false), LEDGERS.map(|_| Mutex::new(Vec::new())));
     std::thread::scope(|scope| {
-        // Dropped in the other order, also when something fails: the server ends, and then those who read from it.
+        // Dropped in reverse order, also after a failure: the server ends first, and then its readers.
         let _ended = Ended(&done);
         let mut running = running;
         for (ledger, ids) in LEDGERS.iter().zip(&followed) {
@@ -172,7 +172,7 @@ fn every_event_arrives_in_order_whoever_is_killed() {
         }
         for round in 0..rounds {
             let acknowledged = AtomicUsize::new(0);
-            // Sooner or later, and the receiver refuses some.
+            // Kill at a different time in each round, while the receiver refuses some events.
             let enough = 30 + round * 37 % 90;
             events.answer_next(&vec![503; round % 4]);
             std::thread::scope(|scope| {
@@ -214,7 +214,7 @@ fn every_event_arrives_in_order_whoever_is_killed() {
     });
 }
 
-/// Ends those who read streams.
+/// Stops the stream readers when it is dropped.
 struct Ended<'a>(&'a AtomicBool);
 
 impl Drop for Ended<'_> {
@@ -228,7 +228,7 @@ fn stop(running: &mut Running) {
     running.child.wait().expect("it has ended");
 }
 
-/// Compares what each consumer has with the logs.
+/// Compares the events at each consumer with the logs.
 fn check(
     address: &str,
     expected: &[Vec<Value>; 2],
@@ -280,7 +280,7 @@ fn check(
 
 fn check_broker(broker: &Broker, expected: &[Vec<Value>; 2], events: &Receiver) {
     let total: usize = expected.iter().map(Vec::len).sum();
-    // The broker drops repetitions within its window, so that it has as many as there are, at least.
+    // The broker drops repetitions within its window, so its count is at least the number of events.
     let stream = events.url("/in").replace(['.', '*', '>', '/', '\\'], "_");
     let messages = broker.messages(&stream, total);
     for (logs, ledger) in expected.iter().zip(LEDGERS) {

@@ -1,4 +1,4 @@
-//! Events of a ledger as a stream: which there are, what they say, and where a reader goes on.
+//! The event stream of a ledger: its events, their content, and resuming.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ fn stream(server: &TestServer, query: &str, last: Option<u64>) -> EventStream {
     EventStream::open(server.address, &format!("/v2/main/_events{query}"), last)
 }
 
-/// One write of every kind that makes an event, with others between that make none.
+/// Makes one write of every kind that makes an event, and others in between that make none.
 fn write_all_kinds(server: &TestServer) {
     let pay = r#"{"postings":[{"source":"world","destination":"a","amount":5,"asset":"USD"}],"accountMetadata":{"a":{"t":"g"}}}"#;
     server.send("POST", "/v2/main/transactions", &[("Idempotency-Key", "k")], pay).is(200);
@@ -35,7 +35,7 @@ fn write_all_kinds(server: &TestServer) {
 }
 
 #[test]
-fn every_committed_write_is_an_event_and_nothing_else_is() {
+fn only_committed_writes_make_events() {
     let server = TestServer::with_main();
     let mut live = stream(&server, "", None);
     write_all_kinds(&server);
@@ -72,7 +72,7 @@ fn every_committed_write_is_an_event_and_nothing_else_is() {
     assert_eq!(payload(5)["revertedTransaction"]["reverted"], true);
     assert_eq!(payload(5)["revertTransaction"]["reverted"], false);
 
-    // Whoever comes back goes on, also in the middle of what was sent at once; and can begin anew.
+    // A client that reconnects resumes, even in the middle of a part, and can also start over.
     let again = |query: &str, last| {
         let events = stream(&server, query, last).events(3);
         events.into_iter().map(|event| event.id).collect::<Vec<_>>()
@@ -90,7 +90,7 @@ fn every_committed_write_is_an_event_and_nothing_else_is() {
 }
 
 #[test]
-fn a_stream_that_makes_no_sense_is_refused() {
+fn refuses_invalid_stream_parameters() {
     let server = TestServer::with_main();
     server.transfer("world", "a", 1, "USD");
     server.get("/v2/nosuch/_events").refused(404, "LEDGER_NOT_FOUND");
@@ -104,7 +104,7 @@ fn a_stream_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn an_empty_ledger_has_a_stream_and_both_generations_write_to_it() {
+fn empty_ledger_streams_writes_of_v1_and_v2() {
     let server = TestServer::start();
     server.post("/api/ledger/v2/main", "").is(204);
     let mut first = stream(&server, "?from=first", None);
@@ -120,7 +120,7 @@ fn an_empty_ledger_has_a_stream_and_both_generations_write_to_it() {
 }
 
 #[test]
-fn what_is_imported_is_no_event() {
+fn imported_logs_make_no_events() {
     let server = TestServer::with_main();
     server.transfer("world", "a", 7, "USD");
     let exported = server.send("POST", "/v2/main/logs/export", &[], "").is(200).body;
@@ -132,7 +132,7 @@ fn what_is_imported_is_no_event() {
 }
 
 #[test]
-fn a_quiet_stream_shows_that_it_is_alive_and_what_it_passed_over() {
+fn quiet_stream_sends_heartbeats_with_last_id() {
     let mut settings = Settings::default();
     settings.events_heartbeat = Duration::from_millis(20);
     let server = TestServer::with(settings);
@@ -162,7 +162,7 @@ fn streams_end_when_the_server_stops() {
 }
 
 #[test]
-fn there_are_so_many_streams_and_no_more() {
+fn limits_number_of_open_streams() {
     let server = TestServer::with_main();
     let mut open: Vec<EventStream> = (0..512).map(|_| stream(&server, "", None)).collect();
     let refused = server.get("/v2/main/_events");
@@ -170,7 +170,7 @@ fn there_are_so_many_streams_and_no_more() {
     server.transfer("world", "a", 1, "USD");
     assert!(open.iter_mut().all(|stream| stream.event().is_some_and(|event| event.id == 1)));
     drop(open);
-    // The server sees that they are gone when it writes to them, or at once.
+    // The server notices that clients are gone at the latest when it writes to them.
     let late = Instant::now() + Duration::from_secs(20);
     while EventStream::try_open(server.address, "/v2/main/_events", None).is_err() {
         assert!(Instant::now() < late, "the places are not free again");
@@ -178,7 +178,7 @@ fn there_are_so_many_streams_and_no_more() {
     }
 }
 
-/// Whether two values are alike but for dates, which each run has its own of.
+/// Compares two values, except for dates, which differ in each run.
 fn alike(found: &Value, expected: &Value, path: &str) -> Result<(), String> {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
@@ -216,7 +216,7 @@ fn events_are_those_that_other_servers_publish() {
     let steps: Vec<Value> = serde_json::from_slice(&recorded).expect("JSON");
     let server = TestServer::start();
     let mut events: Option<EventStream> = None;
-    // Refused and tried writes take ids of transactions there, and none here.
+    // On the recorded server refused writes and dry runs use up transaction ids. Here they do not.
     let renumbered = |value: &Value, ids: &[(u64, u64)]| {
         let mut text = value.to_string();
         for (there, here) in ids {
@@ -245,7 +245,7 @@ fn events_are_those_that_other_servers_publish() {
         let events = events
             .get_or_insert_with(|| EventStream::open(server.address, "/v2/ev/_events?from=first", None));
         if step["source_of_expectation"] == "ours" {
-            // Nothing is published of a request that is given its first answer again: the next step's events tell.
+            // An idempotent replay publishes nothing. The events of the next step show that.
             continue;
         }
         for expected in step["events"].as_array().expect("a list") {

@@ -1,9 +1,9 @@
-//! How lists are found.
+//! The route that explains which index answers a list.
 
 use crate::client::TestServer;
 
 #[test]
-fn a_list_says_by_which_index_it_was_found_and_what_that_took() {
+fn explains_index_and_cost_of_a_list() {
     let server = TestServer::with_main();
     for at in 0..40 {
         server.transfer("world", &format!("users:{}", at % 4), 1, "USD");
@@ -51,7 +51,7 @@ fn a_list_says_by_which_index_it_was_found_and_what_that_took() {
     assert!(scanned < 10, "{scanned}");
     let (index, exact, scanned, returned) = explained("logs?pageSize=5", "");
     assert_eq!((index.as_str(), exact, returned), ("logs by id", true, 5));
-    // The hashes of a page are computed from the entries since the last one that is kept.
+    // The hashes of a page are computed from the entries after the last stored hash.
     assert!((6..=6 + 42).contains(&scanned), "{scanned}");
     let (index, ..) = explained("logs", r#"{"$and":[{"$gte":{"id":7}},{"$lt":{"id":10}}]}"#);
     assert_eq!(index, "logs by id from 7 to 9");

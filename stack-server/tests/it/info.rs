@@ -1,6 +1,8 @@
 //! What the service tells about itself, and what browsers want of it.
 
+use ledger_core::Runtime;
 use serde_json::json;
+use stack_server::Settings;
 
 use crate::client::TestServer;
 
@@ -31,18 +33,38 @@ fn every_generation_finds_its_own_form() {
 }
 
 #[test]
+fn lists_the_experimental_flags_that_are_on() {
+    let mut settings = Settings::default();
+    settings.experimental_features = true;
+    settings.runtime = Runtime::Interpreter;
+    let server = TestServer::with(settings.clone());
+    let on =
+        |server: &TestServer| server.get("/v2/_info").is(200).json()["data"]["experimentalFeatures"].clone();
+    assert_eq!(on(&server), json!(["experimental-features", "experimental-numscript-interpreter"]));
+    settings.experimental_exporters = true;
+    let all = ["experimental-features", "experimental-exporters", "experimental-numscript-interpreter"];
+    assert_eq!(on(&TestServer::with(settings)), json!(all));
+}
+
+#[test]
 fn health_is_told_in_the_form_of_each_path() {
     let server = TestServer::start();
     for (path, body) in [
         ("/v2/_healthcheck", "{}\n"),
-        ("/_healthcheck", "{\"storage\":\"OK\"}\n"),
-        ("/_/healthcheck", "{\"storage\":\"OK\"}\n"),
+        ("/_healthcheck", "{\"storage-driver-up-to-date\":\"OK\"}\n"),
+        ("/_/healthcheck", "{\"storage-driver-up-to-date\":\"OK\"}\n"),
         ("/healthz", "{\"storage\":\"OK\"}\n"),
     ] {
         assert_eq!(server.get(path).is(200).body, body, "{path}");
     }
     let versions = server.get("/versions").is(200).json();
-    assert_eq!(versions["versions"], json!([{"name":"ledger","version":"v2.0.0","health":true}]));
+    assert_eq!(
+        versions["versions"],
+        json!([
+            {"name":"ledger","version":"v2.0.0","health":true},
+            {"name":"payments","version":"v2.0.0","health":true}
+        ])
+    );
 }
 
 #[test]
@@ -56,7 +78,7 @@ fn browsers_of_any_origin_may_ask() {
     let preflight = server.send("OPTIONS", "/v2/main/transactions", &asked, "").is(204);
     assert_eq!(preflight.header("access-control-allow-origin"), Some("*"));
     assert_eq!(preflight.header("access-control-allow-headers"), Some("idempotency-key, x-anything"));
-    assert_eq!(preflight.header("access-control-allow-methods"), Some("GET, HEAD, POST, PUT, DELETE"));
+    assert_eq!(preflight.header("access-control-allow-methods"), Some("GET, HEAD, POST, PUT, PATCH, DELETE"));
     for path in ["/v2/main/stats", "/v2/nosuch/stats"] {
         let answer = server.send("GET", path, &asked[..1], "");
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"));

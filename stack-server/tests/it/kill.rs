@@ -1,6 +1,6 @@
-//! SIGKILL under load: what clients were told is there afterwards, and nothing else.
+//! Kills the server under load. Every acknowledged write is there afterwards, and nothing else.
 //!
-//! Three rounds in the ordinary run; `KILL_ROUNDS=50 cargo test -p stack-server kill` for more.
+//! The ordinary run has three rounds. `KILL_ROUNDS=50 cargo test -p stack-server kill` runs more.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,7 +21,7 @@ pub(crate) struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already; a test that fails leaves nothing behind.
+        // The process may have ended already. A failed test must leave nothing behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -31,7 +31,7 @@ fn start(data: &Path) -> Running {
     start_with(data, &[])
 }
 
-/// Starts the server with more flags.
+/// Starts the server with additional flags.
 pub(crate) fn start_with(data: &Path, flags: &[String]) -> Running {
     let mut child = Command::new(env!("CARGO_BIN_EXE_stack-server"))
         .args(["serve", "--listen", "127.0.0.1:0", "--max-page-size", "1000", "--data"])
@@ -45,7 +45,7 @@ pub(crate) fn start_with(data: &Path, flags: &[String]) -> Running {
     Running { child, address }
 }
 
-/// Where a server listens that was just started, as it says itself.
+/// Reads the address of a newly started server from its output.
 pub(crate) fn address_of(server: &mut Child) -> String {
     let stdout = server.stdout.take().expect("it is piped");
     let mut line = String::new();
@@ -54,7 +54,7 @@ pub(crate) fn address_of(server: &mut Child) -> String {
     address.unwrap_or_else(|| panic!("the server did not come up: {line:?}")).1.to_owned()
 }
 
-/// One request on a connection of its own; `None` if there is no whole answer.
+/// Sends a request on a new connection. Returns `None` without a complete response.
 pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(address).ok()?;
     let length = body.len();
@@ -76,7 +76,7 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> Option
     Some((status, if body.is_empty() { Value::Null } else { serde_json::from_str(body).ok()? }))
 }
 
-/// References by what became of them.
+/// References of transactions, grouped by outcome.
 #[derive(Default)]
 struct Told {
     done: BTreeSet<String>,
@@ -96,7 +96,7 @@ fn round(data: &Path, number: usize, told: &Mutex<Told>) {
             scope.spawn(move || {
                 for attempt in 0.. {
                     let reference = format!("r-{number}-{client}-{attempt}");
-                    // Every fifth asks for what nobody has.
+                    // Every fifth write needs funds that the source does not have.
                     let source = if attempt % 5 == 4 { "nobody" } else { "world" };
                     let body = format!(
                         r#"{{"postings":[{{"source":"{source}","destination":"users:{client}","amount":7,"asset":"USD/2"}}],"reference":"{reference}"}}"#
@@ -148,7 +148,7 @@ fn recorded(address: &str) -> (BTreeSet<String>, Vec<u64>) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_sigkill() {
+fn acknowledged_writes_survive_sigkill() {
     let rounds = std::env::var("KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");

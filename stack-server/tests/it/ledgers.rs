@@ -1,4 +1,4 @@
-//! Ledgers: creation, features, metadata, the list.
+//! Ledgers of v2: creation, features, metadata and the list.
 
 use serde_json::json;
 use stack_server::Settings;
@@ -58,7 +58,7 @@ fn names_buckets_and_features_are_checked() {
 }
 
 #[test]
-fn the_first_id_is_by_profile_unless_the_operator_says() {
+fn first_id_depends_on_profile_and_setting() {
     let body = r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#;
     let first = |server: &TestServer, mount: &str, name: &str| {
         server.post(&format!("{mount}/{name}"), "").is(204);

@@ -1,4 +1,4 @@
-//! Limits: what is too large is refused with a body that can be read, and costs the next request nothing.
+//! Limits: the server refuses a request that is too large with a readable body, and the next request still works.
 
 use std::io::{Read, Write};
 
@@ -38,7 +38,7 @@ fn a_body_of_unknown_length_has_the_same_limit() {
 }
 
 #[test]
-fn a_client_that_asks_first_is_refused_before_it_sends() {
+fn refuses_large_body_before_client_sends_it() {
     let server = TestServer::with_main();
     let mut stream = server.connect();
     let head = "POST /v2/main/transactions HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n";
@@ -97,7 +97,7 @@ fn headers_are_taken_up_to_their_limits() {
 }
 
 #[test]
-fn what_is_malformed_or_ambiguous_is_refused_and_the_connection_ends() {
+fn refuses_malformed_request_and_closes_connection() {
     let server = TestServer::with_main();
     for head in [
         "POST /v2/main/transactions HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",

@@ -2,6 +2,14 @@
 
 mod accounts;
 mod auth;
+mod auth_cli;
+mod auth_clients;
+mod auth_enforced;
+mod auth_forged;
+mod auth_kill;
+mod auth_login;
+mod auth_tokens;
+mod auth_world;
 mod bad_input;
 mod binary;
 mod buckets;
@@ -21,7 +29,10 @@ mod ledgers;
 mod limits;
 mod logs;
 mod nonsense;
+mod payments;
+mod pipeline_drivers;
 mod pipelines;
+mod provider;
 mod publisher;
 mod receiver;
 mod schemas;

@@ -1,16 +1,16 @@
-//! Requests that nobody would send on purpose: whatever arrives, the answer is a well-formed refusal or success,
-//! never a fault of the server. What holds of every answer is checked by the test kit.
+//! Sends nonsensical requests. Every response is a well-formed refusal or success, never a server error. The test
+//! client checks what holds for every response.
 
 use stack_server::{Mount, Settings, routes};
 
 use crate::client::{TestServer, escape};
 
-/// A small generator of the same numbers on every run.
+/// A small random number generator that returns the same numbers on every run.
 struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, limit: usize) -> usize {
-        // Constants of Knuth's MMIX; the upper bits are the random ones.
+        // The constants of Knuth's MMIX. Only the upper bits are random enough.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % limit
     }
@@ -32,7 +32,7 @@ const BODIES: &[&str] = &[
     "",
 ];
 
-/// Bytes that mean something to a parser.
+/// Bytes with a meaning to some parser.
 const BYTES: &[u8] = b"\"\\{}[]:,$%0919-.eE+ \n\x00\x7f\xc3\xff";
 
 fn mutated(numbers: &mut Numbers, text: &str) -> Vec<u8> {
@@ -58,7 +58,7 @@ fn mutated(numbers: &mut Numbers, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn nothing_that_is_sent_is_a_fault_of_the_server() {
+fn nonsense_never_causes_server_error() {
     let mut settings = Settings::default();
     settings.experimental_exporters = true;
     let server = TestServer::with(settings);
@@ -156,7 +156,7 @@ fn nothing_that_is_sent_is_a_fault_of_the_server() {
                     segment => path.push_str(segment),
                 }
             }
-            // A stream that is not refused does not end.
+            // A successful stream would not end.
             let first = if route.template.ends_with("/_events") { "?type=NOSUCH" } else { "" };
             path.push_str(first);
             for at in 0..numbers.below(3) {

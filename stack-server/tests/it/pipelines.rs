@@ -1,4 +1,4 @@
-//! Exporters and pipelines: what can be made, and that every log arrives.
+//! Exporters and pipelines: valid configurations, and the delivery of every log.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -11,7 +11,7 @@ use stack_server::{Outbound, Server, Settings};
 use crate::client::TestServer;
 use crate::receiver::{Received, Receiver};
 
-fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.experimental_exporters = true;
     settings.pipelines_pull_interval = Duration::from_millis(50);
@@ -20,13 +20,13 @@ fn settings() -> Settings {
     settings
 }
 
-fn server_with(settings: Settings) -> TestServer {
+pub(crate) fn server_with(settings: Settings) -> TestServer {
     let server = TestServer::with(settings);
     server.post("/v2/main", "").is(204);
     server
 }
 
-/// A server on a store of one's own.
+/// Starts a server on the given store.
 fn server_on(store: &Store, settings: Settings) -> TestServer {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = Server::start(store, settings, listener).expect("a server");
@@ -40,18 +40,18 @@ fn http_exporter(server: &TestServer, receiver: &Receiver, items: u32) -> String
     id_of(&server.post("/v2/_/exporters", &body).is(201).json())
 }
 
-fn id_of(answer: &Value) -> String {
+pub(crate) fn id_of(answer: &Value) -> String {
     answer["data"]["id"].as_str().expect("an id").to_owned()
 }
 
-fn pipeline(server: &TestServer, ledger: &str, exporter: &str) -> String {
+pub(crate) fn pipeline(server: &TestServer, ledger: &str, exporter: &str) -> String {
     let body = json!({"exporterID": exporter}).to_string();
     let created = server.post(&format!("/v2/{ledger}/pipelines"), &body).is(201).json();
     assert_eq!((&created["data"]["ledger"], &created["data"]["enabled"]), (&json!(ledger), &json!(true)));
     id_of(&created)
 }
 
-/// The logs of requests that were taken, in order.
+/// Returns the logs of accepted requests, in order.
 fn logs(received: &[Received]) -> Vec<Value> {
     let taken = received.iter().filter(|one| one.status < 300);
     taken.flat_map(|one| one.json().as_array().expect("a list of logs").clone()).collect()
@@ -61,7 +61,7 @@ fn ids(logs: &[Value]) -> Vec<u64> {
     logs.iter().map(|log| log["id"].as_u64().expect("an id")).collect()
 }
 
-/// Asks until what is answered is as expected.
+/// Repeats a request until the response is as expected.
 #[track_caller]
 fn eventually(server: &TestServer, path: &str, expected: impl Fn(&Value) -> bool) -> Value {
     let late = Instant::now() + Duration::from_secs(30);
@@ -108,7 +108,7 @@ fn passwords_of_exporters_are_used_and_not_shown() {
     }
     pipeline(&server, "main", &exporter);
     server.transfer("world", "a", 1, "USD");
-    // What was shown, given back with a change of something else, leaves the password as it was.
+    // The hidden configuration, sent back with another change, keeps the password.
     let shown = read.json()["data"].clone();
     let mut given = json!({"driver": shown["driver"], "config": shown["config"]});
     given["config"]["batching"]["maxItems"] = json!(2);
@@ -119,7 +119,7 @@ fn passwords_of_exporters_are_used_and_not_shown() {
         assert_eq!(request.headers["authorization"], "Basic bWU6Y2FuYXJ5", "me:canary");
     }
     assert_eq!(server.get(&path).is(200).json()["data"]["config"]["batching"]["maxItems"], 2);
-    // Another one takes its place.
+    // A new password replaces the old one.
     server.send("PUT", &path, &[], &config("other")).is(204);
     server.transfer("world", "a", 1, "USD");
     let taken = receiver.wait("the third log", |all| ids(&logs(all)).contains(&3));
@@ -155,18 +155,21 @@ fn exporters_are_made_read_changed_and_removed() {
     server.send("PUT", &path, &[], r#"{"driver":"nosuch"}"#).refused(400, "VALIDATION");
 
     let used = pipeline(&server, "main", &id_of(&created));
-    assert!(server.send("DELETE", &path, &[], "").refused(400, "VALIDATION").contains("used"));
-    server.send("DELETE", &format!("/v2/main/pipelines/{used}"), &[], "").is(204);
+    let other = pipeline(&server, "main", &id_of(&second));
     server.send("DELETE", &path, &[], "").is(204);
+    server.get(&format!("/v2/main/pipelines/{used}")).refused(404, "NOT_FOUND");
+    server.get(&format!("/v2/main/pipelines/{other}")).is(200);
     for method in ["GET", "DELETE"] {
         server.send(method, &path, &[], "").refused(404, "NOT_FOUND");
         server.send(method, "/v2/_/exporters/x", &[], "").refused(400, "VALIDATION");
     }
-    server.send("PUT", &path, &[], r#"{"driver":"noop"}"#).refused(404, "NOT_FOUND");
+    for body in [r#"{"driver":"noop"}"#, r#"{"driver":"nosuch"}"#, "{", ""] {
+        server.send("PUT", &path, &[], body).refused(404, "NOT_FOUND");
+    }
 }
 
 #[test]
-fn an_exporter_that_makes_no_sense_is_refused_and_changes_nothing() {
+fn refuses_invalid_exporter_without_changes() {
     let mut public = settings();
     public.outbound = Some(Outbound::Public);
     for (server, bodies) in [
@@ -208,7 +211,7 @@ fn an_exporter_that_makes_no_sense_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_name_is_looked_up_before_it_is_trusted() {
+fn refuses_host_name_of_private_address() {
     let mut public = settings();
     public.outbound = Some(Outbound::Public);
     let server = server_with(public);
@@ -222,7 +225,7 @@ fn a_name_is_looked_up_before_it_is_trusted() {
 }
 
 #[test]
-fn a_pipeline_that_makes_no_sense_is_refused() {
+fn refuses_invalid_pipeline() {
     let server = server_with(settings());
     let exporter = id_of(&server.post("/v2/_/exporters", r#"{"driver":"noop"}"#).is(201).json());
     let nobody = "9a1b5e2c-0000-4000-8000-000000000001";
@@ -283,13 +286,13 @@ fn every_log_is_pushed_as_it_is_listed() {
     let path = format!("/v2/main/pipelines/{id}");
     let shown = eventually(&server, &path, |answer| answer["data"]["lastLogID"] == 27);
     assert!(shown["data"].get("error").is_none());
-    // Woken by the commit.
+    // The commit wakes the pipeline.
     server.transfer("world", "a", 1, "USD");
     receiver.wait("one more", |received| logs(received).len() >= 28);
 }
 
 #[test]
-fn a_push_that_fails_is_tried_again_and_says_why() {
+fn retries_failed_push_and_shows_reason() {
     let (server, receiver) = (server_with(settings()), Receiver::start());
     receiver.answer_always(Some(500));
     server.transfer("world", "a", 1, "USD");
@@ -305,7 +308,7 @@ fn a_push_that_fails_is_tried_again_and_says_why() {
 }
 
 #[test]
-fn a_pipeline_is_stopped_started_begun_anew_and_led_elsewhere() {
+fn pipeline_stops_starts_resets_and_changes_exporter() {
     let (server, receiver) = (server_with(settings()), Receiver::start());
     let exporter = http_exporter(&server, &receiver, 1);
     let path = format!("/v2/main/pipelines/{}", pipeline(&server, "main", &exporter));
@@ -313,7 +316,7 @@ fn a_pipeline_is_stopped_started_begun_anew_and_led_elsewhere() {
     receiver.wait("the first", |received| logs(received).len() == 1);
     eventually(&server, &path, |answer| answer["data"]["lastLogID"] == 1);
     server.post(&format!("{path}/stop"), "").is(202);
-    // Once a later one runs, this one does not.
+    // A later run must stop the earlier one.
     let other = Receiver::start();
     pipeline(&server, "main", &http_exporter(&server, &other, 1));
     other.wait("the first", |received| logs(received).len() == 1);
@@ -340,7 +343,7 @@ fn a_pipeline_is_stopped_started_begun_anew_and_led_elsewhere() {
 }
 
 #[test]
-fn after_a_restart_pipelines_go_on_where_they_were() {
+fn pipelines_resume_after_restart() {
     let (store, receiver) = (Store::in_memory(), Receiver::start());
     let server = server_on(&store, settings());
     server.post("/v2/main", "").is(204);
@@ -349,7 +352,7 @@ fn after_a_restart_pipelines_go_on_where_they_were() {
     let mut expected = 0;
     let mut server = Some(server);
     for round in 0..3 {
-        // A server that runs no pipelines takes writes all the same.
+        // A server that runs no pipelines still accepts writes.
         let mut idle = settings();
         idle.worker = false;
         drop(server.take());
@@ -409,7 +412,7 @@ fn logs_of_several_ledgers_go_into_files() {
         assert_eq!(ids(&of), (1..=20).collect::<Vec<_>>(), "{ledger}");
     }
     assert!(std::fs::read_dir(&folder).expect("a folder").count() > 5, "full files are followed by the next");
-    // The name is free again once its exporter is gone.
+    // The path is gone after its exporter was deleted.
     for path in &paths {
         server.send("DELETE", path, &[], "").is(204);
     }

@@ -1,4 +1,4 @@
-//! Publishers: every event arrives, in order, and a broker that is away holds nobody up.
+//! Publishers: every event arrives in order, and an unreachable broker delays no write.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -26,14 +26,14 @@ fn amount(event: &Value) -> u64 {
     event["payload"]["transactions"][0]["postings"][0]["amount"].as_u64().expect("a transaction")
 }
 
-/// The amounts of a ledger's events, in the order in which they were taken.
+/// Returns the amounts in the events of a ledger, in order of acceptance.
 fn amounts(received: &[Received], ledger: &str) -> Vec<u64> {
     let events = received.iter().map(Received::json);
     events.filter(|event| event["payload"]["ledger"] == ledger).map(|event| amount(&event)).collect()
 }
 
 #[test]
-fn events_are_posted_in_order_and_again_until_they_are_taken() {
+fn posts_events_in_order_and_retries_refused_ones() {
     let (store, receiver) = (Store::in_memory(), Receiver::start());
     pay(&store, "one", 1);
     let publishers = Publishers::start(&store, &http(&receiver)).expect("they start");
@@ -51,7 +51,7 @@ fn events_are_posted_in_order_and_again_until_they_are_taken() {
     assert_eq!(amounts(&taken, "two"), expected(true));
     let all = receiver.wait("all", |_| true);
     assert_eq!(all.iter().filter(|one| one.status >= 300).count(), 3);
-    // What is delivered again is known by the same id.
+    // A repeated delivery has the same message id.
     let refused = all.iter().find(|one| one.status >= 300).expect("one was refused");
     let again =
         taken.iter().find(|one| one.json()["payload"] == refused.json()["payload"]).expect("it came again");
@@ -67,7 +67,7 @@ fn events_are_posted_in_order_and_again_until_they_are_taken() {
 }
 
 #[test]
-fn a_publisher_goes_on_where_its_acknowledgements_ended() {
+fn resumes_after_last_acknowledged_event() {
     let directory = tempfile::tempdir().expect("a directory");
     let receiver = Receiver::start();
     let open = || Store::open(directory.path().join("data")).expect("it opens");
@@ -81,7 +81,7 @@ fn a_publisher_goes_on_where_its_acknowledgements_ended() {
         }
         receiver.taken(next as usize - 1);
         receiver.answer_always(Some(503));
-        // Nobody takes this one while it runs.
+        // The receiver refuses this event while the publisher runs.
         pay(&store, "one", next);
         next += 1;
         let unseen = next - 1;
@@ -91,7 +91,7 @@ fn a_publisher_goes_on_where_its_acknowledgements_ended() {
         drop(store);
         receiver.answer_always(None);
         let store = open();
-        // Without a publisher.
+        // Written while no publisher runs.
         pay(&store, "one", next);
         next += 1;
         store.close().expect("it closes");
@@ -104,7 +104,7 @@ fn a_publisher_goes_on_where_its_acknowledgements_ended() {
 }
 
 #[test]
-fn types_go_to_their_own_topics_and_those_without_an_address_nowhere() {
+fn posts_types_to_their_topics_and_skips_the_rest() {
     let (store, receiver) = (Store::in_memory(), Receiver::start());
     let url = |path: &str| receiver.url(path);
     let mapping = format!("SAVED_METADATA:{},COMMITTED_TRANSACTIONS:{}", url("/meta"), url("/tx"));
@@ -130,7 +130,7 @@ fn types_go_to_their_own_topics_and_those_without_an_address_nowhere() {
 }
 
 #[test]
-fn a_receiver_can_tell_that_an_event_is_ours() {
+fn signs_events_for_http_receivers() {
     let (store, receiver) = (Store::in_memory(), Receiver::start());
     let directory = tempfile::tempdir().expect("a directory");
     let secrets = directory.path().join("secrets");
@@ -160,7 +160,7 @@ fn a_receiver_can_tell_that_an_event_is_ours() {
     assert!(Publishers::start(&store, &publishing).is_err(), "an empty file would leave events unsigned");
 }
 
-/// Somebody else's HMAC-SHA-256.
+/// Computes the HMAC-SHA-256 with the `openssl` program.
 fn hmac_by_openssl(secret: &str, text: &str) -> Option<Vec<u8>> {
     use std::io::Write;
     let mut openssl = Command::new("openssl")
@@ -173,7 +173,7 @@ fn hmac_by_openssl(secret: &str, text: &str) -> Option<Vec<u8>> {
     Some(openssl.wait_with_output().ok()?.stdout).filter(|digest| digest.len() == 32)
 }
 
-/// A real broker on a port of its own.
+/// A real NATS server on a port of its own.
 pub(crate) struct Broker {
     child: Option<Child>,
     port: u16,
@@ -181,7 +181,7 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// `None` where this machine has no such program.
+    /// Returns `None` if this machine does not have the program.
     pub(crate) fn start() -> Option<Self> {
         let port =
             TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port();
@@ -193,7 +193,7 @@ impl Broker {
         None
     }
 
-    /// Runs it, and waits until it speaks.
+    /// Starts the program and waits until it answers.
     pub(crate) fn run(&mut self) -> bool {
         let command = Command::new("nats-server")
             .args(["--jetstream", "--addr", "127.0.0.1", "--port", &self.port.to_string(), "--store_dir"])
@@ -211,7 +211,7 @@ impl Broker {
         true
     }
 
-    /// Ends it as a crash would.
+    /// Kills the program, like a crash.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("it can be killed");
@@ -223,7 +223,7 @@ impl Broker {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    /// Everything in a stream once it holds `count` messages: headers and body of each.
+    /// Waits until a stream holds `count` messages. Returns the headers and the body of each.
     #[track_caller]
     pub(crate) fn messages(&self, stream: &str, count: usize) -> Vec<(String, Value)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -288,7 +288,7 @@ fn events_go_to_nats_with_their_acknowledgements() {
     assert_eq!(broker.messages("meta", 1)[0].1["type"], "SAVED_METADATA");
     broker.kill();
     for amount in 21..=40 {
-        // Nobody waits for a broker that is away.
+        // An unreachable broker delays no write.
         pay(&store, "one", amount);
     }
     assert!(broker.run());
@@ -309,7 +309,7 @@ fn events_go_to_nats_with_their_acknowledgements() {
 
 #[test]
 fn stopping_does_not_wait_for_a_dead_receiver() {
-    // It accepts and never answers.
+    // The listener accepts connections but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let store = Store::in_memory();
     let topics =

@@ -1,4 +1,4 @@
-//! Somebody else's HTTP server, to whom events and logs are delivered.
+//! A test HTTP server that receives events and logs.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// A request that was received.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
-    /// What it was answered with.
+    /// The status of the response.
     pub(crate) status: u16,
 }
 
@@ -28,13 +28,15 @@ impl Received {
 #[derive(Default)]
 struct State {
     received: Vec<Received>,
-    /// Statuses of the next answers; then all is well.
+    /// Sets the statuses of the next responses.
     answers: Vec<u16>,
-    /// The status of all answers, whatever stands above.
+    /// The status of all responses, which overrides `answers`.
     always: Option<u16>,
+    /// What successes say.
+    says: String,
 }
 
-/// Answers every request, and keeps them.
+/// A server that answers every request and keeps it.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
@@ -48,7 +50,7 @@ impl Receiver {
         let shared: Arc<(Mutex<State>, Condvar)> = Arc::default();
         let receiver = Self { address, shared };
         let served = receiver.clone();
-        // It ends with the test's process.
+        // The thread ends with the process of the test.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let served = served.clone();
@@ -62,14 +64,19 @@ impl Receiver {
         format!("http://{}{path}", self.address)
     }
 
-    /// The statuses of the next answers.
+    /// Sets the statuses of the next responses.
     pub(crate) fn answer_next(&self, statuses: &[u16]) {
         self.shared.0.lock().expect("no panic").answers = statuses.iter().rev().copied().collect();
     }
 
-    /// One status for all answers; `None` is success.
+    /// Sets one status for all responses. `None` means success.
     pub(crate) fn answer_always(&self, status: Option<u16>) {
         self.shared.0.lock().expect("no panic").always = status;
+    }
+
+    /// What successes say from now on.
+    pub(crate) fn say(&self, body: &str) {
+        body.clone_into(&mut self.shared.0.lock().expect("no panic").says);
     }
 
     fn serve(&self, stream: &TcpStream) -> Option<()> {
@@ -89,21 +96,24 @@ impl Receiver {
             reader.read_exact(&mut body).ok()?;
             let body = String::from_utf8(body).ok()?;
             let (state, changed) = &*self.shared;
-            let status = {
+            let (status, said) = {
                 let mut state = state.lock().expect("no panic");
                 let status = state.always.or_else(|| state.answers.pop()).unwrap_or(200);
                 state.received.push(Received { path, headers, body, status });
-                status
+                let says = if state.says.is_empty() { "ok".to_owned() } else { state.says.clone() };
+                (status, says)
             };
             changed.notify_all();
-            // A writer that ignores partial heads: the answer goes out whole.
+            // Write the whole response in one call. `write!` would send it in pieces.
             (&mut (&*stream))
-                .write_all(format!("HTTP/1.1 {status} X\r\nContent-Length: 2\r\n\r\nok").as_bytes())
+                .write_all(
+                    format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{said}", said.len()).as_bytes(),
+                )
                 .ok()?;
         }
     }
 
-    /// Waits until `enough` says so of everything that was received, and returns it.
+    /// Waits until `enough` accepts the received requests, and returns them.
     #[track_caller]
     pub(crate) fn wait(&self, what: &str, enough: impl Fn(&[Received]) -> bool) -> Vec<Received> {
         let (state, changed) = &*self.shared;
@@ -117,7 +127,7 @@ impl Receiver {
         state.received.clone()
     }
 
-    /// Waits for so many that were answered with success.
+    /// Waits for `count` requests that were answered with success.
     #[track_caller]
     pub(crate) fn taken(&self, count: usize) -> Vec<Received> {
         let taken = |received: &[Received]| received.iter().filter(|one| one.status < 300).count();

@@ -319,3 +319,44 @@ fn schemas_and_what_they_gave_go_along_with_an_export() {
     server.post("/v2/broken", "").is(204);
     server.post("/v2/broken/logs/import", &broken).refused(400, "IMPORT");
 }
+
+#[test]
+fn strict_mode_wants_a_version_before_a_template() {
+    let template = r#"{"script":{"template":"nosuch","vars":{}}}"#;
+    let server = strict();
+    server.post("/v2/main/transactions", template).refused(400, "VALIDATION");
+    insert(&server, "v1", &json!({"chart": chart()}));
+    server.post("/v2/main/transactions", template).refused(400, "SCHEMA_NOT_SPECIFIED");
+    server.post("/v2/main/transactions?schemaVersion=v1", template).refused(400, "VALIDATION");
+    let audit = TestServer::with_main();
+    insert(&audit, "v1", &json!({"chart": chart()}));
+    audit.post("/v2/main/transactions", template).refused(400, "VALIDATION");
+}
+
+#[test]
+fn stored_queries_take_variables_without_braces() {
+    let server = TestServer::with_main();
+    for account in ["hotels:1", "hotels:2:bar", "shops:1"] {
+        server.transfer("world", account, 5, "USD");
+    }
+    let query = json!({"resource": "accounts", "vars": {"category": "string", "least": "int"},
+        "body": {"$and": [{"$match": {"address": "$category:"}}, {"$gte": {"balance[USD]": "$least"}}]}});
+    insert(&server, "v1", &json!({"chart": {}, "queries": {"of": query}}));
+    let run = |vars: Value| {
+        let body = json!({"vars": vars}).to_string();
+        server.post("/v2/main/queries/of/run?schemaVersion=v1", &body)
+    };
+    let found = |category: &str, least: u64| {
+        run(json!({"category": category, "least": least})).is(200).column("address").join(" ")
+    };
+    assert_eq!(found("hotels", 5), "hotels:1");
+    assert_eq!(found("shops", 5), "shops:1");
+    assert_eq!(found("shops", 6), "");
+    run(json!({"category": "shops"})).refused(400, "VALIDATION");
+    for body in [r#"{"$match":{"address":"$Category:"}}"#, r#"{"$match":{"address":"$other:"}}"#] {
+        let schema = format!(
+            r#"{{"chart":{{}},"queries":{{"q":{{"resource":"accounts","vars":{{"category":"string"}},"body":{body}}}}}}}"#
+        );
+        server.post("/v2/main/schemas/v2", &schema).refused(400, "VALIDATION");
+    }
+}

@@ -1,4 +1,4 @@
-//! A tester that reads the served description and sends whatever it allows, against the binary.
+//! Runs Schemathesis, a tool that sends requests made from the served API description, against the binary.
 
 use std::env;
 use std::path::Path;
@@ -8,25 +8,26 @@ use crate::client::TestServer;
 use crate::sdk::{Running, has};
 
 #[test]
-fn schemathesis_finds_nothing_that_is_not_described() {
+fn schemathesis_finds_no_undescribed_response() {
     let tester = env::var("SCHEMATHESIS").unwrap_or_else(|_| "schemathesis".to_owned());
     if !has(Command::new(&tester), "--version") {
         println!("skipped: schemathesis is not installed; SCHEMATHESIS names it");
         return;
     }
-    // So many requests of each operation beside those of its own; a short pass here, any number on request.
+    // Number of generated requests per operation, besides the fixed ones. The default is small, and the variable
+    // sets any other.
     let examples = env::var("SCHEMATHESIS_EXAMPLES").ok();
     let server = Running::start();
     let listening = server.base.strip_prefix("http://").and_then(|address| address.parse().ok());
     let kit = TestServer { server: None, address: listening.expect("an address") };
-    // Something to be read, in a ledger of either generation.
+    // Some data to read, in a v1 and in a v2 ledger.
     kit.post("/v2/main", "").is(204);
     kit.transfer("world", "users:001", 100, "USD/2");
     kit.post("/v2/main/accounts/users:001/metadata", r#"{"k":"v"}"#).is(204);
     let checks = "not_a_server_error,status_code_conformance,content_type_conformance,\
                   response_headers_conformance,response_schema_conformance";
     let phases = if examples.is_some() { "examples,coverage,fuzzing,stateful" } else { "examples,fuzzing" };
-    // It leaves files where it runs.
+    // The tool leaves files in its working directory.
     let place = tempfile::tempdir().expect("a directory");
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis/main.toml");
     let output = Command::new(&tester)
@@ -35,7 +36,7 @@ fn schemathesis_finds_nothing_that_is_not_described() {
         .arg(config)
         .args(["run", "--checks", checks, "--phases", phases, "--no-color", "--continue-on-failure"])
         .arg("--generation-deterministic")
-        // A stream of events ends when its reader goes: the tester would wait for the end until it gives up.
+        // An event stream ends only when its reader disconnects. The tool would wait until its timeout.
         .args(["--exclude-path-regex", "/_events$"])
         .args(["-n", examples.as_deref().unwrap_or("3")])
         .arg(format!("{}/openapi.json", server.base))

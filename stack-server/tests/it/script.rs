@@ -1,4 +1,4 @@
-//! Scripts on the command line.
+//! The command line for scripts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -78,7 +78,7 @@ fn a_profile_is_judged_by_what_its_engine_answered() {
     };
     let held = "\"balances\":[{\"account\":\"b\",\"asset\":\"GOLD\",\"amount\":5}]";
     let cases = [
-        // All but the machine drop what is nothing.
+        // All profiles except the machine leave out postings of zero.
         format!(
             "{{{},{held},\"it\":\"pays\",\"expect.postings\":[{}],\"x-expect\":{{\"machine-v2.0.0\":{{\"expect.postings\":[{},{}]}}}}}}",
             text(3), posting("b", 3), posting("a", 0), posting("b", 3)
@@ -158,7 +158,7 @@ fn a_run_says_what_would_happen() {
     check(&script(&["run", "--profile", "other", &colored]), 2, "machine-2.0");
     check(&script(&["run"]), 2, "no file");
     check(&script(&["nosuch"]), 2, "unknown command");
-    check(&script(&["--help"]), 0, "script fmt FILE");
+    check(&script(&["--help"]), 0, "fmt FILE");
 }
 
 #[test]

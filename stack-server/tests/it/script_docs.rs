@@ -1,9 +1,9 @@
-//! The examples of the language's documentation are what they say.
+//! Runs the examples in the documentation of the script language.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The words of a command line; quotes hold blanks together.
+/// Splits a command line into words. Quotes keep spaces together.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for character in line.chars() {
@@ -18,7 +18,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_example_is_what_it_says() {
+fn every_documented_example_runs_as_shown() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/script-language.md");
     let text = std::fs::read_to_string(path).expect("the documentation is there");
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,10 +1,10 @@
-//! The profiles of other engines answer what the releases of those engines answered, but for what is listed here.
+//! The script profiles give the same results as the engines that they stand for, except for the listed differences.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Cases, by the end of their names, that a profile answers otherwise than the engine did, and why.
+/// Cases, given by the end of their names, in which a profile differs from its engine, and the reason.
 type Differences = &'static [(&'static [&'static str], &'static str)];
 
 const INTERPRETER: Differences = &[
@@ -84,7 +84,7 @@ fn check(profile: &str, differences: Differences) {
         let name = listed.keys().find(|name| failed.ends_with(&format!(" {name}")));
         *met.entry(*name.unwrap_or_else(|| panic!("{failed} is not listed:\n{said}"))).or_insert(0) += 1;
     }
-    // A difference that is none any more is to be taken off the list.
+    // A difference that no longer exists must be taken off the list.
     assert_eq!(met.keys().collect::<Vec<_>>(), listed.keys().collect::<Vec<_>>());
     let (passed, _) = said.trim_end().rsplit_once(" passed, ").expect("a summary");
     let passed: usize = passed.rsplit('\n').next().and_then(|count| count.parse().ok()).expect("a count");
@@ -92,11 +92,11 @@ fn check(profile: &str, differences: Differences) {
 }
 
 #[test]
-fn the_interpreters_profile_answers_as_its_release_did() {
+fn interpreter_profile_matches_its_release() {
     check("interpreter", INTERPRETER);
 }
 
 #[test]
-fn the_machines_profile_answers_as_its_release_did() {
+fn machine_profile_matches_its_release() {
     check("machine-2.0", MACHINE);
 }

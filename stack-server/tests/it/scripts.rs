@@ -1,4 +1,4 @@
-//! Scripts in transactions.
+//! Scripts in v2 transactions.
 
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn a_script_moves_money_and_leaves_metadata() {
 }
 
 #[test]
-fn what_a_script_reads_is_what_the_ledger_holds() {
+fn script_reads_current_ledger_state() {
     let server = TestServer::with_main();
     server.transfer("world", "jar", 40, "COIN/2");
     server.transfer("world", "jar", 3, "COIN");
@@ -107,13 +107,13 @@ fn colors_are_a_part_of_the_assets_name() {
     let uncolored = json!({"script": {"plain": "send [EUR/2 1] (source=@vault destination=@shop)"}});
     let message = run(&server, "/v2", &uncolored).refused(400, "INSUFFICIENT_FUND");
     assert_eq!(message, "account(s) @vault had/have insufficient funds");
-    // Read back from the journal alone, as a fresh reader would.
+    // Read from the journal alone, as a new reader would.
     let again = json!({"script": {"plain": "send [EUR/2 *] (source=@vault \\ \"GREEN\" destination=@shop)"}});
     assert_eq!(run(&server, "/v2", &again).is(200).json()["data"]["postings"][0]["amount"], 5);
 }
 
 #[test]
-fn a_send_of_nothing_is_recorded() {
+fn records_send_of_zero() {
     let server = TestServer::with_main();
     let plain = "send [EUR 0] (source={@a @b} destination={ 1/2 to @c 1/2 to @d })";
     let answer = run(&server, "/v2", &json!({"script": {"plain": plain}})).is(200).json();
@@ -131,7 +131,7 @@ fn a_send_of_nothing_is_recorded() {
 }
 
 #[test]
-fn faults_have_their_codes_and_change_nothing() {
+fn script_faults_have_codes_and_change_nothing() {
     let server = TestServer::with_main();
     server.transfer("world", "poor", 1, "EUR");
     let send = "send $m (source = @poor destination = @rich)";
@@ -187,7 +187,7 @@ fn faults_have_their_codes_and_change_nothing() {
     for (script, machine, interpreter, message) in cases {
         for (runtime, code) in [("machine", machine), ("experimental-interpreter", interpreter)] {
             for mount in MOUNTS {
-                // Clients of the stack cannot decode the later words.
+                // Clients of the stack profile cannot decode the newer codes.
                 let is_stack = mount.starts_with("/api") && code.starts_with("INTERPRETER");
                 let code = if is_stack { "COMPILATION_FAILED" } else { code };
                 let body = json!({"script": script, "metadata": {"k": "v"}, "runtime": runtime});
@@ -200,7 +200,7 @@ fn faults_have_their_codes_and_change_nothing() {
     }
     assert_eq!(count(&server).as_deref(), Some("1"));
     assert_eq!(balance(&server, "poor", "EUR"), 1);
-    // The key is still free.
+    // The refusal has not used the key.
     let body = json!({"script": {"plain": "send [EUR 1] (source=@poor destination=@rich)"}}).to_string();
     let key = [("Idempotency-Key", "once")];
     let first = server.send("POST", "/v2/main/transactions", &key, &body).is(200).json();
@@ -263,7 +263,7 @@ fn hostile_scripts_are_refused_quickly() {
         let taken = begun.elapsed();
         let shown: String = script.chars().take(40).collect();
         assert_eq!(answer.status, 400, "{shown} {}", answer.body);
-        // Unoptimised builds on busy machines are given more than the 50 ms that users are promised.
+        // Unoptimised builds on busy machines need more than the 50 ms that the documentation promises.
         assert!(taken.as_millis() < 1_000, "{shown} took {taken:?}");
     }
     assert_eq!(count(&server).as_deref(), Some("0"));

@@ -1,11 +1,16 @@
-//! Official clients of the API against the binary.
+//! Runs official clients of the API against the binary.
 //!
-//! They are programs in other languages: where one is not installed, its walk is skipped, and says so.
+//! The clients are written in other languages. If one is not installed, its test is skipped with a message.
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::kill::address_of;
+
+/// The client of a server that asks for tokens.
+const ID: &str = "walker";
+const SECRET: &str = "secret of the walker";
 
 /// The binary on an empty directory, until it is dropped.
 pub(crate) struct Running {
@@ -16,10 +21,31 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start() -> Self {
+        Self::start_with(tempfile::tempdir().expect("a directory"), &[])
+    }
+
+    /// One that asks for tokens of its own, and knows a client.
+    fn guarded() -> Self {
+        Self::guarded_with(&[])
+    }
+
+    fn guarded_with(flags: &[&str]) -> Self {
         let data = tempfile::tempdir().expect("a directory");
+        let clients = data.path().join("clients.yaml");
+        let text = format!(
+            "clients: [{{id: {ID}, trusted: true, secrets: [{SECRET}], scopes: [openid, 'ledger:read'], \
+             redirectUris: ['http://127.0.0.1:9/cb']}}]\n"
+        );
+        std::fs::write(&clients, text).expect("it is written");
+        let clients = clients.to_str().expect("text").to_owned();
+        Self::start_with(data, &[&["--auth-enabled", "--auth-client", &clients], flags].concat())
+    }
+
+    fn start_with(data: tempfile::TempDir, flags: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stack-server"))
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data.path().join("store"))
+            .args(flags)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -36,12 +62,35 @@ impl Drop for Running {
     }
 }
 
-/// Runs a walk through so many operations against a server of its own.
+/// A token of a server that asks for them.
+fn token(server: &Running) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_stack-server"))
+        .args(["auth", "token", "--server", &server.base, "--client-id", ID, "--client-secret", SECRET])
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+}
+
+/// Runs a walk through so many operations against a server of its own, and again against one that asks for tokens.
 #[track_caller]
-fn walk(mut program: Command, script: &str, operations: usize) {
+fn walk(program: impl Fn() -> Command, script: &str, operations: usize) {
     let server = Running::start();
+    run(program(), &server, script, &[], operations);
+    let server = Running::guarded();
+    // The clients for Python have a token, that for TypeScript gets its own.
+    if Path::new(script).extension().is_some_and(|kind| kind == "py") {
+        run(program(), &server, script, &[&token(&server)], operations);
+    } else {
+        run(program(), &server, script, &[ID, SECRET], operations);
+    }
+}
+
+/// Runs a script against a server.
+#[track_caller]
+fn run(mut program: Command, server: &Running, script: &str, arguments: &[&str], operations: usize) {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sdk").join(script);
-    let output = program.arg(script).arg(&server.base).output().expect("the walk runs");
+    let output = program.arg(script).arg(&server.base).args(arguments).output().expect("the walk runs");
     let [out, fault] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     println!("{out}");
     assert!(
@@ -50,13 +99,13 @@ fn walk(mut program: Command, script: &str, operations: usize) {
     );
 }
 
-/// Whether a program has what a walk needs.
+/// Tells whether a program is installed with everything that a script needs.
 pub(crate) fn has(mut program: Command, check: &str) -> bool {
     program.arg(check).output().is_ok_and(|output| output.status.success())
 }
 
 #[test]
-fn the_python_client_reads_every_answer_of_the_first_generation() {
+fn python_client_reads_every_v1_response() {
     let name = std::env::var("SDK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let python = || Command::new(&name);
     let mut asked = python();
@@ -66,11 +115,13 @@ fn the_python_client_reads_every_answer_of_the_first_generation() {
         println!("skipped: {name} has no formance-sdk-python 1.0.20230915 (tests/sdk/README.md)");
         return;
     }
-    walk(python(), "walk_v1.py", 20);
+    walk(python, "walk_v1.py", 20);
+    let server = Running::guarded();
+    run(python(), &server, "walk_auth_v1.py", &[&token(&server)], 19);
 }
 
 #[test]
-fn the_python_client_reads_every_answer_of_the_second_generation() {
+fn python_client_reads_every_v2_response() {
     let name = std::env::var("SDK_PYTHON_V2").unwrap_or_else(|_| "python3".to_owned());
     let mut asked = Command::new(&name);
     asked.arg("-c");
@@ -79,13 +130,15 @@ fn the_python_client_reads_every_answer_of_the_second_generation() {
         println!("skipped: {name} has no formance-sdk-python 2.4.1 (tests/sdk/README.md)");
         return;
     }
-    walk(Command::new(&name), "walk_v2.py", 24);
+    walk(|| Command::new(&name), "walk_v2.py", 24);
+    let server = Running::guarded();
+    run(Command::new(&name), &server, "walk_auth_v2.py", &[&token(&server)], 9);
 }
 
 /// Node with the modules that it is told of, if the client is among them.
-fn node_with_client() -> Option<Command> {
+fn node_with_client() -> Option<impl Fn() -> Command> {
     let modules = std::env::var("SDK_NODE_PATH").unwrap_or_default();
-    let node = || {
+    let node = move || {
         let mut node = Command::new("node");
         node.env("NODE_PATH", &modules);
         node
@@ -98,19 +151,81 @@ fn node_with_client() -> Option<Command> {
         println!("skipped: there is no node with @formance/formance-sdk 2.7.0 (tests/sdk/README.md)");
         return None;
     }
-    Some(node())
+    Some(node)
 }
 
 #[test]
-fn the_typescript_client_reads_every_answer_of_the_first_generation() {
+fn typescript_client_reads_every_v1_response() {
     if let Some(node) = node_with_client() {
         walk(node, "walk_v1.cjs", 20);
     }
 }
 
 #[test]
-fn the_typescript_client_reads_every_answer_of_the_second_generation() {
+fn typescript_client_reads_every_v2_response() {
     if let Some(node) = node_with_client() {
         walk(node, "walk_v2.mjs", 24);
     }
+}
+
+#[test]
+fn the_typescript_client_gets_tokens_by_itself() {
+    if let Some(node) = node_with_client() {
+        run(node(), &Running::guarded(), "walk_auth_v2.mjs", &[ID, SECRET], 9);
+    }
+}
+
+#[test]
+fn a_stock_oauth_library_gets_tokens() {
+    let name = std::env::var("OAUTH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let mut asked = Command::new(&name);
+    asked.arg("-c");
+    if !has(asked, "import authlib, requests, joserfc") {
+        println!("skipped: {name} has no authlib, requests and joserfc (tests/sdk/README.md)");
+        return;
+    }
+    run(Command::new(&name), &Running::guarded(), "oauth.py", &[ID, SECRET], 2);
+}
+
+/// A real `OpenID` provider, until it is dropped. It goes on printing.
+struct Provider(Child, Option<BufReader<ChildStdout>>);
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn people_log_in_at_a_real_openid_provider() {
+    let modules = std::env::var("OAUTH_NODE_PATH").unwrap_or_default();
+    let node = || {
+        let mut node = Command::new("node");
+        node.env("NODE_PATH", &modules);
+        node
+    };
+    let mut asked = node();
+    asked.arg("-e");
+    if !has(asked, "require.resolve('openid-client'); require.resolve('oidc-provider')") {
+        println!("skipped: there is no node with openid-client and oidc-provider (tests/sdk/README.md)");
+        return;
+    }
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/provider.mjs");
+    let started =
+        node().arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut provider = Provider(started.expect("the provider starts"), None);
+    let mut issuer = String::new();
+    let mut stdout = BufReader::new(provider.0.stdout.take().expect("piped"));
+    stdout.read_line(&mut issuer).expect("it says its issuer");
+    provider.1 = Some(stdout);
+    let flags = [
+        "--delegated-issuer",
+        issuer.trim(),
+        "--delegated-client-id",
+        "stack",
+        "--delegated-client-secret",
+        "its secret",
+    ];
+    run(node(), &Running::guarded_with(&flags), "oauth.mjs", &[ID, SECRET], 5);
 }

@@ -1,4 +1,4 @@
-//! Settings of the operator that show in answers.
+//! Settings of the operator that are visible in responses.
 
 use ledger_core::Runtime;
 use stack_server::Settings;
@@ -6,7 +6,7 @@ use stack_server::Settings;
 use crate::client::TestServer;
 
 #[test]
-fn a_server_that_only_reads_refuses_all_else_before_it_looks_at_it() {
+fn read_only_server_refuses_every_write_first() {
     let mut settings = Settings::default();
     settings.read_only = true;
     let server = TestServer::with(settings);
@@ -27,7 +27,7 @@ fn a_server_that_only_reads_refuses_all_else_before_it_looks_at_it() {
 }
 
 #[test]
-fn the_runtime_of_the_server_is_that_of_scripts_that_name_none() {
+fn scripts_use_default_runtime_of_server() {
     let mut settings = Settings::default();
     settings.runtime = Runtime::Interpreter;
     let server = TestServer::with(settings);

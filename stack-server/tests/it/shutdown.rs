@@ -1,4 +1,4 @@
-//! The end of a server: what is in flight is finished, nothing new is begun.
+//! Shutdown of a server: it finishes running requests and starts no new ones.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use crate::client::{Answer, TestServer};
 
 #[test]
-fn a_request_in_flight_is_answered_and_idle_connections_end() {
+fn shutdown_finishes_requests_and_closes_idle_ones() {
     let mut test = TestServer::with_main();
     let mut idle = test.connect();
     idle.write_all(b"GET /v2/main/stats HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
@@ -20,13 +20,13 @@ fn a_request_in_flight_is_answered_and_idle_connections_end() {
         body.len()
     );
     in_flight.write_all(head.as_bytes()).expect("sent");
-    // The server asks for the body, hence it has begun with this request.
+    // The server has asked for the body, so it has started this request.
     let read = in_flight.read(&mut buffer).expect("leave to go on");
     assert!(buffer[..read].starts_with(b"HTTP/1.1 100"));
 
     let server = test.server.take().expect("it runs");
     let stopping = std::thread::spawn(move || server.stop());
-    // The end of the idle connection shows that the server is stopping.
+    // The idle connection ends, so the server is stopping.
     assert_eq!(idle.read(&mut buffer).expect("an end"), 0);
     in_flight.write_all(body.as_bytes()).expect("sent");
     let mut bytes = Vec::new();

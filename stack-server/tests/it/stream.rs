@@ -1,4 +1,4 @@
-//! A reader of server-sent events, as a browser is one.
+//! A reader of server-sent events that behaves like a browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,22 +14,22 @@ pub(crate) struct StreamEvent {
     pub(crate) data: Value,
 }
 
-/// What stands in a stream between blank lines.
+/// A block of a stream: the text between two blank lines.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Block {
     Event(StreamEvent),
-    /// An id without data, a comment, a pause: no event.
+    /// A block without an event: an id without data, a comment, or a retry pause.
     Other(String),
 }
 
 pub(crate) struct EventStream {
     reader: BufReader<TcpStream>,
-    /// What is left of the chunk that is being read.
+    /// Number of bytes left in the current chunk.
     chunk: usize,
 }
 
 impl EventStream {
-    /// Opens a stream, or says how it was refused.
+    /// Opens a stream. The error is the refusal.
     pub(crate) fn try_open(address: SocketAddr, path: &str, last: Option<u64>) -> Result<Self, String> {
         let stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
@@ -59,7 +59,7 @@ impl EventStream {
         }
     }
 
-    /// The next byte, or `None` at the end.
+    /// Returns the next byte, or `None` at the end.
     fn byte(&mut self) -> Option<u8> {
         if self.chunk == 0 {
             let mut line = String::new();
@@ -80,7 +80,7 @@ impl EventStream {
         Some(byte[0])
     }
 
-    /// What comes next, or `None` at the end.
+    /// Returns the next block, or `None` at the end.
     pub(crate) fn block(&mut self) -> Option<Block> {
         let mut text = Vec::new();
         while !text.ends_with(b"\n\n") {
@@ -98,7 +98,7 @@ impl EventStream {
         })
     }
 
-    /// The next event, or `None` at the end.
+    /// Returns the next event, or `None` at the end.
     pub(crate) fn event(&mut self) -> Option<StreamEvent> {
         loop {
             if let Block::Event(event) = self.block()? {
@@ -107,7 +107,7 @@ impl EventStream {
         }
     }
 
-    /// So many events.
+    /// Returns the next `count` events.
     #[track_caller]
     pub(crate) fn events(&mut self, count: usize) -> Vec<StreamEvent> {
         (0..count).map(|_| self.event().expect("the stream goes on")).collect()

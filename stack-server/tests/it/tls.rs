@@ -1,4 +1,4 @@
-//! TLS, with an authority of the test's own: for those who connect, and towards others.
+//! TLS towards clients and towards other servers, with a certificate authority of the test's own.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{
 
 use crate::kill::address_of;
 
-/// An authority, and a certificate of it for this machine.
+/// A certificate authority and its certificate for this machine.
 struct Trust {
     authority: String,
     certificate: String,
@@ -64,7 +64,7 @@ impl Trust {
     }
 }
 
-/// The binary at work, which trusts the authority alone.
+/// The running binary, which trusts only the authority of the test.
 struct Running {
     server: Child,
     address: SocketAddr,
@@ -111,7 +111,7 @@ fn post(path: &str, body: &str) -> String {
     )
 }
 
-/// Asks over TLS; `None` if that does not come about.
+/// Sends a request over TLS. Returns `None` if there is no connection.
 fn ask(trust: &Trust, address: SocketAddr, shown: Option<&Trust>) -> Option<String> {
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
@@ -128,7 +128,7 @@ fn ask(trust: &Trust, address: SocketAddr, shown: Option<&Trust>) -> Option<Stri
     let mut stream = StreamOwned::new(connection, stream);
     stream.write_all(b"GET /_healthcheck HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();
-    // Some end without saying so.
+    // Some servers close the connection without a TLS closing message.
     let _ = stream.read_to_string(&mut answer);
     Some(answer).filter(|answer| !answer.is_empty())
 }
@@ -155,7 +155,7 @@ fn clients_are_served_over_tls_and_in_no_other_way() {
     assert!(ask(&trust, server.address, Some(&trust)).expect("an answer").starts_with("HTTP/1.1 200"));
 }
 
-/// Takes requests over TLS, and answers them with what `answer` says to their path.
+/// Starts a TLS server that answers each request by `answer`, which gets its path.
 fn serve_others(
     trust: &Trust,
     answer: fn(&str, SocketAddr) -> String,
@@ -170,7 +170,7 @@ fn serve_others(
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     let (told, received) = mpsc::channel();
-    // It ends with the test's process.
+    // The thread ends with the process of the test.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (config, told) = (config.clone(), told.clone());
@@ -208,7 +208,7 @@ fn serve_others(
 }
 
 #[test]
-fn events_logs_and_keys_go_over_https_to_whom_this_machine_trusts() {
+fn reaches_only_trusted_https_servers() {
     let (trust, home) = (Trust::new(), tempfile::tempdir().expect("a directory"));
     trust.write(home.path());
     let (receiver, received) = serve_others(&trust, |_, _| String::new());
@@ -243,14 +243,14 @@ fn events_logs_and_keys_go_over_https_to_whom_this_machine_trusts() {
     seen.sort();
     assert!(seen[0].starts_with("/events {") && seen[0].contains("COMMITTED_TRANSACTIONS"), "{seen:?}");
     assert!(seen[1].starts_with("/logs [") && seen[1].contains("NEW_TRANSACTION"), "{seen:?}");
-    // Who shows a certificate of nobody that is trusted is told nothing.
+    // A server with an untrusted certificate receives nothing.
     assert!(server.send(&post("/v2/main/accounts/a/metadata", r#"{"k":"v"}"#)).starts_with("HTTP/1.1 204"));
     let log = received.recv_timeout(Duration::from_secs(30)).expect("the log is delivered");
     assert!(log.contains("SET_METADATA"), "{log}");
     assert!(refused.try_recv().is_err());
     drop(server);
 
-    // Keys of an issuer behind https: a token that nobody signed makes the server ask for them.
+    // The keys of a token issuer behind https. A token with an unknown key makes the server fetch them.
     let (issuer, asked) = serve_others(&trust, |path, address| {
         if path.ends_with("/.well-known/openid-configuration") {
             let issuer = format!("https://localhost:{}", address.port());

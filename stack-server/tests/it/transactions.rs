@@ -1,4 +1,4 @@
-//! Transactions: create, list, count, read, revert, metadata, idempotency.
+//! Transactions of v2: create, list, count, read, revert, metadata and idempotency.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ const TOPUP: &str =
     r#"{"postings":[{"source":"world","destination":"users:1","amount":100,"asset":"USD/2"}]}"#;
 
 #[test]
-fn a_create_is_answered_with_the_whole_transaction_byte_for_byte() {
+fn create_returns_whole_transaction_byte_for_byte() {
     let server = TestServer::with_main();
     let body = r#"{"postings":[{"source":"world","destination":"a","amount":340282366920938463463374607431768211456,"asset":"USD/2"},
         {"source":"a","destination":"b","amount":7,"asset":"USD/2"}],
@@ -93,7 +93,7 @@ fn a_revert_is_the_inverse_and_links_to_the_original() {
 }
 
 #[test]
-fn a_key_is_answered_once() {
+fn repeated_key_replays_outcome() {
     let server = TestServer::with_main();
     let key = [("Idempotency-Key", "k \"1\"\\")];
     let first = server.send("POST", "/v2/main/transactions", &key, TOPUP).is(200);
@@ -118,7 +118,7 @@ fn a_dry_run_stores_nothing() {
     let dry = server.post("/v2/main/transactions?dryRun=TRUE", TOPUP).is(200).json();
     assert_eq!(dry["data"]["id"], 1);
     assert_eq!(server.get("/v2/main/stats").json()["data"], json!({"transactions":0,"accounts":0}));
-    // Only the first generation takes the word yes.
+    // Only v1 accepts `yes`.
     server.post("/api/ledger/v2/main/transactions?dryRun=yes", TOPUP).is(200);
     assert_eq!(server.get("/v2/main/stats").json()["data"]["transactions"], 0);
     server.post("/v2/main/transactions?dryRun=yes", TOPUP).is(200);
@@ -186,7 +186,7 @@ fn metadata_are_merged_and_deleted_by_key() {
 }
 
 #[test]
-fn references_are_compared_as_texts_where_the_first_release_does() {
+fn compares_references_as_text_in_first_release() {
     let server = TestServer::with_main();
     let references = [Some("b"), None, Some("a"), Some("ba"), Some("B"), Some("é"), None, Some("c")];
     for reference in references {
@@ -215,7 +215,7 @@ fn references_are_compared_as_texts_where_the_first_release_does() {
         ] {
             let filter = format!(r#"{{"{operator}":{{"reference":"{value}"}}}}"#);
             assert_eq!(selected(&filter), expected(test), "{filter}");
-            // Where there is none, it is neither so nor otherwise.
+            // Without a value, neither the condition nor its negation holds.
             let not = format!(r#"{{"$not":{filter}}}"#);
             assert_eq!(selected(&not), expected(&|have| !test(have)), "{not}");
             if operator != "$match" {

@@ -5,7 +5,7 @@ use stack_server::Settings;
 
 use crate::client::TestServer;
 
-/// A ledger with some of everything, too much for one piece of an export or an import.
+/// Makes a ledger with entries of all kinds, too large for one part of an export or an import.
 fn filled() -> TestServer {
     let server = TestServer::with_main();
     for batch in 0..9 {
@@ -32,7 +32,7 @@ fn export(server: &TestServer, ledger: &str) -> String {
 }
 
 #[test]
-fn what_was_exported_is_imported_and_is_the_same() {
+fn import_of_export_makes_equal_ledger() {
     let server = filled();
     let logs = export(&server, "main");
     assert_eq!(logs.lines().count(), 814);
@@ -44,7 +44,7 @@ fn what_was_exported_is_imported_and_is_the_same() {
         let of = |ledger: &str| server.get(&format!("/v2/{ledger}/{question}")).is(200).json();
         assert_eq!(of("copy"), of("main"), "{question}");
     }
-    // An imported key was used: who repeats its request gets what was recorded.
+    // The key of an imported log counts as used: a repeated request gets the recorded outcome.
     let again = server.post(
         "/v2/copy/transactions",
         r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#,
@@ -55,11 +55,11 @@ fn what_was_exported_is_imported_and_is_the_same() {
     assert_eq!(refused["errorMessage"], "importing logs: ledger is not in initializing state");
 }
 
-/// A request under a key: its method, path below a ledger, and body.
+/// A request with an idempotency key: method, path below the ledger, and body.
 type Keyed = (&'static str, &'static str, &'static str);
 
 #[test]
-fn keys_of_imported_logs_answer_their_operation_whatever_their_hash() {
+fn imported_keys_replay_outcome_whatever_their_hash() {
     let server = TestServer::with_main();
     let requests: [Keyed; 5] = [
         (
@@ -79,7 +79,7 @@ fn keys_of_imported_logs_answer_their_operation_whatever_their_hash() {
     let first = requests.iter().enumerate().map(|(key, request)| send("main", key, *request));
     let first: Vec<_> = first.collect();
     let logs = export(&server, "main");
-    // As another server would have hashed the requests, and as an old one that did not.
+    // The hashes of another server, and the empty hash of an old server that did not keep any.
     for (ledger, hash) in [("foreign", r#""idempotencyHash":"c2hhMjU2""#), ("old", r#""idempotencyHash":"""#)]
     {
         let told = logs.lines().map(|log| {
@@ -112,7 +112,7 @@ fn keys_of_imported_logs_answer_their_operation_whatever_their_hash() {
 }
 
 #[test]
-fn an_import_stops_at_the_first_fault_and_goes_on_behind_it() {
+fn import_stops_at_first_fault_and_can_resume() {
     let server = filled();
     let logs = export(&server, "main");
     let lines: Vec<&str> = logs.lines().collect();
@@ -142,7 +142,7 @@ fn an_import_stops_at_the_first_fault_and_goes_on_behind_it() {
 }
 
 #[test]
-fn a_log_of_many_pieces_is_read_and_one_without_end_is_refused() {
+fn imports_log_in_many_parts_and_refuses_endless_one() {
     let server = TestServer::with_main();
     let postings: Vec<Value> = (0..5_000)
         .map(|at| json!({"source":"world","destination":format!("users:{at}"),"amount":1,"asset":"USD"}))
@@ -160,7 +160,7 @@ fn a_log_of_many_pieces_is_read_and_one_without_end_is_refused() {
 }
 
 #[test]
-fn who_sends_all_of_a_long_import_before_it_reads_learns_why_it_is_refused() {
+fn client_that_reads_late_gets_import_refusal() {
     let server = filled();
     let logs = export(&server, "main");
     let long = logs.repeat((48 << 20) / logs.len());
@@ -168,7 +168,7 @@ fn who_sends_all_of_a_long_import_before_it_reads_learns_why_it_is_refused() {
 }
 
 #[test]
-fn what_an_imported_log_told_is_shown_as_it_came() {
+fn shows_content_of_imported_logs_unchanged() {
     let mut settings = Settings::default();
     settings.experimental_features = true;
     let server = TestServer::with(settings);
@@ -214,7 +214,7 @@ fn what_an_imported_log_told_is_shown_as_it_came() {
     for field in ["updatedAt", "revertedAt", "insertedAt", "reverted", "postings"] {
         assert_eq!(reverted[field], original[field], "{field}");
     }
-    // Volumes that are told are computed, not taken over.
+    // The volumes in a response are computed, not copied from the imported log.
     assert_eq!(shown(2, "transaction")["postCommitVolumes"]["b"]["USD"]["balance"], 3);
     assert_eq!(server.get("/v2/main/transactions/0").json()["data"]["updatedAt"], "2024-01-04T00:00:00Z");
     let exported = server.post("/v2/main/logs/export", "").is(200).body;

@@ -1,4 +1,4 @@
-//! Refusals of the first generation: status, word and text of each, and that they change nothing.
+//! Refusals of v1: their status, code and text. A refusal changes nothing.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,8 @@ fn posting(source: &str, destination: &str, amount: &str, asset: &str) -> String
     format!(r#"{{"source":"{source}","destination":"{destination}","amount":{amount},"asset":"{asset}"}}"#)
 }
 
-/// With two transactions, of which 0 can be reverted and 1 cannot, and 0 has the reference `taken`.
+/// Starts a server with two transactions. Transaction 0 can be reverted and has the reference `taken`; transaction
+/// 1 cannot be reverted.
 fn server() -> TestServer {
     let server = TestServer::start();
     let first = posting("world", "till", "9", "CHF/2");
@@ -21,7 +22,7 @@ fn server() -> TestServer {
     server
 }
 
-/// The message of a refusal whose older names say the same.
+/// Checks a refusal, whose older members must repeat the newer ones, and returns its message.
 #[track_caller]
 fn refused(answer: Answer, status: u16, code: &str) -> String {
     let json = answer.json();
@@ -30,7 +31,7 @@ fn refused(answer: Answer, status: u16, code: &str) -> String {
     answer.refused(status, code)
 }
 
-/// Everything that a refusal could have changed.
+/// Returns all state that a refusal could have changed.
 fn state(server: &TestServer) -> Value {
     let read = |path: &str| server.get(&format!("{BASE}/{path}")).is(200).json();
     let ledgers = server.get("/_info").is(200).json()["data"]["config"].clone();
@@ -38,7 +39,7 @@ fn state(server: &TestServer) -> Value {
 }
 
 #[test]
-fn a_refused_write_says_why_and_changes_nothing() {
+fn refused_write_names_reason_and_changes_nothing() {
     let server = server();
     let before = state(&server);
     let one = |body: String| format!(r#"{{"postings":[{body}]}}"#);
@@ -119,7 +120,7 @@ fn a_refused_write_says_why_and_changes_nothing() {
             "INSUFFICIENT_FUND",
             "balance.insufficient.CHF",
         ),
-        // The reference is looked at before the funds.
+        // The reference is checked before the funds.
         ("POST", "transactions", named, 409, "CONFLICT", "conflict error on reference"),
         ("POST", "transactions/batch", "{}".to_owned(), 400, "VALIDATION", "invalid transactions format"),
         (
@@ -299,12 +300,12 @@ fn strict_dates_are_refused_with_both() {
     let expected = "cannot pass a timestamp prior to the last transaction: 2031-05-01T10:59:30Z (passed) is 1h0m30s \
                     before 2031-05-01T12:00:00Z (last)";
     assert_eq!(text, expected);
-    // A revert is dated now.
+    // A revert has the current date.
     refused(server.post(&format!("{BASE}/transactions/0/revert"), ""), 400, "VALIDATION");
 }
 
 #[test]
-fn names_that_are_used_are_a_conflict_wherever_they_come_from() {
+fn taken_references_conflict_for_every_kind_of_write() {
     let server = server();
     let named = |reference: &str| {
         format!(r#"{{"postings":[{}],"reference":"{reference}"}}"#, posting("world", "a", "1", "CHF"))
@@ -315,7 +316,7 @@ fn names_that_are_used_are_a_conflict_wherever_they_come_from() {
     let twice = format!(r#"{{"transactions":[{0},{0}]}}"#, named("fresh"));
     let late = format!(r#"{{"transactions":[{},{}]}}"#, named("fresh"), named("taken"));
     for (path, body) in [
-        // A revert is named after what it reverts.
+        // The reference of a revert names the reverted transaction.
         ("transactions/3/revert", ""),
         ("transactions/3/revert?disableChecks=true", ""),
         ("transactions/batch", twice.as_str()),
@@ -326,12 +327,12 @@ fn names_that_are_used_are_a_conflict_wherever_they_come_from() {
         assert_eq!(text, "conflict error on reference", "{path}");
     }
     assert_eq!(state(&server), before);
-    // What a refused batch would have named is free.
+    // A refused batch has not used its reference.
     server.post(&format!("{BASE}/transactions"), &named("fresh")).is(200);
 }
 
 #[test]
-fn what_is_reverted_is_not_reverted_again() {
+fn refuses_second_revert() {
     let server = server();
     let path = format!("{BASE}/transactions/1/revert");
     server.post(&path, "").is(201);
@@ -341,12 +342,12 @@ fn what_is_reverted_is_not_reverted_again() {
         assert_eq!(text, "transaction 1 already reverted");
     }
     assert_eq!(state(&server), before);
-    // The revert is a transaction like others.
+    // The revert is an ordinary transaction.
     server.post(&format!("{BASE}/transactions/2/revert"), "").is(201);
 }
 
 #[test]
-fn paths_that_are_none_and_methods_that_they_lack() {
+fn refuses_unknown_paths_and_methods() {
     let server = server();
     for path in ["/old", "/old/nothing", "/api/ledger/old", "/old/accounts/a/b/c", "/old/script/x"] {
         server.get(path).is(404);

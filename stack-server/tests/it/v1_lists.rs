@@ -1,4 +1,4 @@
-//! Lists of the first generation: pages, cursors, filters.
+//! Lists of v1: pages, cursors and filters.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn server() -> TestServer {
     server
 }
 
-/// What tells the rows of a list apart.
+/// Returns the keys that identify the rows of a page.
 fn keys(page: &Value) -> Vec<String> {
     let rows = page["cursor"]["data"].as_array().expect("a list").iter();
     let key = |row: &Value| {
@@ -36,7 +36,7 @@ const LISTS: [&str; 5] =
     ["/old/accounts", "/old/balances", "/old/transactions", "/old/logs", "/old/accounts?balance=0"];
 
 #[test]
-fn pages_of_any_size_join_into_the_same_list_forwards_and_back() {
+fn pages_of_any_size_make_up_the_same_list() {
     let server = server();
     for list in LISTS {
         let (path, query) = list.split_once('?').unwrap_or((list, ""));
@@ -47,7 +47,7 @@ fn pages_of_any_size_join_into_the_same_list_forwards_and_back() {
         assert_eq!(whole, descending, "{list}");
         for size in 1..=whole.len() {
             let mut pages = vec![server.get(&format!("{path}?{query}&pageSize={size}")).is(200).json()];
-            // What is written meanwhile is newer, or behind the place in the list that was reached.
+            // Concurrent writes are newer than the page, or come after the current position in the list.
             server.post("/old/accounts/~/metadata", "{}").is(400);
             while let Some(next) = pages[pages.len() - 1]["cursor"]["next"].as_str() {
                 pages.push(server.get(&format!("{path}?cursor={next}")).is(200).json());
@@ -73,7 +73,8 @@ fn pages_of_any_size_join_into_the_same_list_forwards_and_back() {
     }
 }
 
-/// The rows of all pages from one on, each page where the cursor of that name in the last one leads.
+/// Returns the rows of all pages from `page` on, following the cursor with the name `link`. Also returns the last
+/// page.
 fn follow(server: &TestServer, path: &str, mut page: Value, link: &str) -> (Vec<Vec<String>>, Value) {
     let mut pages = vec![keys(&page)];
     while let Some(cursor) = page["cursor"][link].as_str() {
@@ -83,7 +84,8 @@ fn follow(server: &TestServer, path: &str, mut page: Value, link: &str) -> (Vec<
     (pages, page)
 }
 
-/// Whether rows stand in the order of a list, none twice; ids also without a gap down to the first.
+/// Checks that rows are in the order of the list and without repetitions. Ids must also have no gaps down to the
+/// first.
 #[track_caller]
 fn check_order(path: &str, rows: &[String]) {
     let has_ids = path.ends_with("transactions") || path.ends_with("logs");
@@ -96,12 +98,12 @@ fn check_order(path: &str, rows: &[String]) {
 }
 
 #[test]
-fn pages_of_any_size_join_both_ways_while_writers_append() {
+fn pages_stay_consistent_while_writers_append() {
     const WRITES: u64 = 200;
     let server = server();
     let write = |writer: u64| {
         for n in 0..WRITES {
-            // Accounts appear all over the list, before and behind whatever place a reader has reached.
+            // New accounts appear everywhere in the list, before and after the position of the reader.
             let account = (writer * WRITES + n).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
             let posting =
                 format!(r#"{{"source":"world","destination":"w{account:06x}","amount":1,"asset":"CHF"}}"#);
@@ -144,7 +146,7 @@ fn pages_of_any_size_join_both_ways_while_writers_append() {
 }
 
 #[test]
-fn a_cursor_of_elsewhere_or_of_nobody_is_refused() {
+fn refuses_foreign_and_forged_cursors() {
     let server = server();
     server.post("/other/accounts/a/metadata", "{}").is(204);
     let first = server.get("/old/accounts?pageSize=1").is(200).json();
@@ -162,7 +164,7 @@ fn a_cursor_of_elsewhere_or_of_nobody_is_refused() {
     for conflict in ["address=a", "after=a", "metadata[k]=v", "balance=1", "balance_operator=gt"] {
         server.get(&format!("/old/accounts?cursor={cursor}&{conflict}")).refused(400, "VALIDATION");
     }
-    // What is empty or unknown is as if it were not there.
+    // Empty and unknown parameters are ignored.
     server.get(&format!("/old/accounts?cursor={cursor}&address=&metadata[k]=&colour=red")).is(200);
     server.get("/old/accounts?cursor=e30").is(200);
 }
@@ -228,7 +230,7 @@ fn filters_select_the_same_rows_for_lists_and_counts() {
     let (from, to) = ("2030-02-02T00:00:00Z", "2030-02-04T00:00:00Z");
     check(&server, "transactions", &[("startTime", from), ("endTime", to)], &["2", "1"]);
     check(&server, "transactions", &[("startTime", to), ("start_time", from)], &["4", "3"]);
-    // A log is dated like its transaction.
+    // A log has the date of its transaction.
     check(&server, "logs", &[("start_time", from), ("end_time", to)], &["2", "1"]);
 }
 
@@ -241,7 +243,7 @@ fn metadata_may_be_asked_for_an_empty_text() {
 }
 
 #[test]
-fn an_account_beside_a_source_is_an_end_of_the_same_posting() {
+fn account_and_source_match_the_same_posting() {
     let server = server();
     let posting = |from: &str, to: &str| {
         format!(r#"{{"source":"{from}","destination":"{to}","amount":1,"asset":"CHF"}}"#)
@@ -253,7 +255,58 @@ fn an_account_beside_a_source_is_an_end_of_the_same_posting() {
     }
     check(&server, "transactions", &[("source", "zoo"), ("account", "y")], &["6"]);
     check(&server, "transactions", &[("destination", "x"), ("account", "zoo")], &["5"]);
-    // Each of the two may be of a posting of its own.
+    // Source and destination may belong to different postings.
     check(&server, "transactions", &[("source", "zoo"), ("destination", "x")], &["6", "5"]);
     check(&server, "transactions", &[("source", "users.*"), ("account", "[xy]")], &["6", "5"]);
+}
+
+#[test]
+fn answers_clients_of_2_4_on_the_stand_alone_mount() {
+    let mut settings = stack_server::Settings::default();
+    settings.compat = stack_server::Compat::V2_4;
+    let by_setting = TestServer::with(settings);
+    let by_agent = TestServer::start();
+    let agent =
+        [("User-Agent", "speakeasy-sdk/go 0.10.20 2.384.1 v2 github.com/formancehq/ledger/pkg/client")];
+    for (server, headers) in [(&by_setting, &[][..]), (&by_agent, &agent[..])] {
+        let send = |method: &str, path: &str, body: &str| server.send(method, path, headers, body);
+        for account in ["b", "a", "c"] {
+            let body = format!(
+                r#"{{"postings":[{{"source":"world","destination":"{account}","amount":1,"asset":"USD"}}]}}"#
+            );
+            send("POST", "/main/transactions", &body).is(200);
+        }
+        for counted in ["accounts", "transactions"] {
+            send("HEAD", &format!("/main/{counted}"), "").is(204);
+        }
+        let first = send("GET", "/main/accounts?pageSize=1", "").is(200);
+        assert_eq!(first.column("address"), ["a"]);
+        let next = first.json()["cursor"]["next"].as_str().expect("a cursor").to_owned();
+        let rest =
+            send("GET", &format!("/main/accounts?cursor={next}&pageSize=2&address=nobody"), "").is(200);
+        assert_eq!(rest.column("address"), ["b", "c"]);
+        assert_eq!(rest.json()["cursor"]["pageSize"], 2);
+        let balances = send("GET", "/main/balances", "").is(200).json();
+        assert_eq!(balances["cursor"]["data"][0], serde_json::json!({"a": {"USD": 1}}));
+        send("POST", "/main/transactions/1/revert", "").is(201);
+        send("POST", "/main/accounts/a/metadata", r#"{"k":"v"}"#).is(204);
+        let logs = send("GET", "/main/logs", "").is(200);
+        assert_eq!(logs.column("id"), ["5", "4", "3", "2", "1"]);
+        let logs = logs.json()["cursor"]["data"].clone();
+        for (at, id) in [(4, 1), (1, 4)] {
+            assert_eq!(logs[at]["type"], "NEW_TRANSACTION");
+            assert_eq!(logs[at]["data"]["transaction"]["id"], id);
+            assert!(logs[at]["data"]["transaction"]["metadata"].is_object());
+            assert_eq!(logs[at]["data"]["accountMetadata"], serde_json::json!({}));
+        }
+        assert_eq!(logs[0]["data"]["metadata"], serde_json::json!({"k": "v"}));
+        // Behind the mount of the stack everything is as it was.
+        server.send("HEAD", "/api/ledger/main/accounts", headers, "").is(200);
+        let stack = server.send("GET", "/api/ledger/main/accounts", headers, "").is(200);
+        assert_eq!(stack.column("address"), ["world", "c", "b", "a"]);
+        let stack = server.send("GET", "/api/ledger/main/logs", headers, "").is(200).json();
+        assert_eq!(stack["cursor"]["data"][4]["data"]["txid"], 1);
+    }
+    let plain = TestServer::start();
+    plain.send("HEAD", "/main/accounts", &[], "").is(200);
 }

@@ -1,11 +1,11 @@
-//! Scripts of the first generation: in a create, and at `/script`.
+//! Scripts of v1: in a create, and at `/script`.
 
 use serde_json::{Value, json};
 use stack_server::Settings;
 
 use crate::client::TestServer;
 
-/// The body of a create with a script.
+/// Builds the body of a create with a script.
 fn create(plain: &str, variables: &Value, others: &Value) -> String {
     let mut body = json!({"script": {"plain": plain, "vars": variables}});
     for (name, value) in others.as_object().into_iter().flatten() {
@@ -14,7 +14,7 @@ fn create(plain: &str, variables: &Value, others: &Value) -> String {
     body.to_string()
 }
 
-/// The same for `/script`.
+/// Builds the body of `/script`.
 fn run(plain: &str, variables: &Value, others: &Value) -> String {
     let mut body = json!({"plain": plain, "vars": variables});
     for (name, value) in others.as_object().into_iter().flatten() {
@@ -70,7 +70,7 @@ fn a_script_obeys_its_own_clauses_and_no_contract() {
 }
 
 #[test]
-fn what_a_script_says_of_metadata_is_plain_text() {
+fn script_metadata_is_plain_text() {
     let server = TestServer::start();
     let plain = r#"
         vars { monetary $sum portion $cut }
@@ -89,7 +89,7 @@ fn what_a_script_says_of_metadata_is_plain_text() {
 }
 
 #[test]
-fn metadata_is_read_in_the_typed_form_of_this_generation_too() {
+fn scripts_read_typed_metadata_of_v1() {
     let server = TestServer::start();
     let typed = json!({
         "to": {"type": "account", "value": "sink"},
@@ -111,7 +111,7 @@ fn metadata_is_read_in_the_typed_form_of_this_generation_too() {
 }
 
 #[test]
-fn a_refused_script_is_told_in_the_form_of_its_route_and_changes_nothing() {
+fn refused_script_has_form_of_route_changes_nothing() {
     let server = TestServer::start();
     let first = json!({"reference": "taken"});
     server.post("/old/script", &run(PAY, &json!({"to": "a", "sum": "GEM 1"}), &first)).is(200);
@@ -172,7 +172,7 @@ fn a_refused_script_is_told_in_the_form_of_its_route_and_changes_nothing() {
         ),
         ("fail", none(), none(), "COMPILATION_FAILED", "1:1 ", true),
         ("set_tx_meta(\"k\", 1)", none(), none(), "VALIDATION", "transaction has no postings", false),
-        // The reference is looked at before the script, its variables and its funds.
+        // The reference is checked before the script, its variables and its funds.
         (poor, none(), first.clone(), "CONFLICT", "conflict error on reference", false),
         ("nonsense", none(), first.clone(), "CONFLICT", "conflict error on reference", false),
         (PAY, json!({"to": true}), first.clone(), "CONFLICT", "conflict error on reference", false),
@@ -190,7 +190,7 @@ fn a_refused_script_is_told_in_the_form_of_its_route_and_changes_nothing() {
         let message = answer["errorMessage"].as_str().expect("a text");
         assert!(message.starts_with(text), "{plain}: {message}");
         assert_eq!(answer["error_message"], message);
-        // Here a conflict has a link too.
+        // At this route a conflict has a link too.
         assert_eq!(answer.get("details").is_some(), code != "VALIDATION", "{plain}");
         let zero = json!({"postings": [], "reference": "", "metadata": {}, "txid": 0,
             "timestamp": "0001-01-01T00:00:00Z"});
@@ -210,7 +210,7 @@ fn a_refused_script_is_told_in_the_form_of_its_route_and_changes_nothing() {
 }
 
 #[test]
-fn a_date_that_is_refused_is_refused_before_the_script() {
+fn refuses_invalid_date_before_running_script() {
     let mut settings = Settings::default();
     settings.past_dates = ledger_core::PastDates::Refuse;
     let server = TestServer::with(settings);
@@ -241,7 +241,7 @@ fn keys_and_previews_work_as_with_postings() {
     assert_eq!(again.json(), first.json());
     assert_eq!([first.header("idempotency-hit"), again.header("idempotency-hit")], [None, Some("true")]);
     server.send("POST", "/old/script", &key, &body.replace("GEM 1", "GEM 2")).refused(400, "VALIDATION");
-    // A refusal keeps no key: the same request is tried anew.
+    // A refusal does not use its key: the same request runs again.
     let poor = run("send [GEM 1] (source = @b destination = @c)", &json!({}), &json!({}));
     let other = [("Idempotency-Key", "other")];
     let refused = server.send("POST", "/old/script", &other, &poor).is(200).json();
@@ -259,7 +259,7 @@ fn a_batch_has_no_scripts() {
     let text =
         server.post("/old/transactions/batch", &format!(r#"{{"transactions":[{{"script":{script}}}]}}"#));
     assert_eq!(text.refused(400, "VALIDATION"), "invalid transaction 0: no postings");
-    // What a batch does not read may be anything.
+    // A batch ignores fields that it does not read.
     let posting = r#"{"source":"world","destination":"a","amount":1,"asset":"GEM"}"#;
     let batch = format!(r#"{{"transactions":[{{"postings":[{posting}],"script":[7]}}]}}"#);
     server.post("/old/transactions/batch", &batch).is(200);

@@ -1,4 +1,4 @@
-//! Writes of the first generation, and what both generations see of them.
+//! Writes of v1, and their effects in v1 and v2.
 
 use serde_json::{Value, json};
 use stack_server::{Compat, Settings};
@@ -18,7 +18,7 @@ fn with_compat(compat: Compat) -> TestServer {
 }
 
 #[test]
-fn a_ledger_comes_into_being_with_the_first_write() {
+fn first_write_creates_ledger() {
     let server = TestServer::start();
     for path in
         ["stats", "accounts", "transactions", "logs", "balances", "aggregate/balances", "mapping", "_info"]
@@ -36,7 +36,7 @@ fn a_ledger_comes_into_being_with_the_first_write() {
 }
 
 #[test]
-fn metadata_of_any_type_is_kept_and_the_second_generation_reads_text() {
+fn keeps_typed_metadata_and_v2_reads_it_as_text() {
     let server = TestServer::start();
     let metadata = r#"{"n":12345678901234567890123.50,"o":{"b":[null,"<"],"a":true},"s":"x","z":null}"#;
     server.post("/old/accounts/a/metadata", metadata).is(204);
@@ -82,14 +82,14 @@ fn a_contract_decides_how_low_a_balance_may_fall() {
     server.post("/old/accounts/cards:1/metadata", r#"{"kind":"gold"}"#).is(204);
     server.post("/old/transactions", &one("cards:1", "shop", 1_000)).is(200);
     server.post("/old/transactions", &one("ignored:1", "shop", 1)).refused(400, "INSUFFICIENT_FUND");
-    // The second generation knows no contracts.
+    // v2 does not apply contracts.
     server.post("/v2/old/transactions", &one("cards:1", "shop", 1)).refused(400, "INSUFFICIENT_FUND");
     server.send("PUT", "/old/mapping", &[], "{}").is(200);
     assert_eq!(server.get("/old/mapping").json(), json!({"data": {"contracts": []}}));
 }
 
 #[test]
-fn a_batch_is_one_step_and_one_key_stands_for_all_of_it() {
+fn batch_is_atomic_under_one_key() {
     let server = TestServer::start();
     let batch = format!(r#"{{"transactions":[{},{}]}}"#, one("world", "a", 7), one("a", "b", 3));
     let key = [("Idempotency-Key", "monday")];
@@ -108,7 +108,7 @@ fn a_batch_is_one_step_and_one_key_stands_for_all_of_it() {
 }
 
 #[test]
-fn a_preview_takes_nothing_and_other_words_are_none() {
+fn preview_stores_nothing_and_ignores_unknown_words() {
     let server = TestServer::start();
     for word in ["1", "true", "YES"] {
         let answer = server.post(&format!("/old/transactions?preview={word}"), &one("world", "a", 1)).is(200);
@@ -149,7 +149,7 @@ fn every_write_of_one_thing_has_a_preview() {
 }
 
 #[test]
-fn the_zero_of_dates_is_none() {
+fn zero_date_counts_as_no_date() {
     let server = TestServer::start();
     let dated = |date: &str| one("world", "a", 1).replacen('{', &format!("{{\"timestamp\":\"{date}\","), 1);
     let script =
@@ -222,7 +222,7 @@ fn the_server_names_itself_as_its_clients_expect() {
 }
 
 #[test]
-fn hashes_are_those_of_the_generation_that_made_the_ledger() {
+fn hash_format_follows_creating_api_version() {
     let server = TestServer::start();
     server.post("/v2/later", "").is(204);
     for ledger in ["early", "later"] {
@@ -238,7 +238,7 @@ fn hashes_are_those_of_the_generation_that_made_the_ledger() {
 }
 
 #[test]
-fn a_first_write_that_records_nothing_leaves_no_ledger_behind() {
+fn first_write_without_effect_creates_no_ledger() {
     let server = TestServer::start();
     let script = |amount: &str| {
         format!(

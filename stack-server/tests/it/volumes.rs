@@ -1,4 +1,4 @@
-//! Volumes and aggregated balances.
+//! Volumes and aggregated balances of v2.
 
 use serde_json::json;
 

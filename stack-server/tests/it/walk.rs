@@ -1,11 +1,11 @@
-//! One walk through the second generation at `/v2` in plain HTTP: what clients of later releases do in a day, with
-//! every answer compared. The clients of earlier ones walk in `sdk.rs`.
+//! A typical day of a client: one sequence of v2 requests at `/v2` in plain HTTP, with every response compared.
+//! `sdk.rs` has the sequences of older clients.
 
 use serde_json::{Value, json};
 
 use crate::client::{TestServer, escape};
 
-/// A JSON value without these members, wherever they are.
+/// Removes these members from a JSON value at any depth.
 fn without(value: &Value, names: &[&str]) -> Value {
     match value {
         Value::Object(members) => {
@@ -17,12 +17,12 @@ fn without(value: &Value, names: &[&str]) -> Value {
     }
 }
 
-/// What a server says by its own clock.
+/// Members whose values depend on the clock.
 const CLOCKED: [&str; 6] =
     ["insertedAt", "updatedAt", "insertionDate", "firstUsage", "timestamp", "revertedAt"];
 
 #[test]
-fn a_day_of_a_later_client() {
+fn typical_day_of_a_v2_client() {
     let server = TestServer::start();
     let get = |path: &str| server.get(path).is(200).json();
 
@@ -136,7 +136,7 @@ fn a_day_of_a_later_client() {
     );
     assert_eq!(get("/v2/main/stats")["data"], json!({"transactions": 4, "accounts": 4}));
 
-    // The whole log into another ledger, which then is the same.
+    // Copy the whole log into another ledger, which is then equal.
     let export = server.post("/v2/main/logs/export", "").is(200).body;
     server.post("/v2/copy", "").is(204);
     server.post("/v2/copy/logs/import", &export).is(204);
@@ -149,11 +149,11 @@ fn a_day_of_a_later_client() {
 
     rules(&server);
     whole_buckets(&server);
-    // What was done to others did nothing to this one.
+    // Work in other ledgers must not have changed this one.
     assert_eq!(server.post("/v2/main/logs/export", "").is(200).body, export);
 }
 
-/// Schemas: versions, a template, a stored query, and their log through an export and an import.
+/// Uses schemas: versions, a template, a stored query, and their logs in an export and an import.
 fn rules(server: &TestServer) {
     server.post("/v2/ruled", "").is(204);
     let schema = r#"{"chart":{"world":{},"users":{"$userID":{".pattern":"^[0-9]{3}$",".self":{},
@@ -201,7 +201,7 @@ fn rules(server: &TestServer) {
     assert_eq!(copied["data"], shown);
 }
 
-/// Buckets: deleted, restored, and what is to be seen of them in between.
+/// Deletes and restores buckets, and checks what is visible in between.
 fn whole_buckets(server: &TestServer) {
     let names = |query: &str| server.get(&format!("/v2{query}")).is(200).column("name");
     let before = names("");

@@ -18,7 +18,10 @@ const OPERATIONS = [
   "updateMapping",
 ];
 
-const client = new SDK({ serverURL: process.argv[2], authorization: "" }).ledger;
+// Two more arguments are a client and its secret, for a server that asks for tokens.
+const [serverURL, clientID, clientSecret] = process.argv.slice(2);
+const security = clientID ? { clientID, clientSecret, tokenURL: "/api/auth/oauth/token" } : undefined;
+const client = new SDK({ serverURL, security }).ledger;
 const called = new Set();
 async function call(name, request = {}) {
   called.add(name);

@@ -244,7 +244,9 @@ def walk(client):
 
 
 def main():
-    client = Recorder(SDK(server_url=sys.argv[1]).ledger)
+    # A second argument is a token, for a server that asks for one.
+    security = shared.Security(authorization=f"Bearer {sys.argv[2]}") if len(sys.argv) > 2 else None
+    client = Recorder(SDK(security, server_url=sys.argv[1]).ledger)
     walk(client)
     same(client.called, OPERATIONS)
     print(f"{len(client.called)} operations walked")

@@ -14,8 +14,10 @@ const {SDK} = createRequire(import.meta.url)("@formance/formance-sdk");
 const ledger = "walk";
 const date = new Date("2024-05-01T10:00:00.120Z");
 const walked = new Set();
-// Without security it asks nobody for tokens.
-const client = new SDK({serverURL: process.argv[2]});
+// Two more arguments are a client and its secret, for a server that asks for tokens.
+const [serverURL, clientID, clientSecret] = process.argv.slice(2);
+const security = clientID ? {clientID, clientSecret, tokenURL: "/api/auth/oauth/token"} : undefined;
+const client = new SDK({serverURL, security});
 
 async function call(operation, request, status = 200) {
   walked.add(operation);

@@ -14,7 +14,9 @@ DATE = datetime(2024, 5, 1, 10, 0, 0, 120000, tzinfo=timezone.utc)
 LARGE = 10**30
 
 walked = set()
-client = SDK("token", server_url=sys.argv[1])
+# A second argument is a token, for a server that asks for one.
+token = f"Bearer {sys.argv[2]}" if len(sys.argv) > 2 else "token"
+client = SDK(token, server_url=sys.argv[1])
 
 
 def call(operation, *arguments, status=200):

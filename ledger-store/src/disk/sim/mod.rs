@@ -37,6 +37,9 @@ pub struct Faults {
     pub fail_reads_from: Option<u64>,
     /// No file can grow.
     pub is_full: bool,
+    /// No file can be opened, since all are opened to be written too, and no name changes: so does a file system that is
+    /// mounted for reading only.
+    pub is_read_only: bool,
     /// Syncs succeed and do nothing. No store survives that: it shows that a
     /// test would notice a missing sync.
     pub lying_syncs: bool,
@@ -63,6 +66,7 @@ struct State {
     writes: u64,
     reads: u64,
     unreadable: Option<usize>,
+    full: Option<usize>,
     /// How often the power has returned.
     boots: u8,
     power_is_off: bool,
@@ -123,6 +127,16 @@ impl SimDisk {
     /// How many writes and changes of length there were.
     pub fn writes(&self) -> u64 {
         self.state.lock().writes
+    }
+
+    /// Every file there is, with its bytes as programs see them.
+    pub fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let state = self.state.lock();
+        let files = state.names.iter().filter_map(|(path, node)| match node {
+            Node::File(file) => Some((path.clone(), state.files[*file].bytes.clone())),
+            Node::Dir => None,
+        });
+        files.collect()
     }
 
     /// How many reads there were.
@@ -223,6 +237,17 @@ impl SimDisk {
         Ok(())
     }
 
+    /// Lets this file grow no more, and any other; `None` lets all grow again.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such file.
+    pub fn set_full(&self, path: Option<&Path>) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.full = path.map(|path| state.file(path)).transpose()?;
+        Ok(())
+    }
+
     /// A working disk with the same names and bytes, all of them synced, as a
     /// process finds it that is started after another was killed.
     #[must_use]
@@ -290,6 +315,11 @@ impl State {
         Ok(())
     }
 
+    /// What a file system answers that is mounted for reading only.
+    fn writable(&self) -> io::Result<()> {
+        if self.faults.is_read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+    }
+
     fn count_read(&mut self, file: usize) -> io::Result<()> {
         self.powered()?;
         self.reads += 1;
@@ -320,6 +350,7 @@ impl Disk for SimDisk {
         if !state.has_dir(parent(path)) {
             return Err(io::ErrorKind::NotFound.into());
         }
+        state.writable()?;
         state.change_names(NameChange { gone: None, come: Some((path.to_owned(), Node::Dir)) });
         Ok(())
     }
@@ -344,7 +375,11 @@ impl Disk for SimDisk {
         let mut state = self.state.lock();
         state.powered()?;
         let file = match mode {
-            OpenMode::Existing => state.file(path)?,
+            OpenMode::Existing => {
+                let file = state.file(path)?;
+                state.writable()?;
+                file
+            }
             OpenMode::CreateNew => {
                 if state.names.contains_key(path) {
                     return Err(io::ErrorKind::AlreadyExists.into());
@@ -352,6 +387,7 @@ impl Disk for SimDisk {
                 if !state.has_dir(parent(path)) {
                     return Err(io::ErrorKind::NotFound.into());
                 }
+                state.writable()?;
                 let file = state.files.len();
                 state.files.push(FileState::default());
                 state
@@ -370,6 +406,7 @@ impl Disk for SimDisk {
         let mut state = self.state.lock();
         state.powered()?;
         state.file(path)?;
+        state.writable()?;
         state.change_names(NameChange { gone: Some(path.to_owned()), come: None });
         Ok(())
     }
@@ -379,6 +416,7 @@ impl Disk for SimDisk {
         let mut state = self.state.lock();
         state.powered()?;
         let file = state.file(from)?;
+        state.writable()?;
         state.change_names(NameChange {
             gone: Some(from.to_owned()),
             come: Some((to.to_owned(), Node::File(file))),
@@ -411,7 +449,8 @@ impl Disk for SimDisk {
         if let Some(holder) = state.locks.get(dir) {
             return Ok(LockOutcome::Held { holder: holder.trim().to_owned() });
         }
-        if !state.names.contains_key(text) {
+        // As on a real disk: the directory is locked, with or without the text.
+        if !state.names.contains_key(text) && !state.faults.is_read_only {
             let file = state.files.len();
             state.files.push(FileState::default());
             state.change_names(NameChange { gone: None, come: Some((text.to_owned(), Node::File(file))) });
@@ -432,7 +471,7 @@ impl SimFile {
     fn change(&self, change: Change) -> io::Result<()> {
         let mut state = self.disk.state.lock();
         state.count_write()?;
-        let is_full = state.faults.is_full;
+        let is_full = state.faults.is_full || state.full == Some(self.file);
         let file = &mut state.files[self.file];
         if is_full && change.end() > file.bytes.len() {
             return Err(io::ErrorKind::StorageFull.into());

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ledger_core::{Rejection, Timestamp};
 
@@ -15,6 +15,14 @@ use crate::options::TimeSource;
 fn pay(engine: &Engine, reference: &str) -> Result<Vec<Outcome>, WriteError> {
     let payment = payment("world", "users:1", reference);
     apply(engine, vec![payment], Atomicity::Independent, Mode::Commit)
+}
+
+/// How long a thread that need not wait may take for something like `work`, on a machine as busy as now: a test that
+/// waits as long does not take a slow thread for one that waits.
+fn patience_for(work: impl FnOnce()) -> Duration {
+    let begun = Instant::now();
+    work();
+    (begun.elapsed() * 20).max(Duration::from_millis(100))
 }
 
 /// A clock by which a test sees how many batches began to be decided: each asks for the time once.
@@ -128,6 +136,7 @@ fn a_refusal_waits_for_what_it_was_decided_upon() {
 #[test]
 fn nobody_decides_while_a_batch_waits_for_its_turn() {
     let (engine, journal, clock) = counted();
+    let patience = patience_for(|| assert!(pay(&engine, "").is_ok()));
     let asked = clock.0.load(Ordering::SeqCst);
     journal.hold();
     thread::scope(|scope| {
@@ -139,7 +148,7 @@ fn nobody_decides_while_a_batch_waits_for_its_turn() {
         });
         clock.wait_for(asked + 2);
         // A third batch could take the turn before the second.
-        let decider = engine.decider.try_lock_for(Duration::from_millis(100)).is_some();
+        let decider = engine.decider.try_lock_for(patience).is_some();
         journal.release();
         assert!(!decider, "the decider was let go of before the turn was taken");
         assert!(first.join().expect("it returns").is_ok());
@@ -151,6 +160,13 @@ fn nobody_decides_while_a_batch_waits_for_its_turn() {
 #[test]
 fn a_flush_holds_the_batch_under_way_when_it_began() {
     let (engine, journal) = engine(&Options::default());
+    let patience = patience_for(|| {
+        thread::scope(|scope| {
+            engine.begin_flush(&mut engine.decider.lock());
+            engine.flushes.lock().stop = true;
+            scope.spawn(|| engine.flush_loop());
+        });
+    });
     journal.hold();
     thread::scope(|scope| {
         let payment = scope.spawn(|| pay(&engine, "a"));
@@ -158,11 +174,9 @@ fn a_flush_holds_the_batch_under_way_when_it_began() {
         engine.begin_flush(&mut engine.decider.lock());
         engine.flushes.lock().stop = true;
         let flusher = scope.spawn(|| engine.flush_loop());
-        // Time enough for a flusher that does not wait. It would be done before the append returns.
-        for _ in 0..100_000 {
-            if flusher.is_finished() {
-                break;
-            }
+        // A flusher that does not wait would be done before the append returns.
+        let begun = Instant::now();
+        while begun.elapsed() < patience && !flusher.is_finished() {
             thread::yield_now();
         }
         let has_waited = !flusher.is_finished();

@@ -26,6 +26,7 @@ struct Script {
     /// How many appends are under way.
     under_way: usize,
     look: Option<Look>,
+    before_scan: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl ScriptedJournal {
@@ -66,6 +67,11 @@ impl ScriptedJournal {
     /// Calls `look` in every append, before anything is appended and after, with the head at that time.
     pub(super) fn look(&self, look: impl Fn(Head) + Send + 'static) {
         self.script.lock().look = Some(Box::new(look));
+    }
+
+    /// Calls `act` before the next scan.
+    pub(super) fn before_scan(&self, act: impl FnOnce() + Send + 'static) {
+        self.script.lock().before_scan = Some(Box::new(act));
     }
 
     fn show(&self) {
@@ -135,6 +141,10 @@ impl Journal for ScriptedJournal {
 
     fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
         self.unread()?;
+        let act = self.script.lock().before_scan.take();
+        if let Some(act) = act {
+            act();
+        }
         self.inner.scan(from, max_bytes)
     }
 }

@@ -4,6 +4,7 @@
 //! The tests call the engine on their own threads, so that each step comes when they want it.
 
 mod commits;
+mod failures;
 mod half_applied;
 mod journal;
 mod memory;

@@ -3,13 +3,16 @@
 use std::ops::Bound;
 
 use crate::index::cursor::Direction;
-use crate::index::file::{Commit, IndexError, IndexFile, checksum, verified};
+use crate::index::error::IndexError;
+use crate::index::file::{Commit, IndexFile};
 use crate::index::row::{KeyBytes, Row};
 use crate::index::rows::tests::Dice;
 use crate::index::rows::{HistoryRow, KeyRow, TABLES};
 use crate::index::runs::write_run;
+use crate::index::stored::{checksum, verified};
 use crate::index::table::TableView;
 use crate::index::tables;
+use crate::index::write::IndexWrite;
 
 use super::disk::Disk;
 use super::samples::{Sample, State};
@@ -214,4 +217,24 @@ fn a_flipped_bit_anywhere_in_the_file_never_changes_what_runs_answer() {
         }
     }
     assert!(noticed > 50, "{noticed} noticed, {harmless} harmless, {rolled_back} rolled back");
+}
+
+#[test]
+fn a_retired_file_reaches_its_disk_no_more() {
+    let disk = Disk::default();
+    let old = disk.create();
+    let write = old.begin_write(Commit::Durable).unwrap();
+    write.table(tables::ABOUT).unwrap().put(b"key", b"old").unwrap();
+    // It is not committed yet.
+    old.retire();
+    let new = disk.open().unwrap();
+    let before = disk.copy();
+    assert!(write.commit().is_err());
+    assert!(old.begin_write(Commit::Durable).and_then(IndexWrite::commit).is_err());
+    drop(old);
+    assert!(disk.is_same(&before), "the retired file was written");
+    let write = new.begin_write(Commit::Durable).unwrap();
+    write.table(tables::ABOUT).unwrap().put(b"key", b"new").unwrap();
+    write.commit().unwrap();
+    assert_eq!(new.snapshot().unwrap().get(tables::ABOUT, b"key").unwrap().as_deref(), Some(&b"new"[..]));
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use redb::StorageBackend;
 
-use crate::index::file::{IndexError, IndexFile, IndexOptions};
+use crate::index::error::IndexError;
+use crate::index::file::{IndexFile, IndexOptions};
 
 /// Clones are the same disk.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +17,11 @@ impl Disk {
     /// A disk with the same bytes, as a crash would leave them now.
     pub(super) fn copy(&self) -> Self {
         Self(Arc::new(Mutex::new(self.0.lock().clone())))
+    }
+
+    /// Whether another has the same bytes.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        *self.0.lock() == *other.0.lock()
     }
 
     pub(super) fn length(&self) -> usize {

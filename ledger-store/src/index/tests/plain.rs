@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::index::file::{Commit, IndexError};
+use crate::index::error::IndexError;
+use crate::index::file::Commit;
 use crate::index::rows::tests::Dice;
 use crate::index::tables;
 

@@ -108,7 +108,7 @@ fn segments_of_two_histories_do_not_join() {
     let journal = open(&fork).unwrap();
     for i in 0..16 {
         let mut drafts = script_append(i, journal.head().next.get());
-        drafts[0].sections[0].1[0] ^= 1;
+        flip(&mut drafts[0], 1);
         journal.make_room().unwrap();
         journal.append(drafts[0].first, &drafts).unwrap();
     }
@@ -121,6 +121,14 @@ fn segments_of_two_histories_do_not_join() {
     }
 }
 
+/// Changes the first byte of a chunk to be.
+fn flip(draft: &mut ChunkDraft, bits: u8) {
+    let bytes = &mut draft.sections[0].1;
+    let mut changed = bytes.to_vec();
+    changed[0] ^= bits;
+    *bytes = changed.into();
+}
+
 #[test]
 fn a_chunk_of_another_history_is_noticed() {
     // Histories that differ in one byte have their chunks at the same places.
@@ -129,7 +137,7 @@ fn a_chunk_of_another_history_is_noticed() {
         let journal = open(&disk).unwrap();
         for i in 0..appends {
             let mut drafts = script_append(i, journal.head().next.get());
-            drafts[0].sections[0].1[0] ^= salt;
+            flip(&mut drafts[0], salt);
             journal.make_room().unwrap();
             journal.append(drafts[0].first, &drafts).unwrap();
         }

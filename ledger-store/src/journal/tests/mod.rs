@@ -57,11 +57,11 @@ fn at(number: u64) -> Position {
 
 /// A chunk whose bytes depend on its place.
 fn draft(first: u64, entries: u32, bytes: usize) -> ChunkDraft {
-    let fill = |salt: u64| (0..bytes as u64).map(|i| (first * 7 + i * i + salt) as u8).collect();
+    let fill = |salt: u64| (0..bytes as u64).map(|i| (first * 7 + i * i + salt) as u8).collect::<Vec<_>>();
     ChunkDraft {
         first: at(first),
         entries,
-        sections: vec![(SectionId(0), fill(0)), (SectionId(first as u32), fill(1))],
+        sections: vec![(SectionId(0), fill(0).into()), (SectionId(first as u32), fill(1).into())],
     }
 }
 
@@ -80,7 +80,7 @@ fn script_append(i: u64, first: u64) -> Vec<ChunkDraft> {
 
 fn as_draft(chunk: &Chunk) -> ChunkDraft {
     let bytes = |section: &Section| match section {
-        Section::Present(bytes) => bytes.to_vec(),
+        Section::Present(bytes) => bytes.to_vec().into(),
         Section::Removed => panic!("nothing was removed"),
     };
     ChunkDraft {

@@ -251,7 +251,8 @@ fn small_appends_share_a_block() {
     let disk = new_disk();
     let journal = open_with(&disk, SegmentOptions { segment_bytes: 1 << 20, ..small() }).unwrap();
     for i in 1..=1000 {
-        let draft = ChunkDraft { first: at(i), entries: 1, sections: vec![(SectionId(1), vec![7; 40])] };
+        let draft =
+            ChunkDraft { first: at(i), entries: 1, sections: vec![(SectionId(1), vec![7; 40].into())] };
         journal.append(at(i), &[draft]).unwrap();
     }
     journal.close().unwrap();

@@ -1,4 +1,4 @@
-//! Pages of accounts.
+//! Pages of accounts in the index.
 
 use std::collections::BTreeMap;
 
@@ -7,40 +7,40 @@ use compact_str::CompactString;
 use super::page_key;
 use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
 
-/// So many accounts share a page.
+/// Number of accounts per page. Bounds the bytes that a flush writes again when one account changes.
 pub(crate) const ACCOUNT_PLACES: u32 = 64;
 
-/// An account as it stands in the index.
+/// An account in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredAccount {
-    /// Its address.
+    /// Address of the account.
     pub(crate) address: CompactString,
-    /// Asset and holding numbers, ascending by asset.
+    /// Numbers of asset and holding for each holding, ascending by asset.
     pub(crate) holdings: Vec<(u32, u32)>,
 }
 
-/// Reads and changes a page of accounts.
+/// A decoded page of accounts, for reading and changing.
 #[derive(Default)]
 pub(crate) struct AccountPage(BTreeMap<u8, StoredAccount>);
 
-/// What a page of accounts says of the holding of an asset in an account.
+/// The result of looking up the holding of an asset in an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoundHolding {
-    /// It has this number.
+    /// The number of the holding.
     Holding(u32),
-    /// The account is here and does not have the asset.
+    /// The account is on the page but does not have the asset.
     NoHolding,
     /// The account is not on the page.
     NoAccount,
 }
 
 impl AccountPage {
-    /// The key of the page that has an account.
+    /// Returns the key of the page that contains an account.
     pub(crate) fn key(ledger: u32, account: u32) -> [u8; 8] {
         page_key(ledger, account / ACCOUNT_PLACES)
     }
 
-    /// A stored page.
+    /// Decodes a stored page.
     pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
         let mut reader = Reader::new(stored);
         let mut page = BTreeMap::new();
@@ -51,7 +51,7 @@ impl AccountPage {
         Ok(Self(page))
     }
 
-    /// One account of a stored page.
+    /// Decodes one account of a stored page.
     pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredAccount>, Corrupt> {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
@@ -63,7 +63,7 @@ impl AccountPage {
         Ok(None)
     }
 
-    /// The address of one account of a stored page.
+    /// Decodes the address of one account of a stored page.
     pub(crate) fn find_address(stored: &[u8], number: u32) -> Result<Option<CompactString>, Corrupt> {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
@@ -76,7 +76,7 @@ impl AccountPage {
         Ok(None)
     }
 
-    /// The holding of an asset in one account of a stored page.
+    /// Finds the holding of an asset in one account of a stored page.
     pub(crate) fn find_holding(stored: &[u8], number: u32, asset: u32) -> Result<FoundHolding, Corrupt> {
         let mut reader = Reader::new(stored);
         while !reader.is_empty() {
@@ -97,27 +97,27 @@ impl AccountPage {
         Ok(FoundHolding::NoAccount)
     }
 
-    /// The account with a number.
+    /// Returns the account with a number, if it is on the page.
     pub(crate) fn get(&self, number: u32) -> Option<&StoredAccount> {
         self.0.get(&((number % ACCOUNT_PLACES) as u8))
     }
 
-    /// The account with a number, made with `new` if it is not here.
+    /// Returns the account with a number. Creates it with `new` if it is not on the page.
     pub(crate) fn entry(&mut self, number: u32, new: impl FnOnce() -> StoredAccount) -> &mut StoredAccount {
         self.0.entry((number % ACCOUNT_PLACES) as u8).or_insert_with(new)
     }
 
-    /// The account with a number, if it is here.
+    /// Returns the account with a number for changing, if it is on the page.
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut StoredAccount> {
         self.0.get_mut(&((number % ACCOUNT_PLACES) as u8))
     }
 
-    /// Every account with its place.
+    /// Returns every account with its place in the page.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &StoredAccount)> {
         self.0.iter().map(|(place, account)| (u32::from(*place), account))
     }
 
-    /// The page to store.
+    /// Encodes the page for storing.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.0.len() * 48);
         for (place, account) in &self.0 {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_reads_back_with_its_holdings() {
+    fn reads_back_account_with_its_holdings() {
         let mut page = AccountPage::default();
         for number in [64, 70, 127] {
             page.entry(number, || StoredAccount {

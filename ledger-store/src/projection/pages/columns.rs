@@ -1,25 +1,25 @@
-//! The numbers of a page of holdings, packed in columns.
+//! Packs the numbers of a page of holdings into columns.
 
 use super::holdings::HOLDING_PLACES;
 use crate::codec::Corrupt;
 
 pub(super) const COLUMNS: usize = 5;
-/// The columns, in the order in which they are stored.
+/// Indexes of the columns, in the order in which they are stored.
 pub(super) const ACCOUNT: usize = 0;
 pub(super) const ASSET: usize = 1;
 pub(super) const ORDINAL: usize = 2;
 pub(super) const INPUT: usize = 3;
 pub(super) const OUTPUT: usize = 4;
-/// No number of a column is wider.
+/// Maximum width of the numbers of each column, in bytes.
 const WIDTHS_MAX: [u8; COLUMNS] = [4, 4, 4, 8, 8];
 const HEAD_BYTES: usize = 2 + 4 + COLUMNS;
 pub(super) const CORRUPT: Corrupt = Corrupt { what: "page of holdings" };
 
-/// What every holding has, by column and place; 0 everywhere where there is none. A column at a time is read and
-/// written in a loop over numbers of one width.
+/// The numbers of the holdings by column and place; 0 in places without a holding. With one width per column, a column
+/// is read and written in one tight loop.
 pub(super) type Columns = [[u64; HOLDING_PLACES as usize]; COLUMNS];
 
-/// The head and the columns of a page.
+/// Encodes the head and the columns of a page.
 pub(super) fn pack(mut columns: Box<Columns>) -> Vec<u8> {
     let count = columns[ORDINAL].iter().rposition(|ordinal| *ordinal > 0).map_or(0, |last| last + 1);
     let is_present = columns[ORDINAL].map(|ordinal| ordinal > 0);
@@ -47,13 +47,13 @@ pub(super) fn pack(mut columns: Box<Columns>) -> Vec<u8> {
     out
 }
 
-/// How the numbers of a column stand in bytes: loops over numbers of one width.
+/// Reads and writes a column of one width. The width is a constant in the loops.
 struct Coding {
     read: fn(&[u8], &mut [u64]),
     write: fn(&[u64], &mut [u8]),
 }
 
-/// By width.
+/// The functions for each width, indexed by the width in bytes.
 const CODINGS: [Coding; 1 + size_of::<u64>()] = [
     Coding { read: |_, _| {}, write: |_, _| {} },
     Coding::of::<1>(),
@@ -85,13 +85,13 @@ impl Coding {
     }
 }
 
-/// A stored page of holdings.
+/// A stored page of holdings, split into its parts.
 pub(super) struct Packed<'a> {
     pub(super) count: usize,
     least: u32,
     widths: [u8; COLUMNS],
     columns: &'a [u8],
-    /// What follows the columns.
+    /// Bytes after the columns.
     pub(super) extras: &'a [u8],
 }
 
@@ -110,7 +110,7 @@ impl<'a> Packed<'a> {
         Ok(Self { count, least: u32::from_le_bytes(*least), widths, columns, extras })
     }
 
-    /// The numbers at a place below the count.
+    /// Returns the numbers at a place, which must be below `count`.
     pub(super) fn numbers(&self, place: usize) -> Result<[u64; COLUMNS], Corrupt> {
         let mut numbers = [0; COLUMNS];
         let mut column = 0;
@@ -126,7 +126,7 @@ impl<'a> Packed<'a> {
         Ok(numbers)
     }
 
-    /// Fills columns that are empty.
+    /// Decodes all columns into `columns`, which must contain zeros.
     pub(super) fn unpack(&self, columns: &mut Columns) -> Result<(), Corrupt> {
         let mut rest = self.columns;
         for (column, width) in columns.iter_mut().zip(self.widths) {
@@ -149,7 +149,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// The number of so many bytes at a place of the columns.
+/// Reads the number of `width` bytes at index `at` of the columns.
 fn number_at(columns: &[u8], at: usize, width: usize) -> u64 {
     let mut bytes = [0; size_of::<u64>()];
     if let Some(eight) = columns.get(at..at + size_of::<u64>()) {

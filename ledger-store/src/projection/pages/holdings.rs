@@ -1,4 +1,4 @@
-//! Pages of holdings.
+//! Pages of holdings in the index.
 
 use ledger_core::Volumes;
 
@@ -8,46 +8,46 @@ use crate::codec::{Corrupt, Output, Reader};
 use crate::entry::{put_amount, read_amount};
 use crate::index::{DisplacedSums, Quantity};
 
-/// So many holdings share a page. It mostly fits a page of the file, since its numbers are as narrow as they can be: a
-/// flush may change holdings anywhere, and then writes nearly all pages again.
+/// Number of holdings per page. A page mostly fits a page of the file, because its columns are as narrow as possible. A
+/// flush can change holdings anywhere and then writes nearly all pages again.
 pub(crate) const HOLDING_PLACES: u32 = 256;
 
 const LARGE: u8 = 1;
 const DISPLACED: u8 = 2;
 
-/// A holding as it stands in the index.
+/// A holding in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredHolding {
-    /// Its account's number.
+    /// Number of the holding's account.
     pub(crate) account: u32,
-    /// Its asset's number.
+    /// Number of the holding's asset.
     pub(crate) asset: u32,
-    /// How many transactions touched it.
+    /// Number of transactions that touched it.
     pub(crate) ordinal: u32,
-    /// Its totals.
+    /// Total volumes.
     pub(crate) volumes: Volumes,
-    /// Totals of its displaced transactions.
+    /// Sums over its backdated transactions.
     pub(crate) displaced: Option<Box<DisplacedSums>>,
 }
 
-/// Reads and changes a page of holdings.
+/// A decoded page of holdings, for reading and changing.
 pub(crate) struct HoldingPage {
     columns: Box<Columns>,
     extras: Extras,
 }
 
 impl HoldingPage {
-    /// The key of the page that has a holding.
+    /// Returns the key of the page that contains a holding.
     pub(crate) fn key(ledger: u32, holding: u32) -> [u8; 8] {
         page_key(ledger, holding / HOLDING_PLACES)
     }
 
-    /// A page without holdings.
+    /// Creates a page without holdings.
     pub(crate) fn empty() -> Self {
         Self { columns: Box::new([[0; HOLDING_PLACES as usize]; COLUMNS]), extras: Extras::default() }
     }
 
-    /// A stored page.
+    /// Decodes a stored page.
     pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
         let packed = Packed::new(stored)?;
         let mut page = Self { extras: Extras::decode(packed.extras)?, ..Self::empty() };
@@ -55,7 +55,7 @@ impl HoldingPage {
         Ok(page)
     }
 
-    /// One holding of a stored page.
+    /// Decodes one holding of a stored page.
     pub(crate) fn find(stored: &[u8], number: u32) -> Result<Option<StoredHolding>, Corrupt> {
         let packed = Packed::new(stored)?;
         let place = number % HOLDING_PLACES;
@@ -76,7 +76,7 @@ impl HoldingPage {
         Ok(Some(holding))
     }
 
-    /// Every holding of a stored page with its place.
+    /// Decodes every holding of a stored page, with its place.
     pub(crate) fn all(stored: &[u8]) -> Result<Vec<(u32, StoredHolding)>, Corrupt> {
         let packed = Packed::new(stored)?;
         let mut columns: Columns = [[0; HOLDING_PLACES as usize]; COLUMNS];
@@ -96,14 +96,14 @@ impl HoldingPage {
         Ok(all)
     }
 
-    /// The account and asset of a holding that is here.
+    /// Returns account and asset of a holding, if it is on the page.
     pub(crate) fn identity(&self, number: u32) -> Option<(u32, u32)> {
         let place = (number % HOLDING_PLACES) as usize;
         let number = |column: usize| self.columns[column][place] as u32;
         (number(ORDINAL) > 0).then(|| (number(ACCOUNT), number(ASSET)))
     }
 
-    /// Puts a holding as it stands now.
+    /// Sets the current state of a holding.
     pub(crate) fn put(
         &mut self,
         number: u32,
@@ -126,7 +126,7 @@ impl HoldingPage {
         }
     }
 
-    /// The page to store.
+    /// Encodes the page for storing.
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut out = pack(self.columns);
         self.extras.encode(&mut out);
@@ -134,21 +134,21 @@ impl HoldingPage {
     }
 }
 
-/// What a holding has whose numbers these are, by column.
+/// Creates a holding from its numbers, in the order of the columns. Returns `None` for an empty place.
 fn holding_of(numbers: [u64; COLUMNS]) -> Option<StoredHolding> {
     let volumes = Volumes { input: numbers[INPUT].into(), output: numbers[OUTPUT].into() };
-    // No wider than four bytes, as their columns are.
+    // The columns of these numbers are at most four bytes wide.
     let [account, asset, ordinal] = [ACCOUNT, ASSET, ORDINAL].map(|column| numbers[column] as u32);
     (ordinal > 0).then_some(StoredHolding { account, asset, ordinal, volumes, displaced: None })
 }
 
-/// What few holdings have beside their numbers: as it is stored, and what is put over it.
+/// Data that few holdings have beside their numbers: the stored bytes, and changes to them.
 #[derive(Default)]
 struct Extras {
     stored: Vec<u8>,
-    /// Of each that is stored its place and its end, ascending.
+    /// Place and end offset of each stored extra, ascending.
     ends: Vec<(u8, u32)>,
-    /// Ascending.
+    /// Changed extras with their places, ascending.
     changed: Vec<(u8, Extra)>,
 }
 
@@ -167,7 +167,7 @@ impl Extras {
     }
 
     fn put(&mut self, place: u8, extra: Extra) {
-        // They mostly come in their order.
+        // Changes mostly come in ascending order.
         let at = self.changed.partition_point(|(have, _)| *have < place);
         match self.changed.get_mut(at).filter(|(have, _)| *have == place) {
             Some((_, before)) => *before = extra,
@@ -175,7 +175,7 @@ impl Extras {
         }
     }
 
-    /// Writes them in their order; what was not changed is copied, as many at once as lie together.
+    /// Encodes the extras in order of their places. Copies neighbouring unchanged extras at once.
     fn encode(self, out: &mut Vec<u8>) {
         let mut ends = self.ends.into_iter().peekable();
         let (mut copied, mut begin) = (0, 0);
@@ -197,6 +197,7 @@ impl Extras {
     }
 }
 
+/// Data that few holdings have: volumes that exceed 64 bits, and sums over backdated transactions.
 #[derive(Clone, Debug)]
 struct Extra {
     large: Option<Volumes>,
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holding_reads_back_at_any_size() {
+    fn reads_back_holding_of_any_size() {
         let mut page = HoldingPage::empty();
         let sums = DisplacedSums { input: quantity("5"), output: quantity(&"8".repeat(40)), count: 3 };
         let first = HOLDING_PLACES;
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_any_width_read_back_from_any_places() {
+    fn reads_back_numbers_of_any_width() {
         let numbers = |shift: u32| [0, 1, 0xff, 0x100, u64::MAX].map(|number: u64| number >> shift);
         for places in [vec![0], vec![255], vec![3, 4, 200], (0..256).collect::<Vec<u32>>()] {
             for shift in 0..64 {
@@ -304,14 +305,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_over_a_stored_page_stands_among_what_was_there() {
+    fn merges_update_into_stored_page() {
         let mut model = std::collections::BTreeMap::<u32, StoredHolding>::new();
         let (mut page, mut seed) = (HoldingPage::empty(), 7_u32);
         let beyond = quantity("18446744073709551616");
         for step in 1..3_000_u32 {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let (place, kind) = (seed >> 24, (seed >> 16) % 16);
-            // Neither displaced sums nor large volumes are ever gone again.
+            // Sums of backdated transactions and large volumes are never removed.
             let before = model.get(&place);
             let is_displaced = kind == 0 || before.is_some_and(|holding| holding.displaced.is_some());
             let is_large =
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_no_order_is_damage() {
+    fn unordered_extras_are_corrupt() {
         let mut page = HoldingPage::empty();
         let sums = DisplacedSums { input: quantity("5"), output: quantity("6"), count: 3 };
         for place in [3, 4] {

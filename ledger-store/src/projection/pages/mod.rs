@@ -1,20 +1,23 @@
-//! Pages of accounts or holdings by their dense numbers.
+//! Pages of accounts and of holdings, by their dense numbers.
 //!
 //! ```text
 //! holdings page := count:u16 account:u32 { width:u8 } columns extras
 //!                  little-endian; the first places of 256, up to the last with a holding; five widths in bytes
 //! columns       := account, asset, ordinal, input, output of each place, each as wide as its column
-//!                  accounts less the least of the page; ordinal 0 is an empty place
+//!                  accounts minus the smallest of the page; ordinal 0 marks an empty place
 //! extras        := { place:u8 flags:u8 [input:amount output:amount] [displaced count, input, output] }
-//!                  flags: 1 the volumes stand here, since one exceeds 64 bits; 2 displaced sums stand here
+//!                  flags: 1 volumes, because one exceeds 64 bits; 2 sums over backdated transactions
 //! accounts page := { place:u8 address:text holdings:varint { asset:varint holding:varint } }
 //!                  ascending by place; holdings ascending by asset; of 64 accounts
 //! usage page    := 480 * { first usage:i64 }
 //!                  little-endian
 //! ```
 //!
-//! First usages stand apart: a transaction with an early date changes those of accounts anywhere, and the less
-//! stands beside them the less is written again.
+//! A page contains the accounts or holdings with consecutive numbers. Each has a place in its page, which follows from
+//! its number.
+//!
+//! First usages have pages of their own. A transaction with an early date can change those of accounts anywhere, and
+//! separate pages keep the bytes to write again few.
 
 mod accounts;
 mod columns;

@@ -1,4 +1,4 @@
-//! Pages of first usages.
+//! Pages of first usages: the date of each account's earliest use.
 
 use ledger_core::Timestamp;
 
@@ -6,24 +6,24 @@ use super::page_key;
 use crate::codec::Corrupt;
 use crate::lookup::BEFORE_ALL;
 
-/// So many first usages share a page, which then fits a page of the file.
+/// Number of first usages per page. Such a page fits a page of the file.
 const USAGE_PLACES: u32 = 480;
 
-/// Reads and changes a page of first usages.
+/// A decoded page of first usages, for reading and changing.
 pub(crate) struct UsagePage(Vec<u8>);
 
 impl UsagePage {
-    /// The key of the page that holds an account's.
+    /// Returns the key of the page that contains an account's first usage.
     pub(crate) fn key(ledger: u32, account: u32) -> [u8; 8] {
         page_key(ledger, account / USAGE_PLACES)
     }
 
-    /// A page without any.
+    /// Creates a page without first usages.
     pub(crate) fn empty() -> Self {
         Self(BEFORE_ALL.as_micros().to_le_bytes().repeat(USAGE_PLACES as usize))
     }
 
-    /// A stored page.
+    /// Decodes a stored page.
     pub(crate) fn decode(stored: &[u8]) -> Result<Self, Corrupt> {
         if stored.len() == USAGE_PLACES as usize * 8 {
             Ok(Self(stored.to_vec()))
@@ -32,7 +32,7 @@ impl UsagePage {
         }
     }
 
-    /// The first usage of an account in a stored page; [`BEFORE_ALL`] where none is.
+    /// Returns the first usage of an account in a stored page, or [`BEFORE_ALL`] if it has none.
     pub(crate) fn find(stored: &[u8], account: u32) -> Result<Timestamp, Corrupt> {
         let at = (account % USAGE_PLACES) as usize;
         match stored.as_chunks::<8>().0.get(at) {
@@ -41,7 +41,7 @@ impl UsagePage {
         }
     }
 
-    /// Every first usage that is here, with its place.
+    /// Returns every first usage with its place in the page.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Timestamp)> {
         let usages = self.0.as_chunks::<8>().0.iter();
         (0..)
@@ -49,7 +49,7 @@ impl UsagePage {
             .filter(|(_, usage)| *usage != BEFORE_ALL)
     }
 
-    /// Puts an account's first usage; whether it was another one.
+    /// Sets the first usage of an account. Returns whether the value changed.
     pub(crate) fn put(&mut self, account: u32, usage: Timestamp) -> bool {
         let usage = usage.as_micros().to_le_bytes();
         let at = (account % USAGE_PLACES) as usize * 8;
@@ -59,7 +59,7 @@ impl UsagePage {
         changes
     }
 
-    /// The page to store.
+    /// Encodes the page for storing.
     pub(crate) fn encode(self) -> Vec<u8> {
         self.0
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_first_usage_reads_back_and_says_whether_it_is_news() {
+    fn put_reports_whether_first_usage_changed() {
         let date = Timestamp::from_micros;
         let mut page = UsagePage::empty();
         assert!(page.put(481, date(-5)) && page.put(USAGE_PLACES * 3 - 1, date(7)));

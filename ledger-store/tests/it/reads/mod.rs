@@ -1,5 +1,5 @@
-//! Reads, judged by the model: the same commands go to both, then every kind of question with random filters,
-//! dates and pages, in whatever state the store's files and memory are.
+//! Reads compared with the model. Both get the same commands and then every kind of question, with random filters,
+//! dates and pages, while the store's files and memory are in various states.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use ledger_store::{
     PageRequest, ReadError, Snapshot, Start, Store, VolumesQuery,
 };
 
-/// A store in memory and its judge, to both of which the same random commands are given.
+/// A store in memory and its judge. Both get the same random commands.
 struct World {
     store: Store,
     judge: Judge,
@@ -45,14 +45,14 @@ impl World {
             self.now = self.work.tick();
             self.clock.set(self.now);
             let step = self.work.step();
-            // When it is flushed is for the test to say.
+            // The test decides when the store flushes.
             if !matches!(step, Step::Flush | Step::Reopen) {
                 assert_eq!(self.judge.step(&self.store, &step, self.now), Ok(None));
             }
         }
     }
 
-    /// Asks the store as it is now.
+    /// Asks the store questions about its current state.
     fn ask(&mut self, rounds: u32) {
         let asked = self.judge.ask(&self.store.snapshot(), &mut self.dice, self.now, rounds);
         assert!(asked.expect("the model's answers") > u64::from(rounds));
@@ -63,7 +63,7 @@ const LARGE: usize = 64 << 20;
 const SMALL: usize = 64 << 10;
 
 #[test]
-fn what_is_in_memory_alone_is_read() {
+fn reads_rows_from_memtables() {
     for seed in 0..6 {
         let mut world = World::new(seed, LARGE);
         for _ in 0..4 {
@@ -74,7 +74,7 @@ fn what_is_in_memory_alone_is_read() {
 }
 
 #[test]
-fn what_is_flushed_is_read() {
+fn reads_rows_after_a_flush() {
     for seed in 10..14 {
         let mut world = World::new(seed, LARGE);
         for _ in 0..4 {
@@ -86,7 +86,7 @@ fn what_is_flushed_is_read() {
 }
 
 #[test]
-fn what_is_half_flushed_is_read() {
+fn reads_rows_from_memtables_and_index() {
     for seed in 20..24 {
         let mut world = World::new(seed, LARGE);
         for _ in 0..4 {
@@ -99,7 +99,7 @@ fn what_is_half_flushed_is_read() {
 }
 
 #[test]
-fn many_runs_and_their_merges_are_read() {
+fn reads_rows_from_many_runs_and_merges() {
     for seed in 30..33 {
         let mut world = World::new(seed, SMALL);
         for _ in 0..40 {
@@ -113,7 +113,7 @@ fn many_runs_and_their_merges_are_read() {
 }
 
 #[test]
-fn a_snapshot_does_not_change() {
+fn snapshot_does_not_change() {
     let mut world = World::new(50, SMALL);
     world.run(40);
     let (snapshot, mut judge, then) = (world.store.snapshot(), world.judge.clone(), world.now);
@@ -163,7 +163,7 @@ fn ledgers_are_listed_by_number() {
 }
 
 #[test]
-fn what_a_ledger_does_not_keep_is_refused() {
+fn refuses_reads_that_need_a_missing_feature() {
     let store = Store::in_memory();
     let name = LedgerName::parse("main").expect("a name");
     let features =
@@ -186,7 +186,7 @@ fn what_a_ledger_does_not_keep_is_refused() {
         page: page(5),
     };
     assert_eq!(view.accounts(&accounts(None)), Err(moves.clone()));
-    // Balances in the past are moves too, whether or not an account is there to be asked for them.
+    // Balances in the past are moves too, so they are refused even if no account matches.
     let field = Field::parse(Resource::Accounts, "balance[USD]").expect("a field");
     let balance = Condition::new(&field, Operator::Gt, FilterValue::Integer(Balance::from(5)));
     let node = FilterNode::Not(Box::new(FilterNode::Is(balance.expect("a condition"))));
@@ -215,7 +215,7 @@ fn what_a_ledger_does_not_keep_is_refused() {
 }
 
 #[test]
-fn the_cursor_key_is_the_stores_own() {
+fn cursor_key_belongs_to_one_store() {
     let directory = tempfile::tempdir().expect("a directory");
     let key = Store::open(directory.path().join("data")).expect("it opens").cursor_key();
     assert_eq!(Store::open(directory.path().join("data")).expect("it opens").cursor_key(), key);
@@ -224,7 +224,7 @@ fn the_cursor_key_is_the_stores_own() {
 }
 
 #[test]
-fn snapshots_go_to_other_threads() {
+fn snapshots_can_move_to_other_threads() {
     fn is_send<T: Send + Sync + 'static>() {}
     is_send::<Snapshot>();
     is_send::<LedgerView>();

@@ -1,0 +1,3 @@
+use crate::high::Part as Other;
+
+pub fn low(_: &Other) {}

@@ -1,0 +1,117 @@
+//! The workspace as a whole: every example runs, the README shows what exists, crates can be published, and
+//! dependencies are allowed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
+}
+
+#[test]
+fn runs_every_example() {
+    for example in
+        [env!("CARGO_BIN_EXE_embed"), env!("CARGO_BIN_EXE_point_in_time"), env!("CARGO_BIN_EXE_script")]
+    {
+        let output = Command::new(example).output().expect("it starts");
+        assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(!output.stdout.is_empty(), "{example} says what it did");
+    }
+    let sources = std::fs::read_dir(root().join("examples/src/bin")).expect("there are examples");
+    assert_eq!(sources.count(), 3, "an example that is not run above");
+}
+
+#[test]
+fn readme_links_and_examples_exist() {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("a readme");
+    for (at, _) in readme.match_indices("](") {
+        let target = readme[at + 2..].split(')').next().expect("a link ends");
+        if !target.starts_with("http") {
+            assert!(root().join(target).exists(), "the readme links to {target}");
+        }
+    }
+    let example = std::fs::read_to_string(root().join("examples/src/bin/embed.rs")).expect("an example");
+    for line in [
+        "let ledger = store.ledger(\"main\")?; // created on first write",
+        ".posting(\"world\", \"users:001\", 100_00, \"USD/2\")",
+        ".reference(\"deposit-1\")",
+        ".commit()?; // on disk when this returns",
+    ] {
+        assert!(readme.contains(line) && example.contains(line), "both say: {line}");
+    }
+}
+
+/// Reads a list of `deny.toml`. `cargo deny` checks the same list where it is installed.
+fn denied(section: &str, key: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("deny.toml")).expect("deny.toml");
+    let text = text.split(&format!("[{section}]")).nth(1).expect("the section is there");
+    let text = text.split(&format!("\n{key} = [")).nth(1).expect("the key is there");
+    let text = text.split(']').next().expect("the list ends");
+    text.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Output of `cargo metadata` for the workspace and its dependencies.
+fn metadata() -> Value {
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--all-features"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    serde_json::from_slice(&metadata.stdout).expect("JSON")
+}
+
+#[test]
+fn published_crates_carry_readme_and_licences() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    let published =
+        packages.iter().filter(|package| package["source"].is_null() && package["publish"].is_null());
+    let mut checked = 0;
+    for package in published {
+        let name = package["name"].as_str().expect("a name");
+        let folder =
+            Path::new(package["manifest_path"].as_str().expect("a path")).parent().expect("a folder");
+        let readme = std::fs::read_to_string(folder.join("README.md")).expect(name);
+        assert!(readme.starts_with(&format!("# {name}\n")), "the readme of {name} names another crate");
+        assert_eq!(package["readme"], "README.md", "{name}");
+        for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            let text = std::fs::read_to_string(folder.join(licence)).expect(name);
+            assert_eq!(text, std::fs::read_to_string(root().join(licence)).expect("a licence"), "{name}");
+        }
+        assert!(package["description"].as_str().is_some_and(|text| text.len() > 20), "{name} says nothing");
+        assert!(!package["keywords"].as_array().expect("a list").is_empty(), "{name} has no keywords");
+        checked += 1;
+    }
+    assert!(checked >= 5, "only {checked} crates are published");
+}
+
+#[test]
+fn dependencies_have_allowed_licences_and_sources() {
+    let metadata = metadata();
+    let licences = denied("licenses", "allow");
+    let banned = denied("bans", "deny");
+    let packages = metadata["packages"].as_array().expect("packages");
+    assert!(packages.len() > 20 && licences.len() > 5 && banned.len() > 1);
+    for package in packages {
+        let name = package["name"].as_str().expect("a name");
+        assert!(!banned.iter().any(|have| have == name), "{name} is banned");
+        let source = package["source"].as_str().unwrap_or("path");
+        assert!(
+            source == "path" || source.starts_with("registry+") || source.starts_with("sparse+"),
+            "{name}: {source}"
+        );
+        let licence = package["license"].as_str().unwrap_or_else(|| panic!("{name} states no licence"));
+        assert!(is_allowed(licence, &licences), "{name}: {licence}");
+    }
+}
+
+/// Tells whether any alternative of an `OR` consists of allowed licences.
+fn is_allowed(expression: &str, allowed: &[String]) -> bool {
+    let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
+    plain
+        .split(" OR ")
+        .any(|branch| branch.split(" AND ").all(|licence| allowed.iter().any(|have| have == licence.trim())))
+}

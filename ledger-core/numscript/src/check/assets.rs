@@ -1,0 +1,91 @@
+//! Infers the assets of expressions by unification.
+
+use compact_str::CompactString;
+
+use super::Checker;
+use crate::diagnostic::DiagnosticKind;
+use crate::span::Span;
+
+/// An asset variable: the index of a node in [`Assets`].
+pub(super) type AssetVar = u32;
+
+/// All asset variables of a script, and which of them must be equal.
+#[derive(Debug, Default)]
+pub(super) struct Assets<'t> {
+    nodes: Vec<Node<'t>>,
+}
+
+/// The knowledge about one asset variable.
+#[derive(Clone, Copy, Debug)]
+enum Node<'t> {
+    Unknown,
+    Known(&'t CompactString),
+    Same(AssetVar),
+}
+
+impl<'t> Assets<'t> {
+    pub(super) fn unknown(&mut self) -> AssetVar {
+        self.add(Node::Unknown)
+    }
+
+    pub(super) fn known(&mut self, name: &'t CompactString) -> AssetVar {
+        self.add(Node::Known(name))
+    }
+
+    fn add(&mut self, node: Node<'t>) -> AssetVar {
+        self.nodes.push(node);
+        self.nodes.len() as u32 - 1
+    }
+
+    /// Returns the name of the asset if the script allows only one.
+    pub(super) fn name(&self, asset: AssetVar) -> Option<&'t CompactString> {
+        match self.nodes[self.root(asset) as usize] {
+            Node::Known(name) => Some(name),
+            Node::Unknown | Node::Same(_) => None,
+        }
+    }
+
+    fn root(&self, mut asset: AssetVar) -> AssetVar {
+        while let Node::Same(other) = self.nodes[asset as usize] {
+            asset = other;
+        }
+        asset
+    }
+
+    /// Makes two variables equal. If both are known and differ, returns the two names.
+    fn unify(
+        &mut self,
+        expected: AssetVar,
+        got: AssetVar,
+    ) -> Result<(), (&'t CompactString, &'t CompactString)> {
+        let (wanted, found) = (self.root(expected), self.root(got));
+        if wanted == found {
+            return Ok(());
+        }
+        let mut differ = Ok(());
+        match (self.nodes[wanted as usize], self.nodes[found as usize]) {
+            (Node::Known(expected), Node::Known(got)) if expected != got => differ = Err((expected, got)),
+            // Link both ways round to the variable that was found, because later expressions use it.
+            (_, Node::Known(_)) => self.nodes[wanted as usize] = Node::Same(found),
+            _ => self.nodes[found as usize] = Node::Same(wanted),
+        }
+        // Compress the path, because a script can set very many variables equal.
+        for asset in [expected, got] {
+            let root = self.root(asset);
+            if root != asset {
+                self.nodes[asset as usize] = Node::Same(root);
+            }
+        }
+        differ
+    }
+}
+
+impl Checker<'_> {
+    /// Requires two variables to be the same asset, and reports a mismatch.
+    pub(super) fn unify(&mut self, span: Span, expected: AssetVar, got: AssetVar) {
+        if let Err((expected, got)) = self.script.assets.unify(expected, got) {
+            let (expected, got) = (expected.clone(), got.clone());
+            self.report(span, DiagnosticKind::AssetMismatch { expected, got });
+        }
+    }
+}

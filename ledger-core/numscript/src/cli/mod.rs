@@ -1,0 +1,12 @@
+//! The command line of scripts: checks, runs, formats and tests them without a ledger.
+
+mod cases;
+mod commands;
+mod compare;
+mod data;
+mod execute;
+mod render;
+mod show;
+mod world;
+
+pub use commands::main;

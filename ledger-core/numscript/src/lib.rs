@@ -1,0 +1,60 @@
+//! Numscript, a script language for payments. A script says where money comes from and where it goes.
+//!
+//! A script passes through stages, each with its own types:
+//!
+//! ```text
+//! text ─parse→ Tree ─check→ typed tree ─compile→ Program ─Run: needs, answers→ Outcome
+//!                          └ findings
+//! ```
+//!
+//! - [`parse`] reads a text into a [`Tree`] and reports every syntax error.
+//! - [`Checked`] examines a tree without running it: types, names, shares, sources that can never pay. It
+//!   resolves names and gives types to expressions. [`check`] lists the findings.
+//! - [`Program::compile`] turns a checked script into a program. It numbers accounts and assets and computes
+//!   constants, so that each run costs little. A program is immutable; share it and keep it.
+//! - [`Run`] executes a program. It reads nothing itself: it lists the balances and account metadata that it
+//!   needs, takes the answers, and goes on until nothing is missing. Equal answers give equal outcomes.
+//! - [`format()`] prints a script in its canonical layout.
+//!
+//! Failures are [`ScriptError`]s: a closed set of kinds, each with its fields and its position in the text.
+//! No input makes this crate panic, and [`limits`] bound the cost of every input.
+
+pub mod limits;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+
+mod check;
+mod compile;
+mod diagnostic;
+mod error;
+mod fault;
+mod format;
+mod names;
+mod options;
+mod outcome;
+mod parser;
+mod portion;
+mod program;
+mod run;
+mod span;
+mod switches;
+mod token;
+mod trace;
+mod tree;
+pub(crate) mod types;
+mod value;
+
+pub use check::{Checked, TypedRange, check, check_as_interpreter};
+pub use diagnostic::{Diagnostic, DiagnosticKind, Misplaced, Severity, Version};
+pub use error::{ErrorClass, ErrorKind, Fields, PortionFault, ScriptError};
+pub use format::format;
+pub use options::{EmptySends, Flag, Flags, Options, Profile, Tracing};
+pub use outcome::{Outcome, ScriptPosting, colored_asset};
+pub use parser::{SyntaxError, parse};
+pub use program::Program;
+pub use run::{Blank, Need, Progress, Reads, Run, Scratch, Variables};
+pub use span::{Position, Range, Span};
+pub use trace::{Bound, Drawn, PostingTrace, Trace};
+pub use tree::Tree;
+pub use types::Type;

@@ -1,0 +1,84 @@
+//! The metadata that a run sets.
+
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+
+use super::Run;
+use crate::limits::SCRIPT_TEXT_BYTES_MAX;
+use crate::program::AccountId;
+use ledger_values::{AccountAddress, Metadata, MetadataValue};
+
+/// Metadata entries in the order in which the script set them. Sorting them once at the end finds the last
+/// value of each key in time that does not depend on the order of the keys.
+#[derive(Debug, Default)]
+pub(super) struct MetadataWrites {
+    entries: Vec<Entry>,
+    /// Total length of all keys and values in bytes.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The account, or `None` for the transaction.
+    account: Option<AccountId>,
+    key: CompactString,
+    value: CompactString,
+}
+
+impl MetadataWrites {
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes = 0;
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
+    /// Sets a key on an account, or on the transaction if there is no account. Returns `false` above the
+    /// limit of written text, because a script can write a long text often.
+    #[must_use]
+    pub(super) fn set(&mut self, account: Option<AccountId>, key: &str, value: CompactString) -> bool {
+        self.bytes = self.bytes.saturating_add(key.len()).saturating_add(value.len());
+        let fits = self.bytes <= SCRIPT_TEXT_BYTES_MAX;
+        if fits {
+            self.entries.push(Entry { account, key: key.into(), value });
+        }
+        fits
+    }
+}
+
+impl Run<'_> {
+    /// Returns the metadata of the transaction and of accounts, and removes it from the run.
+    pub fn take_metadata(&mut self) -> (Metadata, BTreeMap<AccountAddress, Metadata>) {
+        let mut entries = std::mem::take(&mut self.scratch.written.entries);
+        if entries.len() > 1 {
+            // The sort is stable: later entries come last and replace earlier ones.
+            entries.sort_by(|a, b| (a.account, &a.key).cmp(&(b.account, &b.key)));
+        }
+        let (mut own, mut accounts) = (Metadata::EMPTY, BTreeMap::<_, Metadata>::new());
+        let mut of_account: Option<(AccountId, Metadata)> = None;
+        for Entry { account, key, value } in entries.drain(..) {
+            let value = MetadataValue::Text(value);
+            match (account, &mut of_account) {
+                (None, _) => drop(own.insert(key, value)),
+                (Some(account), Some((same, metadata))) if account == *same => {
+                    metadata.insert(key, value);
+                }
+                (Some(account), _) => {
+                    let mut metadata = Metadata::EMPTY;
+                    metadata.insert(key, value);
+                    if let Some((before, metadata)) = of_account.replace((account, metadata)) {
+                        accounts.insert(self.account(before).clone(), metadata);
+                    }
+                }
+            }
+        }
+        if let Some((last, metadata)) = of_account {
+            accounts.insert(self.account(last).clone(), metadata);
+        }
+        self.scratch.written.entries = entries;
+        (own, accounts)
+    }
+}

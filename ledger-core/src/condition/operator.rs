@@ -1,0 +1,125 @@
+//! Operators of filters, the values that they take, and order relations.
+
+use compact_str::CompactString;
+use ledger_values::Balance;
+
+/// An operator between a property and a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// `$match`: the values are equal, or the address matches the pattern.
+    Match,
+    /// `$lt`: the property is less.
+    Lt,
+    /// `$lte`: the property is less or equal.
+    Lte,
+    /// `$gt`: the property is greater.
+    Gt,
+    /// `$gte`: the property is greater or equal.
+    Gte,
+    /// `$like`: the property matches a pattern with `%` and `_`. On addresses, the same as `$match`.
+    Like,
+    /// `$in`: the property is one of several values.
+    In,
+    /// `$exists`: the key is present.
+    Exists,
+}
+
+impl Operator {
+    /// Finds an operator by its name, which begins with `$`.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "$match" => Self::Match,
+            "$lt" => Self::Lt,
+            "$lte" => Self::Lte,
+            "$gt" => Self::Gt,
+            "$gte" => Self::Gte,
+            "$like" => Self::Like,
+            "$in" => Self::In,
+            "$exists" => Self::Exists,
+            _ => return None,
+        })
+    }
+
+    /// Returns the name of the operator with its `$`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Match => "$match",
+            Self::Lt => "$lt",
+            Self::Lte => "$lte",
+            Self::Gt => "$gt",
+            Self::Gte => "$gte",
+            Self::Like => "$like",
+            Self::In => "$in",
+            Self::Exists => "$exists",
+        }
+    }
+
+    pub(super) const fn comparison(self) -> Option<Comparison> {
+        match self {
+            Self::Match => Some(Comparison::Equal),
+            Self::Lt => Some(Comparison::Less),
+            Self::Lte => Some(Comparison::LessOrEqual),
+            Self::Gt => Some(Comparison::Greater),
+            Self::Gte => Some(Comparison::GreaterOrEqual),
+            Self::Like | Self::In | Self::Exists => None,
+        }
+    }
+}
+
+/// A value in a caller's filter, before its property is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilterValue {
+    /// A text, possibly a date or a pattern.
+    Text(CompactString),
+    /// A whole number.
+    Integer(Balance),
+    /// True or false.
+    Boolean(bool),
+    /// Several texts.
+    Texts(Vec<CompactString>),
+    /// Any other value. No property accepts it.
+    Other,
+}
+
+/// The type of value that a property accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueType {
+    /// Text.
+    Text,
+    /// Several texts.
+    Texts,
+    /// A date in the format of RFC 3339.
+    Date,
+    /// A whole number.
+    Integer,
+    /// True or false.
+    Boolean,
+}
+
+/// An order relation between a property and a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Equal.
+    Equal,
+    /// Less.
+    Less,
+    /// Less or equal.
+    LessOrEqual,
+    /// Greater.
+    Greater,
+    /// Greater or equal.
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// Tells whether `have` is in this relation to `want`.
+    pub fn holds<T: Ord>(self, have: &T, want: &T) -> bool {
+        match self {
+            Self::Equal => have == want,
+            Self::Less => have < want,
+            Self::LessOrEqual => have <= want,
+            Self::Greater => have > want,
+            Self::GreaterOrEqual => have >= want,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Enforcement of a schema on commands.
+//!
+//! First, [`resolve`] replaces a template by its script and refuses a command that the version does not
+//! allow. Then the command is decided like any other. Finally, [`check`] compares the decision with
+//! the chart, and [`defaults`] returns the default metadata of new accounts.
+
+use crate::command::{Command, Movement, Script, Target};
+use crate::decide::Decision;
+use crate::rejection::Rejection;
+use crate::schema::{Enforcement, Schema};
+use ledger_values::{AccountAddress, Metadata, SchemaVersion};
+
+/// Puts the script of a template in its place, and says what must be refused before a command is looked at further.
+/// `named` is the version that the request names with its schema, `has_schemas` whether its ledger has any.
+///
+/// # Errors
+///
+/// The [`Rejection`] of what no mode allows. What only [`Enforcement::Strict`] refuses is refused there, and else
+/// returned: it is to be reported.
+pub fn resolve(
+    command: &mut Command,
+    named: Option<(&SchemaVersion, &Schema)>,
+    has_schemas: bool,
+    enforcement: Enforcement,
+) -> Result<Option<Rejection>, Rejection> {
+    if let Command::CreateTransaction(create) = command {
+        match (&mut create.movement, named) {
+            // In strict mode a ledger with schemas asks for a version before it asks for what.
+            (Movement::Template { .. }, None) if has_schemas && enforcement == Enforcement::Strict => {
+                return Err(Rejection::SchemaNotSpecified);
+            }
+            (Movement::Template { name, .. }, None) => {
+                return Err(Rejection::TemplateWithoutVersion { template: name.clone() });
+            }
+            (Movement::Template { name, variables, runtime }, Some((version, schema))) => {
+                let Some(template) = schema.template(name) else {
+                    return Err(Rejection::TemplateNotFound {
+                        template: name.clone(),
+                        version: version.clone(),
+                    });
+                };
+                create.template = Some(name.as_str().into());
+                create.movement = Movement::Script(Script {
+                    plain: template.script.to_string(),
+                    variables: std::mem::take(variables),
+                    runtime: template.runtime.unwrap_or(*runtime),
+                });
+            }
+            (_, Some((version, schema))) if schema.has_templates() => {
+                return Err(Rejection::TemplateRequired { version: version.clone() });
+            }
+            _ => {}
+        }
+    }
+    let is_free = named.is_some() || !has_schemas || matches!(command, Command::InsertSchema(_));
+    if is_free {
+        return Ok(None);
+    }
+    by(enforcement, Rejection::SchemaNotSpecified)
+}
+
+/// Checks that the chart contains all accounts that a request names. A revert names none.
+///
+/// # Errors
+///
+/// The same errors as [`resolve`].
+pub fn check(
+    decision: &Decision<'_>,
+    version: &SchemaVersion,
+    schema: &Schema,
+    enforcement: Enforcement,
+) -> Result<Option<Rejection>, Rejection> {
+    let chart = schema.chart();
+    let outside = |account: &&AccountAddress| chart.find(account).is_none();
+    let outside = match decision {
+        Decision::Transaction(new) if new.reverts.is_none() => {
+            let moved = new.postings.iter().flat_map(|posting| [&posting.source, &posting.destination]);
+            moved.chain(new.account_metadata.keys()).find(outside)
+        }
+        Decision::SetMetadata { target: Target::Account(account), .. }
+        | Decision::DeleteMetadata { target: Target::Account(account), .. } => Some(account).filter(outside),
+        Decision::Transaction(_)
+        | Decision::SetMetadata { .. }
+        | Decision::DeleteMetadata { .. }
+        | Decision::InsertSchema { .. } => None,
+    };
+    match outside {
+        None => Ok(None),
+        Some(account) => by(
+            enforcement,
+            Rejection::AccountOutsideChart { account: account.clone(), version: version.clone() },
+        ),
+    }
+}
+
+/// Returns the default metadata of new accounts, sorted by address. Accounts without defaults are left out.
+pub fn defaults<'a>(
+    schema: &Schema,
+    new_accounts: impl IntoIterator<Item = &'a AccountAddress>,
+) -> Vec<(AccountAddress, Metadata)> {
+    if !schema.chart().has_defaults() {
+        return Vec::new();
+    }
+    let given = new_accounts.into_iter().filter_map(|account| {
+        let defaults = schema.chart().find(account)?.defaults();
+        (!defaults.is_empty()).then(|| (account.clone(), defaults.clone()))
+    });
+    let mut given: Vec<_> = given.collect();
+    given.sort_by(|(one, _), (two, _)| one.cmp(two));
+    given.dedup_by(|(one, _), (two, _)| one == two);
+    given
+}
+
+fn by(enforcement: Enforcement, violation: Rejection) -> Result<Option<Rejection>, Rejection> {
+    match enforcement {
+        Enforcement::Audit => Ok(Some(violation)),
+        Enforcement::Strict => Err(violation),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::command::{CreateTransaction, InsertSchema, RevertDate, RevertTransaction};
+    use crate::runtime::Runtime;
+    use crate::{Overdraft, Rules};
+    use ledger_values::{Postings, TransactionId};
+
+    const CHART: &str = r#""chart":{"a":{},"b":{"$x":{".metadata":{"k":{"default":"v"}}}}}"#;
+    const TEMPLATES: &str =
+        r#""transactions":{"t":{"script":"print 1","runtime":"experimental-interpreter"}}"#;
+
+    fn schema(templates: bool) -> Schema {
+        let text = if templates { format!("{{{CHART},{TEMPLATES}}}") } else { format!("{{{CHART}}}") };
+        Schema::parse(&text).expect("a schema")
+    }
+
+    fn version() -> SchemaVersion {
+        SchemaVersion::parse("v1").expect("a version")
+    }
+
+    fn address(text: &str) -> AccountAddress {
+        AccountAddress::parse(text).expect(text)
+    }
+
+    fn create(movement: Movement) -> Command {
+        Command::CreateTransaction(CreateTransaction { movement, ..CreateTransaction::of(Postings::new()) })
+    }
+
+    fn template(name: &str) -> Command {
+        create(Movement::Template {
+            name: name.into(),
+            variables: BTreeMap::new(),
+            runtime: Runtime::Machine,
+        })
+    }
+
+    fn revert() -> Command {
+        Command::RevertTransaction(RevertTransaction {
+            id: TransactionId::new(1),
+            overdraft: Overdraft::Refuse,
+            dated: RevertDate::Now,
+            metadata: Metadata::EMPTY,
+            rules: Rules::Current,
+        })
+    }
+
+    #[test]
+    fn version_with_templates_requires_one() {
+        let (schema_of, version) = (schema, version());
+        let resolved = |mut command: Command, schema: Option<&Schema>| {
+            resolve(&mut command, schema.map(|schema| (&version, schema)), true, Enforcement::Audit)
+                .map(|_| command)
+        };
+        let (with, without) = (schema_of(true), schema_of(false));
+        let Ok(Command::CreateTransaction(create_of)) = resolved(template("t"), Some(&with)) else {
+            panic!("the template is there")
+        };
+        assert_eq!(create_of.template.as_deref(), Some("t"));
+        assert!(matches!(&create_of.movement,
+            Movement::Script(script) if script.plain == "print 1" && script.runtime == Runtime::Interpreter));
+        for (command, schema, refused) in [
+            (template("u"), Some(&with), true),
+            (template("t"), Some(&without), true),
+            (template("t"), None, true),
+            (create(Movement::Postings(Postings::new())), Some(&with), true),
+            (create(Movement::Postings(Postings::new())), Some(&without), false),
+            (create(Movement::Postings(Postings::new())), None, false),
+            (revert(), Some(&with), false),
+        ] {
+            assert_eq!(resolved(command.clone(), schema).is_err(), refused, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn strict_mode_requires_a_version_if_any_exist() {
+        let added =
+            Command::InsertSchema(InsertSchema { version: version(), schema: Box::new(schema(false)) });
+        for (mut command, has_schemas, enforcement, refused, reported) in [
+            (revert(), true, Enforcement::Strict, true, false),
+            (revert(), true, Enforcement::Audit, false, true),
+            (revert(), false, Enforcement::Strict, false, false),
+            (added, true, Enforcement::Strict, false, false),
+        ] {
+            let resolved = resolve(&mut command, None, has_schemas, enforcement);
+            assert_eq!(resolved.is_err(), refused, "{command:?}");
+            assert_eq!(resolved.is_ok_and(|found| found.is_some()), reported, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn checks_accounts_and_returns_defaults() {
+        let (schema, version) = (schema(false), version());
+        for (account, known) in [("a", true), ("b:1", true), ("world", true), ("b", false), ("c", false)] {
+            let target = Target::Account(address(account));
+            for decision in [
+                Decision::SetMetadata { target: &target, metadata: &Metadata::EMPTY },
+                Decision::DeleteMetadata { target: &target, key: "k" },
+            ] {
+                let strict = check(&decision, &version, &schema, Enforcement::Strict);
+                assert_eq!(strict.is_ok(), known, "{account}");
+                let audit =
+                    check(&decision, &version, &schema, Enforcement::Audit).expect("audit refuses nothing");
+                assert_eq!(audit.is_none(), known, "{account}");
+            }
+        }
+        let accounts = ["b:2", "a", "c", "b:1", "b:2"].map(address);
+        let given = defaults(&schema, &accounts);
+        let names: Vec<_> = given.iter().map(|(account, _)| account.as_str()).collect();
+        assert_eq!(names, ["b:1", "b:2"]);
+        assert_eq!(given[0].1, [("k", "v")].into_iter().collect());
+    }
+}

@@ -1,0 +1,125 @@
+//! Runs the script of a command and puts the result in its place.
+
+use std::collections::BTreeMap;
+
+use crate::command::{CreateTransaction, Movement, Overdraft, VariableValue};
+use crate::rejection::Rejection;
+use ledger_numscript::{
+    EmptySends, ErrorKind, Flags, Options, Profile, Program, Progress, Reads, Run, Scratch, ScriptError,
+    Tracing, Variables,
+};
+use ledger_values::{Metadata, Postings};
+
+/// Options of every run in a ledger.
+const OPTIONS: Options = Options {
+    profile: Profile::Default,
+    flags: Flags::ALL,
+    trace: Tracing::Off,
+    empty_sends: EmptySends::Recorded,
+};
+
+/// Runs the script of a command, and replaces it by the resulting postings and metadata. From then on the
+/// command is decided, recorded and replayed like any other, without its script. `program` is the result of
+/// compiling the script. A command without a script stays as it is.
+///
+/// The run ensures that the sources pay only what their clauses allow, so the rules do not check the funds of
+/// these postings again.
+///
+/// # Errors
+///
+/// The outer error is that of `reads`, after which the outcome is unknown. The inner error is the refusal of
+/// the command, which must not be used any more.
+pub fn settle<R: Reads>(
+    create: &mut CreateTransaction,
+    program: &Result<Program, ScriptError>,
+    scratch: &mut Scratch,
+    reads: &mut R,
+) -> Result<Result<(), Rejection>, R::Error> {
+    if !matches!(create.movement, Movement::Script(_)) {
+        return Ok(Ok(()));
+    }
+    let Movement::Script(script) =
+        std::mem::replace(&mut create.movement, Movement::Postings(Postings::new()))
+    else {
+        unreachable!("it was just seen to be one");
+    };
+    let runtime = script.runtime;
+    let refused = |error: ScriptError| Ok(Err(Rejection::Script { error: Box::new(error), runtime }));
+    let program = match program {
+        Ok(program) => program,
+        Err(error) => return refused(error.clone()),
+    };
+    let variables = match texts(script.variables, program) {
+        Ok(variables) => variables,
+        Err(error) => return refused(error),
+    };
+    let mut run = Run::new(program, &variables, OPTIONS, scratch);
+    loop {
+        match run.advance() {
+            Ok(Progress::Needs) => run.answer(reads)?,
+            Ok(Progress::Done) => break,
+            Err(error) => return refused(error),
+        }
+    }
+    let postings = match run.ledger_postings() {
+        Ok(postings) => postings,
+        Err(error) => return refused(error),
+    };
+    if postings.is_empty() {
+        return Ok(Err(Rejection::NoPostings));
+    }
+    let (metadata, account_metadata) = run.take_metadata();
+    for (key, value) in metadata.iter() {
+        // An empty text counts as unset.
+        if !value.text().is_empty() && create.metadata.get(key).is_some() {
+            return Ok(Err(Rejection::MetadataOverride { key: key.into() }));
+        }
+    }
+    // The metadata of the request overrides that of the script.
+    create.metadata = joined(metadata, std::mem::take(&mut create.metadata));
+    for (account, metadata) in account_metadata {
+        let of_request = create.account_metadata.entry(account).or_default();
+        *of_request = joined(metadata, std::mem::take(of_request));
+    }
+    create.movement = Movement::Postings(postings);
+    create.overdraft = Overdraft::Allow;
+    Ok(Ok(()))
+}
+
+/// Joins two sets of metadata. If both have a key, the value of `over` counts. Takes time in proportion to
+/// their length.
+fn joined(under: Metadata, over: Metadata) -> Metadata {
+    if over.is_empty() {
+        return under;
+    }
+    if under.is_empty() {
+        return over;
+    }
+    let mut all = Metadata::with_capacity(under.len() + over.len());
+    let mut rest = under.iter().peekable();
+    for (key, value) in over.iter() {
+        while let Some((before, value)) = rest.next_if(|(other, _)| *other <= key) {
+            if before < key {
+                all.insert(before, value.clone());
+            }
+        }
+        all.insert(key, value.clone());
+    }
+    for (key, value) in rest {
+        all.insert(key, value.clone());
+    }
+    all
+}
+
+/// Returns the texts of variables whose values fit the types in the script. Unknown variables are left for
+/// the run to refuse.
+fn texts(values: BTreeMap<String, VariableValue>, program: &Program) -> Result<Variables, ScriptError> {
+    for (name, declared) in program.needed_variables() {
+        if values.get(name).is_some_and(|value| !value.fits(declared)) {
+            let reason = "a value of another type";
+            let kind = ErrorKind::InvalidVariable { name: name.into(), reason };
+            return Err(ScriptError { kind, range: None });
+        }
+    }
+    Ok(values.into_iter().map(|(name, value)| (name, value.into_text())).collect())
+}

@@ -1,0 +1,46 @@
+//! Checked values of double-entry accounting. The constructor of each type checks its rule, so that a value
+//! is always valid.
+//!
+//! Amounts are exact integers of any size in the smallest unit of their asset. This crate reads no file, no
+//! clock and no random source.
+//!
+//! ```
+//! use ledger_values::{AccountAddress, Amount, Asset, Posting};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let posting = Posting {
+//!     source: AccountAddress::parse("world")?,
+//!     destination: AccountAddress::parse("users:001")?,
+//!     amount: Amount::from(100_00_u64),
+//!     asset: Asset::parse("USD/2")?,
+//! };
+//! assert_eq!(posting.amount.to_string(), "10000");
+//! assert!(AccountAddress::parse("users::001").is_err());
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod decimal;
+pub mod json_text;
+pub mod limits;
+pub mod typed_text;
+
+mod amount;
+mod metadata;
+mod names;
+mod timestamp;
+mod transaction;
+mod value_type;
+mod volumes;
+
+pub use amount::{Amount, AmountError, Balance};
+pub use compact_str::CompactString;
+pub use metadata::{Metadata, MetadataValue};
+pub use names::{
+    AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference,
+    SchemaVersion, WORLD,
+};
+pub use timestamp::{Timestamp, TimestampError, TimestampText};
+pub use transaction::{Posting, Postings, Transaction, TransactionId};
+pub use value_type::Type;
+pub use volumes::{HoldingVolumes, Volumes};

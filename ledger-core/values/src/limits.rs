@@ -1,0 +1,26 @@
+//! Limits of values, each with its reason.
+
+/// Maximum length of an account address in bytes.
+///
+/// The API sets no limit; the keys of the index need one. Ten times the longest address in recorded traffic.
+pub const ADDRESS_BYTES_MAX: usize = 1_024;
+
+/// Maximum length of an asset: 17 letters and digits, `_` with 16 letters, `/` with 6 digits.
+pub const ASSET_BYTES_MAX: usize = 41;
+
+/// Maximum length of the name of a ledger or bucket, as the API sets it.
+pub const LEDGER_NAME_BYTES_MAX: usize = 63;
+
+/// Maximum number of decimal digits of an amount. Keeps the time to parse linear in practice; clients send up
+/// to 87.
+pub const AMOUNT_DIGITS_MAX: usize = 1_000;
+
+/// Maximum length of a transaction reference in bytes. Bounds the keys of the index.
+pub const REFERENCE_BYTES_MAX: usize = 4_096;
+
+/// Maximum length of an idempotency key in characters. Other servers of this API have a column of that width.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+
+/// Maximum length of the name of a schema version in bytes. The API sets no limit; the keys of the index need
+/// one.
+pub const SCHEMA_VERSION_BYTES_MAX: usize = 255;

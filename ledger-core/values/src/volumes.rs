@@ -1,0 +1,36 @@
+//! Volumes: the total input and output of an account per asset.
+
+use crate::amount::{Amount, Balance};
+use crate::names::{AccountAddress, Asset};
+
+/// Total input and output of one asset in one account.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Volumes {
+    /// The sum of all amounts that the account received.
+    pub input: Amount,
+    /// The sum of all amounts that the account sent.
+    pub output: Amount,
+}
+
+impl Volumes {
+    /// Returns input minus output.
+    pub fn balance(&self) -> Balance {
+        Balance::of(&self.input, &self.output)
+    }
+
+    /// Tells whether the account can send `amount` and keep a balance of zero or more.
+    pub fn covers(&self, amount: &Amount) -> bool {
+        self.input >= self.output.clone() + amount
+    }
+}
+
+/// The volumes of one asset in one account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldingVolumes {
+    /// The account that holds the asset.
+    pub account: AccountAddress,
+    /// The asset that is held.
+    pub asset: Asset,
+    /// The volumes of the asset in the account.
+    pub volumes: Volumes,
+}

@@ -1,0 +1,158 @@
+//! A new index of a store that runs: built of the journal in rounds, each up to where the last flush ended.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::MutexGuard;
+
+use super::Engine;
+use super::hashing::hash_stretch;
+use crate::error::{OpenError, ReadError};
+use crate::flush::{self, Watermark};
+use crate::hashes::{Chains, Hashes};
+use crate::index::{IndexFile, IndexSnapshot};
+use crate::journal::{Chunk, ChunkDraft, Freed, Head, Journal, JournalError, Position, SectionId};
+use crate::recovery;
+use crate::view::View;
+
+/// Its memtables and caches take this part of what those of the store take, besides them.
+const BUDGET_PART: usize = 10;
+/// After this many rounds the flushes wait for the last one. Each is about as long as the writing during the one before
+/// it, so few are needed unless the disk is far too slow.
+const ROUNDS_MAX: usize = 6;
+/// So many checkpoints of hash chains are written at a time.
+const CHECKPOINTS: usize = 1 << 16;
+
+impl Engine {
+    /// Fills a new index with all that the one in use holds. Returns its snapshot with the lock of those who install,
+    /// under which the two hold the same entries.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] if the journal cannot be read or the new file cannot be written, or the store is closing.
+    pub(super) fn build(&self, index: &IndexFile) -> Result<(MutexGuard<'_, ()>, IndexSnapshot), OpenError> {
+        let mut filling = Filling {
+            engine: self,
+            index,
+            next: Position::FIRST,
+            hashes: Hashes::new(Position::FIRST, 0),
+            chains: Chains::default(),
+        };
+        for _ in 0..ROUNDS_MAX {
+            filling.fill(self.view().indexed)?;
+            let installing = self.install.lock();
+            if self.view().indexed == filling.next {
+                return Ok((installing, index.snapshot()?));
+            }
+        }
+        let installing = self.install.lock();
+        filling.fill(self.view().indexed)?;
+        Ok((installing, index.snapshot()?))
+    }
+}
+
+/// An index that is being filled.
+struct Filling<'a> {
+    engine: &'a Engine,
+    index: &'a IndexFile,
+    /// Entries before this position are in it, on disk.
+    next: Position,
+    hashes: Hashes,
+    chains: Chains,
+}
+
+impl Filling<'_> {
+    /// Adds the entries before a position that are not in it.
+    fn fill(&mut self, until: Position) -> Result<(), OpenError> {
+        self.engine.go_on()?;
+        if until == self.next {
+            return Ok(());
+        }
+        let engine = self.engine;
+        let journal: Arc<dyn Journal> =
+            Arc::new(Part { journal: engine.journal.clone(), until, is_closing: engine.stopping.clone() });
+        let shares = engine.shares.divided(BUDGET_PART);
+        let mut recovered = recovery::recover(&journal, self.index, &engine.identity, shares, self.next)?;
+        let hashed = recovered.hashed;
+        if recovered.view.indexed < until {
+            let (state, view) = (&mut recovered.state, &mut recovered.view);
+            recovery::flush_now(state, view, self.index, &engine.identity, &*journal, hashed)?;
+        }
+        self.hash(&journal, recovered.view, until)?;
+        self.next = until;
+        Ok(())
+    }
+
+    /// Writes the checkpoints of the hash chains of all entries before a position.
+    fn hash(&mut self, journal: &Arc<dyn Journal>, mut view: View, until: Position) -> Result<(), OpenError> {
+        loop {
+            let shared = Arc::new(view);
+            while self.hashes.next() < until && self.hashes.pending_count() < CHECKPOINTS {
+                let next = self.hashes.next();
+                hash_stretch(journal, &shared, &self.hashes, (next, until), &mut self.chains)?;
+            }
+            let hashed = self.hashes.next();
+            let pending = self.hashes.pending();
+            let last = Position::new(until.get() - 1);
+            let chunk = last.map(|last| journal.read(last)).transpose().map_err(ReadError::from)?.flatten();
+            let chain = chunk
+                .map(|chunk| chunk.chain())
+                .ok_or_else(|| OpenError::Damaged { reason: "journal: an entry is missing".to_owned() })?;
+            let watermark = Watermark { store: self.engine.identity.store, next: until, chain, hashed };
+            flush::write(self.index, &[], &[], &pending, watermark)?;
+            self.hashes.forget(&pending);
+            if hashed >= until {
+                return Ok(());
+            }
+            // The next ones are begun from these.
+            view = View::clone(&shared);
+            view.index = self.index.snapshot()?;
+        }
+    }
+}
+
+/// The journal before a position, until the store closes. It takes no appends.
+struct Part {
+    journal: Arc<dyn Journal>,
+    until: Position,
+    is_closing: Arc<AtomicBool>,
+}
+
+impl Journal for Part {
+    fn head(&self) -> Head {
+        // Nobody asks this one for the chain at its head.
+        Head { next: self.until, ..self.journal.head() }
+    }
+
+    fn append(&self, _expected: Position, _chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
+        Err(JournalError::Poisoned)
+    }
+
+    fn remove_sections(
+        &self,
+        _removed: &BTreeSet<SectionId>,
+        _should_stop: &dyn Fn() -> bool,
+    ) -> Result<Freed, JournalError> {
+        Err(JournalError::Poisoned)
+    }
+
+    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
+        if at < self.until { self.journal.read(at) } else { Ok(None) }
+    }
+
+    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
+        if self.is_closing.load(Ordering::Relaxed) {
+            let cause = io::Error::new(io::ErrorKind::Interrupted, "the store is closing");
+            return Err(JournalError::Storage { path: PathBuf::new(), action: "read", cause });
+        }
+        if from >= self.until {
+            return Ok(Vec::new());
+        }
+        let mut chunks = self.journal.scan(from, max_bytes)?;
+        chunks.retain(|chunk| chunk.first() < self.until);
+        Ok(chunks)
+    }
+}

@@ -1,0 +1,62 @@
+//! How long a thread waits before it tries again what has failed.
+
+use std::time::{Duration, Instant};
+
+use super::Engine;
+
+/// The first wait. A disk that fails for a moment is soon asked again.
+const WAIT_MIN: Duration = Duration::from_millis(20);
+/// The longest wait. A disk that is full, or gone, is not asked more often.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Waits that become longer with each failure.
+pub(super) struct Backoff {
+    next: Duration,
+}
+
+impl Backoff {
+    pub(super) fn new() -> Self {
+        Self { next: WAIT_MIN }
+    }
+
+    /// How long to wait after one more failure.
+    pub(super) fn after_failure(&mut self) -> Duration {
+        let wait = self.next;
+        self.next = (wait * 2).min(WAIT_MAX);
+        wait
+    }
+
+    /// What was tried has succeeded.
+    pub(super) fn reset(&mut self) {
+        *self = Self::new();
+    }
+}
+
+impl Engine {
+    /// Waits for some time; false if the threads are to end, or nothing is written any more.
+    pub(super) fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut stopped = self.stopped.lock();
+        while stopped.is_none() && !self.is_stopping() {
+            if self.stop_told.wait_until(&mut stopped, until).timed_out() {
+                return stopped.is_none() && !self.is_stopping();
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_a_bound() {
+        let mut backoff = Backoff::new();
+        let waits: Vec<_> = (0..12).map(|_| backoff.after_failure()).collect();
+        assert_eq!(waits[..3], [WAIT_MIN, WAIT_MIN * 2, WAIT_MIN * 4]);
+        assert_eq!(waits[11], WAIT_MAX);
+        backoff.reset();
+        assert_eq!(backoff.after_failure(), WAIT_MIN);
+    }
+}

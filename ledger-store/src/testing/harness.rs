@@ -1,0 +1,287 @@
+//! The test harness: a store on a simulated disk with random work, its judge, and its restarts after power cuts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ledger_core::Timestamp;
+use ledger_core::schema::Enforcement;
+
+use super::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Tally, Workload, fail_decision_read};
+use crate::error::{OpenError, WriteError};
+use crate::options::Options;
+use crate::read::Snapshot;
+use crate::store::Store;
+use crate::verify::{VerifyReport, ViolationCode};
+
+/// Options of a store under test, and how often the harness asks it questions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// [`Options::memory_budget`] of the store.
+    pub(super) memory_budget: usize,
+    /// [`Options::segment_bytes`] of the store.
+    pub(super) segment_bytes: u64,
+    /// How strictly the store enforces schemas.
+    pub(super) enforcement: Enforcement,
+    /// Ask questions after one in this many steps; never for 0.
+    pub(super) asks_one_in: u64,
+    /// Let a read fail that the writer needs in one of this many steps; never for 0.
+    pub(super) fails_reads_one_in: u64,
+    /// Remove the index before one in this many openings; never for 0.
+    pub(super) rebuilds_one_in: u64,
+    /// Whether syncs of the disk do nothing.
+    pub(super) lying_syncs: bool,
+}
+
+/// Counts the work of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Number of acknowledged steps.
+    pub acknowledged: u64,
+    /// Number of questions.
+    pub questions: u64,
+    /// Number of power cuts.
+    pub cuts: u64,
+    /// Number of steps with an unknown outcome that turned out to have happened.
+    pub unknown_kept: u64,
+    /// Number of steps that failed because a read failed.
+    pub unread: u64,
+    /// Number of openings of the store.
+    pub openings: u64,
+    /// Numbers of rare events.
+    pub tally: Tally,
+}
+
+impl Done {
+    /// Adds the numbers of another run.
+    pub fn add(&mut self, other: Self) {
+        self.acknowledged += other.acknowledged;
+        self.questions += other.questions;
+        self.cuts += other.cuts;
+        self.unknown_kept += other.unknown_kept;
+        self.unread += other.unread;
+        self.openings += other.openings;
+        self.tally.add(other.tally);
+    }
+}
+
+/// A store under test with its simulated disk, its random work and the expected state.
+pub(super) struct Harness {
+    pub(super) disk: SimDisk,
+    pub(super) work: Workload<'static>,
+    pub(super) done: Done,
+    /// Decides everything except the work.
+    pub(super) dice: Dice<'static>,
+    settings: Settings,
+    clock: Arc<SetClock>,
+    /// The state after all acknowledged steps.
+    certain: Judge,
+    /// The same state after the step whose outcome is unknown.
+    possible: Option<Judge>,
+}
+
+impl Harness {
+    pub(super) fn new(work: Workload<'static>, dice: Dice<'static>, settings: Settings) -> Self {
+        Self {
+            disk: SimDisk::with_faults(Faults { lying_syncs: settings.lying_syncs, ..Faults::default() }),
+            work,
+            done: Done::default(),
+            dice,
+            settings,
+            clock: Arc::default(),
+            certain: Judge::enforcing(settings.enforcement),
+            possible: None,
+        }
+    }
+
+    /// Returns the numbers for all work so far.
+    pub(super) fn done(self) -> Done {
+        Done { tally: self.certain.tally, ..self.done }
+    }
+
+    /// Makes the power fail at one of the next `within` syncs.
+    pub(super) fn cut_within(&mut self, within: u64) {
+        let cut_at_sync = Some(self.disk.syncs() + 1 + self.dice.below(within));
+        let lying_syncs = self.settings.lying_syncs;
+        self.disk.set_faults(Faults { cut_at_sync, lying_syncs, ..Faults::default() });
+    }
+
+    /// Cancels the next power cut.
+    pub(super) fn cancel_cut(&mut self) {
+        let lying_syncs = self.settings.lying_syncs;
+        self.disk.set_faults(Faults { lying_syncs, ..Faults::default() });
+    }
+
+    /// Turns the power on again. The seed decides which writes without a sync survive.
+    pub(super) fn power_on(&mut self, seed: u64) {
+        self.disk = self.disk.after_power_cut(seed);
+        self.done.cuts += 1;
+    }
+
+    /// Opens the store on the simulated disk.
+    fn open(&mut self) -> Result<Store, OpenError> {
+        let options = Options {
+            memory_budget: self.settings.memory_budget,
+            segment_bytes: self.settings.segment_bytes,
+            schema_enforcement: self.settings.enforcement,
+            clock: self.clock.clone(),
+            ..Options::default()
+        };
+        let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
+        self.done.openings += 1;
+        Store::open_on_disk(disk, Path::new("data"), &options)
+    }
+
+    /// Opens the store. Returns `None` if the power failed meanwhile.
+    fn open_or_cut(&mut self) -> Result<Option<Store>, String> {
+        let rebuilds = self.settings.rebuilds_one_in;
+        if rebuilds > 0 && self.dice.one_in(rebuilds) {
+            // The store rebuilds the index from the journal. The file may not exist yet.
+            let _ = self.disk.remove(Path::new("data/index/index.redb"));
+        }
+        match self.open() {
+            Ok(store) => Ok(Some(store)),
+            Err(_) if self.disk.power_is_off() => Ok(None),
+            Err(error) => Err(format!("it does not open: {error}")),
+        }
+    }
+
+    /// Works until the power fails or `steps` steps are done.
+    pub(super) fn work(&mut self, steps: u64) -> Result<(), String> {
+        match self.open_or_cut()? {
+            Some(store) => self.continue_with(store, steps),
+            None => Ok(()),
+        }
+    }
+
+    /// Works with an open store until the power fails or `steps` steps are done.
+    fn continue_with(&mut self, mut store: Store, steps: u64) -> Result<(), String> {
+        let mut earlier: Option<(Snapshot, Judge)> = None;
+        for _ in 0..steps {
+            let now = self.work.tick();
+            let step = self.work.step();
+            if matches!(step, Step::Reopen) {
+                earlier = None;
+                drop(store);
+                match self.open_or_cut()? {
+                    Some(again) => store = again,
+                    None => return Ok(()),
+                }
+                continue;
+            }
+            self.clock.set(now);
+            let before = self.certain.moment_before(&step);
+            let fails = self.settings.fails_reads_one_in;
+            if fails > 0 && self.dice.one_in(fails) {
+                fail_decision_read(&store, 1 + self.dice.below(8));
+            }
+            let stepped = self.certain.step(&store, &step, now);
+            fail_decision_read(&store, 0);
+            if let Some(error) = stepped? {
+                if matches!(error, WriteError::Read(_)) && !self.disk.power_is_off() {
+                    // The step changed nothing, and the store continues.
+                    self.certain.go_back(before);
+                    let compared = self.certain.compare(&store);
+                    if self.disk.power_is_off() {
+                        // The power failed during the comparison. The next opening shows the state.
+                        return Ok(());
+                    }
+                    compared.map_err(|differs| format!("{differs}\n  after {error}"))?;
+                    self.done.unread += 1;
+                    continue;
+                }
+                if !self.disk.power_is_off() {
+                    return Err(format!("no answer although the power is on: {error}"));
+                }
+                if !matches!(error, WriteError::Stopped { .. } | WriteError::Storage { .. }) {
+                    self.possible = Some(self.certain.clone());
+                }
+                self.certain.go_back(before);
+                return Ok(());
+            }
+            self.done.acknowledged += 1;
+            let asks = self.settings.asks_one_in;
+            if asks > 0 && self.dice.one_in(asks) {
+                let snapshot = store.snapshot();
+                let asked = self.certain.ask(&snapshot, &mut self.dice, now, 1);
+                if !self.take_answers(asked)? {
+                    return Ok(());
+                }
+                // Asks an earlier snapshot again after the store has continued.
+                if let Some((snapshot, judge)) = &mut earlier {
+                    judge.forget_removed(&self.certain);
+                    let asked = judge.ask(snapshot, &mut self.dice, now, 1);
+                    if !self.take_answers(asked)? {
+                        return Ok(());
+                    }
+                }
+                if self.dice.one_in(4) {
+                    earlier = Some((snapshot, self.certain.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts questions with right answers. Returns `false` if the power failed meanwhile.
+    fn take_answers(&mut self, asked: Result<u64, String>) -> Result<bool, String> {
+        match asked {
+            Ok(asked) => self.done.questions += asked,
+            Err(_) if self.disk.power_is_off() => return Ok(false),
+            Err(differs) => return Err(differs),
+        }
+        Ok(true)
+    }
+
+    /// Opens the surviving store, compares it, asks it, and continues for some steps. Returns `false` if the power
+    /// failed again.
+    pub(super) fn recover(&mut self, now: Timestamp, steps: u64) -> Result<bool, String> {
+        let Some(store) = self.open_or_cut()? else { return Ok(false) };
+        let certain = self.certain.compare(&store);
+        let possible = self.possible.as_ref().map(|possible| possible.compare(&store));
+        if self.disk.power_is_off() {
+            // The failed power makes reads fail, too. The next opening shows the state.
+            return Ok(false);
+        }
+        match (certain, possible) {
+            (Ok(()), _) => {}
+            (Err(certain), None) => return Err(certain),
+            (Err(certain), Some(Err(possible))) => {
+                return Err(format!("neither: {certain}, nor: {possible}"));
+            }
+            (Err(_), Some(Ok(()))) => {
+                self.certain = self.possible.take().expect("it was compared");
+                self.done.unknown_kept += 1;
+            }
+        }
+        self.possible = None;
+        let asked = self.certain.ask(&store.snapshot(), &mut self.dice, now, 1);
+        if !self.take_answers(asked)? {
+            return Ok(false);
+        }
+        let report = store.verify().map_err(|error| error.to_string());
+        match report {
+            Ok(report) if is_whole(&report) => {}
+            _ if self.disk.power_is_off() => {
+                drop(store);
+                return Ok(false);
+            }
+            Ok(report) => return Err(format!("it does not verify:\n{}", report.to_json_lines())),
+            Err(error) => return Err(error),
+        }
+        self.continue_with(store, steps)?;
+        if self.disk.power_is_off() {
+            return Ok(false);
+        }
+        let Some(store) = self.open_or_cut()? else { return Ok(false) };
+        let compared = self.certain.compare(&store);
+        if self.disk.power_is_off() {
+            return Ok(false);
+        }
+        compared.map(|()| true)
+    }
+}
+
+/// Whether a report shows nothing wrong, except for a write that a power cut tore.
+pub(super) fn is_whole(report: &VerifyReport) -> bool {
+    report.complete && report.violations.iter().all(|violation| violation.code == ViolationCode::TornTail)
+}

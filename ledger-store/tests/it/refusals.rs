@@ -1,0 +1,168 @@
+//! Disks that refuse: a directory for reading only, and reads that fail while the store is verified.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ledger_store::testing::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Workload};
+use ledger_store::{OpenError, Options, Store, VerifyReport, ViolationCode};
+
+const DATA: &str = "data";
+
+fn options(clock: &Arc<SetClock>) -> Options {
+    let mut options = Options::default();
+    options.memory_budget = 64 << 10;
+    options.segment_bytes = 64 << 10;
+    options.clock = clock.clone();
+    options
+}
+
+fn open(disk: &SimDisk) -> Result<Store, OpenError> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    Store::open_on_disk(disk, Path::new(DATA), &options(&Arc::default()))
+}
+
+/// Does some random work in a store that `open` opens, and closes it.
+fn work(open: impl FnOnce(&Options) -> Store) {
+    let clock: Arc<SetClock> = Arc::default();
+    let store = open(&options(&clock));
+    let (mut work, mut judge) = (Workload::new(Dice::from_seed(7)), Judge::default());
+    for _ in 0..60 {
+        let (now, step) = (work.tick(), work.step());
+        clock.set(now);
+        assert_eq!(judge.step(&store, &step, now).expect("it answers as the model does"), None);
+    }
+}
+
+fn closed_store() -> SimDisk {
+    let disk = SimDisk::new();
+    let on: Arc<dyn Disk> = Arc::new(disk.clone());
+    work(|options| Store::open_on_disk(on, Path::new(DATA), options).expect("it opens"));
+    disk
+}
+
+fn is_of_the_disk(report: &VerifyReport) -> bool {
+    report.violations.iter().all(|violation| violation.code == ViolationCode::StorageError)
+}
+
+#[test]
+fn refuses_a_read_only_file_system() {
+    let read_only = Faults { is_read_only: true, ..Faults::default() };
+    let disk = closed_store();
+    let before = disk.contents();
+    disk.set_faults(read_only);
+    let Err(OpenError::Io { reason }) = open(&disk) else { panic!("it is refused as an error of the disk") };
+    assert!(reason.contains("data/MANIFEST") && reason.contains("read-only"), "{reason}");
+    assert_eq!(disk.contents(), before, "nothing is changed");
+    disk.set_faults(Faults::default());
+    assert!(open(&disk).expect("it opens").verify().expect("it can be verified").is_clean());
+
+    let nothing = SimDisk::with_faults(read_only);
+    let Err(OpenError::Io { reason }) = open(&nothing) else {
+        panic!("it is refused as an error of the disk")
+    };
+    assert!(reason.contains(DATA), "{reason}");
+    assert_eq!(nothing.contents(), BTreeMap::new());
+}
+
+/// The files below `directory`, with their bytes.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("a name").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.clone(), fs::read(&path).expect("a file"));
+        }
+    }
+    found
+}
+
+#[cfg(unix)]
+#[test]
+fn refuses_a_directory_it_may_not_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::tempdir().expect("a directory");
+    let data = home.path().join(DATA);
+    work(|options| Store::open_with(&data, options).expect("it opens"));
+    let before = files(&data);
+    let directories = [data.join("journal"), data.join("index"), data.clone()];
+    let allow = |directory: u32, file: u32| {
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("they are ours");
+        };
+        for path in before.keys() {
+            set(path, file);
+        }
+        for path in &directories {
+            set(path, directory);
+        }
+    };
+    allow(0o500, 0o400);
+    let may_write = fs::OpenOptions::new().write(true).open(data.join("MANIFEST")).is_ok();
+    let opened = (!may_write).then(|| Store::open(&data).map(drop));
+    let after = files(&data);
+    allow(0o700, 0o600);
+    let Some(opened) = opened else {
+        eprintln!("skipped: this user may write files that are for reading only");
+        return;
+    };
+    let Err(OpenError::Io { reason }) = opened else { panic!("{opened:?}") };
+    assert!(reason.contains("MANIFEST") && reason.contains("denied"), "{reason}");
+    assert_eq!(after, before, "nothing is changed");
+}
+
+#[test]
+fn a_failed_read_is_no_damage_to_a_verification() {
+    let kept = closed_store();
+    let mut refused = 0;
+    // Each read in turn is the first of a disk that fails from then on.
+    for nth in 1.. {
+        let disk = kept.copy();
+        let store = open(&disk).expect("it opens");
+        let until = disk.reads() + nth;
+        disk.set_faults(Faults { fail_reads_from: Some(until), ..Faults::default() });
+        let verified = store.verify();
+        let was_read = disk.reads() >= until;
+        disk.set_faults(Faults::default());
+        match verified {
+            Ok(report) if was_read => {
+                assert!(is_of_the_disk(&report), "read {nth}: {report:#?}");
+                assert_eq!(report.complete, report.violations.is_empty(), "read {nth}: {report:#?}");
+                refused += usize::from(!report.complete);
+            }
+            Ok(report) => {
+                assert!(report.is_clean(), "{report:#?}");
+                break;
+            }
+            // The second index could not be made.
+            Err(_) => assert!(was_read),
+        }
+    }
+    assert!(refused > 10, "{refused} verifications met a failed read");
+}
+
+#[test]
+fn tells_an_unreadable_segment_from_a_damaged_one() {
+    let disk = closed_store();
+    let names = disk.contents();
+    let segment = names.keys().find(|path| path.extension().is_some_and(|end| end == "log"));
+    let segment = segment.expect("a segment").clone();
+    let store = open(&disk).expect("it opens");
+    disk.set_unreadable(Some(&segment)).expect("it is there");
+    let report = store.verify().expect("it begins");
+    disk.set_unreadable(None).expect("it is there");
+    assert!(is_of_the_disk(&report) && !report.is_damaged() && !report.complete, "{report:#?}");
+    assert!(report.to_json_lines().contains("\"STORAGE_ERROR\",\"entry\":1,"), "{report:#?}");
+    drop(store);
+
+    let mut bytes = names[&segment].clone();
+    bytes[600] ^= 1;
+    let store = open(&disk).expect("it opens");
+    disk.set_bytes(&segment, bytes).expect("it is there");
+    let report = store.verify().expect("it begins");
+    assert!(report.is_damaged() && !report.complete, "{report:#?}");
+    assert_eq!(report.violations[0].code, ViolationCode::RecordChecksum);
+}

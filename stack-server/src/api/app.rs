@@ -1,0 +1,292 @@
+//! What all requests share: the store, the settings, and the ways to wait for the store without holding up the
+//! HTTP threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ledger_core::{LedgerOptions, Rules};
+use ledger_store::{
+    Detail, LedgerView, Mode, Outcome, Receipt, Request, Snapshot, Store, Submission, WriteError,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+
+use crate::api::cursor::CursorKey;
+use crate::api::ledger_v1::rules::KnownRules;
+use crate::api::ledger_v2::known_schemas::KnownSchemas;
+use crate::api::openapi::texts::Texts;
+use crate::api::rehearsal::Rehearsal;
+use crate::auth::authority::Authority;
+use crate::auth::guard::Guard;
+use crate::connectors::clock::SystemClock;
+use crate::connectors::engine::Engine;
+use crate::connectors::http::Tools;
+use crate::connectors::registry;
+use crate::http::error::ApiError;
+use crate::integrations::events::commits::Commits;
+use crate::integrations::pipelines::Live;
+use crate::integrations::pipelines::exporter::Allowed;
+use crate::limits::{EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX};
+use crate::log::{self, Level};
+use crate::payments::event::Events;
+use crate::payments::service::Payments;
+use crate::sealing::{EncryptionKey, Sealer};
+use crate::settings::Settings;
+
+/// The server's state; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+struct Shared {
+    store: Store,
+    settings: Settings,
+    cursor_key: CursorKey,
+    legacy_rules: KnownRules,
+    schemas: KnownSchemas,
+    rehearsal: Rehearsal,
+    guard: Option<Guard>,
+    authority: Option<Arc<Authority>>,
+    description: Texts,
+    /// Slots of long reads.
+    running: Semaphore,
+    /// Slots of long reads, those that wait included.
+    waiting: Semaphore,
+    commits: Commits,
+    /// Slots of streams of events.
+    streams: Arc<Semaphore>,
+    /// Slots of reads for streams of events.
+    feeding: Semaphore,
+    /// Whether the server is to end.
+    stopping: watch::Receiver<bool>,
+    pipelines: Arc<Live>,
+    allowed: Allowed,
+    connectors: Engine,
+    /// Whether the last write was turned away because the disk is nearly full.
+    is_full: AtomicBool,
+}
+
+/// What runs the connectors of a server.
+fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
+    let secret = store.cursor_key();
+    let sealer =
+        settings.encryption_key.as_ref().map_or_else(|| Sealer::of_secret(&secret), EncryptionKey::sealer);
+    let events = Events::new(settings.payment_publishers.clone(), settings.public_url.clone(), log::now());
+    let payments = Arc::new(Payments::new(store.clone(), sealer, events));
+    let tools = Tools::new(allowed.outbound, settings.provider_addresses.clone());
+    Engine::new(payments, registry::ROWS, tools, Arc::new(SystemClock))
+}
+
+impl App {
+    /// `stopping` tells that the server is to end, `allowed` what callers may have it reach.
+    pub(crate) fn new(
+        store: Store,
+        settings: Settings,
+        guard: Option<Guard>,
+        authority: Option<Arc<Authority>>,
+        stopping: watch::Receiver<bool>,
+        allowed: Allowed,
+    ) -> Self {
+        let commits = Commits::of(&store);
+        let cursor_key = store.cursor_key();
+        let connectors = connectors(&store, &settings, &allowed);
+        Self(Arc::new(Shared {
+            store,
+            settings,
+            cursor_key,
+            legacy_rules: KnownRules::default(),
+            schemas: KnownSchemas::default(),
+            rehearsal: Rehearsal::default(),
+            guard,
+            authority,
+            description: Texts::default(),
+            running: Semaphore::new(LONG_READS_MAX),
+            waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
+            commits,
+            streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
+            feeding: Semaphore::new(EVENT_READS_MAX),
+            stopping,
+            pipelines: Arc::default(),
+            allowed,
+            connectors,
+            is_full: AtomicBool::new(false),
+        }))
+    }
+
+    /// What runs connectors.
+    pub(crate) fn connectors(&self) -> &Engine {
+        &self.0.connectors
+    }
+
+    /// The records of the payments API.
+    pub(crate) fn payments(&self) -> &Arc<Payments> {
+        self.0.connectors.payments()
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn cursor_key(&self) -> &CursorKey {
+        &self.0.cursor_key
+    }
+
+    /// Who looks at the tokens of requests; `None` if nobody does.
+    pub(crate) fn guard(&self) -> Option<&Guard> {
+        self.0.guard.as_ref()
+    }
+
+    /// The authorization server; `None` if the operator left it out.
+    pub(crate) fn authority(&self) -> Option<&Arc<Authority>> {
+        self.0.authority.as_ref()
+    }
+
+    /// The description of the API.
+    pub(crate) fn description(&self) -> &Texts {
+        &self.0.description
+    }
+
+    /// The rules of the first generation for a ledger.
+    ///
+    /// # Errors
+    ///
+    /// `INTERNAL` if the mapping that is stored is none.
+    pub(crate) fn legacy_rules(&self, ledger: Option<&LedgerView>) -> Result<Rules, ApiError> {
+        self.0.legacy_rules.of(ledger, self.0.settings.past_dates)
+    }
+
+    /// The schemas that were asked for lately.
+    pub(crate) fn schemas(&self) -> &KnownSchemas {
+        &self.0.schemas
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.0.store.snapshot()
+    }
+
+    /// Hands commands to the writer and waits until they are durable, without holding up the thread.
+    pub(crate) async fn submit(&self, submission: Submission) -> Result<Vec<Outcome>, ApiError> {
+        let (answer, answered) = oneshot::channel();
+        let ledger = submission.ledger.clone();
+        let needs_room = matches!(submission.mode, Mode::Commit);
+        self.0.store.submit(submission, move |outcomes| {
+            // The caller may have hung up; its write stands all the same.
+            let _ = answer.send(outcomes);
+        });
+        let outcomes = match answered.await {
+            Ok(outcomes) => {
+                if needs_room {
+                    self.note_room(&outcomes);
+                }
+                outcomes?
+            }
+            Err(_) => return Err(ApiError::fault("the writer gave no answer")),
+        };
+        for outcome in &outcomes {
+            if let Outcome::Done(Receipt { violation: Some(violation), log, .. }) = outcome {
+                let (log, reason) = (log.get(), violation);
+                log::event(
+                    Level::Info,
+                    "schema-violation",
+                    &[("ledger", &ledger), ("log", &log), ("reason", &reason)],
+                );
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Tells once when the disk is nearly full, and once when it is not any more.
+    fn note_room(&self, outcomes: &Result<Vec<Outcome>, WriteError>) {
+        let is_full = matches!(outcomes, Err(WriteError::NoRoom));
+        // To look first costs a write nothing.
+        if self.0.is_full.load(Ordering::Relaxed) != is_full
+            && self.0.is_full.swap(is_full, Ordering::Relaxed) != is_full
+        {
+            let level = if is_full { Level::Error } else { Level::Info };
+            log::event(level, "disk", &[("nearly_full", &is_full)]);
+        }
+    }
+
+    /// What commands of the first generation would do, as one, to a ledger that is not there and is made with `options`.
+    pub(crate) async fn rehearse(
+        &self,
+        options: LedgerOptions,
+        requests: Vec<Request>,
+        detail: Detail,
+    ) -> Result<Vec<Outcome>, ApiError> {
+        let app = self.clone();
+        let answer = tokio::task::spawn_blocking(move || app.0.rehearsal.try_out(options, requests, detail));
+        match answer.await {
+            Ok(outcomes) => Ok(outcomes?),
+            Err(panic) => Err(ApiError::fault(&panic.to_string())),
+        }
+    }
+
+    /// Runs what may take long, or blocks, on a thread of its own, a few at a time.
+    pub(crate) async fn long<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let Ok(_waiting) = self.0.waiting.try_acquire() else {
+            return Err(ApiError::busy("too many queries are waiting"));
+        };
+        let _running = self.0.running.acquire().await.expect("the semaphore is never closed");
+        match tokio::task::spawn_blocking(work).await {
+            Ok(answer) => answer,
+            Err(panic) => Err(ApiError::fault(&panic.to_string())),
+        }
+    }
+
+    /// Whether the server is to end.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.stopping.clone()
+    }
+
+    /// Tells of commits.
+    pub(crate) fn commits(&self) -> Commits {
+        self.0.commits.clone()
+    }
+
+    /// How pipelines get on.
+    pub(crate) fn pipelines(&self) -> &Arc<Live> {
+        &self.0.pipelines
+    }
+
+    /// What callers may have the server reach.
+    pub(crate) fn allowed(&self) -> &Allowed {
+        &self.0.allowed
+    }
+
+    /// A slot for a stream of events, to be kept as long as it lasts.
+    ///
+    /// # Errors
+    ///
+    /// 503 if there are none left.
+    pub(crate) fn event_stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let slot = self.0.streams.clone().try_acquire_owned();
+        slot.map_err(|_| ApiError::busy("too many streams of events are open"))
+    }
+
+    /// Reads for a stream of events, a few at a time; all others wait.
+    pub(crate) async fn feed<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let _slot = self.0.feeding.acquire().await.expect("the semaphore is never closed");
+        self.blocking(work).await
+    }
+
+    /// Runs a blocking write of the directory of ledgers. They are few and must not wait for queries.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let store = self.0.store.clone();
+        match tokio::task::spawn_blocking(move || work(&store)).await {
+            Ok(answer) => answer,
+            Err(panic) => Err(ApiError::fault(&panic.to_string())),
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Login: the request of a client, the way to the identity provider and back, and the end of a session.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hyper::StatusCode;
+use hyper::header::{COOKIE, HeaderValue, LOCATION, SET_COOKIE};
+use ledger_store::Expected;
+use sha2::{Digest as _, Sha256};
+
+use crate::api::auth::form::Form;
+use crate::api::auth::{authority, protocol};
+use crate::api::call::Call;
+use crate::auth::authority::{Authority, MOUNT};
+use crate::auth::grants::authenticate::{find, opened};
+use crate::auth::grants::caller::Caller;
+use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::pending::{self, LOGIN_SECONDS, Pending, Stage};
+use crate::auth::grants::provider::{Binding, Provider};
+use crate::auth::guard::{bearer_of, now};
+use crate::auth::keys::random_uuid;
+use crate::auth::keys::vault::{Use, Vault, same_secret};
+use crate::auth::rates::Verdict;
+use crate::auth::resources::users;
+use crate::http::error::ApiError;
+use crate::http::request::encode_form;
+use crate::http::response::{self, Json, Numbers, Reply};
+use crate::limits::AUTH_TEXT_BYTES_MAX;
+use crate::log::{self, Level};
+
+/// A redirect that nobody on the way keeps.
+fn redirect(to: &str) -> Result<Reply, OAuthError> {
+    let location = HeaderValue::from_str(to);
+    let location = location
+        .map_err(|_| OAuthError::new(Word::InvalidRequest, "the redirect URI cannot stand in a header"))?;
+    let mut reply = response::empty(StatusCode::FOUND);
+    reply.headers_mut().insert(LOCATION, location);
+    response::forbid_storing(&mut reply);
+    Ok(reply)
+}
+
+/// An address with these parameters behind its own.
+fn with_parameters(address: &str, parameters: &[(&str, Option<&str>)]) -> String {
+    let mut address = address.to_owned();
+    for (name, value) in parameters {
+        let Some(value) = value else { continue };
+        address.push(if address.contains('?') { '&' } else { '?' });
+        address.push_str(&format!("{name}={}", encode_form(value)));
+    }
+    address
+}
+
+/// Whether an address is one of a list, byte by byte, and of a kind that a browser may be sent to.
+fn is_registered(list: &[String], address: &str) -> bool {
+    let is_web = address.starts_with("https://") || address.starts_with("http://");
+    is_web && !address.contains('#') && list.iter().any(|have| have == address)
+}
+
+/// Without a provider nobody can log in, and that is said so.
+fn no_provider() -> Reply {
+    let error = OAuthError::new(
+        Word::TemporarilyUnavailable,
+        "no identity provider is configured: nobody can log in",
+    );
+    let mut reply = protocol::refusal(&error, None);
+    *reply.status_mut() = StatusCode::BAD_REQUEST;
+    reply
+}
+
+pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let authority = authority(call)?;
+    let Some(provider) = authority.provider.as_ref() else { return Ok(no_provider()) };
+    let form = match Form::of(call) {
+        Ok(form) => form,
+        Err(error) => return Ok(protocol::refusal(&error, None)),
+    };
+    // Until client and address are known to belong together, nobody is sent anywhere.
+    let (Some(client), Some(redirect_uri)) = (form.get("client_id"), form.get("redirect_uri")) else {
+        return Ok(protocol::text(StatusCode::BAD_REQUEST, "client_id or redirect_uri missing"));
+    };
+    let caller = find(&authority, client)?;
+    let Some(caller) = caller.filter(|caller| is_registered(&caller.redirect_uris, redirect_uri)) else {
+        return Ok(protocol::text(StatusCode::BAD_REQUEST, "the client, or its redirect URI, is unknown"));
+    };
+    let state = form.get("state");
+    let begun = match request(&form, &caller, redirect_uri) {
+        Ok(request) => begin(call, &authority, provider, &form, request).await,
+        Err(error) => Err(error),
+    };
+    Ok(match begun {
+        Ok(reply) => reply,
+        Err(error) => {
+            let parameters = [
+                ("error", Some(error.word.text())),
+                ("error_description", error.description.as_deref()),
+                ("state", state),
+            ];
+            let answer = redirect(&with_parameters(redirect_uri, &parameters));
+            answer.unwrap_or_else(|error| protocol::refusal(&error, state))
+        }
+    })
+}
+
+/// Reads what a client asks for.
+fn request(form: &Form, caller: &Caller, redirect_uri: &str) -> Result<Pending, OAuthError> {
+    match form.get("response_type") {
+        Some("code") => {}
+        None => return Err(OAuthError::new(Word::InvalidRequest, "response_type missing")),
+        Some(_) => return Err(OAuthError::new(Word::UnauthorizedClient, "response_type not supported")),
+    }
+    for name in ["request", "request_uri"] {
+        if form.get(name).is_some() {
+            return Err(OAuthError::new(Word::InvalidRequest, format!("{name} not supported")));
+        }
+    }
+    let wanted = form.get("scope").unwrap_or_default();
+    if wanted.split(' ').all(|scope| scope != "openid") {
+        return Err(OAuthError::new(Word::InvalidScope, "the scope openid is missing"));
+    }
+    // What is about the user is the user's, who logs in; everything else the client must hold.
+    let of_login = |scope: &&str| ["openid", "email", "profile", "offline_access"].contains(scope);
+    let mut scopes: Vec<String> = Vec::new();
+    for scope in wanted.split(' ').filter(|scope| of_login(scope) || caller.allowed.contains(*scope)) {
+        if scopes.iter().all(|have| have != scope) {
+            scopes.push(scope.to_owned());
+        }
+    }
+    let challenge = match (form.get("code_challenge"), form.get("code_challenge_method")) {
+        (Some(challenge), Some("S256")) => Some((challenge.to_owned(), true)),
+        (Some(challenge), None | Some("plain")) => Some((challenge.to_owned(), false)),
+        (Some(_), Some(_)) => {
+            return Err(OAuthError::new(Word::InvalidRequest, "code_challenge_method not supported"));
+        }
+        (None, _) => None,
+    };
+    if caller.public && challenge.is_none() {
+        return Err(OAuthError::new(Word::InvalidRequest, "code_challenge required"));
+    }
+    let texts = ["state", "nonce", "code_challenge"].map(|name| form.get(name).unwrap_or_default().len());
+    if texts.iter().any(|length| *length > AUTH_TEXT_BYTES_MAX) {
+        return Err(OAuthError::new(Word::InvalidRequest, "a parameter is too long"));
+    }
+    Ok(Pending {
+        id: random_uuid().map_err(|reason| ApiError::fault(&reason))?,
+        client: caller.id.clone(),
+        redirect_uri: redirect_uri.to_owned(),
+        scopes,
+        state: form.get("state").map(str::to_owned),
+        nonce: form.get("nonce").map(str::to_owned),
+        challenge,
+        expires: now() + LOGIN_SECONDS,
+        stage: Stage::Login,
+    })
+}
+
+fn callback_of(authority: &Authority) -> String {
+    format!("{}/authorize/callback", authority.issuer())
+}
+
+/// The cookie that binds a login to the browser that began it. Several may be under way in one browser.
+fn cookie_of(vault: &Vault, pending: &Pending) -> (String, String) {
+    (format!("stack-login-{}", &pending.id[..8]), pending.provider_secret(vault, Use::Browser))
+}
+
+/// Keeps the authorization, and sends the user to the provider.
+async fn begin(
+    call: &Call<'_>,
+    authority: &Arc<Authority>,
+    provider: &Provider,
+    form: &Form,
+    request: Pending,
+) -> Result<Reply, OAuthError> {
+    let (address, now) = (protocol::address(call, authority), Instant::now());
+    let key = address.to_string();
+    if authority.logins.verdict(&key, address, now) != Verdict::Check {
+        return Err(OAuthError::new(
+            Word::TemporarilyUnavailable,
+            "too many logins were begun: come back later",
+        ));
+    }
+    authority.logins.wrong(&key, address, now);
+    let vault = opened(authority).await?.vault;
+    let (nonce, verifier) =
+        (request.provider_secret(&vault, Use::Nonce), request.provider_secret(&vault, Use::Verifier));
+    let callback = callback_of(authority);
+    let binding = Binding { callback: &callback, nonce: &nonce, verifier: &verifier };
+    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
+    let hints: Vec<(&str, &str)> = ["prompt", "max_age", "login_hint"]
+        .iter()
+        .filter_map(|name| form.get(name).map(|value| (*name, value)))
+        .collect();
+    let state = pending::name(&vault, Use::State, &request.id);
+    let address = provider
+        .login_at(&binding, &challenge, &state, &hints)
+        .await
+        .map_err(|reason| unreachable_provider(&reason))?;
+    let (cookie, value) = cookie_of(&vault, &request);
+    call.app.blocking(move |store| Ok(store.change_documents(vec![request.put(Expected::Absent)])?)).await?;
+    let mut reply = redirect(&address)?;
+    let secure = if authority.issuer().starts_with("https://") { "; Secure" } else { "" };
+    let cookie =
+        format!("{cookie}={value}; Path={MOUNT}; HttpOnly; SameSite=Lax; Max-Age={LOGIN_SECONDS}{secure}");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        reply.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    Ok(reply)
+}
+
+fn unreachable_provider(reason: &str) -> OAuthError {
+    log::event(Level::Error, "auth", &[("reason", &format!("identity provider: {reason}"))]);
+    OAuthError::new(Word::ServerError, "the identity provider cannot be asked")
+}
+
+/// Where the provider sends the user back.
+pub(super) async fn callback(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let authority = authority(call)?;
+    let Some(provider) = authority.provider.as_ref() else { return Ok(no_provider()) };
+    if let Some(error) = call.query.get("error") {
+        let about = call.query.get("error_description").unwrap_or_default();
+        let shown: String = format!("{error} : {about}").chars().take(500).collect();
+        return Ok(protocol::text(StatusCode::BAD_REQUEST, shown));
+    }
+    Ok(match come_back(call, &authority, provider).await {
+        Ok(reply) => reply,
+        Err(error) => protocol::refusal(&error, None),
+    })
+}
+
+async fn come_back(
+    call: &Call<'_>,
+    authority: &Arc<Authority>,
+    provider: &Provider,
+) -> Result<Reply, OAuthError> {
+    let unknown =
+        || OAuthError::new(Word::InvalidRequest, "this login is unknown here, has expired or was used");
+    let (Some(code), Some(state)) = (call.query.get("code"), call.query.get("state")) else {
+        return Err(OAuthError::new(Word::InvalidRequest, "code or state missing"));
+    };
+    let vault = opened(authority).await?.vault;
+    let id = pending::id_of(&vault, Use::State, state).ok_or_else(unknown)?;
+    let found = pending::pending(&authority.store().snapshot(), &id)?.ok_or_else(unknown)?;
+    if found.value.stage != Stage::Login || found.value.expires <= now() {
+        return Err(unknown());
+    }
+    let (name, value) = cookie_of(&vault, &found.value);
+    if !has_cookie(call, &name, &value) {
+        return Err(unknown());
+    }
+    let (nonce, verifier) =
+        (found.value.provider_secret(&vault, Use::Nonce), found.value.provider_secret(&vault, Use::Verifier));
+    let callback = callback_of(authority);
+    let binding = Binding { callback: &callback, nonce: &nonce, verifier: &verifier };
+    let identity = provider.identity(code, &binding).await.map_err(|reason| unreachable_provider(&reason))?;
+    let (redirect_uri, state) = (found.value.redirect_uri.clone(), found.value.state.clone());
+    let finishing = authority.clone();
+    let finish = move || {
+        let store = finishing.store();
+        let user =
+            users::found_or_created(store, &identity.subject, &identity.email, identity.email_verified)?;
+        pending::finish_login(&finishing, &found, &user.id)
+    };
+    let code = authority.signing.run(finish).await??;
+    redirect(&with_parameters(&redirect_uri, &[("code", Some(&code)), ("state", state.as_deref())]))
+}
+
+fn has_cookie(call: &Call<'_>, name: &str, value: &str) -> bool {
+    let lines = call.headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.any(|(have, shown)| have == name && same_secret(shown.as_bytes(), value.as_bytes()))
+}
+
+/// What a client may know of the user of a token.
+pub(super) fn user_info(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let authority = authority(call)?;
+    let unauthorized = |text: &str| {
+        let mut reply = protocol::text(StatusCode::UNAUTHORIZED, text);
+        let challenge = HeaderValue::from_static("Bearer");
+        reply.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, challenge);
+        reply
+    };
+    let Some(text) = bearer_of(call.headers) else { return Ok(unauthorized("access token missing")) };
+    let Some(token) = authority.good(text) else { return Ok(unauthorized("access token invalid")) };
+    let claims = match token.claim("sid") {
+        Some(session) => authority.user_info(session)?,
+        None => None,
+    };
+    let Some(claims) = claims else {
+        return Ok(protocol::text(StatusCode::FORBIDDEN, "the token is of no user"));
+    };
+    let mut json = Json::new(Numbers::Plain);
+    json.raw(&claims.to_string());
+    Ok(json.reply(StatusCode::OK))
+}
+
+/// Ends the sessions of a user with a client, and sends the user to where the client wants.
+pub(super) async fn end_session(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let authority = authority(call)?;
+    let form = match Form::of(call) {
+        Ok(form) => form,
+        Err(error) => return Ok(protocol::refusal(&error, None)),
+    };
+    let hint = form.get("id_token_hint").and_then(|text| authority.hinted(text));
+    let client = form.get("client_id").map(str::to_owned);
+    let client = client.or_else(|| hint.as_ref().map(|(_, client)| client.clone()));
+    if hint.as_ref().is_some_and(|(_, of_token)| client.as_ref() != Some(of_token)) {
+        let error = OAuthError::new(Word::InvalidRequest, "id_token_hint is of another client");
+        return Ok(protocol::refusal(&error, None));
+    }
+    let caller = match &client {
+        Some(id) => find(&authority, id)?,
+        None => None,
+    };
+    let target = match (form.get("post_logout_redirect_uri"), &caller) {
+        (None, _) => format!("{}/logged-out", authority.issuer()),
+        (Some(uri), Some(caller)) if is_registered(&caller.post_logout_redirect_uris, uri) => {
+            with_parameters(uri, &[("state", form.get("state"))])
+        }
+        (Some(_), _) => {
+            let error =
+                OAuthError::new(Word::InvalidRequest, "post_logout_redirect_uri is not one of the client");
+            return Ok(protocol::refusal(&error, None));
+        }
+    };
+    if let Some((user, client)) = hint {
+        let ending = authority.clone();
+        call.app.blocking(move |_| ending.log_out(&user, &client)).await?;
+    }
+    Ok(redirect(&target).unwrap_or_else(|error| protocol::refusal(&error, None)))
+}
+
+pub(super) fn logged_out() -> Reply {
+    protocol::text(StatusCode::OK, "logged out\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirect_addresses_match_byte_by_byte() {
+        let list =
+            ["https://app.example/cb?x=1".to_owned(), "custom:/cb".to_owned(), "https://a/#f".to_owned()];
+        assert!(is_registered(&list, "https://app.example/cb?x=1"));
+        for near in [
+            "https://app.example/cb",
+            "https://app.example/cb?x=1&y=2",
+            "https://app.example/cb?x=1#f",
+            "https://app.example/cb?x=1/",
+            "https://app.example/CB?x=1",
+            "https://APP.example/cb?x=1",
+            "http://app.example/cb?x=1",
+            "https://app.example:443/cb?x=1",
+            "https://app.example:8443/cb?x=1",
+            "https://user@app.example/cb?x=1",
+            "https://app.example@evil.example/cb?x=1",
+            "https://app.example.evil.example/cb?x=1",
+            "https://app.example//cb?x=1",
+            "https://app.example/./cb?x=1",
+            "https://app.example/a/../cb?x=1",
+            "https://app.example/cb%3Fx=1",
+            "https://app.example/%63b?x=1",
+            "https://app.example\\cb?x=1",
+            " https://app.example/cb?x=1",
+            "https://app.example/cb?x=1 ",
+            "https://app.example/cb?x=1\u{0}",
+            "//app.example/cb?x=1",
+            "custom:/cb",
+            "javascript:alert(1)",
+            "https://a/#f",
+            "",
+        ] {
+            assert!(!is_registered(&list, near), "{near}");
+        }
+    }
+
+    #[test]
+    fn parameters_go_behind_those_that_are_there() {
+        let parameters = [("code", Some("a b")), ("state", None), ("x", Some("&"))];
+        assert_eq!(with_parameters("https://a/cb", &parameters), "https://a/cb?code=a%20b&x=%26");
+        assert_eq!(with_parameters("https://a/cb?y=1", &parameters), "https://a/cb?y=1&code=a%20b&x=%26");
+    }
+}

@@ -1,0 +1,177 @@
+//! Clients: create, list, read, change, delete; their secrets and scopes.
+
+use hyper::StatusCode;
+use ledger_core::Metadata;
+use serde::de::MapAccess;
+
+use crate::api::auth::{authority, is_1_10, strings};
+use crate::api::call::Call;
+use crate::auth::resources::clients::{self, Client, Draft, Secret};
+use crate::auth::resources::scopes::Scopes;
+use crate::http::error::ApiError;
+use crate::http::json::{self, AnyMap, Array, Fields, Flag, Object, Text};
+use crate::http::response::{self, Json, Reply};
+
+#[derive(Default)]
+struct Body<'a>(Draft<'a>);
+
+const FIELDS: [&str; 9] = [
+    "id",
+    "name",
+    "description",
+    "public",
+    "trusted",
+    "redirectUris",
+    "postLogoutRedirectUris",
+    "metadata",
+    "scopes",
+];
+
+impl<'de> Fields<'de> for Body<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        let texts = |map: &mut A| {
+            let Array(texts) = map.next_value::<Array<Text<'de>>>()?;
+            Ok(texts.into_iter().map(|Text(text)| text).collect())
+        };
+        let Self(draft) = self;
+        match json::field(name, &FIELDS) {
+            Some("id") => draft.id = map.next_value::<Text<'de>>()?.0,
+            Some("name") => draft.name = map.next_value::<Text<'de>>()?.0,
+            Some("description") => draft.description = map.next_value::<Text<'de>>()?.0,
+            Some("public") => draft.public = map.next_value::<Flag>()?.0,
+            Some("trusted") => draft.trusted = map.next_value::<Flag>()?.0,
+            Some("redirectUris") => draft.redirect_uris = texts(map)?,
+            Some("postLogoutRedirectUris") => draft.post_logout_redirect_uris = texts(map)?,
+            Some("metadata") => draft.metadata = map.next_value::<AnyMap>()?.0,
+            Some("scopes") => draft.scopes = Some(texts(map)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Reads what a caller says of a client. Only callers of 2.0 say which scopes it holds, and mean none by saying nothing.
+fn read_body(body: &[u8], is_1_10: bool) -> Result<Draft<'_>, ApiError> {
+    let Object(Body(mut draft)) = json::first::<Object<Body<'_>>>(body)
+        .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
+    draft.scopes = if is_1_10 { None } else { Some(draft.scopes.unwrap_or_default()) };
+    Ok(draft)
+}
+
+pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (all, scopes) = call
+        .app
+        .long({
+            let snapshot = call.app.snapshot();
+            move || Ok((clients::clients(&snapshot)?, Scopes::of(&snapshot)?))
+        })
+        .await?;
+    let by_id = is_1_10(call);
+    let mut json = call.json();
+    json.raw("{\"data\":[").list(&all, |json, client| write(json, client, &scopes, by_id)).raw("]}");
+    Ok(json.reply(StatusCode::OK))
+}
+
+pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (body, is_1_10) = (call.body.clone(), is_1_10(call));
+    let made = call.app.blocking(move |store| clients::create(store, &read_body(&body, is_1_10)?)).await?;
+    data(call, &made, StatusCode::CREATED)
+}
+
+pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = call.variable(0).to_owned();
+    let found = call.app.blocking(move |store| Ok(clients::client(&store.snapshot(), &id)?)).await?;
+    data(call, &found.ok_or_else(clients::no_client)?.value, StatusCode::OK)
+}
+
+pub(super) async fn update(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (body, is_1_10, id) = (call.body.clone(), is_1_10(call), call.variable(0).to_owned());
+    let update = move |store: &_| clients::update(store, &id, &read_body(&body, is_1_10)?);
+    data(call, &call.app.blocking(update).await?, StatusCode::OK)
+}
+
+pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = call.variable(0).to_owned();
+    call.app.blocking(move |store| clients::delete(store, &id)).await?;
+    Ok(response::no_content())
+}
+
+#[derive(Default)]
+struct SecretBody<'a> {
+    name: Text<'a>,
+    metadata: Metadata,
+}
+
+impl<'de> Fields<'de> for SecretBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match json::field(name, &["name", "metadata"]) {
+            Some("name") => self.name = map.next_value()?,
+            Some("metadata") => self.metadata = map.next_value::<AnyMap>()?.0,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+pub(super) async fn create_secret(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (body, id, authority) = (call.body.clone(), call.variable(0).to_owned(), authority(call)?);
+    let add = move |store: &_| {
+        let Object(body) = json::first::<Object<SecretBody<'_>>>(&body)
+            .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
+        let vault = authority.opened()?.vault;
+        clients::add_secret(store, &vault, &id, &body.name.0, &body.metadata)
+    };
+    let (secret, clear) = call.app.blocking(add).await?;
+    let mut json = call.json();
+    json.raw("{\"data\":");
+    write_secret(&mut json, &secret, Some(&clear));
+    json.raw("}");
+    let mut reply = json.reply(StatusCode::OK);
+    response::forbid_storing(&mut reply);
+    Ok(reply)
+}
+
+pub(super) async fn delete_secret(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let [id, secret] = [0, 1].map(|at| call.variable(at).to_owned());
+    call.app.blocking(move |store| clients::delete_secret(store, &id, &secret)).await?;
+    Ok(response::no_content())
+}
+
+pub(super) async fn set_scope(call: &Call<'_>, holds: bool) -> Result<Reply, ApiError> {
+    let [id, scope] = [0, 1].map(|at| call.variable(at).to_owned());
+    call.app.blocking(move |store| clients::set_scope(store, &id, &scope, holds)).await?;
+    Ok(response::no_content())
+}
+
+fn data(call: &Call<'_>, client: &Client, status: StatusCode) -> Result<Reply, ApiError> {
+    let scopes = Scopes::of(&call.app.snapshot())?;
+    let mut json = call.json();
+    json.raw("{\"data\":");
+    write(&mut json, client, &scopes, is_1_10(call));
+    json.raw("}");
+    Ok(json.reply(status))
+}
+
+fn write(json: &mut Json, client: &Client, scopes: &Scopes, by_id: bool) {
+    json.raw("{\"id\":").string(&client.id).raw(",\"name\":").string(&client.name);
+    json.raw(",\"description\":").string(&client.description);
+    json.raw(",\"public\":").boolean(client.public).raw(",\"trusted\":").boolean(client.trusted);
+    json.raw(",\"redirectUris\":");
+    strings(json, &client.redirect_uris);
+    json.raw(",\"postLogoutRedirectUris\":");
+    strings(json, &client.post_logout_redirect_uris);
+    json.raw(",\"metadata\":").any_metadata(&client.metadata).raw(",\"scopes\":");
+    strings(json, &if by_id { scopes.ids(&client.scopes) } else { scopes.names(&client.scopes) });
+    json.raw(",\"secrets\":[").list(&client.secrets, |json, secret| write_secret(json, secret, None));
+    json.raw("]}");
+}
+
+fn write_secret(json: &mut Json, secret: &Secret, clear: Option<&str>) {
+    json.raw("{\"id\":").string(&secret.id).raw(",\"name\":").string(&secret.name);
+    json.raw(",\"lastDigits\":").string(&secret.last_digits);
+    json.raw(",\"metadata\":").any_metadata(&secret.metadata);
+    if let Some(clear) = clear {
+        json.raw(",\"clear\":").string(clear);
+    }
+    json.raw("}");
+}

@@ -1,0 +1,160 @@
+//! What arrives at a protocol endpoint: parameters of a form or a query, and who the client says it is.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::{AUTHORIZATION, HeaderMap};
+
+use crate::api::call::Call;
+use crate::auth::grants::caller::Credentials;
+use crate::auth::grants::error::{OAuthError, Word};
+use crate::http::request::{Query, decode_form};
+
+/// The parameters of a request. Those of the body go before those of the address. Its text shows none of them.
+pub(crate) struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Reads the parameters of a request.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_request` if the body is no text, or a parameter is there twice.
+    pub(crate) fn of(call: &Call<'_>) -> Result<Self, OAuthError> {
+        let body = std::str::from_utf8(&call.body)
+            .map_err(|_| OAuthError::new(Word::InvalidRequest, "the body is not UTF-8"))?;
+        let mut form = Self::parse(body)?;
+        let query: Vec<(String, String)> = own(&call.query);
+        check_once(&query)?;
+        for (name, value) in query {
+            if form.get(&name).is_none() {
+                form.0.push((name, value));
+            }
+        }
+        Ok(form)
+    }
+
+    /// Reads the parameters of a body.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_request` if a parameter is there twice.
+    pub(crate) fn parse(body: &str) -> Result<Self, OAuthError> {
+        let pairs = own(&Query::parse(body));
+        check_once(&pairs)?;
+        Ok(Self(pairs))
+    }
+
+    /// The value of a parameter; an empty one is as if it were not there.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str());
+        found.filter(|value| !value.is_empty())
+    }
+
+    /// A parameter that must be there.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_request`.
+    pub(crate) fn need(&self, name: &'static str) -> Result<&str, OAuthError> {
+        self.get(name).ok_or_else(|| OAuthError::new(Word::InvalidRequest, format!("{name} missing")))
+    }
+
+    /// Who the client says it is: the header goes before the form.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_request` for a header that is none.
+    pub(crate) fn credentials(&self, headers: &HeaderMap) -> Result<Option<Credentials>, OAuthError> {
+        if let Some(basic) = basic(headers)? {
+            return Ok(Some(basic));
+        }
+        let secret = self.get("client_secret").map(str::to_owned);
+        Ok(self.get("client_id").map(|id| Credentials { id: id.to_owned(), secret }))
+    }
+}
+
+fn own(query: &Query<'_>) -> Vec<(String, String)> {
+    query.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn check_once(pairs: &[(String, String)]) -> Result<(), OAuthError> {
+    let mut names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        // The name is the caller's choice, and may be anything.
+        Some(_) => Err(OAuthError::new(Word::InvalidRequest, "a parameter is there twice")),
+        None => Ok(()),
+    }
+}
+
+/// Id and secret of a `Basic` header, both escaped as in a form (RFC 6749, section 2.3.1).
+///
+/// # Errors
+///
+/// `invalid_request` if it is malformed, or there are two.
+pub(crate) fn basic(headers: &HeaderMap) -> Result<Option<Credentials>, OAuthError> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (value, more) = (values.next(), values.next());
+    let Some(value) = value else { return Ok(None) };
+    let malformed = || OAuthError::new(Word::InvalidRequest, "the authorization header is malformed");
+    if more.is_some() {
+        return Err(malformed());
+    }
+    let text = value.to_str().map_err(|_| malformed())?;
+    let Some((scheme, encoded)) = text.split_once(' ') else { return Err(malformed()) };
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return Ok(None);
+    }
+    read_basic(encoded.trim()).ok_or_else(malformed).map(Some)
+}
+
+fn read_basic(encoded: &str) -> Option<Credentials> {
+    let text = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
+    let (id, secret) = text.split_once(':')?;
+    let [id, secret] = [id, secret].map(|part| decode_form(part).map(std::borrow::Cow::into_owned));
+    Some(Credentials { id: id?, secret: Some(secret?) })
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    fn read(value: &str) -> Result<Option<(String, String)>, Word> {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_str(value).expect("a header"));
+        let read = basic(&headers).map_err(|error| error.word)?;
+        Ok(read.map(|found| (found.id, found.secret.unwrap_or_default())))
+    }
+
+    #[test]
+    fn credentials_are_decoded_twice() {
+        for (text, id, secret) in [
+            ("global:global", "global", "global"),
+            ("a%3Ab:c+d%2B", "a:b", "c d+"),
+            ("id:", "id", ""),
+            ("id:a:b", "id", "a:b"),
+        ] {
+            let read = read(&format!("Basic {}", STANDARD.encode(text)));
+            assert_eq!(read, Ok(Some((id.to_owned(), secret.to_owned()))), "{text}");
+        }
+        assert_eq!(read("Bearer abc"), Ok(None));
+        for value in [
+            "Basic",
+            "Basic !",
+            &format!("Basic {}", STANDARD.encode("no colon")),
+            "Basic /w==",
+            "Basic YTolZg==",
+        ] {
+            assert_eq!(read(value), Err(Word::InvalidRequest), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_may_be_there_once() {
+        let form = Form::parse("a=1&b=&c=x+y%20z").expect("a form");
+        assert_eq!((form.get("a"), form.get("b"), form.get("c")), (Some("1"), None, Some("x y z")));
+        assert_eq!(form.need("b").map_err(|error| error.word), Err(Word::InvalidRequest));
+        assert!(Form::parse("a=1&a=1").is_err());
+    }
+}

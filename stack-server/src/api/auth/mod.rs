@@ -1,0 +1,87 @@
+//! The authorization server on the wire.
+//!
+//! Handlers translate between requests and `crate::auth`, which decides. Nothing here holds state.
+
+mod authorize;
+mod clients;
+mod discovery;
+pub(crate) mod form;
+mod keys;
+mod protocol;
+mod scopes;
+mod service;
+mod token;
+mod users;
+
+use std::sync::Arc;
+
+use crate::api::call::Call;
+use crate::api::release::Release;
+use crate::api::routes::Auth;
+use crate::auth::authority::Authority;
+use crate::http::error::ApiError;
+use crate::http::response::{Json, Reply};
+use crate::settings::Compat;
+
+/// Answers a request by its operation.
+pub(crate) async fn answer(operation: Auth, call: &Call<'_>) -> Result<Reply, ApiError> {
+    match operation {
+        Auth::Info => Ok(service::info(call)),
+        Auth::Health => Ok(service::health(call)),
+        Auth::ListClients => clients::list(call).await,
+        Auth::CreateClient => clients::create(call).await,
+        Auth::ReadClient => clients::read(call).await,
+        Auth::UpdateClient => clients::update(call).await,
+        Auth::DeleteClient => clients::delete(call).await,
+        Auth::CreateSecret => clients::create_secret(call).await,
+        Auth::DeleteSecret => clients::delete_secret(call).await,
+        Auth::AddScopeToClient => clients::set_scope(call, true).await,
+        Auth::DeleteScopeFromClient => clients::set_scope(call, false).await,
+        Auth::ListScopes => scopes::list(call).await,
+        Auth::CreateScope => scopes::create(call).await,
+        Auth::ReadScope => scopes::read(call).await,
+        Auth::UpdateScope => scopes::update(call).await,
+        Auth::DeleteScope => scopes::delete(call).await,
+        Auth::AddTransientScope => scopes::set_transient(call, true).await,
+        Auth::DeleteTransientScope => scopes::set_transient(call, false).await,
+        Auth::ListUsers => users::list(call).await,
+        Auth::ReadUser => users::read(call).await,
+        Auth::RotateKeys => keys::rotate(call).await,
+        Auth::RevokeKey => keys::revoke(call).await,
+        Auth::Configuration => discovery::configuration(call),
+        Auth::Keys => discovery::keys(call).await,
+        Auth::Token => token::token(call).await,
+        Auth::Introspect => token::introspect(call).await,
+        Auth::Revoke => token::revoke(call).await,
+        Auth::Authorize => authorize::authorize(call).await,
+        Auth::Callback => authorize::callback(call).await,
+        Auth::UserInfo => authorize::user_info(call),
+        Auth::EndSession => authorize::end_session(call).await,
+        Auth::LoggedOut => Ok(authorize::logged_out()),
+    }
+}
+
+/// The authorization server, which is there where its routes are.
+///
+/// # Errors
+///
+/// 500 if it is not.
+fn authority(call: &Call<'_>) -> Result<Arc<Authority>, ApiError> {
+    let authority = call.app.authority().cloned();
+    authority.ok_or_else(|| ApiError::fault("a route of the authorization server without one"))
+}
+
+/// Whether a client shows scopes by their ids, as stack 1.10 does, and knows no scopes of clients in requests.
+fn is_1_10(call: &Call<'_>) -> bool {
+    let by_default = call.app.settings().compat == Compat::V1_10;
+    Release::of(call.headers).map_or(by_default, Release::is_1_0)
+}
+
+/// A list of strings.
+fn strings(json: &mut Json, texts: &[String]) {
+    json.raw("[");
+    json.list(texts, |json, text| {
+        json.string(text);
+    });
+    json.raw("]");
+}

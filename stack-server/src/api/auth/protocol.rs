@@ -1,0 +1,49 @@
+//! Answers of the protocol endpoints, and the addresses of their callers.
+
+use std::net::IpAddr;
+
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use hyper::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+
+use crate::api::call::Call;
+use crate::auth::authority::Authority;
+use crate::auth::grants::error::{OAuthError, Word};
+use crate::http::response::{self, Json, Numbers, Reply};
+
+/// The address behind a request.
+pub(super) fn address(call: &Call<'_>, authority: &Authority) -> IpAddr {
+    let lines = call.headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+    authority.address(call.peer, &lines.collect::<Vec<_>>())
+}
+
+/// A refusal as OAuth has it.
+pub(super) fn refusal(error: &OAuthError, state: Option<&str>) -> Reply {
+    let mut json = Json::new(Numbers::Plain);
+    json.raw("{\"error\":").plain_string(error.word.text());
+    if let Some(description) = &error.description {
+        json.raw(",\"error_description\":").string(description);
+    }
+    if let Some(state) = state {
+        json.raw(",\"state\":").string(state);
+    }
+    json.raw("}");
+    let mut reply = json.reply(error.word.status());
+    response::forbid_storing(&mut reply);
+    let headers = reply.headers_mut();
+    match error.word {
+        Word::InvalidClient => {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"stack\""));
+        }
+        Word::SlowDown | Word::TemporarilyUnavailable => {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        _ => {}
+    }
+    reply
+}
+
+/// A text for a person.
+pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Reply {
+    response::text(status, "text/plain; charset=utf-8", Bytes::from(text.into()))
+}

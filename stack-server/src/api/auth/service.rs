@@ -1,0 +1,26 @@
+//! What the authorization server tells of itself.
+
+use hyper::StatusCode;
+
+use crate::api::call::Call;
+use crate::http::response::Reply;
+use crate::settings::Compat;
+
+/// The release whose clients are served.
+pub(super) fn info(call: &Call<'_>) -> Reply {
+    let version = match call.app.settings().compat {
+        Compat::V1_10 => "v0.4.4",
+        Compat::V2_0 | Compat::V2_4 => "v2.0.0",
+    };
+    let mut json = call.json();
+    json.raw("{\"version\":").plain_string(version).raw("}");
+    json.reply(StatusCode::OK)
+}
+
+/// Whether the store works.
+pub(super) fn health(call: &Call<'_>) -> Reply {
+    let stopped = call.app.store().status().stopped;
+    let mut json = call.json();
+    json.raw("{\"storage\":").string(stopped.as_deref().unwrap_or("OK")).raw("}");
+    json.reply(if stopped.is_some() { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK })
+}

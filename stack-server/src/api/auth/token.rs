@@ -1,0 +1,189 @@
+//! The token endpoint.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use serde_json::json;
+
+use crate::api::auth::form::Form;
+use crate::api::auth::{authority, is_1_10, protocol};
+use crate::api::call::Call;
+use crate::auth::authority::Authority;
+use crate::auth::grants::authenticate::{authenticate, opened};
+use crate::auth::grants::caller::Caller;
+use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::issue::{self, Access, CLIENT_TOKEN_SECONDS, Tokens};
+use crate::auth::guard::now;
+use crate::auth::guard::token::Token;
+use crate::http::error::ApiError;
+use crate::http::response::{self, Reply};
+
+pub(super) async fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let form = match Form::of(call) {
+        Ok(form) => form,
+        Err(error) => return Ok(protocol::refusal(&error, None)),
+    };
+    Ok(match grant(call, &authority(call)?, &form).await {
+        Ok(granted) => write(call, &granted),
+        Err(error) => protocol::refusal(&error, form.get("state")),
+    })
+}
+
+async fn grant(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Tokens, OAuthError> {
+    let grant = form.get("grant_type");
+    if call.app.settings().read_only && grant != Some("client_credentials") {
+        return Err(OAuthError::new(Word::TemporarilyUnavailable, "the server only reads at present"));
+    }
+    match grant {
+        Some("client_credentials") => client_credentials(call, authority, form).await,
+        Some("authorization_code") => authorization_code(call, authority, form).await,
+        Some("refresh_token") => refresh_token(call, authority, form).await,
+        Some(ASSERTION) if authority.provider.is_some() => assertion(call, authority, form).await,
+        None => Err(OAuthError::new(Word::InvalidRequest, "grant_type missing")),
+        Some(_) => Err(OAuthError::new(Word::UnsupportedGrantType, "grant_type not supported")),
+    }
+}
+
+/// The client that a request says it is from.
+async fn caller(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Caller, OAuthError> {
+    let credentials = form.credentials(call.headers)?.ok_or_else(OAuthError::invalid_client)?;
+    authenticate(authority, &credentials, protocol::address(call, authority)).await
+}
+
+async fn client_credentials(
+    call: &Call<'_>,
+    authority: &Arc<Authority>,
+    form: &Form,
+) -> Result<Tokens, OAuthError> {
+    let caller = caller(call, authority, form).await?;
+    if caller.public {
+        return Err(OAuthError::new(
+            Word::UnauthorizedClient,
+            "a public client has no credentials of its own",
+        ));
+    }
+    let scopes = caller.granted(form.get("scope").unwrap_or_default());
+    let signer = authority.clone();
+    let sign = move || {
+        let access = Access {
+            client: Some(&caller.id),
+            audience: json!([caller.id]),
+            subject: None,
+            session: None,
+            scopes: &scopes,
+            seconds: CLIENT_TOKEN_SECONDS,
+        };
+        issue::access(&signer, &access)
+    };
+    Ok(authority.signing.run(sign).await??.into())
+}
+
+async fn authorization_code(
+    call: &Call<'_>,
+    authority: &Arc<Authority>,
+    form: &Form,
+) -> Result<Tokens, OAuthError> {
+    let caller = caller(call, authority, form).await?;
+    let [code, redirect_uri] = ["code", "redirect_uri"].map(|name| form.need(name).map(str::to_owned));
+    let (code, redirect_uri) = (code?, redirect_uri?);
+    let verifier = form.get("code_verifier").map(str::to_owned);
+    let signer = authority.clone();
+    let exchange = move || signer.exchange_code(&caller, &code, &redirect_uri, verifier.as_deref());
+    authority.signing.run(exchange).await?
+}
+
+async fn refresh_token(
+    call: &Call<'_>,
+    authority: &Arc<Authority>,
+    form: &Form,
+) -> Result<Tokens, OAuthError> {
+    let caller = caller(call, authority, form).await?;
+    let token = form.need("refresh_token")?.to_owned();
+    let scope = form.get("scope").map(str::to_owned);
+    let signer = authority.clone();
+    authority.signing.run(move || signer.refresh(&caller, &token, scope.as_deref())).await?
+}
+
+/// The grant for an assertion of the identity provider (RFC 7523). The client need not say who it is.
+const ASSERTION: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
+async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Tokens, OAuthError> {
+    let client = match form.credentials(call.headers)? {
+        Some(credentials) => {
+            Some(authenticate(authority, &credentials, protocol::address(call, authority)).await?.id)
+        }
+        None => None,
+    };
+    opened(authority).await?;
+    let text = form.need("assertion")?;
+    let refused = || OAuthError::new(Word::InvalidGrant, "the assertion is not good");
+    let provider = authority.provider.as_ref().ok_or_else(refused)?;
+    if provider.good(text).await.is_none() {
+        return Err(refused());
+    }
+    let (text, requested) = (text.to_owned(), form.get("scope").unwrap_or_default().to_owned());
+    let (signer, is_1_10) = (authority.clone(), is_1_10(call));
+    let accept = move || {
+        // It was good a moment ago.
+        let token = Token::parse(&text).ok_or_else(refused)?;
+        signer.accept_assertion(client.as_deref(), &token, &requested, is_1_10)
+    };
+    Ok(authority.signing.run(accept).await??.into())
+}
+
+fn write(call: &Call<'_>, granted: &Tokens) -> Reply {
+    let mut json = call.json();
+    json.raw("{\"access_token\":").plain_string(&granted.access.text);
+    json.raw(",\"token_type\":\"Bearer\",\"expires_in\":");
+    json.integer(granted.access.expires.saturating_sub(now()));
+    for (name, token) in [("refresh_token", &granted.refresh), ("id_token", &granted.id)] {
+        if let Some(token) = token {
+            json.raw(",").plain_string(name).raw(":").plain_string(token);
+        }
+    }
+    json.raw("}");
+    let mut reply = json.reply(StatusCode::OK);
+    response::forbid_storing(&mut reply);
+    reply
+}
+
+/// Revokes a token. An unknown one, or one of another client, is as good as revoked already.
+pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let authority = authority(call)?;
+    let revoked = async {
+        let form = Form::of(call)?;
+        let caller = caller(call, &authority, &form).await?;
+        let token = form.need("token")?.to_owned();
+        let revoking = authority.clone();
+        call.app.blocking(move |_| revoking.revoke_token(&caller.id, &token)).await?;
+        Ok::<_, OAuthError>(())
+    };
+    Ok(match revoked.await {
+        Ok(()) => response::empty(StatusCode::OK),
+        Err(error) => protocol::refusal(&error, None),
+    })
+}
+
+/// Tells a trusted client, or one that a token was made for, what the token says.
+pub(super) async fn introspect(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let authority = authority(call)?;
+    let asked = async {
+        let form = Form::of(call)?;
+        let caller = caller(call, &authority, &form).await?;
+        if caller.public {
+            return Err(OAuthError::invalid_client());
+        }
+        Ok(authority.introspect(&caller, form.need("token")?)?)
+    };
+    Ok(match asked.await {
+        Ok(found) => {
+            let found = found.unwrap_or_else(|| json!({"active": false}));
+            let mut json = call.json();
+            json.raw(&found.to_string());
+            let mut reply = json.reply(StatusCode::OK);
+            response::forbid_storing(&mut reply);
+            reply
+        }
+        Err(error) => protocol::refusal(&error, None),
+    })
+}

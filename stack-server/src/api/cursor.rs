@@ -1,0 +1,279 @@
+//! Cursors: the whole query of a list with a place in it, as an opaque text.
+//!
+//! A cursor is base64url of a version, the fields of [`ListQuery`] and a keyed digest. The digest covers the
+//! ledger and the operation too, so a cursor works where it was given out and nowhere else, and nobody but this
+//! store can make one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ledger_core::Timestamp;
+use ledger_store::{Clock, Direction, Expand, Start};
+
+use crate::http::error::ApiError;
+use crate::limits::CURSOR_BYTES_MAX;
+
+/// Changed whenever the fields do: cursors of other releases are refused, not misread.
+const VERSION: u8 = 2;
+
+/// Bytes of the digest: too many to guess, few enough for a link.
+const DIGEST_BYTES: usize = 16;
+
+/// The secret of a store that its cursors are authenticated with.
+pub(crate) type CursorKey = [u8; 32];
+
+/// What lists can be sorted by. Each has its natural order and some of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Sort {
+    /// By id, by address, by date of recording: whatever the list is by itself.
+    #[default]
+    Natural,
+    /// Transactions by effective date.
+    Timestamp,
+    UpdatedAt,
+    RevertedAt,
+    FirstUsage,
+    InsertionDate,
+    Version,
+}
+
+impl Sort {
+    /// All, by the number that they have in cursors.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Natural,
+        Self::Timestamp,
+        Self::UpdatedAt,
+        Self::RevertedAt,
+        Self::FirstUsage,
+        Self::InsertionDate,
+        Self::Version,
+    ];
+}
+
+/// The query of a list, as it is kept in a cursor. A list uses the fields that it has parameters for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListQuery {
+    pub(crate) page_size: u32,
+    /// The JSON text of the filter; empty without one.
+    pub(crate) filter: String,
+    /// As of when; for volumes the end of the interval.
+    pub(crate) at: Option<Timestamp>,
+    /// For volumes, the beginning of the interval.
+    pub(crate) from: Option<Timestamp>,
+    pub(crate) expand: Expand,
+    pub(crate) clock: Clock,
+    pub(crate) order: Sort,
+    pub(crate) direction: Direction,
+    pub(crate) group_by: u32,
+    /// For ledgers, whether those of deleted buckets are listed too.
+    pub(crate) include_deleted: bool,
+    /// The place: how the list writes the key of an item.
+    pub(crate) start: Start<String>,
+}
+
+/// Where a cursor works.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// A word for the list.
+    pub(crate) list: &'static str,
+    /// The ledger; empty for the list of ledgers.
+    pub(crate) ledger: &'a str,
+}
+
+impl ListQuery {
+    /// The cursor of this query.
+    pub(crate) fn to_cursor(&self, key: &CursorKey, place: Place<'_>) -> String {
+        let mut bytes = vec![VERSION];
+        bytes.extend_from_slice(&self.page_size.to_le_bytes());
+        bytes.extend_from_slice(&self.group_by.to_le_bytes());
+        bytes.push(
+            u8::from(self.expand.volumes)
+                | u8::from(self.expand.effective_volumes) << 1
+                | u8::from(self.clock == Clock::Insertion) << 2
+                | u8::from(self.include_deleted) << 3
+                | u8::from(self.direction == Direction::Descending) << 4
+                | u8::from(self.at.is_some()) << 5
+                | u8::from(self.from.is_some()) << 6,
+        );
+        bytes.push(self.order as u8);
+        for date in [self.at, self.from].into_iter().flatten() {
+            bytes.extend_from_slice(&date.as_micros().to_le_bytes());
+        }
+        bytes.extend_from_slice(&(self.filter.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(self.filter.as_bytes());
+        let (side, start) = match &self.start {
+            Start::First => (0, ""),
+            Start::After(key) => (1, key.as_str()),
+            Start::Before(key) => (2, key.as_str()),
+        };
+        bytes.push(side);
+        bytes.extend_from_slice(start.as_bytes());
+        authenticated(bytes, key, place)
+    }
+
+    /// Reads what [`ListQuery::to_cursor`] made.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` for every other text, and for a cursor of another place or store.
+    pub(crate) fn from_cursor(text: &str, key: &CursorKey, place: Place<'_>) -> Result<Self, ApiError> {
+        Self::read(text, key, place).ok_or_else(|| ApiError::validation("invalid 'cursor' query param"))
+    }
+
+    fn read(text: &str, key: &CursorKey, place: Place<'_>) -> Option<Self> {
+        let bytes = checked(text, key, place)?;
+        let mut rest = &bytes[..];
+        let [version] = take(&mut rest)?;
+        if version != VERSION {
+            return None;
+        }
+        let page_size = u32::from_le_bytes(take(&mut rest)?);
+        let group_by = u32::from_le_bytes(take(&mut rest)?);
+        let [flags] = take(&mut rest)?;
+        let flag = |bit: u8| flags >> bit & 1 == 1;
+        let [order] = take(&mut rest)?;
+        let mut date = |there: bool| -> Option<Option<Timestamp>> {
+            if !there {
+                return Some(None);
+            }
+            Some(Some(Timestamp::from_micros(i64::from_le_bytes(take(&mut rest)?))))
+        };
+        let at = date(flag(5))?;
+        let from = date(flag(6))?;
+        let filter_bytes = u32::from_le_bytes(take(&mut rest)?) as usize;
+        let (filter, mut rest) = rest.split_at_checked(filter_bytes)?;
+        let [side] = take(&mut rest)?;
+        let place = String::from_utf8(rest.to_vec()).ok()?;
+        Some(Self {
+            page_size,
+            filter: String::from_utf8(filter.to_vec()).ok()?,
+            at,
+            from,
+            expand: Expand { volumes: flag(0), effective_volumes: flag(1) },
+            clock: if flag(2) { Clock::Insertion } else { Clock::Effective },
+            order: *Sort::ALL.get(usize::from(order))?,
+            include_deleted: flag(3),
+            direction: if flag(4) { Direction::Descending } else { Direction::Ascending },
+            group_by,
+            start: match side {
+                0 => Start::First,
+                1 => Start::After(place),
+                2 => Start::Before(place),
+                _ => return None,
+            },
+        })
+    }
+}
+
+/// The text of bytes that only this place of this store can have given out.
+pub(crate) fn authenticated(mut bytes: Vec<u8>, key: &CursorKey, place: Place<'_>) -> String {
+    bytes.extend_from_slice(&digest(key, place, &bytes));
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The bytes that [`authenticated`] was given; `None` for every other text.
+pub(crate) fn checked(text: &str, key: &CursorKey, place: Place<'_>) -> Option<Vec<u8>> {
+    if text.len() > CURSOR_BYTES_MAX {
+        return None;
+    }
+    let mut bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
+    let (content, found) = bytes.split_last_chunk::<DIGEST_BYTES>()?;
+    // Comparison of `Hash` takes the same time wherever the difference is.
+    if padded(*found) != padded(digest(key, place, content)) {
+        return None;
+    }
+    bytes.truncate(bytes.len() - DIGEST_BYTES);
+    Some(bytes)
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, left) = rest.split_first_chunk::<N>()?;
+    *rest = left;
+    Some(*taken)
+}
+
+fn digest(key: &CursorKey, place: Place<'_>, bytes: &[u8]) -> [u8; DIGEST_BYTES] {
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    for part in [place.list, place.ledger] {
+        // Lengths keep two places from reading as one.
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.update(bytes);
+    let mut digest = [0; DIGEST_BYTES];
+    hasher.finalize_xof().fill(&mut digest);
+    digest
+}
+
+fn padded(digest: [u8; DIGEST_BYTES]) -> blake3::Hash {
+    let mut bytes = [0; 32];
+    bytes[..DIGEST_BYTES].copy_from_slice(&digest);
+    blake3::Hash::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: CursorKey = [1; 32];
+    const HERE: Place<'static> = Place { list: "accounts", ledger: "main" };
+
+    fn query() -> ListQuery {
+        ListQuery {
+            page_size: 2,
+            filter: "{\"$match\":{\"address\":\"a:\"}}".into(),
+            at: Some(Timestamp::from_micros(-5)),
+            from: None,
+            expand: Expand { volumes: true, effective_volumes: false },
+            clock: Clock::Insertion,
+            order: Sort::RevertedAt,
+            include_deleted: true,
+            direction: Direction::Descending,
+            group_by: 7,
+            start: Start::Before("a:1".into()),
+        }
+    }
+
+    #[test]
+    fn a_cursor_gives_its_query_back() {
+        let plain = ListQuery {
+            filter: String::new(),
+            at: None,
+            from: Some(Timestamp::from_micros(9)),
+            start: Start::First,
+            ..query()
+        };
+        assert!(Sort::ALL.into_iter().enumerate().all(|(number, sort)| sort as usize == number));
+        for query in [query(), plain, ListQuery { start: Start::After("é".into()), ..query() }] {
+            let cursor = query.to_cursor(&KEY, HERE);
+            assert_eq!(ListQuery::from_cursor(&cursor, &KEY, HERE), Ok(query));
+        }
+    }
+
+    #[test]
+    fn a_cursor_works_in_its_place_only() {
+        let cursor = query().to_cursor(&KEY, HERE);
+        assert!(ListQuery::from_cursor(&cursor, &[2; 32], HERE).is_err());
+        for place in [
+            Place { list: "logs", ..HERE },
+            Place { ledger: "other", ..HERE },
+            Place { list: "account", ledger: "smain" },
+        ] {
+            assert!(ListQuery::from_cursor(&cursor, &KEY, place).is_err());
+        }
+    }
+
+    #[test]
+    fn no_other_text_is_a_cursor() {
+        let cursor = query().to_cursor(&KEY, HERE);
+        for at in 0..cursor.len() {
+            let mut text = cursor.clone().into_bytes();
+            text[at] = if text[at] == b'A' { b'B' } else { b'A' };
+            let text = String::from_utf8(text).expect("still ASCII");
+            assert!(ListQuery::from_cursor(&text, &KEY, HERE).is_err(), "changed at {at}");
+            assert!(ListQuery::from_cursor(&cursor[..at], &KEY, HERE).is_err(), "cut at {at}");
+        }
+        for text in ["x", "%%%", "=", &"A".repeat(CURSOR_BYTES_MAX + 4)] {
+            assert!(ListQuery::from_cursor(text, &KEY, HERE).is_err());
+        }
+    }
+}

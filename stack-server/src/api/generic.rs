@@ -1,0 +1,260 @@
+//! The generic connector API v0.1, served from the records of the payments API: other stacks read them as a provider's.
+
+use hyper::StatusCode;
+use ledger_core::Timestamp;
+use ledger_store::{Collection, Direction, Document, ReadError, Snapshot};
+
+use crate::api::call::Call;
+use crate::api::routes::Generic;
+use crate::collections::{PAYMENT_ACCOUNTS, PAYMENTS};
+use crate::connectors::currency;
+use crate::http::error::{ApiError, Profile};
+use crate::http::response::{Json, Numbers, Reply};
+use crate::limits::PAYMENTS_PAGE_MAX;
+use crate::payments::account::{self, Account};
+use crate::payments::balance::{self, AccountBalance};
+use crate::payments::codec::date_key;
+use crate::payments::event::write_metadata;
+use crate::payments::ids::AccountId;
+use crate::payments::page::{From, Listing, OrderKey, Position};
+use crate::payments::payment::{self, Payment};
+use crate::payments::record;
+use crate::payments::words::{AccountType, PaymentStatus, PaymentType};
+
+/// Answers a request.
+///
+/// # Errors
+///
+/// What it is refused with.
+pub(crate) async fn answer(operation: Generic, call: &Call<'_>) -> Result<Reply, ApiError> {
+    match operation {
+        Generic::Accounts => accounts(call, AccountType::Internal).await,
+        Generic::Beneficiaries => accounts(call, AccountType::External).await,
+        Generic::Transactions => transactions(call).await,
+        Generic::Balances => balances(call).await,
+    }
+}
+
+/// A refusal in the form of this API.
+pub(crate) fn refusal(error: &ApiError) -> Reply {
+    let status = error.status(Profile::Stack);
+    let mut json = Json::new(Numbers::Plain);
+    json.raw("{\"Title\":").string(status.canonical_reason().unwrap_or("error"));
+    json.raw(",\"Detail\":").string(&error.message).raw("}");
+    json.reply(status)
+}
+
+/// Rows of a page unless the caller says.
+const PAGE_SIZE: usize = 100;
+
+/// The part of a list that a caller asks for.
+struct Asked {
+    skip: usize,
+    size: usize,
+    since: Option<Timestamp>,
+    order: OrderKey,
+}
+
+impl Asked {
+    /// Reads the parameters of a list: the name of its filter by date, and the fields that it is sorted by, of which the
+    /// first is the order unless one is asked for.
+    fn of(call: &Call<'_>, since: &str, sorts: &[(&str, u32)]) -> Result<Self, ApiError> {
+        let number = |name: &str, default: usize| match call.query.get(name) {
+            None | Some("") => Ok(default),
+            Some(text) => match text.parse::<usize>() {
+                Ok(number) if number >= 1 => Ok(number),
+                _ => {
+                    Err(ApiError::validation(format!("{name} must be a number of at least 1, got {text:?}")))
+                }
+            },
+        };
+        let size = number("pageSize", PAGE_SIZE)?.min(PAYMENTS_PAGE_MAX);
+        let page = number("page", 1)?;
+        let (field, direction) = match call.query.get("sort").filter(|sort| !sort.is_empty()) {
+            None => (sorts[0].0, "asc"),
+            Some(sort) => sort.split_once(':').unwrap_or((sort, "")),
+        };
+        let direction = match direction {
+            "asc" => Direction::Ascending,
+            "desc" => Direction::Descending,
+            other => {
+                return Err(ApiError::validation(format!("the direction {other:?} is neither asc nor desc")));
+            }
+        };
+        let found = sorts.iter().find(|(name, _)| *name == field);
+        let (_, index) = found.ok_or_else(|| ApiError::validation(format!("cannot sort by {field:?}")))?;
+        let skip = (page - 1).saturating_mul(size);
+        let since = call.query.date(&[since])?;
+        Ok(Self { skip, size, since, order: OrderKey { index: *index, direction } })
+    }
+
+    /// Reads the rows. `by_since` is the index of the dates that the filter compares, and `date` that of a row.
+    fn rows<T>(
+        &self,
+        snapshot: &Snapshot,
+        collection: Collection,
+        by_since: u32,
+        accept: impl Fn(&Document) -> Result<Option<T>, ReadError>,
+        date: impl Fn(&T) -> Timestamp,
+    ) -> Result<Vec<T>, ApiError> {
+        let ascends_by_date = self.order.index == by_since && self.order.direction == Direction::Ascending;
+        let mut listing = Listing {
+            collection,
+            prefix: vec![],
+            order: vec![self.order],
+            from: From::Start,
+            size: PAYMENTS_PAGE_MAX,
+            is_filtered: true,
+            narrowed: None,
+        };
+        if let Some(since) = self.since.filter(|_| ascends_by_date) {
+            // Behind every row that is dated just before.
+            let before = Timestamp::from_micros(since.as_micros().saturating_sub(1));
+            let document = vec![u8::MAX; 32];
+            listing.from = From::After(Position { keys: vec![date_key(before).to_vec()], document });
+        }
+        let (mut skip, mut rows) = (self.skip, Vec::new());
+        loop {
+            let page = listing.page(snapshot, |document| {
+                let row = accept(document)?;
+                Ok(row.filter(|row| self.since.is_none_or(|since| date(row) >= since)))
+            })?;
+            for row in page.rows {
+                if skip > 0 {
+                    skip -= 1;
+                } else {
+                    rows.push(row);
+                }
+                if rows.len() == self.size {
+                    return Ok(rows);
+                }
+            }
+            let Some(next) = page.next else { return Ok(rows) };
+            listing.from = From::After(next);
+        }
+    }
+}
+
+/// A bare array.
+fn array<T>(call: &Call<'_>, rows: &[T], write: impl FnMut(&mut Json, &T)) -> Reply {
+    let mut json = call.json();
+    json.raw("[").list(rows, write).raw("]");
+    json.reply(StatusCode::OK)
+}
+
+async fn accounts(call: &Call<'_>, kind: AccountType) -> Result<Reply, ApiError> {
+    let sorts = [("createdAt", account::BY_DATE), ("id", account::BY_REFERENCE)];
+    let asked = Asked::of(call, "createdAtFrom", &sorts)?;
+    let snapshot = call.app.snapshot();
+    let read = move || {
+        let accept = |document: &Document| {
+            let account = record::of::<Account>(document)?.value;
+            Ok((account.kind == kind).then_some(account))
+        };
+        asked.rows(&snapshot, PAYMENT_ACCOUNTS, account::BY_DATE, accept, |account| account.created_at)
+    };
+    let rows = call.app.long(read).await?;
+    let name = if kind == AccountType::Internal { "accountName" } else { "ownerName" };
+    Ok(array(call, &rows, |json, account| {
+        json.raw("{\"id\":").plain_string(&account.id.text()).raw(",").plain_string(name).raw(":");
+        json.string(&account.name).raw(",\"createdAt\":").time(account.created_at);
+        if !account.metadata.is_empty() {
+            json.raw(",\"metadata\":");
+            write_metadata(json, &account.metadata);
+        }
+        json.raw("}");
+    }))
+}
+
+/// A payment in the words of this API.
+struct Transaction {
+    payment: Payment,
+    kind: &'static str,
+    currency: String,
+}
+
+/// `None` for what has no words in this API.
+fn transaction(payment: Payment) -> Option<Transaction> {
+    let kind = match payment.id.kind {
+        PaymentType::PayIn => "PAYIN",
+        PaymentType::Payout => "PAYOUT",
+        PaymentType::Transfer => "TRANSFER",
+        PaymentType::Other => return None,
+    };
+    let currency = currency::currency(&payment.asset)?.to_owned();
+    Some(Transaction { payment, kind, currency })
+}
+
+fn status(status: PaymentStatus) -> &'static str {
+    use PaymentStatus as S;
+    match status {
+        S::Succeeded | S::Refunded | S::DisputeWon => "SUCCEEDED",
+        S::Failed | S::Cancelled | S::Expired => "FAILED",
+        S::Pending | S::Other | S::RefundedFailure | S::Dispute | S::DisputeLost => "PENDING",
+    }
+}
+
+async fn transactions(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let sorts = [
+        ("updatedAt", payment::BY_CHANGE),
+        ("createdAt", payment::BY_DATE),
+        ("id", payment::BY_REFERENCE),
+        ("amount", payment::BY_AMOUNT),
+    ];
+    let asked = Asked::of(call, "updatedAtFrom", &sorts)?;
+    let snapshot = call.app.snapshot();
+    let read = move || {
+        let accept = |document: &Document| Ok(transaction(record::of::<Payment>(document)?.value));
+        asked.rows(&snapshot, PAYMENTS, payment::BY_CHANGE, accept, |found| found.payment.changed_at)
+    };
+    let rows = call.app.long(read).await?;
+    Ok(array(call, &rows, |json, Transaction { payment, kind, currency }| {
+        json.raw("{\"id\":").plain_string(&payment.id.text());
+        json.raw(",\"createdAt\":").time(payment.created_at);
+        json.raw(",\"updatedAt\":").time(payment.changed_at);
+        json.raw(",\"currency\":").plain_string(currency);
+        json.raw(",\"scheme\":").plain_string(payment.scheme.name());
+        json.raw(",\"type\":").plain_string(kind);
+        json.raw(",\"status\":").plain_string(status(payment.status));
+        json.raw(",\"amount\":").plain_string(&payment.amount.to_string());
+        let sides = [("sourceAccountID", &payment.source), ("destinationAccountID", &payment.destination)];
+        for (name, side) in sides {
+            if let Some(side) = side {
+                json.raw(",").plain_string(name).raw(":").plain_string(&side.text());
+            }
+        }
+        if !payment.metadata.is_empty() {
+            json.raw(",\"metadata\":");
+            write_metadata(json, &payment.metadata);
+        }
+        json.raw("}");
+    }))
+}
+
+async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let text = call.variable(0).to_owned();
+    let unknown = || ApiError::not_found("account not found");
+    let id = AccountId::parse(&text).ok_or_else(unknown)?;
+    let read = move |store: &ledger_store::Store| {
+        let snapshot = store.snapshot();
+        let found = record::find::<Account>(&snapshot, &id.key())?;
+        let account = found.filter(|found| found.value.id == id).ok_or_else(unknown)?.value;
+        let rows = record::with_prefix::<AccountBalance>(&snapshot, None, &balance::prefix(&id))?;
+        Ok((account, rows.into_iter().map(|row| row.value).collect::<Vec<_>>()))
+    };
+    let (account, rows) = call.app.blocking(read).await?;
+    // In the order of assets and dates: the last of an asset counts.
+    let is_last = |at: usize| rows.get(at + 1).is_none_or(|next| next.asset != rows[at].asset);
+    let newest: Vec<_> = (0..rows.len()).filter(|at| is_last(*at)).map(|at| &rows[at]).collect();
+    let at = newest.iter().map(|row| row.last_updated_at).max().unwrap_or(account.created_at);
+    let shown = newest.iter().filter_map(|row| Some((currency::currency(&row.asset)?, &row.balance)));
+    let mut json = call.json();
+    json.raw("{\"id\":").string(&format!("{text}-{}", at.as_micros()));
+    json.raw(",\"accountID\":").plain_string(&text).raw(",\"at\":").time(at).raw(",\"balances\":[");
+    json.list(shown, |json, (code, amount)| {
+        json.raw("{\"amount\":").plain_string(&amount.to_string());
+        json.raw(",\"currency\":").plain_string(code).raw("}");
+    });
+    json.raw("]}");
+    Ok(json.reply(StatusCode::OK))
+}

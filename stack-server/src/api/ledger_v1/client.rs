@@ -1,0 +1,138 @@
+//! For whom an answer is: some shapes differ between releases, and a strict client reads only its own.
+
+use hyper::header::{HeaderMap, USER_AGENT};
+
+use crate::api::call::Call;
+use crate::api::release::Release;
+use crate::settings::Compat;
+
+/// A client, by what it can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Client {
+    /// What is answered to those that do not say who they are.
+    compat: Compat,
+    release: Option<Release>,
+    /// Whether it is the client that servers of 2.4 ship.
+    is_shipped: bool,
+    /// Whether it came through the mount of the stack, whose clients know nothing later than 2.0.
+    is_stack: bool,
+}
+
+/// The name of the client that servers of 2.4 ship, the last word of its `User-Agent`.
+const SHIPPED_CLIENT: &str = "github.com/formancehq/ledger/pkg/client";
+
+impl Client {
+    /// The client of a request.
+    pub(crate) fn of(call: &Call<'_>) -> Self {
+        Self::new(call.headers, call.app.settings().compat, call.target.starts_with("/api/"))
+    }
+
+    fn new(headers: &HeaderMap, compat: Compat, is_stack: bool) -> Self {
+        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        let is_shipped = agent.starts_with("speakeasy-sdk/go ")
+            && agent.split_whitespace().next_back() == Some(SHIPPED_CLIENT);
+        // Its own numbers are not those of the documents of the stack.
+        let release = if is_shipped { None } else { Release::of(headers) };
+        Self { compat, release, is_shipped, is_stack }
+    }
+
+    /// Whether it reads what 2.4 answers: counts with 204, accounts that ascend, logs as the second generation has them.
+    pub(crate) fn is_2_4(self) -> bool {
+        let is_meant = self.is_shipped || (self.release.is_none() && self.compat == Compat::V2_4);
+        is_meant && !self.is_stack
+    }
+
+    /// Whether it knows only what 1.10 answered.
+    pub(crate) fn is_1_10(self) -> bool {
+        self.release.map_or(self.compat == Compat::V1_10 && !self.is_2_4(), Release::is_1_0)
+    }
+
+    /// Whether a revert is answered with 200, not 201.
+    pub(crate) fn reverts_with_200(self) -> bool {
+        self.is_1_10() || self.release.is_some_and(|release| release.is_early)
+    }
+
+    /// Whether the count of accounts is answered with 204, not 200.
+    pub(crate) fn counts_accounts_with_204(self) -> bool {
+        self.is_2_4() || self.release.is_some_and(|release| release.numbers >= [3, 1, 0])
+    }
+
+    /// Whether the version of a migration is a string.
+    pub(crate) fn has_text_versions(self) -> bool {
+        self.release.is_some_and(|release| release.numbers >= [3, 0, 0])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::{HeaderValue, USER_AGENT};
+
+    use super::*;
+
+    fn client(agent: &str, compat: Compat) -> Client {
+        let mut headers = HeaderMap::new();
+        headers.insert(USER_AGENT, HeaderValue::from_str(agent).expect("a header"));
+        Client::new(&headers, compat, false)
+    }
+
+    #[test]
+    fn the_document_of_a_client_decides_what_it_is_shown() {
+        for (agent, reverts_with_200, lower_case_states) in [
+            ("speakeasy-sdk/go v1.0.20230718 2.31.0", true, true),
+            ("speakeasy-sdk/python 1.0.20230915 2.91.2 v1.0.20230915 formance-sdk-python", true, true),
+            ("speakeasy-sdk/go 2.0.0 2.200.0 v2.0.0-beta.3 x", true, false),
+            ("speakeasy-sdk/typescript 2.1.0 2.279.1 v2.0.0-rc.24 x", true, false),
+            ("speakeasy-sdk/typescript 2.1.0 2.279.1 v2.0.0-rc.26 x", false, false),
+            ("speakeasy-sdk/go 2.2.0 2.300.0 v2.0.0 x", false, false),
+            ("speakeasy-sdk/go 3.3.0 2.500.0 v3.0.0 x", false, false),
+        ] {
+            for compat in [Compat::V1_10, Compat::V2_0] {
+                let client = client(agent, compat);
+                assert_eq!(client.reverts_with_200(), reverts_with_200, "{agent}");
+                assert_eq!(client.is_1_10(), lower_case_states, "{agent}");
+            }
+        }
+        for agent in [
+            "curl/8.5.0",
+            "",
+            "speakeasy-sdk/go",
+            "speakeasy-sdk/go 3.8.0 2.600.0 v0.0.0 x",
+            "speakeasy-sdk/go x",
+        ] {
+            assert!(client(agent, Compat::V1_10).reverts_with_200(), "{agent}");
+            assert!(!client(agent, Compat::V2_0).reverts_with_200(), "{agent}");
+        }
+    }
+
+    #[test]
+    fn knows_clients_of_2_4_on_the_stand_alone_mount() {
+        let shipped = "speakeasy-sdk/go 0.10.20 2.384.1 v2 github.com/formancehq/ledger/pkg/client";
+        let stack = "speakeasy-sdk/go 2.2.0 2.300.0 v2.0.0 x";
+        for (agent, compat, is_stack, is_2_4) in [
+            (shipped, Compat::V2_0, false, true),
+            (shipped, Compat::V1_10, false, true),
+            (shipped, Compat::V2_4, true, false),
+            ("curl/8.5.0", Compat::V2_4, false, true),
+            ("curl/8.5.0", Compat::V2_4, true, false),
+            ("curl/8.5.0", Compat::V2_0, false, false),
+            (stack, Compat::V2_4, false, false),
+            ("github.com/formancehq/ledger/pkg/client", Compat::V2_0, false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+            let client = Client::new(&headers, compat, is_stack);
+            assert_eq!(client.is_2_4(), is_2_4, "{agent} {compat:?} {is_stack}");
+        }
+    }
+
+    #[test]
+    fn later_clients_want_other_types() {
+        let shown = |agent| {
+            let client = client(agent, Compat::V2_0);
+            (client.has_text_versions(), client.counts_accounts_with_204())
+        };
+        assert_eq!(shown("speakeasy-sdk/go 2.2.0 2.300.0 v2.9.9 x"), (false, false));
+        assert_eq!(shown("speakeasy-sdk/go 3.3.0 2.500.0 v3.0.0 x"), (true, false));
+        assert_eq!(shown("speakeasy-sdk/go 3.7.0 2.500.0 v3.1.0 x"), (true, true));
+    }
+}

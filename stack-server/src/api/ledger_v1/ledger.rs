@@ -1,0 +1,97 @@
+//! Finds or creates the ledger of a v1 request, and answers the routes that describe a ledger.
+
+use hyper::StatusCode;
+use ledger_core::{BucketName, Features, FirstId, LedgerName, LedgerOptions, Switch};
+use ledger_store::{LedgerView, WriteError};
+
+use crate::api::call::Call;
+use crate::api::ledger_v1::client::Client;
+use crate::http::error::ApiError;
+use crate::http::response::Reply;
+
+/// Returns the ledger name in the path.
+///
+/// # Errors
+///
+/// Returns `VALIDATION` if the name is invalid.
+pub(crate) fn name(call: &Call<'_>) -> Result<LedgerName, ApiError> {
+    let text = call.variable(0);
+    LedgerName::parse(text).map_err(|_| {
+        let text: String = text.chars().take(100).collect();
+        ApiError::validation(format!(
+            "invalid ledger name '{text}': name must match format '^[0-9a-zA-Z_-]{{1,63}}$'"
+        ))
+    })
+}
+
+/// Returns a snapshot of the ledger in the path, or `None` if it does not exist.
+///
+/// # Errors
+///
+/// Fails like [`name`].
+pub(crate) fn view(call: &Call<'_>) -> Result<Option<LedgerView>, ApiError> {
+    Ok(call.app.snapshot().ledger(&name(call)?))
+}
+
+/// How ledgers of this generation are made: ids begin at 0 as its clients expect, or at 1 for those of 2.4.
+pub(crate) fn options(call: &Call<'_>) -> LedgerOptions {
+    let first_id = if Client::of(call).is_2_4() { FirstId::One } else { FirstId::Zero };
+    LedgerOptions {
+        first_id: call.app.settings().first_id.unwrap_or(first_id),
+        features: Features { legacy_hashes: Switch::On, ..Features::default() },
+        ..LedgerOptions::default()
+    }
+}
+
+/// The ledger of the path, made if it is not there.
+///
+/// # Errors
+///
+/// Fails like [`name`], and if the store cannot create the ledger.
+pub(crate) async fn ensured(call: &Call<'_>) -> Result<LedgerView, ApiError> {
+    let name = name(call)?;
+    if let Some(ledger) = call.app.snapshot().ledger(&name) {
+        return Ok(ledger);
+    }
+    // The bucket takes the name of the ledger, which is where v2 clients look for it.
+    let options = LedgerOptions {
+        bucket: BucketName::parse(name.as_str()).map_err(|error| ApiError::validation(error.to_string()))?,
+        ..options(call)
+    };
+    let new = name.clone();
+    let made = call.app.blocking(move |store| match store.create_ledger(new, options) {
+        Ok(_) | Err(WriteError::LedgerExists) => Ok(()),
+        Err(error) => Err(error.into()),
+    });
+    made.await?;
+    // The name may belong to a ledger in a deleted bucket.
+    call.app.snapshot().ledger(&name).ok_or_else(|| ApiError::validation("the ledger was deleted"))
+}
+
+pub(crate) fn stats(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (transactions, accounts) = match view(call)? {
+        Some(ledger) => {
+            let stats = ledger.stats()?;
+            (stats.transactions, stats.accounts)
+        }
+        None => (0, 0),
+    };
+    let mut json = call.json();
+    json.raw("{\"data\":{\"transactions\":").integer(transactions);
+    json.raw(",\"accounts\":").integer(accounts).raw("}}");
+    Ok(json.reply(StatusCode::OK))
+}
+
+pub(crate) fn info(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (name, ledger, client) = (name(call)?, view(call)?, Client::of(call));
+    let mut json = call.json();
+    json.raw("{\"data\":{\"name\":").plain_string(name.as_str()).raw(",\"storage\":{\"migrations\":[");
+    if let Some(ledger) = ledger {
+        json.raw("{\"version\":").raw(if client.has_text_versions() { "\"1\"" } else { "1" });
+        json.raw(",\"name\":\"init\",\"state\":");
+        json.plain_string(if client.is_1_10() { "done" } else { "DONE" });
+        json.raw(",\"date\":").time(ledger.info().added_at).raw("}");
+    }
+    json.raw("]}}}");
+    Ok(json.reply(StatusCode::OK))
+}

@@ -1,0 +1,53 @@
+//! `POST /script`. Every outcome of a script has status 200. A refusal carries a transaction of zeros.
+
+use hyper::StatusCode;
+use ledger_core::{Command, Rejection};
+use ledger_store::Detail;
+
+use crate::api::call::Call;
+use crate::api::ledger_v1::client::Client;
+use crate::api::ledger_v1::wire::{RunBody, malformed};
+use crate::api::ledger_v1::{error, ledger, transactions, write};
+use crate::http::error::{ApiError, Code};
+use crate::http::json::{self, Object};
+use crate::http::response::Reply;
+
+pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(call)?;
+    let Object(body) = json::first::<Object<RunBody<'_>>>(&call.body).map_err(|_| malformed())?;
+    if body.is_empty() {
+        return Ok(refusal(call, &error::script_refused(Code::NoScript, "no script to execute")));
+    }
+    let create = match body.into_create(call.app.legacy_rules(ledger.as_ref())?) {
+        Ok(create) => create,
+        Err(error) => return Ok(refusal(call, &error)),
+    };
+    let command = Command::CreateTransaction(create);
+    let mode = write::mode(call);
+    let receipts = match write::outcome(call, vec![command], mode, Detail::Entry).await? {
+        Ok(receipts) => receipts,
+        // The script was not run, so this error has its ordinary status.
+        Err(mismatch @ Rejection::IdempotencyMismatch { .. }) => return Err(error::refused(mismatch)),
+        Err(rejection) => return Ok(refusal(call, &error::refused(rejection))),
+    };
+    let mut json = call.json();
+    json.raw("{\"transaction\":");
+    for receipt in &receipts {
+        transactions::write_transaction(&mut json, write::transaction(receipt)?, None, Client::of(call));
+    }
+    json.raw("}");
+    Ok(write::marked(json.reply(StatusCode::OK), &receipts))
+}
+
+/// Builds the response for a refused script. Here its text does not start with the code.
+fn refusal(call: &Call<'_>, refused: &ApiError) -> Reply {
+    let text = error::script_text(refused).unwrap_or(&refused.message);
+    let has_link = !matches!(refused.code, Code::Validation);
+    let details = has_link.then(|| error::details(text));
+    let mut json = call.json();
+    json.raw("{");
+    error::write_error(&mut json, refused, text, details.as_deref());
+    json.raw(",\"transaction\":{\"postings\":[],\"reference\":\"\",\"metadata\":{},\"txid\":0,");
+    json.raw("\"timestamp\":\"0001-01-01T00:00:00Z\"}}");
+    json.reply(StatusCode::OK)
+}

@@ -1,0 +1,270 @@
+//! The transaction routes of v1: create, batch, list, count, read, revert and metadata.
+
+use std::borrow::Cow;
+
+use hyper::StatusCode;
+use ledger_core::{
+    Command, CreateTransaction, FilterNode, Metadata, MetadataValue, Overdraft, REVERTS_KEY, Resource,
+    RevertDate, RevertTransaction, Target, Timestamp, Transaction, TransactionId,
+};
+use ledger_store::{Detail, LedgerView, Mode, Receipt, TransactionKey, TransactionOrder, TransactionQuery};
+
+use crate::api::call::Call;
+use crate::api::ledger_v1::client::Client;
+use crate::api::ledger_v1::list::{self, Kind, List, Parameters};
+use crate::api::ledger_v1::wire::{self, BatchBody, TransactionBody};
+use crate::api::ledger_v1::{error, filter, ledger, write};
+use crate::http::error::{ApiError, Code};
+use crate::http::json::{self, Object};
+use crate::http::response::{self, Json, Reply};
+use crate::shapes::volumes::{volumes_before, write_holdings, write_posting};
+
+static LIST: Kind = Kind {
+    name: "v1 transactions",
+    resource: Resource::Transactions,
+    parameters: &[
+        "after",
+        "reference",
+        "account",
+        "source",
+        "destination",
+        "startTime",
+        "start_time",
+        "endTime",
+        "end_time",
+    ],
+    metadata: true,
+    ascends_later: false,
+    select,
+};
+
+fn select(parameters: &Parameters) -> Result<Vec<FilterNode>, ApiError> {
+    let mut nodes: Vec<FilterNode> = filter::below_id(parameters)?.into_iter().collect();
+    nodes.extend(filter::window(parameters)?);
+    nodes.extend(parameters.get("reference").map(filter::reference));
+    nodes.extend(filter::sides(parameters)?);
+    nodes.extend(filter::metadata(parameters));
+    Ok(nodes)
+}
+
+pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let Object(body) =
+        json::first::<Object<TransactionBody<'_>>>(&call.body).map_err(|_| wire::malformed())?;
+    let create = body.into_create(call.app.legacy_rules(ledger::view(call)?.as_ref())?)?;
+    let receipts = create_all(call, vec![create], write::mode(call)).await?;
+    answer(call, &receipts)
+}
+
+pub(crate) async fn create_batch(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let invalid = || ApiError::validation("invalid transactions format");
+    let Object(body) = json::first::<Object<BatchBody<'_>>>(&call.body).map_err(|_| invalid())?;
+    let transactions = body.transactions.ok_or_else(invalid)?;
+    if transactions.is_empty() {
+        return Err(ApiError::validation("no transaction to insert"));
+    }
+    let rules = call.app.legacy_rules(ledger::view(call)?.as_ref())?;
+    let elements = transactions.into_iter().enumerate();
+    let creates = elements.map(|(at, element)| element.into_element(at, rules.clone()));
+    let receipts = create_all(call, creates.collect::<Result<_, _>>()?, Mode::Commit).await?;
+    answer(call, &receipts)
+}
+
+async fn create_all(
+    call: &Call<'_>,
+    creates: Vec<CreateTransaction>,
+    mode: Mode,
+) -> Result<Vec<Receipt>, ApiError> {
+    let commands = creates.into_iter().map(Command::CreateTransaction).collect();
+    write::submit(call, commands, mode, Detail::Entry, error::refused).await
+}
+
+/// Builds the response with all transactions that the request recorded.
+fn answer(call: &Call<'_>, receipts: &[Receipt]) -> Result<Reply, ApiError> {
+    let client = Client::of(call);
+    let mut json = call.json();
+    json.raw("{\"data\":[");
+    for (at, receipt) in receipts.iter().enumerate() {
+        json.raw(if at == 0 { "" } else { "," });
+        write_transaction(&mut json, write::transaction(receipt)?, None, client);
+    }
+    json.raw("]}");
+    Ok(write::marked(json.reply(StatusCode::OK), receipts))
+}
+
+pub(crate) async fn revert(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (ledger, client) = (ledger::view(call)?, Client::of(call));
+    let id = transaction_id(call)?;
+    let not_found = || ApiError::not_found(format!("transaction {} not found", id.get()));
+    // Do not create a ledger for a transaction that it cannot contain.
+    let rules = call.app.legacy_rules(Some(&ledger.ok_or_else(not_found)?))?;
+    let unchecked = matches!(call.query.get("disableChecks"), Some("1" | "true"));
+    let command = Command::RevertTransaction(RevertTransaction {
+        id,
+        overdraft: if unchecked { Overdraft::Allow } else { Overdraft::Refuse },
+        dated: RevertDate::Now,
+        metadata: Metadata::EMPTY,
+        rules,
+    });
+    let receipts = write::submit(call, vec![command], write::mode(call), Detail::Entry, |rejection| {
+        let mut error = error::refused(rejection);
+        match error.code {
+            Code::NotFound => not_found(),
+            Code::InsufficientFund => {
+                let text = format!("executing revert script for transaction {}: {}", id.get(), error.message);
+                error.message = Cow::Owned(text);
+                error
+            }
+            _ => error,
+        }
+    });
+    let receipts = receipts.await?;
+    let mut json = call.json();
+    json.raw("{\"data\":");
+    for receipt in &receipts {
+        write_transaction(&mut json, write::transaction(receipt)?, None, client);
+    }
+    json.raw("}");
+    let status = if client.reverts_with_200() { StatusCode::OK } else { StatusCode::CREATED };
+    Ok(write::marked(json.reply(status), &receipts))
+}
+
+pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (ledger, client) = (ledger::view(call)?, Client::of(call));
+    let list = List::of(call, &LIST)?;
+    let question = TransactionQuery {
+        filter: list.filter.clone(),
+        at: None,
+        effective_volumes: false,
+        order: TransactionOrder::Id,
+        // The list is ordered by id, so the date of the key does not matter.
+        page: list.page(|text| {
+            let id = TransactionId::new(text.parse().ok()?);
+            Some(TransactionKey { timestamp: Timestamp::default(), id })
+        })?,
+    };
+    let page = List::ask(call, ledger, question, list.is_long(), LedgerView::transactions).await?;
+    let key = |view: &ledger_store::TransactionView| view.transaction.id.get().to_string();
+    Ok(list.reply(call, page.as_ref(), key, |json, view| {
+        write_transaction(json, &view.transaction, view.reverted_by, client);
+    }))
+}
+
+pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = ledger::view(call)?;
+    let filter = list::count_filter(call, &LIST)?;
+    let number = match ledger {
+        None => 0,
+        Some(ledger) => call.app.long(move || Ok(ledger.count_transactions(&filter, None)?)).await?,
+    };
+    let later = Client::of(call).is_2_4();
+    Ok(response::count(if later { StatusCode::NO_CONTENT } else { StatusCode::OK }, number))
+}
+
+pub(crate) fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (ledger, client) = (ledger::view(call)?, Client::of(call));
+    let id = transaction_id(call)?;
+    let not_found = || ApiError::not_found("transaction not found");
+    let view = ledger.ok_or_else(not_found)?.transaction(id, None, false)?.ok_or_else(not_found)?;
+    let mut json = call.json();
+    json.raw("{\"data\":");
+    write_transaction(&mut json, &view.transaction, view.reverted_by, client);
+    json.raw("}");
+    Ok(json.reply(StatusCode::OK))
+}
+
+pub(crate) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let metadata = write::metadata_body(call)?;
+    let target = target(call)?;
+    write::without_answer(call, Command::SetMetadata { target, metadata }).await
+}
+
+pub(crate) async fn delete_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let target = target(call)?;
+    let key = call.variable(2);
+    let command = Command::DeleteMetadata { target, key: key.into() };
+    let kept = |error: &ApiError| error.message.starts_with("metadata key ");
+    match write::without_answer(call, command).await {
+        // Removing metadata that does not exist succeeds.
+        Err(error) if error.code == Code::NotFound && kept(&error) => Ok(response::no_content()),
+        answer => answer,
+    }
+}
+
+fn target(call: &Call<'_>) -> Result<Target, ApiError> {
+    let id = transaction_id(call)?;
+    // Do not create a ledger for a transaction that it cannot contain.
+    ledger::view(call)?.ok_or_else(|| ApiError::not_found("transaction not found"))?;
+    Ok(Target::Transaction(id))
+}
+
+fn transaction_id(call: &Call<'_>) -> Result<TransactionId, ApiError> {
+    let text = call.variable(1);
+    match text.parse() {
+        Ok(id) if !text.starts_with('+') => Ok(TransactionId::new(id)),
+        _ => Err(ApiError::validation("invalid transaction ID")),
+    }
+}
+
+/// The metadata keys by which release 1.10 linked a transaction and its revert.
+const LEGACY_REVERTS_KEY: &str = "com.numary.spec/state/reverts";
+const LEGACY_REVERTED_KEY: &str = "com.numary.spec/state/reverted";
+
+/// Writes a transaction with the volumes before and after it.
+pub(crate) fn write_transaction(
+    json: &mut Json,
+    transaction: &Transaction,
+    reverted_by: Option<TransactionId>,
+    client: Client,
+) {
+    json.raw("{\"postings\":[").list(&transaction.postings, write_posting).raw("]");
+    match &transaction.reference {
+        Some(reference) => {
+            json.raw(",\"reference\":").string(reference.as_str());
+        }
+        None if client.is_1_10() => {
+            json.raw(",\"reference\":\"\"");
+        }
+        None => {}
+    }
+    let metadata = if client.is_1_10() {
+        with_marks(&transaction.metadata, reverted_by)
+    } else {
+        Cow::Borrowed(&transaction.metadata)
+    };
+    json.raw(",\"metadata\":").any_metadata(&metadata);
+    json.raw(",\"txid\":").integer(transaction.id.get());
+    let after = &transaction.post_commit_volumes;
+
+    json.raw(",\"preCommitVolumes\":");
+    write_holdings(json, after.iter().zip(&volumes_before(transaction, after)));
+    json.raw(",\"postCommitVolumes\":");
+    write_holdings(json, after.iter().map(|holding| (holding, &holding.volumes)));
+    json.raw(",\"timestamp\":").time(shown_date(transaction.timestamp, client)).raw("}");
+}
+
+/// Adds the links to and from a revert to the metadata, in the form of release 1.10.
+fn with_marks(metadata: &Metadata, reverted_by: Option<TransactionId>) -> Cow<'_, Metadata> {
+    let reverts = metadata.get(REVERTS_KEY).filter(|_| metadata.get(LEGACY_REVERTS_KEY).is_none());
+    if reverts.is_none() && reverted_by.is_none() {
+        return Cow::Borrowed(metadata);
+    }
+    let mut marked = metadata.clone();
+    if let Some(reverts) = reverts {
+        marked.insert(LEGACY_REVERTS_KEY, reverts.clone());
+    }
+    if let Some(by) = reverted_by {
+        let mark = MetadataValue::Json(format!("{{\"by\":\"{}\"}}", by.get()).into());
+        marked.insert(LEGACY_REVERTED_KEY, mark);
+    }
+    Cow::Owned(marked)
+}
+
+/// Returns the date to show to a client. Clients of release 1.10 get whole seconds.
+fn shown_date(date: Timestamp, client: Client) -> Timestamp {
+    const SECOND: i64 = 1_000_000;
+    if client.is_1_10() {
+        Timestamp::from_micros(date.as_micros().div_euclid(SECOND).saturating_mul(SECOND))
+    } else {
+        date
+    }
+}

@@ -1,0 +1,149 @@
+//! Shared handling of v1 writes: dry runs, idempotency keys, submission and receipts.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
+use ledger_core::{Command, CompactString, Idempotency, LogPayload, Metadata, Rejection, Transaction};
+use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use crate::api::call::Call;
+use crate::api::ledger_v1::{error, ledger};
+use crate::http::error::ApiError;
+use crate::http::json::{self, AnyMap};
+use crate::http::response::{self, Reply};
+
+/// Returns the mode of a write: stored, or a dry run. Every write of a single item heeds the dry-run parameter, so
+/// that a preview never changes anything.
+pub(crate) fn mode(call: &Call<'_>) -> Mode {
+    let preview = call.query.get("preview").is_some_and(|value| {
+        value == "1" || value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("yes")
+    });
+    if preview { Mode::DryRun } else { Mode::Commit }
+}
+
+/// Submits the commands of a request atomically, under its idempotency key.
+///
+/// # Errors
+///
+/// Returns the error that `refused` makes of a rejection, or the reason why the outcome is unknown.
+pub(crate) async fn submit(
+    call: &Call<'_>,
+    commands: Vec<Command>,
+    mode: Mode,
+    detail: Detail,
+    refused: impl Fn(Rejection) -> ApiError,
+) -> Result<Vec<Receipt>, ApiError> {
+    outcome(call, commands, mode, detail).await?.map_err(refused)
+}
+
+/// Works like [`submit`], but returns the rejection of the first refused command unchanged.
+///
+/// The first successful write creates the ledger. A refused write or a dry run does not.
+///
+/// # Errors
+///
+/// Returns the reason why the outcome is unknown.
+pub(crate) async fn outcome(
+    call: &Call<'_>,
+    commands: Vec<Command>,
+    mode: Mode,
+    detail: Detail,
+) -> Result<Result<Vec<Receipt>, Rejection>, ApiError> {
+    let key = call.idempotency_key()?;
+    let mut requests: Vec<Request> = commands.into_iter().map(Request::from).collect();
+    if let (Some(key), Some(first)) = (key, requests.first_mut()) {
+        first.idempotency = Some(Box::new(Idempotency { key, hash: hash_of(call) }));
+    }
+    let ledger = if let Some(ledger) = ledger::view(call)? {
+        ledger
+    } else {
+        let rehearsed = receipts(call.app.rehearse(ledger::options(call), requests.clone(), detail).await?);
+        if mode == Mode::DryRun || rehearsed.is_err() {
+            return Ok(rehearsed);
+        }
+        ledger::ensured(call).await?
+    };
+    let ledger = ledger.info().name.clone();
+    // A single command has no others to be undone with.
+    let atomicity = if requests.len() == 1 { Atomicity::Independent } else { Atomicity::AsOne };
+    let submission = Submission { ledger, requests, atomicity, mode, detail };
+    Ok(receipts(call.app.submit(submission).await?))
+}
+
+/// Returns the receipts of an atomic group, or the rejection that undid it.
+fn receipts(outcomes: Vec<Outcome>) -> Result<Vec<Receipt>, Rejection> {
+    let mut receipts = Vec::with_capacity(outcomes.len());
+    let mut refusal = None;
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Done(receipt) => receipts.push(receipt),
+            Outcome::Refused(rejection) => refusal = refusal.or(Some(rejection)),
+            // The rejection of the group comes with the command that caused it. A single command fails with its
+            // submission.
+            Outcome::Cancelled | Outcome::Failed(_) => {}
+        }
+    }
+    refusal.map_or(Ok(receipts), Err)
+}
+
+/// Hashes the parts that a repeated request must have in common: the target of the request and the bytes of its
+/// body. The prefix keeps these hashes apart from those of v2.
+fn hash_of(call: &Call<'_>) -> CompactString {
+    let mut hasher = Sha256::new();
+    hasher.update(b"v1\n");
+    hasher.update(call.target.as_bytes());
+    hasher.update(b"\n");
+    hasher.update(&call.body);
+    let mut text = CompactString::default();
+    text.push_str(&URL_SAFE.encode(hasher.finalize()));
+    text
+}
+
+/// Submits a command and answers without a body.
+///
+/// # Errors
+///
+/// Fails like [`submit`].
+pub(crate) async fn without_answer(call: &Call<'_>, command: Command) -> Result<Reply, ApiError> {
+    let receipts = submit(call, vec![command], mode(call), Detail::Ids, error::refused).await?;
+    Ok(marked(response::no_content(), &receipts))
+}
+
+/// Sets the header that marks the response as an idempotent replay.
+pub(crate) fn marked(mut reply: Reply, receipts: &[Receipt]) -> Reply {
+    if receipts.iter().any(|receipt| receipt.replayed) {
+        response::mark_replayed(&mut reply);
+    }
+    reply
+}
+
+/// Returns the transaction of a receipt that was requested with [`Detail::Entry`].
+///
+/// # Errors
+///
+/// Returns `INTERNAL` if the store broke its promise to return it.
+pub(crate) fn transaction(receipt: &Receipt) -> Result<&Transaction, ApiError> {
+    match receipt.entry.as_deref().map(|entry| &entry.payload) {
+        Some(
+            LogPayload::NewTransaction { transaction, .. }
+            | LogPayload::RevertedTransaction { transaction, .. },
+        ) => Ok(transaction),
+        _ => Err(ApiError::fault("a receipt lacks its transaction")),
+    }
+}
+
+/// Parses the body of a metadata write: an object with values of any type.
+///
+/// # Errors
+///
+/// `VALIDATION`.
+pub(crate) fn metadata_body(call: &Call<'_>) -> Result<Metadata, ApiError> {
+    let invalid = |_| ApiError::validation("invalid metadata format");
+    let body = json::first::<&RawValue>(&call.body).map_err(invalid)?;
+    if body.get() == "null" {
+        return Err(ApiError::validation("invalid metadata format"));
+    }
+    let AnyMap(metadata) = json::first(body.get().as_bytes()).map_err(invalid)?;
+    Ok(metadata)
+}

@@ -1,0 +1,424 @@
+//! Several commands in one request.
+//!
+//! Elements are decided in order, each seeing what those before it did; `parallel` is accepted and changes
+//! nothing, since the writer takes one command at a time anyway. One element that makes no command at all (a
+//! posting with an invalid address, say) fails at its place, like one that the rules refuse.
+
+use hyper::StatusCode;
+use hyper::header::CONTENT_TYPE;
+use ledger_core::{Command, Idempotency, IdempotencyKey, LogPayload, Overdraft, Runtime};
+use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
+use serde::de::MapAccess;
+use serde_json::value::RawValue;
+
+use crate::api::call::Call;
+use crate::api::ledger_v2::transactions::answers_effective_volumes;
+use crate::api::ledger_v2::wire::{CreateBody, MetadataElement, RevertElement};
+use crate::api::ledger_v2::{bulk_script, write};
+use crate::http::error::{ApiError, Code, Profile};
+use crate::http::json::{self, Array, Fields, Object, Text};
+use crate::http::response::{Json, Numbers, Reply};
+use crate::shapes::request_hash;
+use crate::shapes::transaction::write_recorded;
+
+const JSON_ARRAY: &str = "application/json";
+const JSON_STREAM: &str = "application/vnd.formance.ledger.api.v2.bulk+json-stream";
+const SCRIPT_STREAM: &str = "application/vnd.formance.ledger.api.v2.bulk+script-stream";
+
+/// About the length of the result of a transaction with one posting.
+const RESULT_BYTES: usize = 1_024;
+
+/// The kinds of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    CreateTransaction,
+    AddMetadata,
+    RevertTransaction,
+    DeleteMetadata,
+}
+
+impl Action {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::CreateTransaction => "CREATE_TRANSACTION",
+            Self::AddMetadata => "ADD_METADATA",
+            Self::RevertTransaction => "REVERT_TRANSACTION",
+            Self::DeleteMetadata => "DELETE_METADATA",
+        }
+    }
+}
+
+/// An element that was read: what it asks for, and the command, if it makes one.
+pub(crate) struct Element {
+    pub(crate) action: Action,
+    pub(crate) request: Result<Request, ApiError>,
+}
+
+impl Element {
+    /// Joins a command with the key of its element.
+    pub(crate) fn new(action: Action, command: Result<Command, ApiError>, key: &str) -> Self {
+        let request = command.and_then(|command| {
+            let idempotency = match key {
+                "" => None,
+                key => {
+                    let key = IdempotencyKey::parse(key)
+                        .map_err(|error| ApiError::validation(error.to_string()))?;
+                    Some(Box::new(Idempotency { key, hash: request_hash::hash_of(&command) }))
+                }
+            };
+            Ok(Request { command, idempotency, schema_version: None })
+        });
+        Self { action, request }
+    }
+}
+
+/// An element as it was sent.
+#[derive(Default)]
+struct ElementBody<'a> {
+    action: Text<'a>,
+    key: Text<'a>,
+    data: Option<&'a RawValue>,
+}
+
+impl<'de> Fields<'de> for ElementBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        if name.eq_ignore_ascii_case("action") {
+            self.action = map.next_value()?;
+        } else if name.eq_ignore_ascii_case("ik") {
+            self.key = map.next_value()?;
+        } else if name.eq_ignore_ascii_case("data") {
+            self.data = Some(map.next_value()?);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
+impl ElementBody<'_> {
+    /// Reads the data by the action.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION`, for the whole bulk: an unknown action, or data of another shape.
+    fn read(&self, at: usize, runtime: Runtime) -> Result<Element, ApiError> {
+        let data = self.data.map_or("null", RawValue::get).as_bytes();
+        let malformed =
+            |error: serde_json::Error| ApiError::validation(format!("error parsing element {at}: {error}"));
+        let (action, command) = match self.action.0.as_ref() {
+            "CREATE_TRANSACTION" => {
+                let Object(body) = json::first::<Object<CreateBody<'_>>>(data).map_err(malformed)?;
+                (Action::CreateTransaction, body.into_command(Overdraft::Refuse, runtime))
+            }
+            "ADD_METADATA" => {
+                let Object(body) = json::first::<Object<MetadataElement<'_>>>(data).map_err(malformed)?;
+                (Action::AddMetadata, body.into_set())
+            }
+            "REVERT_TRANSACTION" => {
+                let Object(body) = json::first::<Object<RevertElement<'_>>>(data).map_err(malformed)?;
+                (Action::RevertTransaction, body.into_command())
+            }
+            "DELETE_METADATA" => {
+                let Object(body) = json::first::<Object<MetadataElement<'_>>>(data).map_err(malformed)?;
+                (Action::DeleteMetadata, body.into_delete())
+            }
+            other => {
+                let other: String = other.chars().take(100).collect();
+                return Err(ApiError::validation(format!("unsupported action '{other}' of element {at}")));
+            }
+        };
+        Ok(Element::new(action, command, &self.key.0))
+    }
+}
+
+/// Elements, and for a stream that broke off, why.
+#[derive(Default)]
+pub(crate) struct Elements {
+    actions: Vec<Action>,
+    /// One for each action.
+    pub(crate) requests: Vec<Result<Request, ApiError>>,
+    pub(crate) fault: Option<ApiError>,
+}
+
+impl Elements {
+    fn with_capacity(count: usize) -> Self {
+        Self { actions: Vec::with_capacity(count), requests: Vec::with_capacity(count), fault: None }
+    }
+
+    /// Adds the next element.
+    pub(crate) fn push(&mut self, Element { action, request }: Element) {
+        self.actions.push(action);
+        self.requests.push(request);
+    }
+}
+
+pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let atomic = call.query.flag("atomic");
+    let prepared = if atomic && call.query.flag("parallel") {
+        let message = "atomic and parallel options are mutually exclusive";
+        Err(ApiError::refused(StatusCode::PRECONDITION_FAILED, message))
+    } else {
+        elements(call)
+    };
+    let Elements { actions, mut requests, fault } = prepared.map_err(|error| call.unless_no_ledger(error))?;
+    if requests.is_empty() {
+        call.ledger()?;
+    }
+    let each =
+        if call.query.flag("continueOnFailure") { Atomicity::Independent } else { Atomicity::StopAtRefusal };
+    if let Some(version) = call.schema_version().map_err(|error| call.unless_no_ledger(error))? {
+        for request in requests.iter_mut().flatten() {
+            request.schema_version = Some(Box::new(version.clone()));
+        }
+    }
+    let answers = if !atomic {
+        run(call, requests, each, Mode::Commit).await?
+    } else if fault.is_some() || requests.iter().any(Result::is_err) {
+        // What cannot succeed as a whole is shown as it would have gone, and not done.
+        run(call, requests, each, Mode::DryRun).await?
+    } else {
+        all_or_nothing(call, requests.into_iter().flatten().collect(), each).await?
+    };
+    reply(call, &actions, &answers, fault.as_ref())
+}
+
+/// Reads the body by its content type. The first generation knew one form only, and did not look: its clients may
+/// say anything but the names of the streams.
+fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
+    let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let content_type = content_type.split(';').next().unwrap_or("").trim();
+    match (content_type, call.profile) {
+        (JSON_STREAM, _) => Ok(stream(&call.body, call.app.settings().runtime)),
+        (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body, call.app.settings().runtime)),
+        ("" | JSON_ARRAY, _) | (_, Profile::Stack) => array(call),
+        (other, _) => {
+            let other: String = other.chars().take(100).collect();
+            Err(ApiError::validation(format!("unsupported content type: {other}")))
+        }
+    }
+}
+
+fn array(call: &Call<'_>) -> Result<Elements, ApiError> {
+    let Array(bodies) = json::first::<Array<Object<ElementBody<'_>>>>(&call.body)
+        .map_err(|error| ApiError::validation(format!("error parsing bulk: {error}")))?;
+    let runtime = call.app.settings().runtime;
+    let limit = call.app.settings().bulk_max_size;
+    if bodies.len() > limit {
+        let message = format!("bulk size exceeded, max size is {limit}");
+        return Err(ApiError::new(Code::BulkSizeExceeded, message));
+    }
+    let mut elements = Elements::with_capacity(bodies.len());
+    for (at, Object(body)) in bodies.iter().enumerate() {
+        elements.push(body.read(at, runtime)?);
+    }
+    Ok(elements)
+}
+
+/// Elements one after the other; the first malformed one ends the stream.
+fn stream(body: &[u8], runtime: Runtime) -> Elements {
+    let mut elements = Elements::default();
+    let mut bodies = serde_json::Deserializer::from_slice(body).into_iter::<Object<ElementBody<'_>>>();
+    for at in 0.. {
+        let element = match bodies.next() {
+            None => break,
+            Some(Ok(Object(body))) => body.read(at, runtime),
+            Some(Err(error)) => Err(ApiError::validation(format!("error parsing element {at}: {error}"))),
+        };
+        match element {
+            Ok(element) => elements.push(element),
+            Err(error) => {
+                elements.fault = Some(error);
+                break;
+            }
+        }
+    }
+    elements
+}
+
+/// What became of an element.
+enum Answer {
+    Done(Receipt),
+    Failed(ApiError),
+    /// Not tried since another failed.
+    Cancelled,
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done(receipt) => Self::Done(receipt),
+            Outcome::Refused(rejection) => Self::Failed(rejection.into()),
+            Outcome::Cancelled => Self::Cancelled,
+            Outcome::Failed(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+/// Executes elements, some of which may have failed before they were commands, and each of which stands for itself or
+/// for those behind it.
+async fn run(
+    call: &Call<'_>,
+    elements: Vec<Result<Request, ApiError>>,
+    atomicity: Atomicity,
+    mode: Mode,
+) -> Result<Vec<Answer>, ApiError> {
+    if atomicity == Atomicity::Independent {
+        let (requests, failed) = divide(elements);
+        let mut answers = submit(call, requests, atomicity, mode).await?.into_iter();
+        let whole = failed.into_iter().map(|failed| match failed {
+            Some(error) => Some(Answer::Failed(error)),
+            None => answers.next(),
+        });
+        return whole.collect::<Option<_>>().ok_or_else(lost);
+    }
+    let count = elements.len();
+    let mut failed = None;
+    let until_failed =
+        |element: Result<Request, ApiError>| element.map_err(|error| failed = Some(error)).ok();
+    let requests: Vec<Request> = elements.into_iter().map_while(until_failed).collect();
+    let mut answers = submit(call, requests, Atomicity::StopAtRefusal, mode).await?;
+    if let Some(error) = failed {
+        let all_done = answers.iter().all(|answer| matches!(answer, Answer::Done(_)));
+        answers.push(if all_done { Answer::Failed(error) } else { Answer::Cancelled });
+    }
+    answers.resize_with(count, || Answer::Cancelled);
+    Ok(answers)
+}
+
+/// An atomic bulk. If it is refused, the elements before the refused one, and those behind it where the caller goes on
+/// after failures, are shown as if done. That takes a dry run, since the store says no more of them than that they
+/// were undone.
+async fn all_or_nothing(
+    call: &Call<'_>,
+    requests: Vec<Request>,
+    each: Atomicity,
+) -> Result<Vec<Answer>, ApiError> {
+    let mut others = requests.clone();
+    let mut answers = submit(call, requests, Atomicity::AllOrNothing, Mode::Commit).await?;
+    let Some(refused) = answers.iter().position(|answer| matches!(answer, Answer::Failed(_))) else {
+        return Ok(answers);
+    };
+    let behind = others.split_off(refused).split_off(1);
+    if each == Atomicity::Independent {
+        others.extend(behind);
+    }
+    let mut shown = submit(call, others, each, Mode::DryRun).await?;
+    let behind = shown.split_off(refused);
+    answers.splice(..refused, shown);
+    let at = refused + 1;
+    answers.splice(at..at + behind.len(), behind);
+    Ok(answers)
+}
+
+type Divided = (Vec<Request>, Vec<Option<ApiError>>);
+
+/// Separates commands from elements that are none; the second list has an entry for every element.
+fn divide(elements: Vec<Result<Request, ApiError>>) -> Divided {
+    let mut requests = Vec::with_capacity(elements.len());
+    let failed = elements.into_iter().map(|element| match element {
+        Ok(request) => {
+            requests.push(request);
+            None
+        }
+        Err(error) => Some(error),
+    });
+    let failed = failed.collect();
+    (requests, failed)
+}
+
+async fn submit(
+    call: &Call<'_>,
+    requests: Vec<Request>,
+    atomicity: Atomicity,
+    mode: Mode,
+) -> Result<Vec<Answer>, ApiError> {
+    if requests.is_empty() {
+        call.ledger()?;
+        return Ok(Vec::new());
+    }
+    let count = requests.len();
+    let ledger = call.ledger_name()?;
+    let submission = Submission { ledger, requests, atomicity, mode, detail: Detail::Entry };
+    let outcomes = call.app.submit(submission).await?;
+    if outcomes.len() != count {
+        return Err(lost());
+    }
+    Ok(outcomes.into_iter().map(Answer::from).collect())
+}
+
+fn lost() -> ApiError {
+    ApiError::fault("the outcomes of a bulk do not match its commands")
+}
+
+fn reply(
+    call: &Call<'_>,
+    actions: &[Action],
+    answers: &[Answer],
+    fault: Option<&ApiError>,
+) -> Result<Reply, ApiError> {
+    let profile = call.profile;
+    // Clients of the first generation expect the list to end with the element that failed.
+    let shown = match profile {
+        Profile::Stack => answers.iter().take_while(|answer| !matches!(answer, Answer::Cancelled)).count(),
+        Profile::Ledger => answers.len(),
+    };
+    // Amounts in a bulk stay numbers whatever the caller's header says.
+    let mut json = Json::with_capacity(Numbers::Plain, shown * RESULT_BYTES);
+    let with_log_ids = call.reads_later_forms();
+    let effective_kept = answers_effective_volumes(call);
+    json.raw("{\"data\":[");
+    for (at, (action, answer)) in actions.iter().zip(&answers[..shown]).enumerate() {
+        json.raw(if at == 0 { "{" } else { ",{" });
+        let log = match answer {
+            Answer::Done(receipt) => {
+                write_done(&mut json, *action, receipt, effective_kept)?;
+                receipt.log.get()
+            }
+            Answer::Failed(error) => {
+                write_failed(&mut json, error.code.text(profile), &error.message);
+                0
+            }
+            Answer::Cancelled => {
+                write_failed(&mut json, Code::Internal.text(profile), "context canceled");
+                0
+            }
+        };
+        // Strict clients of the first generation refuse an element with a member that they do not know.
+        if with_log_ids {
+            json.raw(",\"logID\":").integer(log);
+        }
+        json.raw("}");
+    }
+    json.raw("]");
+    if let Some(fault) = fault {
+        json.raw(",\"errorCode\":").plain_string(fault.code.text(profile));
+        json.raw(",\"errorMessage\":").string(&fault.message);
+    }
+    json.raw("}");
+    let succeeded = fault.is_none() && answers.iter().all(|answer| matches!(answer, Answer::Done(_)));
+    Ok(json.reply(if succeeded { StatusCode::OK } else { StatusCode::BAD_REQUEST }))
+}
+
+fn write_done(
+    json: &mut Json,
+    action: Action,
+    receipt: &Receipt,
+    effective_kept: bool,
+) -> Result<(), ApiError> {
+    if let LogPayload::NewTransaction { transaction, effective_volumes, .. }
+    | LogPayload::RevertedTransaction { transaction, effective_volumes, .. } =
+        &write::entry(receipt)?.payload
+    {
+        json.raw("\"data\":");
+        write_recorded(json, transaction, effective_volumes.as_deref(), effective_kept);
+        json.raw(",");
+    }
+    json.raw("\"responseType\":").plain_string(action.text());
+    Ok(())
+}
+
+fn write_failed(json: &mut Json, code: &str, description: &str) {
+    json.raw("\"errorCode\":").plain_string(code);
+    json.raw(",\"errorDescription\":").string(description);
+    json.raw(",\"responseType\":\"ERROR\"");
+}

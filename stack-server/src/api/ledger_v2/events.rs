@@ -1,0 +1,193 @@
+//! The events of a ledger as a stream that a browser can read (server-sent events).
+//!
+//! DIFFERENCE: other servers of this API have no such route. The id of an event is the id of its log, so a client
+//! that reconnects with `Last-Event-ID` misses nothing. The stream ends when the client disconnects, when the
+//! server stops, or when the client stops reading. Periodic comments show that both ends are alive.
+
+use hyper::body::Bytes;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use ledger_core::{LedgerName, LogId};
+use ledger_store::{FeedSize, LedgerView, Store};
+
+use crate::api::app::App;
+use crate::api::call::Call;
+use crate::http::error::ApiError;
+use crate::http::reply_body::{Parts, ReplyBody};
+use crate::http::response::{self, Json, Numbers, Reply};
+use crate::integrations::events::envelope::{EventType, write_event};
+use crate::limits::{EVENT_PART_BYTES, EVENT_PART_LOGS};
+use crate::log;
+
+/// The parameters of a stream.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// The number of the ledger, which tells it from another ledger of the same name.
+    number: u32,
+    /// Send events after this log. `None` starts at the first log.
+    after: Option<LogId>,
+    /// Send events of these types. An empty list means all types.
+    types: Vec<EventType>,
+}
+
+impl Asked {
+    fn of(call: &Call<'_>, ledger: &LedgerView) -> Result<Self, ApiError> {
+        let mut types = Vec::new();
+        for name in call.query.all("type").flat_map(|names| names.split(',')).filter(|name| !name.is_empty())
+        {
+            let kind = EventType::parse(name);
+            types.push(
+                kind.ok_or_else(|| ApiError::validation("invalid 'type' query param: no type of event"))?,
+            );
+        }
+        Ok(Self { number: ledger.info().id, after: after(call, ledger)?, types })
+    }
+
+    fn wants(&self, kind: EventType) -> bool {
+        self.types.is_empty() || self.types.contains(&kind)
+    }
+}
+
+/// Reads the start of the stream. The header takes precedence over the parameters: a browser cannot set it on its
+/// first request, but sets it itself when it reconnects.
+fn after(call: &Call<'_>, ledger: &LedgerView) -> Result<Option<LogId>, ApiError> {
+    let header = call.headers.get("last-event-id").filter(|value| !value.is_empty());
+    let header = header.map(|value| value.to_str().unwrap_or("?"));
+    let given = header.or_else(|| call.query.get("lastEventId").filter(|text| !text.is_empty()));
+    let last = ledger.last_log();
+    let Some(text) = given else {
+        return match call.query.get("from") {
+            None | Some("" | "now") => Ok(last),
+            Some("first") => Ok(None),
+            Some(_) => Err(ApiError::validation("invalid 'from' query param: neither 'first' nor 'now'")),
+        };
+    };
+    match text.parse() {
+        Ok(id) if !text.starts_with('+') => {
+            // Waiting for a log in the future would skip all logs before it.
+            if last.is_none_or(|last| last.get() < id) && id > 0 {
+                return Err(ApiError::validation(format!(
+                    "the last event id {id} is beyond the end of the log"
+                )));
+            }
+            Ok(Some(LogId::new(id)))
+        }
+        _ => Err(ApiError::validation("the last event id is no id of a log")),
+    }
+}
+
+pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let asked = Asked::of(call, &ledger)?;
+    let slot = call.app.event_stream()?;
+    let (parts, body) = ReplyBody::parts();
+    let (app, name) = (call.app.clone(), call.ledger_name()?);
+    tokio::spawn(async move {
+        let _slot = slot;
+        let mut stopping = app.stopping();
+        tokio::select! {
+            // The sender is gone only if the server was dropped. Nothing is left to do then.
+            _ = stopping.wait_for(|stop| *stop) => {}
+            // The client has disconnected.
+            () = parts.closed() => {}
+            () = send(&app, &name, asked, &parts) => {}
+        }
+    });
+    let mut reply = response::stream(body);
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(reply)
+}
+
+/// A batch of events that is sent at once.
+struct Part {
+    /// The encoded events.
+    text: Vec<u8>,
+    /// The last log that was read.
+    after: Option<LogId>,
+    /// The last log that was read, if no event in this part has its id.
+    passed: Option<LogId>,
+    /// Whether more logs can be read at once.
+    has_more: bool,
+}
+
+impl Part {
+    /// Reads logs and encodes their events. Both are too slow for the threads that serve HTTP.
+    fn read(store: &Store, name: &LedgerName, asked: &Asked) -> Result<Self, ApiError> {
+        let ledger = store.snapshot().ledger(name).filter(|ledger| ledger.info().id == asked.number);
+        let ledger = ledger.ok_or_else(ApiError::ledger_not_found)?;
+        let size = FeedSize { logs: EVENT_PART_LOGS, bytes: EVENT_PART_BYTES };
+        let fed = ledger.logs_after(asked.after, size, false)?;
+        let mut part = Self { text: Vec::new(), after: asked.after, passed: None, has_more: fed.has_more };
+        let mut text = Json::with_capacity(Numbers::Plain, fed.logs.len() * 1_024);
+        for fed in &fed.logs {
+            let (id, kind) = (fed.log.entry.id, EventType::of(&fed.log.entry.payload));
+            part.after = Some(id);
+            if fed.imported || !asked.wants(kind) {
+                part.passed = Some(id);
+                continue;
+            }
+            part.passed = None;
+            text.raw("id: ").integer(id.get()).raw("\nevent: ").raw(kind.name()).raw("\ndata: ");
+            write_event(&mut text, fed, log::now());
+            text.raw("\n\n");
+        }
+        part.text = text.into_bytes();
+        Ok(part)
+    }
+}
+
+async fn send(app: &App, name: &LedgerName, mut asked: Asked, parts: &Parts) {
+    let mut commits = app.commits();
+    let heartbeat = app.settings().events_heartbeat;
+    // hyper sends the head with the first part of the body. Send one now, so that the client knows at once that the
+    // stream is open.
+    if parts.send(Ok(Bytes::from_static(b"retry: 1000\n\n"))).await.is_err() {
+        return;
+    }
+    // The last log that was read but not announced by an event.
+    let mut passed = None;
+    loop {
+        commits.begin();
+        let (ledger, wanted) = (name.clone(), asked.clone());
+        let part = match app.feed(move |store| Part::read(store, &ledger, &wanted)).await {
+            Ok(part) => part,
+            Err(error) => {
+                // The client reconnects with its last id. The error then gets a proper status.
+                let _ = parts.send(Err(std::io::Error::other(error.message))).await;
+                return;
+            }
+        };
+        if part.after != asked.after {
+            (asked.after, passed) = (part.after, part.passed);
+        }
+        if !part.text.is_empty() && parts.send(Ok(Bytes::from(part.text))).await.is_err() {
+            return;
+        }
+        if part.has_more {
+            continue;
+        }
+        let woken =
+            async {
+                loop {
+                    commits.next().await;
+                    commits.begin();
+                    // The name may belong to another ledger by now.
+                    if app.snapshot().ledger(name).is_none_or(|ledger| {
+                        ledger.info().id != asked.number || ledger.last_log() > asked.after
+                    }) {
+                        return;
+                    }
+                }
+            };
+        if tokio::time::timeout(heartbeat, woken).await.is_err() {
+            // A browser remembers an id without data but fires no event.
+            let beat = match passed.take() {
+                Some(id) => format!("id: {}\n\n", id.get()),
+                None => ":\n\n".to_owned(),
+            };
+            if parts.send(Ok(Bytes::from(beat))).await.is_err() {
+                return;
+            }
+        }
+    }
+}

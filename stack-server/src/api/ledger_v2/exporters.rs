@@ -1,0 +1,113 @@
+//! The exporter routes: create, list, read, change and delete.
+
+use hyper::StatusCode;
+use serde::de::MapAccess;
+use serde_json::value::RawValue;
+
+use crate::api::call::Call;
+use crate::http::error::ApiError;
+use crate::http::json::{self, Fields, Object, Text};
+use crate::http::response::{self, Json, Reply};
+use crate::integrations::pipelines::exporter::Setup;
+use crate::integrations::pipelines::password;
+use crate::integrations::pipelines::stored::{self, Exporter};
+use crate::log;
+use crate::uuid;
+
+#[derive(Default)]
+struct Body<'a> {
+    driver: Text<'a>,
+    config: Option<&'a RawValue>,
+}
+
+impl<'de> Fields<'de> for Body<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match json::field(name, &["driver", "config"]) {
+            Some("driver") => self.driver = map.next_value()?,
+            Some("config") => self.config = Some(map.next_value()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Reads the name of the driver, its configuration as compact JSON, and the setup that both describe.
+fn read_body(call: &Call<'_>) -> Result<(String, Box<str>, Setup), ApiError> {
+    let Object(body) = json::first::<Object<Body<'_>>>(&call.body)
+        .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
+    let setup = Setup::read(&body.driver.0, body.config, call.app.allowed()).map_err(ApiError::validation)?;
+    let config = match body.config {
+        None => "{}".to_owned(),
+        Some(config) if config.get() == "null" => "{}".to_owned(),
+        Some(config) => json::canonical(config).map_err(|error| ApiError::validation(error.to_string()))?,
+    };
+    Ok((body.driver.0.into_owned(), config.into(), setup))
+}
+
+/// Returns an id of the path in the form in which it is stored.
+pub(super) fn id(call: &Call<'_>, at: usize) -> Result<String, ApiError> {
+    uuid::parse(call.variable(at)).ok_or_else(|| ApiError::validation("invalid id: it is no UUID"))
+}
+
+/// Makes a random id.
+pub(super) fn new_id() -> Result<String, ApiError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| ApiError::fault(&error.to_string()))?;
+    Ok(uuid::text(bytes, 4))
+}
+
+pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let exporters = call.app.blocking(|store| Ok(stored::exporters(&store.snapshot())?)).await?;
+    let mut json = call.json();
+    json.raw("{\"cursor\":{\"hasMore\":false,\"data\":[").list(&exporters, write).raw("]}}");
+    Ok(json.reply(StatusCode::OK))
+}
+
+pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (driver, config, setup) = read_body(call)?;
+    let exporter = Exporter { id: new_id()?, created_at: log::now(), driver, config };
+    let created = exporter.clone();
+    call.app.blocking(move |store| stored::create_exporter(store, &exporter, &setup)).await?;
+    Ok(data(call, &created, StatusCode::CREATED))
+}
+
+pub(crate) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = id(call, 0)?;
+    let found = call.app.blocking(move |store| Ok(stored::exporter(&store.snapshot(), &id)?)).await?;
+    let found = found.ok_or_else(|| ApiError::not_found("exporter not found"))?;
+    Ok(data(call, &found.value, StatusCode::OK))
+}
+
+pub(crate) async fn update(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = id(call, 0)?;
+    // One that is not there is not found, whatever the body says.
+    let wanted = id.clone();
+    let found = call.app.blocking(move |store| Ok(stored::exporter(&store.snapshot(), &wanted)?)).await?;
+    found.ok_or_else(|| ApiError::not_found("exporter not found"))?;
+    let (driver, config, setup) = read_body(call)?;
+    let update = move |store: &_| stored::update_exporter(store, &id, &driver, &config, &setup);
+    call.app.blocking(update).await?;
+    call.app.pipelines().call();
+    Ok(response::no_content())
+}
+
+pub(crate) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = id(call, 0)?;
+    call.app.blocking(move |store| stored::delete_exporter(store, &id)).await?;
+    call.app.pipelines().call();
+    Ok(response::no_content())
+}
+
+fn data(call: &Call<'_>, exporter: &Exporter, status: StatusCode) -> Reply {
+    let mut json = call.json();
+    json.raw("{\"data\":");
+    write(&mut json, exporter);
+    json.raw("}");
+    json.reply(status)
+}
+
+fn write(json: &mut Json, exporter: &Exporter) {
+    json.raw("{\"id\":").plain_string(&exporter.id).raw(",\"createdAt\":").time(exporter.created_at);
+    json.raw(",\"driver\":").string(&exporter.driver).raw(",\"config\":");
+    json.raw(&password::hidden(&exporter.config)).raw("}");
+}

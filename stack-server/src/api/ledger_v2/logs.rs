@@ -1,0 +1,59 @@
+//! The log route of v2.
+
+use ledger_core::{LogId, Resource};
+use ledger_store::{Direction, LedgerView, LogHashes, LogQuery};
+
+use crate::api::call::Call;
+use crate::api::cursor::Sort;
+use crate::api::ledger_v2::list::{Kind, List};
+use crate::http::error::ApiError;
+use crate::http::response::Reply;
+use crate::shapes::log::{LogShape, write_log};
+use crate::shapes::transaction::keeps_effective_volumes;
+
+pub(crate) static LIST: Kind = Kind {
+    name: "logs",
+    resource: Resource::Logs,
+    direction: Direction::Descending,
+    // Dates never decrease as ids grow, so both columns have the same order.
+    sortable: &[("id", Sort::Natural), ("date", Sort::Natural)],
+    until: &[],
+    since: &[],
+};
+
+pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let list = List::of(call, &LIST)?;
+    page(call, ledger, &list).await
+}
+
+/// Answers a list of logs with one page.
+pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+    let question = question(list)?;
+    let shape = shape_for(call, &ledger);
+    // Always long, because the hashes of recent entries may not have been computed yet.
+    let page = call.app.long(move || Ok(ledger.logs(&question)?)).await?;
+    Ok(list.reply(
+        call,
+        &page,
+        |view| view.entry.id.get().to_string(),
+        |json, view| write_log(json, view, shape),
+    ))
+}
+
+/// Builds the query for the store.
+pub(crate) fn question(list: &List) -> Result<LogQuery, ApiError> {
+    Ok(LogQuery {
+        filter: list.filter.clone(),
+        hashes: LogHashes::Wire,
+        page: list.page(|text| text.parse().ok().map(LogId::new))?,
+    })
+}
+
+/// Returns which members of a log this caller reads.
+pub(crate) fn shape_for(call: &Call<'_>, ledger: &LedgerView) -> LogShape {
+    LogShape {
+        whole_reverts: call.reads_later_forms(),
+        effective_volumes: keeps_effective_volumes(ledger.info().features),
+    }
+}

@@ -1,0 +1,82 @@
+//! The volume routes of v2: the list of volumes by account, and the sums of balances.
+
+use hyper::StatusCode;
+use ledger_core::{Asset, Resource};
+use ledger_store::{BalancesQuery, Direction, LedgerView, VolumesQuery};
+
+use crate::api::call::Call;
+use crate::api::cursor::Sort;
+use crate::api::ledger_v2::list::{self, Kind, List};
+use crate::api::ledger_v2::query;
+use crate::http::error::ApiError;
+use crate::http::response::Reply;
+
+pub(crate) static LIST: Kind = Kind {
+    name: "volumes",
+    resource: Resource::Volumes,
+    direction: Direction::Ascending,
+    sortable: &[("account", Sort::Natural), ("address", Sort::Natural)],
+    until: &["endTime", "pit"],
+    since: &["startTime", "oot"],
+};
+
+pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let list = List::of(call, &LIST)?;
+    page(call, ledger, &list).await
+}
+
+/// Answers a list of volumes with one page.
+pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Result<Reply, ApiError> {
+    let question = question(list)?;
+    let page = call.app.long(move || Ok(ledger.volumes(&question)?)).await?;
+    Ok(list.reply(
+        call,
+        &page,
+        |row| format!("{} {}", row.asset, row.account),
+        |json, row| {
+            json.raw("{\"account\":").string(&row.account);
+            json.raw(",\"asset\":").plain_string(row.asset.as_str());
+            json.raw(",\"input\":").amount(&row.volumes.input);
+            json.raw(",\"output\":").amount(&row.volumes.output);
+            json.raw(",\"balance\":").balance(&row.volumes.balance()).raw("}");
+        },
+    ))
+}
+
+/// Builds the query of a list of volumes.
+pub(crate) fn question(list: &List) -> Result<VolumesQuery, ApiError> {
+    Ok(VolumesQuery {
+        filter: list.filter.clone(),
+        from: list.query.from,
+        to: list.query.at,
+        clock: list.query.clock,
+        group_by: list.query.group_by as usize,
+        // The key is account and asset, separated by a space. An asset has no space in it.
+        page: list.page(|text| {
+            let (asset, account) = text.split_once(' ')?;
+            Some((account.to_owned(), Asset::parse(asset).ok()?))
+        })?,
+    })
+}
+
+/// Builds the query of aggregated balances.
+pub(crate) fn balances_question(call: &Call<'_>) -> Result<BalancesQuery, ApiError> {
+    Ok(BalancesQuery {
+        at: list::point_in_time(call)?,
+        filter: query::parse(call.profile, Resource::AggregatedBalances, query::filter_text(call)?)?,
+        clock: list::clock(call),
+    })
+}
+
+pub(crate) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let ledger = call.ledger()?;
+    let question = balances_question(call)?;
+    let balances = call.app.long(move || Ok(ledger.aggregated_balances(&question)?)).await?;
+    let mut json = call.json();
+    json.raw("{\"data\":{").list(&balances, |json, (asset, balance)| {
+        json.plain_string(asset.as_str()).raw(":").balance(balance);
+    });
+    json.raw("}}");
+    Ok(json.reply(StatusCode::OK))
+}

@@ -1,0 +1,155 @@
+//! The description of one API operation. It holds what is particular to the operation. The document adds what holds
+//! for all operations: path parameters, limits and server errors.
+
+use crate::http::error::Code;
+
+/// The description of an operation.
+#[derive(Debug)]
+pub(crate) struct Description {
+    /// The method name in generated clients, for the mount that the document lists first.
+    pub(crate) id: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) group: &'static str,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) body: Option<Body>,
+    pub(crate) answers: Vec<Answer>,
+    /// The errors of this operation, without those that every operation can return.
+    pub(crate) refusals: Vec<Refusal>,
+}
+
+impl Description {
+    /// Describes an operation without parameters, body or responses.
+    pub(crate) fn new(id: &'static str, group: &'static str, summary: &'static str) -> Self {
+        Self { id, summary, group, parameters: vec![], body: None, answers: vec![], refusals: vec![] }
+    }
+
+    /// Adds parameters.
+    pub(crate) fn reads(mut self, parameters: &[Parameter]) -> Self {
+        self.parameters.extend_from_slice(parameters);
+        self
+    }
+
+    /// Sets the request body.
+    pub(crate) fn takes(mut self, body: Body) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    /// Adds a successful response.
+    pub(crate) fn answers(mut self, status: u16, summary: &'static str, content: Content) -> Self {
+        self.answers.push(Answer { status, summary, content, headers: &[] });
+        self
+    }
+
+    /// Sets the headers of the response that was added last.
+    pub(crate) fn shows(mut self, headers: &'static [Shown]) -> Self {
+        if let Some(last) = self.answers.last_mut() {
+            last.headers = headers;
+        }
+        self
+    }
+
+    /// Adds errors that have the usual status of their code.
+    pub(crate) fn refuses(mut self, codes: &[Code]) -> Self {
+        self.refusals.extend(codes.iter().map(|code| Refusal { status: None, code: *code }));
+        self
+    }
+
+    /// Adds an error that has another status than its code usually has.
+    pub(crate) fn refuses_with(mut self, status: u16, code: Code) -> Self {
+        self.refusals.push(Refusal { status: Some(status), code });
+        self
+    }
+}
+
+/// The part of the request that carries a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Query,
+    Header,
+}
+
+/// A parameter of the query string or a header. All parameters are optional.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) place: Place,
+    /// The schema, as JSON text.
+    pub(crate) schema: &'static str,
+    pub(crate) summary: &'static str,
+}
+
+/// Describes a parameter of the query string.
+pub(crate) const fn query(name: &'static str, schema: &'static str, summary: &'static str) -> Parameter {
+    Parameter { name, place: Place::Query, schema, summary }
+}
+
+/// Describes a request header.
+pub(crate) const fn header(name: &'static str, schema: &'static str, summary: &'static str) -> Parameter {
+    Parameter { name, place: Place::Header, schema, summary }
+}
+
+/// A request body. The server ignores the content type, except where it takes several.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Body {
+    pub(crate) required: bool,
+    /// The content by content type.
+    pub(crate) contents: &'static [(&'static str, Content)],
+}
+
+/// A successful response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) summary: &'static str,
+    pub(crate) content: Content,
+    pub(crate) headers: &'static [Shown],
+}
+
+/// The content of a body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content {
+    Empty,
+    /// JSON with a schema of `schemas.json`.
+    Json(&'static str),
+    /// JSON with a schema of `schemas.json` inside the member `data`.
+    Data(&'static str),
+    /// A page of rows with a schema of `schemas.json`.
+    Cursor(&'static str),
+    /// YAML with a schema of `schemas.json`.
+    Yaml(&'static str),
+    /// Text of this content type, without a schema.
+    Text(&'static str),
+}
+
+/// A header of a response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shown {
+    Count,
+    IdempotencyHit,
+}
+
+/// An error response of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    /// The status. `None` stands for the usual status of the code.
+    pub(crate) status: Option<u16>,
+    pub(crate) code: Code,
+}
+
+pub(crate) const TEXT: &str = r#"{"type":"string"}"#;
+pub(crate) const SWITCH: &str = r#"{"type":"boolean","default":false}"#;
+pub(crate) const DATE: &str = r##"{"$ref":"#/components/schemas/Timestamp"}"##;
+
+/// The idempotency key of a write.
+pub(crate) const IDEMPOTENCY_KEY: Parameter = header(
+    "Idempotency-Key",
+    r#"{"type":"string","maxLength":255}"#,
+    "A request with a key that was used before is not done again: the first answer is given once more.",
+);
+/// The request header that turns amounts into strings.
+pub(crate) const BIGINT_AS_STRING: Parameter = header(
+    "Formance-Bigint-As-String",
+    r#"{"type":"string","examples":["true"]}"#,
+    "With `true`, `yes`, `y` or `1`, amounts and balances are answered as strings.",
+);

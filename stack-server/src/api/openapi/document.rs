@@ -1,0 +1,316 @@
+//! The document: every route below every mount that serves it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::api::openapi::description::{Body, Description, Parameter, Place};
+use crate::api::openapi::responses::{content, responses};
+use crate::api::openapi::{auth, payments, service, v1, v2};
+use crate::api::routes::{Operation, Route, reserved, routes};
+use crate::auth::Scope;
+use crate::auth::guard::Guard;
+use crate::http::error::Profile;
+
+const SCHEMAS: &str = include_str!("schemas.json");
+
+const DESCRIPTION: &str = "A double-entry ledger, and an authorization server below `/api/auth`. The second generation of the ledger's API answers below `/v2`, and below \
+`/api/ledger/v2` in the form that clients of stack 2.0 read; the first generation at the root and below \
+`/api/ledger`. Unknown members and parameters are ignored. Paths may end with a slash.";
+
+/// The document of a server with this guard.
+pub(crate) fn document(guard: Option<&Guard>) -> Value {
+    let mut paths = Map::new();
+    let mut ids = BTreeSet::new();
+    for route in routes() {
+        for (prefix, profile) in route.mount.prefixes() {
+            let path = match (*prefix, route.template) {
+                (prefix, "/") if !prefix.is_empty() => prefix.to_owned(),
+                (prefix, template) => format!("{prefix}{template}"),
+            };
+            let described = describe(route.operation);
+            let id = unique_id(&mut ids, described.id, prefix, route.template);
+            let item = paths.entry(path).or_insert_with(|| json!({}));
+            item[route.method.to_ascii_lowercase()] = operation(route, *profile, &described, &id, guard);
+        }
+    }
+    let schemas: Value = serde_json::from_str(SCHEMAS).expect("the schemas are JSON, as a test shows");
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Ledger",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": DESCRIPTION,
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"}
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"bearer": {
+                "type": "http",
+                "scheme": "bearer",
+                "bearerFormat": "JWT",
+                "description": "A token of a trusted issuer, where the server asks for tokens."
+            }}
+        }
+    })
+}
+
+/// The name of an operation below a mount: its own below the first mount that has it.
+fn unique_id(ids: &mut BTreeSet<String>, id: &str, prefix: &str, template: &str) -> String {
+    let below = if prefix.starts_with("/api/ledger") { "_gateway" } else { "" };
+    let words: String = template.chars().filter(char::is_ascii_alphanumeric).collect();
+    let mut id = format!("{id}{below}");
+    if !ids.insert(id.clone()) {
+        // Health checks answer below several names, and generations call the same thing the same.
+        let mut named = format!("{id}_{words}");
+        if !ids.insert(named.clone()) {
+            let mount: String = prefix.chars().filter(char::is_ascii_alphanumeric).collect();
+            named = format!("{id}_{mount}{words}");
+            ids.insert(named.clone());
+        }
+        id = named;
+    }
+    id
+}
+
+fn operation(
+    route: &Route,
+    profile: Profile,
+    described: &Description,
+    id: &str,
+    guard: Option<&Guard>,
+) -> Value {
+    let variables = route.variables().map(|name| variable(name, route));
+    let parameters: Vec<Value> = variables.chain(described.parameters.iter().map(parameter)).collect();
+    let mut operation = json!({
+        "operationId": id,
+        "summary": described.summary,
+        "tags": [described.group],
+        "responses": responses(route, profile, described)
+    });
+    if !parameters.is_empty() {
+        operation["parameters"] = Value::Array(parameters);
+    }
+    if let Some(taken) = &described.body {
+        operation["requestBody"] = body(taken);
+    }
+    if let Some(security) = security(route, guard) {
+        operation["security"] = security;
+    }
+    operation
+}
+
+/// What a caller needs: nothing where the server asks for no tokens.
+fn security(route: &Route, guard: Option<&Guard>) -> Option<Value> {
+    match (route.scope, guard) {
+        (Scope::Open, _) | (_, None) => None,
+        (scope, Some(guard)) => {
+            Some(json!([{"bearer": guard.accepted_scopes(route.mount.service(), scope)}]))
+        }
+    }
+}
+
+/// A variable segment of the path.
+fn variable(name: &str, route: &Route) -> Value {
+    let schema = match name {
+        "ledger" => json!({
+            "$ref": "#/components/schemas/LedgerName",
+            "not": {"enum": reserved(route.mount)}
+        }),
+        "address" => json!({"$ref": "#/components/schemas/Address"}),
+        "exporterID" | "pipelineID" => json!({"type": "string", "format": "uuid"}),
+        "id" | "txid" => json!({"$ref": "#/components/schemas/Id"}),
+        _ => json!({"type": "string", "minLength": 1}),
+    };
+    let mut parameter = json!({"name": name, "in": "path", "required": true, "schema": schema});
+    if name == "ledger" {
+        parameter["example"] = json!("main");
+    }
+    parameter
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    let schema: Value = serde_json::from_str(parameter.schema).expect("the schema is JSON, as a test shows");
+    let place = match parameter.place {
+        Place::Query => "query",
+        Place::Header => "header",
+    };
+    let mut described =
+        json!({"name": parameter.name, "in": place, "schema": schema, "description": parameter.summary});
+    if schema["type"] == "object" {
+        described["style"] = json!("deepObject");
+    }
+    described
+}
+
+fn body(body: &Body) -> Value {
+    let contents = body.contents.iter().filter_map(|(content_type, what)| {
+        let (_, schema) = content(*what)?;
+        Some(((*content_type).to_owned(), json!({"schema": schema})))
+    });
+    let contents: Map<String, Value> = contents.collect();
+    json!({"required": body.required, "content": contents})
+}
+
+/// The description of an operation.
+fn describe(operation: Operation) -> Description {
+    match operation {
+        Operation::V1(operation) => v1::describe(operation),
+        Operation::V2(operation) => v2::describe(operation),
+        Operation::Auth(operation) => auth::describe(operation),
+        Operation::Payments(operation) => payments::describe(operation),
+        Operation::Generic(operation) => payments::generic(operation),
+        Operation::Info(form) => service::info(form),
+        Operation::Health(form) => service::health(form),
+        Operation::Versions => service::versions(),
+        Operation::Document(form) => service::document(form),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every value below `value`, itself included.
+    fn walk<'a>(value: &'a Value, visit: &mut dyn FnMut(&'a Value)) {
+        visit(value);
+        match value {
+            Value::Object(members) => members.values().for_each(|member| walk(member, visit)),
+            Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_route_is_described_below_every_mount_and_nothing_else_is() {
+        let document = document(None);
+        let mut described = 0;
+        for route in routes() {
+            for (prefix, _) in route.mount.prefixes() {
+                let path = format!("{prefix}{}", route.template);
+                let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(&path);
+                let operation = &document["paths"][path][route.method.to_ascii_lowercase()];
+                assert!(operation.is_object(), "{} {path}", route.method);
+                described += 1;
+            }
+        }
+        let paths = document["paths"].as_object().expect("paths");
+        let operations: usize = paths.values().filter_map(Value::as_object).map(Map::len).sum();
+        assert_eq!(operations, described);
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere_and_every_schema_is_used() {
+        let document = document(None);
+        let mut used = BTreeSet::new();
+        walk(&document, &mut |value| {
+            if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+                let name = reference.strip_prefix("#/components/schemas/").expect("a schema");
+                assert!(document["components"]["schemas"][name].is_object(), "{reference}");
+                used.insert(name.to_owned());
+            }
+        });
+        let all = document["components"]["schemas"].as_object().expect("schemas");
+        let unused: Vec<_> = all.keys().filter(|name| !used.contains(*name)).collect();
+        assert!(unused.is_empty(), "{unused:?}");
+    }
+
+    /// The texts in quotes that follow one of these words in the sources of a folder.
+    fn quoted_after(folder: &str, words: &[&str]) -> BTreeSet<String> {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api").join(folder);
+        let mut found = BTreeSet::new();
+        for file in std::fs::read_dir(folder).expect("a folder of sources") {
+            let source = std::fs::read_to_string(file.expect("a file").path()).expect("its text");
+            // What tests ask for is no parameter of an operation.
+            let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+            for (word, at) in
+                words.iter().flat_map(|word| source.match_indices(word)).map(|(at, word)| (word, at))
+            {
+                let rest = &source[at + word.len()..];
+                // One text, or a list of them; or a name that is known elsewhere.
+                let end = if word.ends_with('[') {
+                    rest.find(']')
+                } else {
+                    rest.strip_prefix('"').and_then(|rest| rest.find('"')).map(|end| end + 2)
+                };
+                let part = &rest[..end.unwrap_or(0)];
+                found.extend(part.split('"').skip(1).step_by(2).map(str::to_owned));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_parameter_that_a_handler_asks_for_is_described() {
+        let document = document(None);
+        let mut described = BTreeSet::new();
+        walk(&document["paths"], &mut |value| {
+            if let (Some("query"), Some(name)) = (value["in"].as_str(), value["name"].as_str()) {
+                described.insert(name.to_owned());
+            }
+        });
+        let words = [
+            "query.get(",
+            "query.flag(",
+            "query.all(",
+            "query.page_size(",
+            "query.date(&[",
+            "until: &[",
+            "since: &[",
+            "parameters: &[",
+        ];
+        let mut asked = quoted_after("ledger_v1", &words);
+        asked.extend(quoted_after("ledger_v2", &words));
+        assert!(asked.len() > 20 && asked.contains("pit") && asked.contains("after"), "{asked:?}");
+        let missing: Vec<_> = asked.difference(&described).collect();
+        assert!(missing.is_empty(), "{missing:?} are asked for and not described");
+    }
+
+    #[test]
+    fn operations_are_as_the_standard_wants_them() {
+        let document = document(None);
+        let mut ids = BTreeSet::new();
+        for (path, item) in document["paths"].as_object().expect("paths") {
+            assert!(path.starts_with('/') && (path == "/" || !path.ends_with('/')), "{path}");
+            for (method, operation) in item.as_object().expect("an item") {
+                assert!(
+                    ["get", "head", "post", "put", "patch", "delete"].contains(&method.as_str()),
+                    "{path}"
+                );
+                let id = operation["operationId"].as_str().expect("an id");
+                assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{id}");
+                assert!(ids.insert(id.to_owned()), "{id} twice");
+                assert!(!operation["summary"].as_str().expect("a summary").is_empty());
+                let mut seen = BTreeSet::new();
+                for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                    let key = (parameter["in"].as_str(), parameter["name"].as_str());
+                    assert!(seen.insert(key), "{id}: {key:?} twice");
+                    assert!(parameter["schema"].is_object(), "{id}: {key:?}");
+                    if key.0 == Some("path") {
+                        assert_eq!(parameter["required"], true, "{id}");
+                        assert!(path.contains(&format!("{{{}}}", key.1.expect("a name"))), "{id}");
+                    }
+                }
+                let variables = path.matches('{').count();
+                assert_eq!(
+                    seen.iter().filter(|(place, _)| *place == Some("path")).count(),
+                    variables,
+                    "{id}"
+                );
+                let responses = operation["responses"].as_object().expect("responses");
+                // A redirect is a success too.
+                assert!(responses.keys().any(|status| status.starts_with(['2', '3'])), "{id}");
+                for (status, response) in responses {
+                    let number: u16 = status.parse().expect("a status");
+                    assert!((200..600).contains(&number), "{id}");
+                    assert!(response["description"].is_string(), "{id} {status}");
+                    if method == "head" || number == 204 {
+                        assert!(response["content"].is_null(), "{id} {status}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The description of the API, as `OpenAPI` 3.1.
+//!
+//! It is made of the table of routes: each row is an operation, and what an operation reads and answers stands in
+//! `v2.rs`, `v1.rs` or `service.rs`, where the compiler asks for every one of them. Statuses and words of errors
+//! are those of `error.rs`, body limits those of the row. To add an operation: its row in the router, its arm in
+//! `describe` (`document.rs`), and the schemas that are new in `schemas.json`.
+
+mod auth;
+mod description;
+mod document;
+mod payments;
+mod responses;
+mod service;
+pub(crate) mod texts;
+mod v1;
+mod v2;
+mod yaml;
+
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+
+use crate::api::call::Call;
+use crate::api::routes::DocumentForm;
+use crate::http::response::{self, Reply};
+
+const PAGE: &str = include_str!("page.html");
+
+/// The page loads the document from this server, and nothing else from anywhere.
+const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+/// Answers with the document.
+pub(crate) fn answer(call: &Call<'_>, form: DocumentForm) -> Reply {
+    let texts = call.app.description();
+    let make = || document::document(call.app.guard());
+    match form {
+        DocumentForm::Json => {
+            let text = texts.json.get_or_init(|| Bytes::from(format!("{}\n", make())));
+            response::text(StatusCode::OK, "application/json", text.clone())
+        }
+        DocumentForm::Yaml => {
+            let text = texts.yaml.get_or_init(|| Bytes::from(yaml::to_yaml(&make())));
+            response::text(StatusCode::OK, "application/yaml", text.clone())
+        }
+        DocumentForm::Page => {
+            let mut reply = response::text(
+                StatusCode::OK,
+                "text/html; charset=utf-8",
+                Bytes::from_static(PAGE.as_bytes()),
+            );
+            reply.headers_mut().insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
+            reply
+        }
+    }
+}

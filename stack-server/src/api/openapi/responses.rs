@@ -1,0 +1,179 @@
+//! The answers of an operation, with what every operation can answer beside its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::api::ledger_v1;
+use crate::api::openapi::description::{Answer, Content, Description, Refusal, Shown};
+use crate::api::routes::{Mount, Route, STREAM};
+use crate::auth::Scope;
+use crate::http::error::{ApiError, Code, Profile};
+
+/// What an answer of one status can be.
+#[derive(Default)]
+struct Response {
+    summary: Option<&'static str>,
+    /// Schemas by content type; several of one type are alternatives.
+    contents: BTreeMap<&'static str, Vec<Value>>,
+    codes: BTreeSet<&'static str>,
+    headers: BTreeMap<&'static str, Value>,
+    /// Whether refusals have the form of the generic connector API.
+    is_generic: bool,
+}
+
+/// The answers of a route below a mount, by status.
+pub(crate) fn responses(route: &Route, profile: Profile, description: &Description) -> Value {
+    let is_first_generation = route.mount == Mount::LedgerV1;
+    let mut all: BTreeMap<u16, Response> = BTreeMap::new();
+    for answer in &description.answers {
+        add_answer(all.entry(answer.status).or_default(), answer);
+    }
+    for refusal in description.refusals.iter().chain(&common(route)) {
+        let error = ApiError::new(refusal.code, "");
+        let (status, word) = if is_first_generation {
+            (error.status(Profile::Ledger), ledger_v1::word(&error))
+        } else {
+            (error.status(profile), error.code.text(profile))
+        };
+        all.entry(refusal.status.unwrap_or(status.as_u16())).or_default().codes.insert(word);
+    }
+    if route.template.contains('{') || route.operation.is_of_exporters() || route.mount == Mount::Auth {
+        // What a mount reserves is no variable segment; what the operator did not switch on is not there.
+        let response = all.entry(404).or_default();
+        response.contents.entry("text/plain").or_default().push(json!({"type": "string"}));
+    }
+    if route.scope != Scope::Open {
+        let challenge = json!({"schema": {"type": "string"}, "required": true});
+        let response = all.entry(401).or_default();
+        response.summary = Some("No token that allows this; only where the server asks for tokens");
+        response.headers.insert("WWW-Authenticate", challenge);
+    }
+    let rendered = all.into_iter().map(|(status, mut response)| {
+        response.is_generic = route.mount == Mount::Generic;
+        (status.to_string(), render(status, response, is_first_generation, route.method == "HEAD"))
+    });
+    Value::Object(rendered.collect())
+}
+
+/// What every operation can be refused with.
+fn common(route: &Route) -> Vec<Refusal> {
+    // Long targets and heads, packed bodies; late bodies.
+    let mut statuses = vec![408, 414, 415, 431];
+    if route.body_limit != STREAM {
+        statuses.push(413);
+    }
+    if route.template.contains('{') {
+        // Escapes that are none.
+        statuses.push(400);
+    }
+    let mut codes = vec![(503, Code::Internal), (500, Code::Internal)];
+    if !matches!(route.method, "GET" | "HEAD") {
+        codes.push((400, Code::ReadOnly));
+    }
+    let refused = |status: &u16| Refusal { status: Some(*status), code: Code::Validation };
+    let mut refusals: Vec<Refusal> = statuses.iter().map(refused).collect();
+    refusals.extend(codes.into_iter().map(|(status, code)| Refusal { status: Some(status), code }));
+    refusals
+}
+
+fn add_answer(response: &mut Response, answer: &Answer) {
+    response.summary = Some(answer.summary);
+    if let Some((content_type, schema)) = content(answer.content) {
+        response.contents.entry(content_type).or_default().push(schema);
+    }
+    for header in answer.headers {
+        let (name, value) = match header {
+            Shown::Count => ("Count", json!({"schema": {"type": "integer", "minimum": 0}, "required": true})),
+            Shown::IdempotencyHit => (
+                "Idempotency-Hit",
+                json!({"schema": {"type": "string", "enum": ["true"]}, "description": "This was answered before."}),
+            ),
+        };
+        response.headers.insert(name, value);
+    }
+}
+
+/// The content type and schema of a body, if there is one.
+pub(crate) fn content(content: Content) -> Option<(&'static str, Value)> {
+    let schema = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    match content {
+        Content::Empty => None,
+        Content::Json(name) => Some(("application/json", schema(name))),
+        Content::Yaml(name) => Some(("application/yaml", schema(name))),
+        Content::Data(name) => Some((
+            "application/json",
+            json!({"type": "object", "required": ["data"], "properties": {"data": schema(name)}}),
+        )),
+        Content::Cursor(name) => Some(("application/json", page(&schema(name)))),
+        Content::Text(content_type) => Some((content_type, json!({"type": "string"}))),
+    }
+}
+
+fn page(item: &Value) -> Value {
+    let size = json!({"type": "integer", "minimum": 1});
+    let more = json!({"type": "boolean"});
+    json!({
+        "type": "object",
+        "required": ["cursor"],
+        "properties": {
+            "cursor": {
+                "type": "object",
+                "required": ["pageSize", "hasMore", "data"],
+                "properties": {
+                    "pageSize": size,
+                    "hasMore": more,
+                    "previous": {"type": "string"},
+                    "next": {"type": "string"},
+                    "data": {"type": "array", "items": item},
+                    // The older names, in the first generation.
+                    "page_size": size,
+                    "has_more": more
+                }
+            }
+        }
+    })
+}
+
+fn render(status: u16, mut response: Response, is_first_generation: bool, is_head: bool) -> Value {
+    if !response.codes.is_empty() {
+        let form = if is_first_generation { "V1ErrorResponse" } else { "ErrorResponse" };
+        // What is refused before a route is found has the same form everywhere.
+        let is_early = matches!(status, 414 | 415 | 431);
+        let form = if is_early { "ErrorResponse" } else { form };
+        let generic = json!({"$ref": "#/components/schemas/GenericError"});
+        let error = json!({"allOf": [
+            {"$ref": format!("#/components/schemas/{form}")},
+            {"properties": {"errorCode": {"enum": response.codes}}}
+        ]});
+        let error = if response.is_generic && !is_early { generic } else { error };
+        response.contents.entry("application/json").or_default().push(error);
+        if status == 503 {
+            response.headers.insert("Retry-After", json!({"schema": {"type": "string"}}));
+        }
+    }
+    let summary = response.summary.unwrap_or(match status {
+        404 => "There is no such thing",
+        408 => "The body did not arrive in time",
+        412 => "The options exclude each other",
+        413 => "The body is too large, or holds too much",
+        414 => "The target is too long",
+        415 => "The body is encoded",
+        431 => "The headers are too long",
+        500 => "A fault of the server",
+        503 => "Not now; come back in a moment",
+        _ => "Refused",
+    });
+    let mut rendered = json!({"description": summary});
+    if !response.headers.is_empty() {
+        rendered["headers"] = json!(response.headers);
+    }
+    if !is_head && !response.contents.is_empty() {
+        let contents = response.contents.into_iter().map(|(content_type, mut schemas)| {
+            let schema = if schemas.len() == 1 { schemas.remove(0) } else { json!({"anyOf": schemas}) };
+            (content_type.to_owned(), json!({"schema": schema}))
+        });
+        rendered["content"] = Value::Object(contents.collect());
+    }
+    rendered
+}

@@ -1,0 +1,397 @@
+//! The descriptions of the v2 operations.
+
+use crate::api::openapi::description::{
+    BIGINT_AS_STRING, Body, Content, DATE, Description, IDEMPOTENCY_KEY, Parameter, SWITCH, Shown, TEXT,
+    header, query,
+};
+use crate::api::routes::V2;
+use crate::http::error::Code;
+
+use Code::{
+    AlreadyRevert, BulkSizeExceeded, CompilationFailed, Conflict, Import, InsufficientFund, InterpreterParse,
+    InterpreterRuntime, LedgerAlreadyExists, LedgerNotFound, MetadataOverride, NoPostings, NotFound,
+    SchemaAlreadyExists, SchemaNotSpecified, Validation,
+};
+use Content::{Cursor, Data, Empty, Json, Text};
+
+const LEDGERS: &str = "Ledgers";
+const ACCOUNTS: &str = "Accounts";
+const TRANSACTIONS: &str = "Transactions";
+const LOGS: &str = "Logs";
+const PIPELINES: &str = "Pipelines";
+const SCHEMAS: &str = "Schemas";
+
+const JSON: &str = "application/json";
+
+/// The filter of lists. The server reads it on GET and HEAD too.
+const FILTER: Body = Body { required: false, contents: &[(JSON, Json("V2Filter"))] };
+const METADATA: Body = Body { required: true, contents: &[(JSON, Json("V2MetadataInput"))] };
+
+const EXPORTER: Body = Body { required: true, contents: &[(JSON, Json("V2CreateExporterRequest"))] };
+
+const QUERY: Parameter = query(
+    "query",
+    TEXT,
+    "The filter as JSON text, for clients that can send no body. It goes before the body.",
+);
+const PAGES: [Parameter; 2] = [
+    query(
+        "pageSize",
+        r#"{"type":"integer","minimum":0,"maximum":4294967295}"#,
+        "Rows of a page. More than the server's maximum is the maximum; 0 is the default.",
+    ),
+    query(
+        "cursor",
+        TEXT,
+        "A cursor of an earlier answer. It holds the whole query: beside it only `pageSize` counts.",
+    ),
+];
+const SORT: Parameter = query("sort", TEXT, "A field with `:asc` or `:desc`.");
+const PIT: Parameter = query("pit", DATE, "As of this date.");
+const OOT: Parameter = query("oot", DATE, "Read as a date, and without effect here.");
+const EXPAND: Parameter = query(
+    "expand",
+    r#"{"type":"array","items":{"type":"string","examples":["volumes","effectiveVolumes"]}}"#,
+    "`volumes`, `effectiveVolumes`; others are ignored.",
+);
+/// The parameters that select the balances to sum.
+const OF_BALANCES: [Parameter; 5] = [
+    PIT,
+    OOT,
+    query("useInsertionDate", SWITCH, "`pit` is about when it was recorded, not about when it took effect."),
+    query("use_insertion_date", SWITCH, "The same."),
+    QUERY,
+];
+/// The parameters that select the volumes to list.
+const OF_VOLUMES: [Parameter; 8] = [
+    SORT,
+    query("startTime", DATE, "What moved from then on."),
+    query("endTime", DATE, "What moved up to then."),
+    query("oot", DATE, "Another name of `startTime`."),
+    query("pit", DATE, "Another name of `endTime`."),
+    query("insertionDate", SWITCH, "The dates are about when it was recorded."),
+    query("groupBy", r#"{"type":"integer"}"#, "Joins accounts by so many first segments; 0 joins none."),
+    QUERY,
+];
+const DRY_RUN: Parameter =
+    query("dryRun", SWITCH, "Checks and computes everything, answers the same, and stores nothing.");
+const SCHEMA_VERSION: Parameter =
+    query("schemaVersion", TEXT, "The version of the ledger's schema by which the request is judged.");
+const FORCE: Parameter = query("force", SWITCH, "Sources may go below zero.");
+
+/// Returns the description of an operation.
+pub(crate) fn describe(operation: V2) -> Description {
+    let new = Description::new;
+    match operation {
+        V2::ListLedgers => new("v2ListLedgers", LEDGERS, "Lists ledgers")
+            .reads(&PAGES)
+            .reads(&[SORT, QUERY, query("includeDeleted", SWITCH, "Those of deleted buckets too.")])
+            .takes(FILTER)
+            .answers(200, "A page of ledgers", Cursor("V2Ledger"))
+            .refuses(&[Validation]),
+        V2::CreateLedger => new("v2CreateLedger", LEDGERS, "Creates a ledger")
+            .takes(Body { required: false, contents: &[(JSON, Json("V2CreateLedgerRequest"))] })
+            .answers(204, "It is there", Empty)
+            .refuses(&[Validation, LedgerAlreadyExists]),
+        V2::ReadLedger => new("v2GetLedger", LEDGERS, "Reads a ledger")
+            .answers(200, "The ledger", Data("V2Ledger"))
+            .refuses(&[NotFound]),
+        V2::SetLedgerMetadata => new("v2UpdateLedgerMetadata", LEDGERS, "Adds metadata to a ledger")
+            .takes(METADATA)
+            .answers(204, "It is set", Empty)
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::DeleteLedgerMetadata => new("v2DeleteLedgerMetadata", LEDGERS, "Removes metadata of a ledger")
+            .answers(204, "It is not there", Empty)
+            .refuses(&[LedgerNotFound]),
+        V2::LedgerInfo => new("v2GetLedgerInfo", LEDGERS, "What a ledger tells of its storage")
+            .answers(200, "Its name and migrations, of which there are none", Data("V2LedgerInfo"))
+            .refuses(&[LedgerNotFound]),
+        V2::LedgerStats => new("v2ReadStats", LEDGERS, "Counts transactions and accounts")
+            .answers(200, "The counts", Data("Stats"))
+            .refuses(&[LedgerNotFound]),
+        V2::Bulk => new("v2CreateBulk", TRANSACTIONS, "Executes several commands in order")
+            .reads(&[
+                query("continueOnFailure", SWITCH, "Whether a failed element stops those behind it."),
+                query("atomic", SWITCH, "All of them or none."),
+                query("parallel", SWITCH, "Accepted; elements run in order all the same. Not with `atomic`."),
+                SCHEMA_VERSION,
+            ])
+            .takes(Body {
+                required: true,
+                contents: &[
+                    (JSON, Json("V2BulkRequest")),
+                    ("application/vnd.formance.ledger.api.v2.bulk+json-stream", Text("")),
+                    ("application/vnd.formance.ledger.api.v2.bulk+script-stream", Text("")),
+                ],
+            })
+            .answers(200, "Every element succeeded", Json("V2BulkResponse"))
+            .answers(400, "An element failed", Json("V2BulkResponse"))
+            .refuses(&[NotFound, Validation, LedgerNotFound, BulkSizeExceeded])
+            .refuses_with(412, Validation),
+        V2::ListAccounts => new("v2ListAccounts", ACCOUNTS, "Lists accounts")
+            .reads(&PAGES)
+            .reads(&[SORT, EXPAND, PIT, OOT, QUERY, BIGINT_AS_STRING])
+            .takes(FILTER)
+            .answers(200, "A page of accounts", Cursor("V2Account"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::CountAccounts => new("v2CountAccounts", ACCOUNTS, "Counts accounts")
+            .reads(&[PIT, OOT, QUERY])
+            .takes(FILTER)
+            .answers(204, "The count is in the header", Empty)
+            .shows(&[Shown::Count])
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ReadAccount => new("v2GetAccount", ACCOUNTS, "Reads an account")
+            .reads(&[EXPAND, PIT, OOT, BIGINT_AS_STRING])
+            .answers(200, "The account", Data("V2Account"))
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::SetAccountMetadata => new("v2AddMetadataToAccount", ACCOUNTS, "Adds metadata to an account")
+            .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
+            .takes(METADATA)
+            .answers(204, "It is set", Empty)
+            .shows(&[Shown::IdempotencyHit])
+            .refuses(&[SchemaNotSpecified, NotFound, Validation, LedgerNotFound]),
+        V2::DeleteAccountMetadata => {
+            new("v2DeleteAccountMetadata", ACCOUNTS, "Removes metadata of an account")
+                .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
+                .answers(204, "It is not there", Empty)
+                .shows(&[Shown::IdempotencyHit])
+                .refuses(&[SchemaNotSpecified, NotFound, Validation, LedgerNotFound])
+        }
+        V2::ListTransactions => new("v2ListTransactions", TRANSACTIONS, "Lists transactions")
+            .reads(&PAGES)
+            .reads(&[
+                SORT,
+                query("order", TEXT, "`effective`: by the date of effect instead of by id."),
+                query("reverse", SWITCH, "The other way round."),
+                EXPAND,
+                PIT,
+                OOT,
+                QUERY,
+                BIGINT_AS_STRING,
+            ])
+            .takes(FILTER)
+            .answers(200, "A page of transactions", Cursor("V2Transaction"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::CountTransactions => new("v2CountTransactions", TRANSACTIONS, "Counts transactions")
+            .reads(&[PIT, OOT, QUERY])
+            .takes(FILTER)
+            .answers(204, "The count is in the header", Empty)
+            .shows(&[Shown::Count])
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::CreateTransaction => new("v2CreateTransaction", TRANSACTIONS, "Creates a transaction")
+            .reads(&[DRY_RUN, FORCE, SCHEMA_VERSION, IDEMPOTENCY_KEY, BIGINT_AS_STRING])
+            .takes(Body { required: true, contents: &[(JSON, Json("V2CreateTransactionRequest"))] })
+            .answers(200, "The transaction", Data("V2Transaction"))
+            .shows(&[Shown::IdempotencyHit])
+            .refuses(&[
+                SchemaNotSpecified,
+                NotFound,
+                Validation,
+                InsufficientFund,
+                Conflict,
+                NoPostings,
+                CompilationFailed,
+                InterpreterParse,
+                InterpreterRuntime,
+                MetadataOverride,
+                LedgerNotFound,
+            ]),
+        V2::ReadTransaction => new("v2GetTransaction", TRANSACTIONS, "Reads a transaction")
+            .reads(&[EXPAND, PIT, OOT, BIGINT_AS_STRING])
+            .answers(200, "The transaction", Data("V2Transaction"))
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::RevertTransaction => new("v2RevertTransaction", TRANSACTIONS, "Reverts a transaction")
+            .reads(&[
+                DRY_RUN,
+                FORCE,
+                query("atEffectiveDate", SWITCH, "Dated as the original is."),
+                SCHEMA_VERSION,
+                IDEMPOTENCY_KEY,
+                BIGINT_AS_STRING,
+            ])
+            .takes(Body { required: false, contents: &[(JSON, Json("V2RevertRequest"))] })
+            .answers(201, "The new transaction", Data("V2Transaction"))
+            .shows(&[Shown::IdempotencyHit])
+            .refuses(&[
+                SchemaNotSpecified,
+                Validation,
+                NotFound,
+                AlreadyRevert,
+                InsufficientFund,
+                LedgerNotFound,
+            ]),
+        V2::SetTransactionMetadata => {
+            new("v2AddMetadataOnTransaction", TRANSACTIONS, "Adds metadata to a transaction")
+                .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
+                .takes(METADATA)
+                .answers(204, "It is set", Empty)
+                .shows(&[Shown::IdempotencyHit])
+                .refuses(&[SchemaNotSpecified, Validation, NotFound, LedgerNotFound])
+        }
+        V2::DeleteTransactionMetadata => {
+            new("v2DeleteTransactionMetadata", TRANSACTIONS, "Removes metadata of a transaction")
+                .reads(&[DRY_RUN, SCHEMA_VERSION, IDEMPOTENCY_KEY])
+                .answers(204, "It is removed", Empty)
+                .shows(&[Shown::IdempotencyHit])
+                .refuses(&[SchemaNotSpecified, Validation, NotFound, LedgerNotFound])
+        }
+        V2::AggregatedBalances => new("v2GetBalancesAggregated", ACCOUNTS, "Sums balances by asset")
+            .reads(&OF_BALANCES)
+            .reads(&[BIGINT_AS_STRING])
+            .takes(FILTER)
+            .answers(200, "The sums", Data("AssetBalances"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ListVolumes => new("v2GetVolumesWithBalances", ACCOUNTS, "Lists volumes by account and asset")
+            .reads(&PAGES)
+            .reads(&OF_VOLUMES)
+            .reads(&[BIGINT_AS_STRING])
+            .takes(FILTER)
+            .answers(200, "A page of rows", Cursor("V2Volume"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ListLogs => new("v2ListLogs", LOGS, "Lists logs, newest first")
+            .reads(&PAGES)
+            .reads(&[SORT, QUERY, BIGINT_AS_STRING])
+            .takes(FILTER)
+            .answers(200, "A page of logs", Cursor("V2Log"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ExportLogs => new("v2ExportLogs", LOGS, "All logs, oldest first, one a line")
+            .answers(200, "The logs, streamed", Text("application/octet-stream"))
+            .refuses(&[LedgerNotFound]),
+        V2::ImportLogs => {
+            new("v2ImportLogs", LOGS, "Takes in the logs of an export; into an unused ledger only")
+                .takes(Body { required: false, contents: &[("application/octet-stream", Text(""))] })
+                .answers(204, "They are there", Empty)
+                .refuses(&[Validation, Import, LedgerNotFound])
+        }
+        V2::StreamEvents => {
+            new("v2StreamEvents", LOGS, "The events of a ledger, as they come (server-sent events)")
+                .reads(&[
+                    header(
+                        "Last-Event-ID",
+                        TEXT,
+                        "Events after the log with this id. It goes before the parameters.",
+                    ),
+                    query("lastEventId", TEXT, "The same, for clients that cannot set the header."),
+                    query(
+                        "from",
+                        r#"{"type":"string","enum":["","now","first"]}"#,
+                        "Where to begin without an id: at what comes (`now`), or at the first log (`first`).",
+                    ),
+                    query("type", TEXT, "Events of these types alone, divided by commas."),
+                ])
+                .answers(200, "Events, until the client goes or the server stops", Text("text/event-stream"))
+                .refuses(&[Validation, LedgerNotFound])
+        }
+        V2::ListExporters => new(
+            "v2ListExporters",
+            PIPELINES,
+            "Lists exporters; only with --experimental-exporters",
+        )
+        .answers(200, "All of them", Json("V2ExportersResponse")),
+        V2::CreateExporter => new("v2CreateExporter", PIPELINES, "Creates an exporter")
+            .takes(EXPORTER)
+            .answers(201, "The exporter", Data("V2Exporter"))
+            .refuses(&[Validation]),
+        V2::ReadExporter => new("v2GetExporterState", PIPELINES, "Reads an exporter")
+            .answers(200, "The exporter", Data("V2Exporter"))
+            .refuses(&[Validation, NotFound]),
+        V2::UpdateExporter => new("v2UpdateExporter", PIPELINES, "Changes an exporter")
+            .takes(EXPORTER)
+            .answers(204, "It is changed", Empty)
+            .refuses(&[Validation, NotFound]),
+        V2::DeleteExporter => new("v2DeleteExporter", PIPELINES, "Removes an exporter that no pipeline uses")
+            .answers(204, "It is not there", Empty)
+            .refuses(&[Validation, NotFound]),
+        V2::ListPipelines => new("v2ListPipelines", PIPELINES, "Lists the pipelines of a ledger")
+            .answers(200, "All of them", Json("V2PipelinesResponse"))
+            .refuses(&[LedgerNotFound]),
+        V2::CreatePipeline => new("v2CreatePipeline", PIPELINES, "Connects a ledger to an exporter")
+            .takes(Body { required: true, contents: &[(JSON, Json("V2CreatePipelineRequest"))] })
+            .answers(201, "The pipeline, which runs", Data("V2Pipeline"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ReadPipeline => new("v2GetPipelineState", PIPELINES, "Reads a pipeline")
+            .answers(200, "The pipeline", Data("V2Pipeline"))
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::DeletePipeline => new("v2DeletePipeline", PIPELINES, "Removes a pipeline")
+            .answers(204, "It is not there", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::StartPipeline => new("v2StartPipeline", PIPELINES, "Starts a pipeline that is stopped")
+            .answers(202, "It runs", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::StopPipeline => new("v2StopPipeline", PIPELINES, "Stops a pipeline")
+            .answers(202, "It does not run", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::ResetPipeline => new("v2ResetPipeline", PIPELINES, "Has a pipeline begin again at the first log")
+            .answers(202, "It begins again", Empty)
+            .refuses(&[Validation, NotFound, LedgerNotFound]),
+        V2::InsertSchema => new("v2InsertSchema", SCHEMAS, "Adds a version of a ledger's schema")
+            .reads(&[DRY_RUN, IDEMPOTENCY_KEY])
+            .takes(Body { required: true, contents: &[(JSON, Json("V2SchemaData"))] })
+            .answers(204, "It is there", Empty)
+            .shows(&[Shown::IdempotencyHit])
+            .refuses(&[Validation, SchemaAlreadyExists, LedgerNotFound]),
+        V2::ReadSchema => new("v2GetSchema", SCHEMAS, "Reads a version of a ledger's schema")
+            .answers(200, "The version", Data("V2Schema"))
+            .refuses(&[NotFound, LedgerNotFound]),
+        V2::ListSchemas => {
+            new("v2ListSchemas", SCHEMAS, "Lists the versions of a ledger's schema, newest first")
+                .reads(&PAGES)
+                .reads(&[SORT, query("order", TEXT, "`asc` or `desc`, by date."), QUERY])
+                .takes(FILTER)
+                .answers(200, "A page of versions", Cursor("V2Schema"))
+                .refuses(&[Validation, LedgerNotFound])
+        }
+        V2::RunQuery => new("v2RunQuery", SCHEMAS, "Runs a stored query of a schema")
+            .reads(&[SCHEMA_VERSION, BIGINT_AS_STRING])
+            .takes(Body { required: false, contents: &[(JSON, Json("V2RunQueryRequest"))] })
+            .answers(200, "A page of what it lists", Json("V2RunQueryResponse"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ExplainAccounts => new("explainAccounts", ACCOUNTS, "How a list of accounts is found")
+            .reads(&PAGES)
+            .reads(&[SORT, EXPAND, PIT, OOT, QUERY])
+            .takes(FILTER)
+            .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ExplainTransactions => {
+            new("explainTransactions", TRANSACTIONS, "How a list of transactions is found")
+                .reads(&PAGES)
+                .reads(&[
+                    SORT,
+                    query("order", TEXT, "As of the list."),
+                    query("reverse", SWITCH, "As of the list."),
+                    EXPAND,
+                    PIT,
+                    OOT,
+                    QUERY,
+                ])
+                .takes(FILTER)
+                .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+                .refuses(&[Validation, LedgerNotFound])
+        }
+        V2::ExplainVolumes => new("explainVolumes", ACCOUNTS, "How a list of volumes is found")
+            .reads(&PAGES)
+            .reads(&OF_VOLUMES)
+            .takes(FILTER)
+            .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ExplainBalances => new("explainBalances", ACCOUNTS, "How sums of balances are found")
+            .reads(&OF_BALANCES)
+            .takes(FILTER)
+            .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::ExplainLogs => new("explainLogs", LOGS, "How a list of logs is found")
+            .reads(&PAGES)
+            .reads(&[SORT, QUERY])
+            .takes(FILTER)
+            .answers(200, "The index, and how many rows were looked at", Data("V2Explanation"))
+            .refuses(&[Validation, LedgerNotFound]),
+        V2::DeleteBucket => new("v2DeleteBucket", LEDGERS, "Hides all ledgers of a bucket").answers(
+            204,
+            "They are hidden",
+            Empty,
+        ),
+        V2::RestoreBucket => new("v2RestoreBucket", LEDGERS, "Shows the ledgers of a hidden bucket again")
+            .answers(204, "They are shown", Empty)
+            .refuses(&[NotFound]),
+    }
+}

@@ -1,0 +1,190 @@
+//! Accounts at providers and their balances: list, read, create by hand.
+
+use hyper::StatusCode;
+use ledger_core::{Asset, Timestamp};
+use ledger_store::{Expected, Snapshot};
+use serde::de::MapAccess;
+
+use crate::api::call::Call;
+use crate::api::payments::forms::{self, Reader, data};
+use crate::api::payments::list::{self, BALANCES, List, UNFILTERED};
+use crate::api::payments::payment::{
+    account, body, connector_id, metadata, past, raw, reference, required, word,
+};
+use crate::collections::{PAYMENT_ACCOUNTS, PAYMENT_BALANCES};
+use crate::http::error::ApiError;
+use crate::http::json::{self, Date, Fields, Text};
+use crate::http::response::Reply;
+use crate::log;
+use crate::payments::account::{Account, BY_DATE, BY_NAME, BY_REFERENCE, BY_TYPE, NewAccount};
+use crate::payments::balance::{self, AccountBalance};
+use crate::payments::codec::Metadata;
+use crate::payments::event::Event;
+use crate::payments::ids::{AccountId, ConnectorId};
+use crate::payments::record;
+use crate::payments::service::installed;
+use crate::payments::words::AccountType;
+use crate::payments::{account as accounts, pool};
+use serde_json::value::RawValue;
+
+const LIST: List = List {
+    name: "payment accounts",
+    collection: PAYMENT_ACCOUNTS,
+    sorts: &[
+        ("date", BY_DATE),
+        ("createdAt", BY_DATE),
+        ("created_at", BY_DATE),
+        ("reference", BY_REFERENCE),
+        ("type", BY_TYPE),
+        ("accountName", BY_NAME),
+        ("account_name", BY_NAME),
+    ],
+    filter: Account::FILTER,
+    by_reference: Some(accounts::BY_REFERENCE),
+};
+
+const BALANCE_LIST: List = List {
+    name: BALANCES,
+    collection: PAYMENT_BALANCES,
+    sorts: &[
+        ("createdAt", balance::BY_DATE),
+        ("created_at", balance::BY_DATE),
+        ("date", balance::BY_DATE),
+        ("lastUpdatedAt", balance::BY_LAST_UPDATE),
+        ("last_updated_at", balance::BY_LAST_UPDATE),
+        ("asset", balance::BY_ASSET),
+        ("currency", balance::BY_ASSET),
+        ("balance", balance::BY_BALANCE),
+    ],
+    filter: UNFILTERED,
+    by_reference: None,
+};
+
+pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let asked = LIST.asked(call, "", vec![])?;
+    let reader = Reader::of(call);
+    let accept = |asked: &list::Asked, snapshot: &Snapshot, document: &_| {
+        let account = record::of::<Account>(document)?.value;
+        if asked.filter.as_ref().is_some_and(|filter| !filter.accepts(&account)) {
+            return Ok(None);
+        }
+        let pools = pool::pools_of(snapshot, &account.id)?;
+        Ok(Some((account, pools)))
+    };
+    let write = |json: &mut _, (account, pools): &(Account, Vec<_>)| {
+        forms::account(json, account, pools, reader);
+    };
+    list::answer(call, asked, accept, write).await
+}
+
+/// The id of an account in the path.
+fn id(call: &Call<'_>, at: usize) -> Result<AccountId, ApiError> {
+    let text = call.variable(at);
+    AccountId::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of an account")))
+}
+
+pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (id, reader) = (id(call, 0)?, Reader::of(call));
+    let read = move |store: &ledger_store::Store| {
+        let snapshot = store.snapshot();
+        let found = account(&snapshot, &id)?.ok_or_else(|| ApiError::not_found("account not found"))?;
+        Ok((pool::pools_of(&snapshot, &id)?, found))
+    };
+    let (pools, found) = call.app.blocking(read).await?;
+    Ok(data(call, StatusCode::OK, |json| forms::account(json, &found, &pools, reader)))
+}
+
+pub(super) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = id(call, 0)?;
+    let mut asked = BALANCE_LIST.asked(call, call.variable(0), balance::prefix(&id))?;
+    let window = asked.window().clone();
+    if window != list::Window::default() {
+        asked.passes_over_rows();
+    }
+    // Balances of the future are not known.
+    let to = window.to.unwrap_or_else(log::now);
+    let accept = move |_: &list::Asked, _: &Snapshot, document: &_| {
+        let balance = record::of::<AccountBalance>(document)?.value;
+        let is_wanted = balance.is_within(window.from, to)
+            && window.asset.as_ref().is_none_or(|asset| *asset == balance.asset);
+        Ok(is_wanted.then_some(balance))
+    };
+    list::answer(call, asked, accept, forms::balance).await
+}
+
+#[derive(Default)]
+struct Body<'a> {
+    reference: Text<'a>,
+    connector: Text<'a>,
+    created_at: Option<Timestamp>,
+    default_asset: Text<'a>,
+    name: Text<'a>,
+    kind: Text<'a>,
+    metadata: Option<&'a RawValue>,
+}
+
+impl<'de> Fields<'de> for Body<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        let known =
+            ["reference", "connectorID", "createdAt", "defaultAsset", "accountName", "type", "metadata"];
+        match json::field(name, &known) {
+            Some("reference") => self.reference = map.next_value()?,
+            Some("connectorID") => self.connector = map.next_value()?,
+            Some("createdAt") => self.created_at = map.next_value::<Date>()?.given(),
+            Some("defaultAsset") => self.default_asset = map.next_value()?,
+            Some("accountName") => self.name = map.next_value()?,
+            Some("type") => self.kind = map.next_value()?,
+            Some("metadata") => self.metadata = Some(map.next_value()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn new_account(call: &Call<'_>) -> Result<(ConnectorId, NewAccount), ApiError> {
+    let body = body::<Body<'_>>(call)?;
+    let reference = reference(&body.reference)?;
+    let connector = required(&body.connector, "connectorID")?;
+    let created_at = past(body.created_at)?;
+    let kind = word(&body.kind, "type", |word| {
+        AccountType::parse(word).filter(|kind| *kind != AccountType::Unknown)
+    })?;
+    let default_asset = body.default_asset.0.to_string();
+    if !default_asset.is_empty() && Asset::parse(&default_asset).is_err() {
+        return Err(ApiError::validation(format!("invalid defaultAsset: {default_asset:?}")));
+    }
+    let account = NewAccount {
+        reference,
+        created_at,
+        default_asset,
+        name: body.name.0.to_string(),
+        kind,
+        metadata: match body.metadata {
+            None => Metadata::new(),
+            Some(given) => metadata(given.get().as_bytes())?,
+        },
+        raw: Some(raw(call)?),
+    };
+    Ok((connector_id(connector)?, account))
+}
+
+pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (connector, news) = new_account(call)?;
+    let (payments, reader) = (call.app.payments().clone(), Reader::of(call));
+    let created = call.app.blocking(move |_| {
+        payments.write(|snapshot| {
+            installed(snapshot, &connector)?;
+            let id = AccountId { connector: connector.clone(), reference: news.reference.clone() };
+            let (expected, stored) = match record::find::<Account>(snapshot, &id.key())? {
+                None => (Expected::Absent, None),
+                Some(found) => (Expected::Version(found.version), Some(found.value)),
+            };
+            let account = news.clone().replaced(&connector, stored);
+            let mut changes = payments.tell(&[Event::Account(&account)], log::now());
+            changes.push(record::put(&account, expected));
+            Ok((changes, (account, pool::pools_of(snapshot, &id)?)))
+        })
+    });
+    let (created, pools) = created.await?;
+    Ok(data(call, StatusCode::OK, |json| forms::account(json, &created, &pools, reader)))
+}

@@ -1,0 +1,218 @@
+//! Bank accounts: list, read, create, forward, metadata.
+
+use hyper::StatusCode;
+use ledger_store::{Expected, Snapshot};
+use serde::de::MapAccess;
+use serde_json::value::RawValue;
+
+use crate::api::call::Call;
+use crate::api::payments::forms::{self, data};
+use crate::api::payments::list::{self, List, UNFILTERED};
+use crate::api::payments::payment::{body, connector_id, metadata, required};
+use crate::collections::BANK_ACCOUNTS;
+use crate::connectors::engine::Engine;
+use crate::http::error::ApiError;
+use crate::http::json::{self, Fields, Text};
+use crate::http::response::{self, Reply};
+use crate::log;
+use crate::payments::bank_account::{self, BY_DATE, BY_NAME, BankAccount, Numbers};
+use crate::payments::codec::Metadata;
+use crate::payments::ids::ConnectorId;
+use crate::payments::record::{self, Versioned};
+use crate::payments::service::installed;
+use crate::uuid::Uuid;
+
+const LIST: List = List {
+    name: "bank accounts",
+    collection: BANK_ACCOUNTS,
+    sorts: &[("createdAt", BY_DATE), ("created_at", BY_DATE), ("date", BY_DATE), ("name", BY_NAME)],
+    filter: UNFILTERED,
+    by_reference: None,
+};
+
+pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let asked = LIST.asked(call, "", vec![])?;
+    let accept =
+        |_: &list::Asked, _: &Snapshot, document: &_| Ok(Some(record::of::<BankAccount>(document)?.value));
+    list::answer(call, asked, accept, |json, account| forms::bank_account(json, account, None)).await
+}
+
+/// A UUID in the path.
+pub(super) fn uuid(call: &Call<'_>, at: usize) -> Result<Uuid, ApiError> {
+    let text = call.variable(at);
+    Uuid::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no UUID")))
+}
+
+fn find(snapshot: &Snapshot, id: &Uuid) -> Result<Versioned<BankAccount>, ApiError> {
+    bank_account::find(snapshot, id)?.ok_or_else(|| ApiError::not_found("bank account not found"))
+}
+
+/// What the numbers of a bank account are encrypted for.
+fn purpose(id: &Uuid) -> Vec<u8> {
+    format!("bank account {id}").into_bytes()
+}
+
+pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(call, 0)?;
+    let found = call.app.blocking(move |store| find(&store.snapshot(), &id)).await?.value;
+    let opened = call.app.payments().sealer.open(&purpose(&id), &found.numbers);
+    let opened = opened.map_err(|error| ApiError::fault(&error.to_string()))?;
+    let numbers = Numbers::decode(&opened).ok_or_else(|| ApiError::fault("numbers of a bank account"))?;
+    Ok(data(call, StatusCode::OK, |json| forms::bank_account(json, &found, Some(&numbers.masked()))))
+}
+
+#[derive(Default)]
+struct Body<'a> {
+    name: Text<'a>,
+    country: Text<'a>,
+    account_number: Text<'a>,
+    iban: Text<'a>,
+    swift_bic_code: Text<'a>,
+    connector: Text<'a>,
+    metadata: Option<&'a RawValue>,
+}
+
+impl<'de> Fields<'de> for Body<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        let known = ["name", "country", "accountNumber", "iban", "swiftBicCode", "connectorID", "metadata"];
+        match json::field(name, &known) {
+            Some("name") => self.name = map.next_value()?,
+            Some("country") => self.country = map.next_value()?,
+            Some("accountNumber") => self.account_number = map.next_value()?,
+            Some("iban") => self.iban = map.next_value()?,
+            Some("swiftBicCode") => self.swift_bic_code = map.next_value()?,
+            Some("connectorID") => self.connector = map.next_value()?,
+            Some("metadata") => self.metadata = Some(map.next_value()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn new_account(call: &Call<'_>) -> Result<(BankAccount, Option<ConnectorId>), ApiError> {
+    let body = body::<Body<'_>>(call)?;
+    if body.account_number.0.is_empty() && body.iban.0.is_empty() {
+        return Err(ApiError::validation("either accountNumber or iban must be provided"));
+    }
+    let name = required(&body.name, "name")?.to_owned();
+    let country = required(&body.country, "country")?.to_owned();
+    let connector = match &*body.connector.0 {
+        "" => None,
+        text => Some(connector_id(text)?),
+    };
+    let id = Uuid::random()?;
+    let numbers =
+        Numbers { account_number: body.account_number.0.to_string(), iban: body.iban.0.to_string() };
+    let account = BankAccount {
+        id,
+        name,
+        created_at: log::now(),
+        country,
+        numbers: call.app.payments().sealer.seal(&purpose(&id), &numbers.encode())?,
+        swift_bic_code: body.swift_bic_code.0.to_string(),
+        metadata: match body.metadata {
+            None => Metadata::new(),
+            Some(given) => metadata(given.get().as_bytes())?,
+        },
+        related: vec![],
+    };
+    Ok((account, connector))
+}
+
+pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (account, connector) = new_account(call)?;
+    let (payments, created) = (call.app.payments().clone(), account.clone());
+    let wanted = connector.clone();
+    let write = move |_: &ledger_store::Store| {
+        payments.write(|snapshot| {
+            if let Some(connector) = &wanted {
+                installed(snapshot, connector)?;
+            }
+            Ok((vec![record::put(&account, Expected::Absent)], ()))
+        })
+    };
+    call.app.blocking(write).await?;
+    if let Some(connector) = connector {
+        check_ability(call.app.connectors(), &connector)?;
+    }
+    Ok(data(call, StatusCode::OK, |json| forms::bank_account(json, &created, None)))
+}
+
+/// Refuses a connector that makes no accounts of bank accounts.
+fn check_ability(engine: &Engine, connector: &ConnectorId) -> Result<(), ApiError> {
+    let row = engine.row(&connector.provider)?;
+    if row.abilities.bank_accounts {
+        return Ok(());
+    }
+    Err(ApiError::validation(format!("the connector {} makes no bank accounts", row.provider)))
+}
+
+#[derive(Default)]
+struct ForwardBody<'a> {
+    connector: Text<'a>,
+}
+
+impl<'de> Fields<'de> for ForwardBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        let is_known = json::field(name, &["connectorID"]).is_some();
+        if is_known {
+            self.connector = map.next_value()?;
+        }
+        Ok(is_known)
+    }
+}
+
+pub(super) async fn forward(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(call, 0)?;
+    let body = body::<ForwardBody<'_>>(call)?;
+    let connector = connector_id(required(&body.connector, "connectorID")?)?;
+    let wanted = connector.clone();
+    let found = call.app.blocking(move |store| {
+        let snapshot = store.snapshot();
+        let found = find(&snapshot, &id)?.value;
+        installed(&snapshot, &wanted)?;
+        if found.related.iter().any(|related| related.account.connector == wanted) {
+            return Err(ApiError::validation("the bank account was forwarded to this connector already"));
+        }
+        Ok(found)
+    });
+    let found = found.await?;
+    check_ability(call.app.connectors(), &connector)?;
+    Ok(data(call, StatusCode::OK, |json| forms::bank_account(json, &found, None)))
+}
+
+#[derive(Default)]
+struct MetadataBody<'a> {
+    metadata: Option<&'a RawValue>,
+}
+
+impl<'de> Fields<'de> for MetadataBody<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        let is_known = json::field(name, &["metadata"]).is_some();
+        if is_known {
+            self.metadata = Some(map.next_value()?);
+        }
+        Ok(is_known)
+    }
+}
+
+pub(super) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = uuid(call, 0)?;
+    let body = body::<MetadataBody<'_>>(call)?;
+    let given = body.metadata.filter(|given| given.get() != "null");
+    let given = given.ok_or_else(|| ApiError::validation("metadata is required"))?;
+    let added = metadata(given.get().as_bytes())?;
+    let payments = call.app.payments().clone();
+    let write = move |_: &ledger_store::Store| {
+        payments.write(|snapshot| {
+            let Versioned { value, version } = find(snapshot, &id)?;
+            let mut changed = value.clone();
+            changed.metadata.extend(added.clone());
+            let is_same = changed == value;
+            let change = record::put(&changed, Expected::Version(version));
+            Ok((if is_same { vec![] } else { vec![change] }, ()))
+        })
+    };
+    call.app.blocking(write).await?;
+    Ok(response::no_content())
+}

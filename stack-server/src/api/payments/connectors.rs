@@ -1,0 +1,150 @@
+//! Connectors: what can be installed, what is, its configuration and its tasks.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use ledger_store::Snapshot;
+
+use crate::api::call::Call;
+use crate::api::payments::forms::{self, Reader, data};
+use crate::api::payments::list::{self, List, UNFILTERED};
+use crate::collections::TASKS;
+use crate::connectors::config::Shown;
+use crate::connectors::registry::Row;
+use crate::http::error::ApiError;
+use crate::http::response::{self, Reply};
+use crate::payments::ids::ConnectorId;
+use crate::payments::installation::{self, Installation};
+use crate::payments::record;
+use crate::payments::service::installed;
+use crate::payments::task::{self, BY_DATE, Task};
+use crate::uuid::Uuid;
+
+pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let mut all = call.app.blocking(|store| Ok(installation::all(&store.snapshot())?)).await?;
+    all.retain(|installation| !installation.is_leaving);
+    let mut json = call.json();
+    json.raw("{\"data\":[").list(&all, |json, installation| {
+        json.raw("{\"provider\":").plain_string(&installation.id.provider);
+        json.raw(",\"connectorID\":").plain_string(&installation.id.text());
+        json.raw(",\"name\":").string(&installation.name).raw(",\"enabled\":true,\"disabled\":false}");
+    });
+    json.raw("]}");
+    Ok(json.reply(StatusCode::OK))
+}
+
+pub(super) fn configs(call: &Call<'_>) -> Reply {
+    data(call, StatusCode::OK, |json| {
+        json.raw("{").list(call.app.connectors().rows(), |json, row: &Row| {
+            json.plain_string(row.provider).raw(":{");
+            let shown = row.parameters.iter().filter(|parameter| parameter.shown != Shown::Nowhere);
+            json.list(shown, |json, parameter| {
+                json.plain_string(parameter.name).raw(":{\"dataType\":").plain_string(parameter.kind.name());
+                json.raw(",\"required\":").boolean(parameter.is_required);
+                json.raw(",\"defaultValue\":").plain_string(parameter.default).raw("}");
+            });
+            json.raw("}");
+        });
+        json.raw("}");
+    })
+}
+
+pub(super) async fn install(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let row = call.app.connectors().row(call.variable(0))?;
+    let id = call.app.connectors().install(row, &call.body).await?;
+    if Reader::of(call).is_1_10 {
+        return Ok(response::no_content());
+    }
+    Ok(data(call, StatusCode::CREATED, |json| {
+        json.raw("{\"connectorID\":").plain_string(&id.text()).raw("}");
+    }))
+}
+
+/// The installation that a path means: by its id, where the path has `count` variable segments, and else the only one of
+/// its connector.
+///
+/// # Errors
+///
+/// `NOT_FOUND` for an unknown connector, `VALIDATION` for an installation that is not there.
+pub(super) async fn installation(
+    call: &Call<'_>,
+    count: usize,
+) -> Result<(&'static Row, Installation), ApiError> {
+    let row = call.app.connectors().row(call.variable(0))?;
+    if call.variables.len() == count {
+        let text = call.variable(1);
+        let id = ConnectorId::parse(text)
+            .ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a connector")))?;
+        if *id.provider != *row.provider {
+            let message = format!("the id is one of {}, not of {}", id.provider, row.provider);
+            return Err(ApiError::validation(message));
+        }
+        let found = call.app.blocking(move |store| installed(&store.snapshot(), &id)).await?;
+        return Ok((row, found.value));
+    }
+    let find = |store: &ledger_store::Store| Ok(installation::of_provider(&store.snapshot(), row.provider)?);
+    let mut found = call.app.blocking(find).await?;
+    match (found.pop(), found.is_empty()) {
+        (Some(only), true) => Ok((row, only)),
+        (None, _) => Err(ApiError::validation("no connectors installed")),
+        (Some(_), false) => Err(ApiError::validation("more than one connectors installed")),
+    }
+}
+
+pub(super) async fn uninstall(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(call, 2).await?;
+    call.app.connectors().uninstall(&found.id).await?;
+    Ok(response::no_content())
+}
+
+pub(super) async fn read_config(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (row, found) = installation(call, 2).await?;
+    let values = call.app.connectors().values(&found).map_err(|reason| ApiError::fault(&reason))?;
+    Ok(data(call, StatusCode::OK, |json| {
+        json.raw(&values.1.json(row.parameters));
+    }))
+}
+
+pub(super) async fn update_config(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (row, found) = installation(call, 2).await?;
+    call.app.connectors().configure(row, &found.id, &call.body).await?;
+    Ok(response::no_content())
+}
+
+pub(super) async fn reset(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(call, 2).await?;
+    call.app.connectors().reset(&found.id).await?;
+    Ok(response::no_content())
+}
+
+const TASK_LIST: List = List {
+    name: "tasks",
+    collection: TASKS,
+    sorts: &[("createdAt", BY_DATE), ("created_at", BY_DATE), ("date", BY_DATE)],
+    filter: UNFILTERED,
+    by_reference: None,
+};
+
+pub(super) async fn tasks(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(call, 2).await?;
+    let prefix = Task::prefix(&found.id.installation);
+    let asked = TASK_LIST.asked(call, &found.id.text(), prefix)?;
+    let connector = Arc::new(found.id);
+    let accept = move |_: &list::Asked, _: &Snapshot, document: &_| {
+        let task = record::of::<Task>(document)?.value;
+        Ok((task.connector == *connector).then_some(task))
+    };
+    list::answer(call, asked, accept, forms::task).await
+}
+
+pub(super) async fn task(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(call, 3).await?;
+    let text = call.variable(call.variables.len() - 1);
+    let id = Uuid::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a task")))?;
+    let find = move |store: &ledger_store::Store| {
+        let found = task::find(&store.snapshot(), &found.id.installation, &id)?;
+        found.ok_or_else(|| ApiError::not_found("task not found"))
+    };
+    let found = call.app.blocking(find).await?;
+    Ok(data(call, StatusCode::OK, |json| forms::task(json, &found.value)))
+}

@@ -1,0 +1,259 @@
+//! What lists of the payments API have in common: pages, cursors, sorting and filters.
+
+use hyper::StatusCode;
+use ledger_core::Timestamp;
+use ledger_store::{Collection, Direction, Document, ReadError, Snapshot};
+
+use crate::api::call::Call;
+use crate::api::cursor::{Place, authenticated, checked};
+use crate::http::error::ApiError;
+use crate::http::response::{Json, Reply};
+use crate::limits::{PAYMENTS_PAGE_DEFAULT, PAYMENTS_PAGE_MAX};
+use crate::payments::codec::{Decoder, Encoder, text_key};
+use crate::payments::filter::{Filter, Keys};
+use crate::payments::page::{From, Listing, OrderKey, Page, Position};
+
+/// A list: what it is called in cursors, what it holds, and by what it is sorted.
+pub(super) struct List {
+    pub(super) name: &'static str,
+    pub(super) collection: Collection,
+    /// The words that callers sort by, each with the index that has the field. The first is by date of creation, which
+    /// is the order unless one is asked for, newest first.
+    pub(super) sorts: &'static [(&'static str, u32)],
+    pub(super) filter: Keys,
+    /// The index of references, if filters of this list can ask for one.
+    pub(super) by_reference: Option<u32>,
+}
+
+/// No filters.
+pub(super) const UNFILTERED: Keys = Keys { keys: &[], has_metadata: false };
+
+/// Parameters that only lists of balances have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) asset: Option<String>,
+    pub(super) from: Option<Timestamp>,
+    pub(super) to: Option<Timestamp>,
+}
+
+/// The whole query of a list, as a cursor keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Query {
+    size: usize,
+    order: Vec<OrderKey>,
+    /// JSON text; empty without a filter.
+    filter: String,
+    window: Window,
+    from: From,
+}
+
+/// Changed whenever the fields of cursors do.
+const CURSOR_VERSION: u8 = 1;
+
+impl Query {
+    fn cursor(&self, call: &Call<'_>, place: Place<'_>) -> String {
+        let mut out = Encoder::default();
+        out.byte(CURSOR_VERSION).count(self.size).count(self.order.len());
+        for key in &self.order {
+            out.byte(key.index as u8).byte(u8::from(key.direction == Direction::Descending));
+        }
+        out.text(&self.filter).optional_text(self.window.asset.as_deref());
+        for date in [self.window.from, self.window.to] {
+            match date {
+                None => out.byte(0),
+                Some(at) => out.byte(1).time(at),
+            };
+        }
+        let (side, position) = match &self.from {
+            From::Start => (0, None),
+            From::After(position) => (1, Some(position)),
+            From::Before(position) => (2, Some(position)),
+        };
+        out.byte(side);
+        if let Some(position) = position {
+            out.raw(&position.document);
+            for key in &position.keys {
+                out.raw(key);
+            }
+        }
+        authenticated(out.into_bytes(), call.app.cursor_key(), place)
+    }
+
+    fn of_cursor(text: &str, call: &Call<'_>, place: Place<'_>) -> Option<Self> {
+        let bytes = checked(text, call.app.cursor_key(), place)?;
+        let mut input = Decoder::new(&bytes);
+        if input.byte()? != CURSOR_VERSION {
+            return None;
+        }
+        let size = input.count()?;
+        let order: Option<Vec<OrderKey>> = (0..input.count()?)
+            .map(|_| {
+                let index = u32::from(input.byte()?);
+                let descends = input.byte()? != 0;
+                let direction = if descends { Direction::Descending } else { Direction::Ascending };
+                Some(OrderKey { index, direction })
+            })
+            .collect();
+        let order = order?;
+        let filter = input.string()?;
+        let asset = input.optional_text()?.map(str::to_owned);
+        let mut date = || match input.byte()? {
+            0 => Some(None),
+            _ => input.time().map(Some),
+        };
+        let window = Window { asset, from: date()?, to: date()? };
+        let side = input.byte()?;
+        let from = if side == 0 {
+            From::Start
+        } else {
+            let document = input.raw()?.to_vec();
+            let keys = order.iter().map(|_| input.raw().map(<[u8]>::to_vec)).collect::<Option<_>>()?;
+            let position = Position { keys, document };
+            if side == 1 { From::After(position) } else { From::Before(position) }
+        };
+        Some(Self { size, order, filter, window, from })
+    }
+}
+
+/// A list that is asked for, ready to be read.
+pub(super) struct Asked {
+    query: Query,
+    listing: Listing,
+    pub(super) filter: Option<Filter>,
+    name: &'static str,
+    scope: String,
+}
+
+impl Asked {
+    /// The parameters that only lists of balances have.
+    pub(super) fn window(&self) -> &Window {
+        &self.query.window
+    }
+
+    /// Marks the list as one of which rows are passed over for other reasons than its filter.
+    pub(super) fn passes_over_rows(&mut self) {
+        self.listing.is_filtered = true;
+    }
+
+    /// Whether reading it may take long.
+    fn is_long(&self) -> bool {
+        self.listing.is_filtered || self.listing.order.len() > 1
+    }
+}
+
+impl List {
+    /// Reads the query of a request. `scope` tells apart lists of one name, and `prefix` is what keys of its rows begin
+    /// with.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` for what makes no sense.
+    pub(super) fn asked(&self, call: &Call<'_>, scope: &str, prefix: Vec<u8>) -> Result<Asked, ApiError> {
+        let place = Place { list: self.name, ledger: scope };
+        // Beside a cursor nothing counts.
+        let query = match call.query.get("cursor").filter(|cursor| !cursor.is_empty()) {
+            Some(cursor) => Query::of_cursor(cursor, call, place)
+                .ok_or_else(|| ApiError::validation("invalid 'cursor' query param"))?,
+            None => self.first_query(call)?,
+        };
+        let filter = match query.filter.as_str() {
+            "" => None,
+            text => Some(
+                Filter::parse(text.as_bytes(), self.filter)
+                    .map_err(|error| ApiError::validation(format!("invalid filter: {error}")))?,
+            ),
+        };
+        let reference = filter.as_ref().and_then(|filter| filter.required_text("reference"));
+        let narrowed = self.by_reference.zip(reference).map(|(index, text)| (index, text_key(text)));
+        let listing = Listing {
+            collection: self.collection,
+            prefix,
+            order: query.order.clone(),
+            from: query.from.clone(),
+            size: query.size,
+            is_filtered: filter.is_some(),
+            narrowed,
+        };
+        Ok(Asked { query, listing, filter, name: self.name, scope: scope.to_owned() })
+    }
+
+    fn first_query(&self, call: &Call<'_>) -> Result<Query, ApiError> {
+        let size = match call.query.page_size("limit") {
+            Ok(Some(limit)) if self.name == BALANCES => Some(limit),
+            Err(error) if self.name == BALANCES => return Err(error),
+            _ => call.query.page_size("pageSize")?,
+        };
+        let size = size.map_or(PAYMENTS_PAGE_DEFAULT, |size| size.min(PAYMENTS_PAGE_MAX as u64) as usize);
+        let mut order: Vec<OrderKey> = Vec::new();
+        for sort in call.query.all("sort").filter(|sort| !sort.is_empty()) {
+            let key = self.order_key(sort)?;
+            if order.iter().all(|have| have.index != key.index) {
+                order.push(key);
+            }
+        }
+        if order.is_empty() {
+            order.push(OrderKey { index: self.sorts[0].1, direction: Direction::Descending });
+        }
+        let body = call.body.trim_ascii();
+        let filter = if body.is_empty() {
+            call.query.get("query").unwrap_or_default().to_owned()
+        } else {
+            let text = std::str::from_utf8(body);
+            text.map_err(|_| ApiError::validation("invalid filter: it is not UTF-8"))?.to_owned()
+        };
+        let mut window = Window::default();
+        if self.name == BALANCES {
+            window.asset = call.query.get("asset").filter(|asset| !asset.is_empty()).map(str::to_owned);
+            window.from = call.query.date(&["from"])?;
+            window.to = call.query.date(&["to"])?;
+        }
+        Ok(Query { size, order, filter, window, from: From::Start })
+    }
+
+    fn order_key(&self, sort: &str) -> Result<OrderKey, ApiError> {
+        let (field, direction) = sort.split_once(':').unwrap_or((sort, "asc"));
+        let direction = match direction {
+            "asc" | "ASC" => Direction::Ascending,
+            "desc" | "DESC" | "dsc" | "DSC" => Direction::Descending,
+            other => {
+                return Err(ApiError::validation(format!("sort order not well specified, got {other}")));
+            }
+        };
+        let found = self.sorts.iter().find(|(name, _)| *name == field);
+        let (_, index) = found.ok_or_else(|| ApiError::validation(format!("cannot sort by {field:?}")))?;
+        Ok(OrderKey { index: *index, direction })
+    }
+}
+
+/// The name of the list of balances, which has parameters of its own.
+pub(super) const BALANCES: &str = "balances";
+
+/// Reads a page and answers with it. `accept` makes a row of a document, or passes over it; `write` writes a row.
+pub(super) async fn answer<T: Send + 'static>(
+    call: &Call<'_>,
+    asked: Asked,
+    mut accept: impl FnMut(&Asked, &Snapshot, &Document) -> Result<Option<T>, ReadError> + Send + 'static,
+    mut write: impl FnMut(&mut Json, &T),
+) -> Result<Reply, ApiError> {
+    let is_long = asked.is_long();
+    let snapshot = call.app.snapshot();
+    let read = move || {
+        let page = asked.listing.page(&snapshot, |document| accept(&asked, &snapshot, document))?;
+        Ok((asked, page))
+    };
+    let (asked, page): (Asked, Page<T>) =
+        if is_long { call.app.long(read).await? } else { call.app.blocking(move |_| read()).await? };
+    let place = Place { list: asked.name, ledger: &asked.scope };
+    let cursor = |from: From| Query { from, ..asked.query.clone() }.cursor(call, place);
+    let mut json = call.json();
+    json.raw("{\"cursor\":{\"pageSize\":").integer(asked.query.size as u64);
+    json.raw(",\"hasMore\":").boolean(page.next.is_some());
+    if let Some(position) = page.previous {
+        json.raw(",\"previous\":").plain_string(&cursor(From::Before(position)));
+    }
+    if let Some(position) = page.next {
+        json.raw(",\"next\":").plain_string(&cursor(From::After(position)));
+    }
+    json.raw(",\"data\":[").list(&page.rows, |json, row| write(json, row)).raw("]}}");
+    Ok(json.reply(StatusCode::OK))
+}

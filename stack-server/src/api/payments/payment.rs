@@ -1,0 +1,318 @@
+//! Payments: list, read, create by hand, metadata.
+
+use hyper::StatusCode;
+use ledger_core::{Balance, Timestamp};
+use ledger_store::{Expected, Snapshot};
+use serde::de::MapAccess;
+use serde_json::value::RawValue;
+
+use crate::api::call::Call;
+use crate::api::payments::forms::{self, Reader, data};
+use crate::api::payments::list::{self, List};
+use crate::collections::PAYMENTS;
+use crate::http::error::ApiError;
+use crate::http::json::{self, Date, Digits, Fields, Object, Text};
+use crate::http::response::{self, Reply};
+use crate::log;
+use crate::payments::account::Account;
+use crate::payments::codec::Metadata;
+use crate::payments::event::Event;
+use crate::payments::ids::{AccountId, ConnectorId, PaymentId, REFERENCE_BYTES_MAX};
+use crate::payments::payment::{
+    BY_AMOUNT, BY_ASSET, BY_DATE, BY_INITIAL_AMOUNT, BY_REFERENCE, BY_SCHEME, BY_STATUS, BY_TYPE, NewPayment,
+    Payment,
+};
+use crate::payments::record;
+use crate::payments::service::installed;
+use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
+
+const LIST: List = List {
+    name: "payments",
+    collection: PAYMENTS,
+    sorts: &[
+        ("date", BY_DATE),
+        ("createdAt", BY_DATE),
+        ("created_at", BY_DATE),
+        ("reference", BY_REFERENCE),
+        ("amount", BY_AMOUNT),
+        ("initialAmount", BY_INITIAL_AMOUNT),
+        ("initial_amount", BY_INITIAL_AMOUNT),
+        ("status", BY_STATUS),
+        ("type", BY_TYPE),
+        ("scheme", BY_SCHEME),
+        ("asset", BY_ASSET),
+    ],
+    filter: Payment::FILTER,
+    by_reference: Some(BY_REFERENCE),
+};
+
+pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let asked = LIST.asked(call, "", vec![])?;
+    let reader = Reader::of(call);
+    let accept = |asked: &list::Asked, _: &Snapshot, document: &_| {
+        let payment = record::of::<Payment>(document)?.value;
+        let is_wanted = asked.filter.as_ref().is_none_or(|filter| filter.accepts(&payment));
+        Ok(is_wanted.then_some(payment))
+    };
+    list::answer(call, asked, accept, |json, payment| forms::payment(json, payment, reader)).await
+}
+
+/// The id of a payment in the path.
+fn id(call: &Call<'_>) -> Result<PaymentId, ApiError> {
+    let text = call.variable(0);
+    PaymentId::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a payment")))
+}
+
+fn find(snapshot: &Snapshot, id: &PaymentId) -> Result<record::Versioned<Payment>, ApiError> {
+    let found = record::find::<Payment>(snapshot, &id.key())?.filter(|found| found.value.id == *id);
+    found.ok_or_else(|| ApiError::not_found("payment not found"))
+}
+
+pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (id, reader) = (id(call)?, Reader::of(call));
+    let found = call.app.blocking(move |store| find(&store.snapshot(), &id)).await?;
+    Ok(data(call, StatusCode::OK, |json| forms::payment(json, &found.value, reader)))
+}
+
+#[derive(Default)]
+struct Body<'a> {
+    reference: Text<'a>,
+    connector: Text<'a>,
+    created_at: Option<Timestamp>,
+    amount: Option<&'a str>,
+    kind: Text<'a>,
+    status: Text<'a>,
+    scheme: Text<'a>,
+    asset: Text<'a>,
+    source: Text<'a>,
+    destination: Text<'a>,
+}
+
+impl<'de> Fields<'de> for Body<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        let known = [
+            "reference",
+            "connectorID",
+            "createdAt",
+            "amount",
+            "type",
+            "status",
+            "scheme",
+            "asset",
+            "sourceAccountID",
+            "destinationAccountID",
+        ];
+        match json::field(name, &known) {
+            Some("reference") => self.reference = map.next_value()?,
+            Some("connectorID") => self.connector = map.next_value()?,
+            Some("createdAt") => self.created_at = map.next_value::<Date>()?.given(),
+            Some("amount") => self.amount = map.next_value::<Digits<'de>>()?.0,
+            Some("type") => self.kind = map.next_value()?,
+            Some("status") => self.status = map.next_value()?,
+            Some("scheme") => self.scheme = map.next_value()?,
+            Some("asset") => self.asset = map.next_value()?,
+            Some("sourceAccountID") => self.source = map.next_value()?,
+            Some("destinationAccountID") => self.destination = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Reads a body of JSON that must be there.
+pub(super) fn body<'a, T: Fields<'a>>(call: &'a Call<'_>) -> Result<T, ApiError> {
+    if call.body.trim_ascii().is_empty() {
+        return Err(ApiError::validation("the body is missing"));
+    }
+    let Object(body) = json::first::<Object<T>>(&call.body)
+        .map_err(|error| ApiError::validation(format!("invalid body: {error}")))?;
+    Ok(body)
+}
+
+/// The body as compact JSON, to be kept.
+pub(super) fn raw(call: &Call<'_>) -> Result<String, ApiError> {
+    let value = json::first::<&RawValue>(&call.body).and_then(json::canonical);
+    value.map_err(|error| ApiError::validation(format!("invalid body: {error}")))
+}
+
+/// A text that must be there.
+pub(super) fn required<'a>(text: &'a Text<'_>, name: &str) -> Result<&'a str, ApiError> {
+    match &*text.0 {
+        "" => Err(ApiError::validation(format!("{name} is required"))),
+        text => Ok(text),
+    }
+}
+
+/// A reference that must be there and fit into an id.
+pub(super) fn reference(text: &Text<'_>) -> Result<String, ApiError> {
+    let reference = required(text, "reference")?;
+    if reference.len() > REFERENCE_BYTES_MAX {
+        return Err(ApiError::validation(format!("reference is longer than {REFERENCE_BYTES_MAX} bytes")));
+    }
+    Ok(reference.to_owned())
+}
+
+/// Clocks of callers may be ahead by so much.
+const AHEAD_MICROS: i64 = 1_000_000;
+
+/// A date of creation that must be there, and have come.
+pub(super) fn past(at: Option<Timestamp>) -> Result<Timestamp, ApiError> {
+    let now = log::now().as_micros();
+    at.filter(|at| at.as_micros() <= now + AHEAD_MICROS)
+        .ok_or_else(|| ApiError::validation("createdAt is empty or in the future"))
+}
+
+/// A word of a closed set that must be there.
+pub(super) fn word<T>(text: &Text<'_>, name: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, ApiError> {
+    let text = required(text, name)?;
+    parse(text).ok_or_else(|| ApiError::validation(format!("invalid {name}: {text:?}")))
+}
+
+/// The id of a connector in a body.
+pub(super) fn connector_id(text: &str) -> Result<ConnectorId, ApiError> {
+    ConnectorId::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a connector")))
+}
+
+/// The id of an account in a body; empty is none.
+pub(super) fn account_id(text: &Text<'_>, name: &str) -> Result<Option<AccountId>, ApiError> {
+    match &*text.0 {
+        "" => Ok(None),
+        text => match AccountId::parse(text) {
+            Some(id) => Ok(Some(id)),
+            None => Err(ApiError::validation(format!("{name}: {text:?} is no id of an account"))),
+        },
+    }
+}
+
+/// The account with an id.
+pub(super) fn account(snapshot: &Snapshot, id: &AccountId) -> Result<Option<Account>, ApiError> {
+    let found = record::find::<Account>(snapshot, &id.key())?;
+    Ok(found.map(|found| found.value).filter(|found| found.id == *id))
+}
+
+/// The asset of a payment: a code with its decimals.
+fn asset(text: &Text<'_>) -> Result<String, ApiError> {
+    let asset = required(text, "asset")?;
+    let is_asset = ledger_core::Asset::parse(asset).is_ok() && asset.contains('/');
+    is_asset
+        .then(|| asset.to_owned())
+        .ok_or_else(|| ApiError::validation(format!("invalid asset: {asset:?}")))
+}
+
+/// A payment by hand with its connector.
+fn new_payment(call: &Call<'_>) -> Result<(ConnectorId, NewPayment), ApiError> {
+    let body = body::<Body<'_>>(call)?;
+    let reference = reference(&body.reference)?;
+    let connector = required(&body.connector, "connectorID")?;
+    let created_at = past(body.created_at)?;
+    let amount = body.amount.ok_or_else(|| ApiError::validation("amount is required"))?;
+    let amount = Balance::parse(amount).map_err(|error| ApiError::validation(format!("amount: {error}")))?;
+    let kind = word(&body.kind, "type", PaymentType::parse)?;
+    let status = word(&body.status, "status", PaymentStatus::parse)?;
+    let scheme = word(&body.scheme, "scheme", Scheme::parse_any_case)?;
+    let asset = asset(&body.asset)?;
+    let payment = NewPayment {
+        kind,
+        reference,
+        source: account_id(&body.source, "sourceAccountID")?,
+        destination: account_id(&body.destination, "destinationAccountID")?,
+        status,
+        initial_amount: amount.clone(),
+        amount,
+        scheme,
+        asset,
+        created_at,
+        raw: Some(raw(call)?),
+        adjustments: vec![],
+        metadata: Metadata::new(),
+        revision: None,
+    };
+    Ok((connector_id(connector)?, payment))
+}
+
+pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (connector, news) = new_payment(call)?;
+    let (payments, reader) = (call.app.payments().clone(), Reader::of(call));
+    let created = call.app.blocking(move |_| {
+        payments.write(|snapshot| {
+            installed(snapshot, &connector)?;
+            for id in [&news.source, &news.destination].into_iter().flatten() {
+                if account(snapshot, id)?.is_none() {
+                    return Err(ApiError::validation(format!("there is no account {:?}", id.reference)));
+                }
+            }
+            let id = PaymentId {
+                connector: connector.clone(),
+                kind: news.kind,
+                reference: news.reference.clone(),
+            };
+            let stored = record::find::<Payment>(snapshot, &id.key())?;
+            let (expected, stored) = match stored {
+                None => (Expected::Absent, None),
+                Some(found) => (Expected::Version(found.version), Some(found.value)),
+            };
+            let now = log::now();
+            let payment = by_hand(news.clone(), &connector, stored, now);
+            let mut changes = payments.tell(&[Event::Payment(&payment)], now);
+            changes.push(record::put(&payment, expected));
+            Ok((changes, payment))
+        })
+    });
+    let created = created.await?;
+    Ok(data(call, StatusCode::OK, |json| forms::payment(json, &created, reader)))
+}
+
+/// What the payment of a caller becomes. A known one keeps its date and its initial amount, and shows the last request.
+fn by_hand(news: NewPayment, connector: &ConnectorId, stored: Option<Payment>, now: Timestamp) -> Payment {
+    match stored {
+        None => news.merged(connector, None, now).expect("a payment that was not there is new"),
+        Some(stored) => Payment {
+            source: news.source,
+            destination: news.destination,
+            status: news.status,
+            amount: news.amount,
+            scheme: news.scheme,
+            asset: news.asset,
+            raw: news.raw,
+            changed_at: now.max(stored.changed_at),
+            ..stored
+        },
+    }
+}
+
+/// Reads metadata: a JSON object of texts.
+pub(super) fn metadata(text: &[u8]) -> Result<Metadata, ApiError> {
+    let invalid = |error: String| ApiError::validation(format!("invalid metadata: {error}"));
+    let json::Entries(entries) =
+        json::first::<json::Entries<'_, Text<'_>>>(text).map_err(|error| invalid(error.to_string()))?;
+    let metadata: Metadata =
+        entries.into_iter().map(|(Text(key), Text(value))| (key.into(), value.into())).collect();
+    let bytes: usize = metadata.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if bytes > ledger_core::limits::METADATA_BYTES_MAX {
+        return Err(invalid(format!("it has more than {} bytes", ledger_core::limits::METADATA_BYTES_MAX)));
+    }
+    Ok(metadata)
+}
+
+pub(super) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = id(call)?;
+    if call.body.trim_ascii().is_empty() {
+        return Err(ApiError::validation("the body is missing"));
+    }
+    let metadata = metadata(&call.body)?;
+    let payments = call.app.payments().clone();
+    let changed = call.app.blocking(move |_| {
+        payments.write(|snapshot| {
+            let record::Versioned { value, version } = find(snapshot, &id)?;
+            let mut changed = value.clone();
+            changed.metadata.extend(metadata.clone());
+            if changed == value {
+                return Ok((vec![], ()));
+            }
+            changed.changed_at = log::now().max(value.changed_at);
+            Ok((vec![record::put(&changed, Expected::Version(version))], ()))
+        })
+    });
+    changed.await?;
+    Ok(response::no_content())
+}

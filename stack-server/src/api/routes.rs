@@ -1,0 +1,851 @@
+//! The table of routes, and how a path finds its row.
+//!
+//! A path that matches several templates belongs to the first of them that has its method, so a fixed segment
+//! stands above a variable one. Variable segments match any text but the empty one; `{ledger}` also none of the
+//! names that its mount reserves, so that no generation of the API shadows another or the service itself.
+
+use std::borrow::Cow;
+
+use crate::auth::{Scope, Service as Of};
+use crate::http::error::Profile;
+use crate::limits::{AUTH_BODY_BYTES_MAX, BODY_BYTES_MAX, FILTER_BODY_BYTES_MAX};
+
+/// Below which prefixes a route is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mount {
+    /// The root as the stand-alone server of the first generation has it, and `/api/ledger`.
+    LedgerV1,
+    /// `/v2`, and `/api/ledger/v2` as the stack's gateway has it.
+    LedgerV2,
+    /// The root, and `/api/ledger`.
+    Service,
+    /// `/api/payments`, as the stack's gateway has it.
+    Payments,
+    /// `/api/generic`: the generic connector API, for other stacks.
+    Generic,
+    /// The root alone: what the gateway answers itself.
+    Gateway,
+    /// `/api/auth`: the authorization server.
+    Auth,
+}
+
+impl Mount {
+    /// Its prefixes, and the profile of each.
+    pub(crate) const fn prefixes(self) -> &'static [(&'static str, Profile)] {
+        match self {
+            Self::LedgerV1 | Self::Service => &[("", Profile::Ledger), ("/api/ledger", Profile::Stack)],
+            Self::LedgerV2 => &[("/v2", Profile::Ledger), ("/api/ledger/v2", Profile::Stack)],
+            Self::Payments => &[("/api/payments", Profile::Stack)],
+            Self::Generic => &[("/api/generic", Profile::Stack)],
+            Self::Gateway => &[("", Profile::Ledger)],
+            Self::Auth => &[("/api/auth", Profile::Stack)],
+        }
+    }
+
+    /// The prefixes alone.
+    pub fn paths(self) -> impl Iterator<Item = &'static str> {
+        self.prefixes().iter().map(|(prefix, _)| *prefix)
+    }
+
+    /// The service whose scopes its routes demand.
+    pub const fn service(self) -> Of {
+        match self {
+            Self::LedgerV1 | Self::LedgerV2 | Self::Service | Self::Gateway => Of::Ledger,
+            Self::Payments | Self::Generic => Of::Payments,
+            Self::Auth => Of::Auth,
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// The HTTP method.
+    pub method: &'static str,
+    /// Where it is served.
+    pub mount: Mount,
+    /// The path below the mount, with `{…}` for variable segments.
+    pub template: &'static str,
+    /// What a caller must be allowed to.
+    pub scope: Scope,
+    /// Most bytes of a body.
+    pub body_limit: usize,
+    pub(crate) operation: Operation,
+}
+
+impl Route {
+    /// Whether it may change something. Tokens are asked for with POST, also by those who only read.
+    pub(crate) fn may_write(&self) -> bool {
+        !matches!(self.method, "GET" | "HEAD")
+            && !matches!(self.operation, Operation::Auth(Auth::Token | Auth::Introspect))
+    }
+
+    /// The names of its variable segments, in order.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
+        template_segments(self.template).filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+    }
+}
+
+/// What a route does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    V1(V1),
+    V2(V2),
+    Auth(Auth),
+    Payments(Payments),
+    Generic(Generic),
+    Info(InfoForm),
+    Health(HealthForm),
+    Versions,
+    Document(DocumentForm),
+}
+
+/// What a route of the first generation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum V1 {
+    LedgerInfo,
+    Stats,
+    ListAccounts,
+    CountAccounts,
+    ReadAccount,
+    SetAccountMetadata,
+    DeleteAccountMetadata,
+    ListTransactions,
+    CountTransactions,
+    CreateTransaction,
+    CreateBatch,
+    ReadTransaction,
+    RevertTransaction,
+    SetTransactionMetadata,
+    DeleteTransactionMetadata,
+    RunScript,
+    ReadMapping,
+    UpdateMapping,
+    ListBalances,
+    AggregatedBalances,
+    ListLogs,
+}
+
+/// What a route of the second generation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum V2 {
+    ListLedgers,
+    CreateLedger,
+    ReadLedger,
+    SetLedgerMetadata,
+    DeleteLedgerMetadata,
+    LedgerInfo,
+    LedgerStats,
+    Bulk,
+    ListAccounts,
+    CountAccounts,
+    ReadAccount,
+    SetAccountMetadata,
+    DeleteAccountMetadata,
+    ListTransactions,
+    CountTransactions,
+    CreateTransaction,
+    ReadTransaction,
+    RevertTransaction,
+    SetTransactionMetadata,
+    DeleteTransactionMetadata,
+    AggregatedBalances,
+    ListVolumes,
+    ListLogs,
+    ExportLogs,
+    ImportLogs,
+    StreamEvents,
+    ListExporters,
+    CreateExporter,
+    ReadExporter,
+    UpdateExporter,
+    DeleteExporter,
+    ListPipelines,
+    CreatePipeline,
+    ReadPipeline,
+    DeletePipeline,
+    StartPipeline,
+    StopPipeline,
+    ResetPipeline,
+    InsertSchema,
+    ReadSchema,
+    ListSchemas,
+    RunQuery,
+    DeleteBucket,
+    RestoreBucket,
+    ExplainAccounts,
+    ExplainTransactions,
+    ExplainVolumes,
+    ExplainBalances,
+    ExplainLogs,
+}
+
+/// What a route of the authorization server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Auth {
+    Info,
+    Health,
+    ListClients,
+    CreateClient,
+    ReadClient,
+    UpdateClient,
+    DeleteClient,
+    CreateSecret,
+    DeleteSecret,
+    AddScopeToClient,
+    DeleteScopeFromClient,
+    ListScopes,
+    CreateScope,
+    ReadScope,
+    UpdateScope,
+    DeleteScope,
+    AddTransientScope,
+    DeleteTransientScope,
+    ListUsers,
+    ReadUser,
+    RotateKeys,
+    RevokeKey,
+    Configuration,
+    Keys,
+    Token,
+    Introspect,
+    Revoke,
+    Authorize,
+    Callback,
+    UserInfo,
+    EndSession,
+    LoggedOut,
+}
+
+/// What a route of the generic connector API does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Generic {
+    Accounts,
+    Balances,
+    Beneficiaries,
+    Transactions,
+}
+
+/// What a route of the payments API does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::enum_variant_names, reason = "payments are one of the things that it lists")]
+pub(crate) enum Payments {
+    ListPayments,
+    CreatePayment,
+    ReadPayment,
+    SetPaymentMetadata,
+    ListAccounts,
+    CreateAccount,
+    ReadAccount,
+    ListBalances,
+    ListBankAccounts,
+    CreateBankAccount,
+    ReadBankAccount,
+    ForwardBankAccount,
+    SetBankAccountMetadata,
+    ListInitiations,
+    CreateInitiation,
+    ReadInitiation,
+    DeleteInitiation,
+    SetInitiationStatus,
+    RetryInitiation,
+    ReverseInitiation,
+    ListPools,
+    CreatePool,
+    ReadPool,
+    DeletePool,
+    AddPoolAccount,
+    RemovePoolAccount,
+    PoolBalances,
+    ListConnectors,
+    ListConfigs,
+    Install,
+    Uninstall,
+    ReadConfig,
+    UpdateConfig,
+    Reset,
+    ListTasks,
+    ReadTask,
+    StripeTransfer,
+    CreateTransfer,
+    ListTransfers,
+}
+
+impl Operation {
+    /// Whether it is about exporters or pipelines, which are only there where the operator says so.
+    pub(crate) const fn is_of_exporters(self) -> bool {
+        matches!(
+            self,
+            Self::V2(
+                V2::ListExporters
+                    | V2::CreateExporter
+                    | V2::ReadExporter
+                    | V2::UpdateExporter
+                    | V2::DeleteExporter
+                    | V2::ListPipelines
+                    | V2::CreatePipeline
+                    | V2::ReadPipeline
+                    | V2::DeletePipeline
+                    | V2::StartPipeline
+                    | V2::StopPipeline
+                    | V2::ResetPipeline
+            )
+        )
+    }
+}
+
+/// The forms in which the service tells its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InfoForm {
+    /// Bare and wrapped at once, so that every generation finds its own.
+    Hybrid,
+    /// Under `data`.
+    Wrapped,
+    /// Bare.
+    Bare,
+    /// The release alone.
+    Release,
+}
+
+/// The forms in which the service tells whether it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HealthForm {
+    /// That it answers at all.
+    Alive,
+    /// By check; 500 if one fails.
+    Checks,
+    /// As load balancers want it; 503 if a check fails.
+    Ready,
+}
+
+/// The forms in which the API is described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentForm {
+    Json,
+    Yaml,
+    /// For a person.
+    Page,
+}
+
+use Mount::{Gateway, LedgerV1, LedgerV2, Service};
+use Operation as O;
+use Operation::Auth as A;
+use Payments as P;
+use Scope::{Open, Read, Write};
+
+const fn row(
+    method: &'static str,
+    mount: Mount,
+    template: &'static str,
+    scope: Scope,
+    body_limit: usize,
+    operation: Operation,
+) -> Route {
+    Route { method, mount, template, scope, body_limit, operation }
+}
+
+/// Bodies that are not looked at are read all the same, up to here, so that the connection can go on.
+const UNUSED: usize = FILTER_BODY_BYTES_MAX;
+const FILTER: usize = FILTER_BODY_BYTES_MAX;
+const BODY: usize = BODY_BYTES_MAX;
+const SMALL: usize = AUTH_BODY_BYTES_MAX;
+/// A body that the operation reads itself, piece by piece.
+pub(crate) const STREAM: usize = usize::MAX;
+
+#[rustfmt::skip]
+static ROUTES: &[Route] = &[
+    row("GET",    LedgerV2, "/_info",        Open, UNUSED, O::Info(InfoForm::Hybrid)),
+    row("GET",    LedgerV2, "/_healthcheck", Open, UNUSED, O::Health(HealthForm::Alive)),
+
+    row("DELETE", LedgerV2, "/_/buckets/{bucket}",             Write, UNUSED, O::V2(V2::DeleteBucket)),
+    row("POST",   LedgerV2, "/_/buckets/{bucket}/restore",     Write, UNUSED, O::V2(V2::RestoreBucket)),
+
+    row("GET",    LedgerV2, "/",                               Read,  FILTER, O::V2(V2::ListLedgers)),
+    row("POST",   LedgerV2, "/{ledger}",                       Write, BODY,   O::V2(V2::CreateLedger)),
+    row("GET",    LedgerV2, "/{ledger}",                       Read,  UNUSED, O::V2(V2::ReadLedger)),
+    row("PUT",    LedgerV2, "/{ledger}/metadata",              Write, BODY,   O::V2(V2::SetLedgerMetadata)),
+    row("DELETE", LedgerV2, "/{ledger}/metadata/{key}",        Write, UNUSED, O::V2(V2::DeleteLedgerMetadata)),
+    row("GET",    LedgerV2, "/{ledger}/_info",                 Read,  UNUSED, O::V2(V2::LedgerInfo)),
+    row("GET",    LedgerV2, "/{ledger}/stats",                 Read,  UNUSED, O::V2(V2::LedgerStats)),
+    row("POST",   LedgerV2, "/{ledger}/_bulk",                 Write, BODY,   O::V2(V2::Bulk)),
+
+    row("GET",    LedgerV2, "/{ledger}/accounts",              Read,  FILTER, O::V2(V2::ListAccounts)),
+    row("HEAD",   LedgerV2, "/{ledger}/accounts",              Read,  FILTER, O::V2(V2::CountAccounts)),
+    row("GET",    LedgerV2, "/{ledger}/accounts/{address}",    Read,  UNUSED, O::V2(V2::ReadAccount)),
+    row("POST",   LedgerV2, "/{ledger}/accounts/{address}/metadata",       Write, BODY,   O::V2(V2::SetAccountMetadata)),
+    row("DELETE", LedgerV2, "/{ledger}/accounts/{address}/metadata/{key}", Write, UNUSED, O::V2(V2::DeleteAccountMetadata)),
+
+    row("GET",    LedgerV2, "/{ledger}/transactions",          Read,  FILTER, O::V2(V2::ListTransactions)),
+    row("HEAD",   LedgerV2, "/{ledger}/transactions",          Read,  FILTER, O::V2(V2::CountTransactions)),
+    row("POST",   LedgerV2, "/{ledger}/transactions",          Write, BODY,   O::V2(V2::CreateTransaction)),
+    row("GET",    LedgerV2, "/{ledger}/transactions/{id}",     Read,  UNUSED, O::V2(V2::ReadTransaction)),
+    row("POST",   LedgerV2, "/{ledger}/transactions/{id}/revert",          Write, BODY,   O::V2(V2::RevertTransaction)),
+    row("POST",   LedgerV2, "/{ledger}/transactions/{id}/metadata",        Write, BODY,   O::V2(V2::SetTransactionMetadata)),
+    row("DELETE", LedgerV2, "/{ledger}/transactions/{id}/metadata/{key}",  Write, UNUSED, O::V2(V2::DeleteTransactionMetadata)),
+
+    row("GET",    LedgerV2, "/{ledger}/aggregate/balances",    Read,  FILTER, O::V2(V2::AggregatedBalances)),
+    row("GET",    LedgerV2, "/{ledger}/volumes",               Read,  FILTER, O::V2(V2::ListVolumes)),
+    row("GET",    LedgerV2, "/{ledger}/logs",                  Read,  FILTER, O::V2(V2::ListLogs)),
+    row("POST",   LedgerV2, "/{ledger}/logs/export",           Write, UNUSED, O::V2(V2::ExportLogs)),
+    row("POST",   LedgerV2, "/{ledger}/logs/import",           Write, STREAM, O::V2(V2::ImportLogs)),
+    row("GET",    LedgerV2, "/{ledger}/_events",               Read,  UNUSED, O::V2(V2::StreamEvents)),
+
+    row("GET",    LedgerV2, "/_/exporters",                                     Read,  UNUSED, O::V2(V2::ListExporters)),
+    row("POST",   LedgerV2, "/_/exporters",                                     Write, BODY,   O::V2(V2::CreateExporter)),
+    row("GET",    LedgerV2, "/_/exporters/{exporterID}",                        Read,  UNUSED, O::V2(V2::ReadExporter)),
+    row("PUT",    LedgerV2, "/_/exporters/{exporterID}",                        Write, BODY,   O::V2(V2::UpdateExporter)),
+    row("DELETE", LedgerV2, "/_/exporters/{exporterID}",                        Write, UNUSED, O::V2(V2::DeleteExporter)),
+    row("GET",    LedgerV2, "/{ledger}/pipelines",                              Read,  UNUSED, O::V2(V2::ListPipelines)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines",                              Write, BODY,   O::V2(V2::CreatePipeline)),
+    row("GET",    LedgerV2, "/{ledger}/pipelines/{pipelineID}",                 Read,  UNUSED, O::V2(V2::ReadPipeline)),
+    row("DELETE", LedgerV2, "/{ledger}/pipelines/{pipelineID}",                 Write, UNUSED, O::V2(V2::DeletePipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/start",           Write, UNUSED, O::V2(V2::StartPipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/stop",            Write, UNUSED, O::V2(V2::StopPipeline)),
+    row("POST",   LedgerV2, "/{ledger}/pipelines/{pipelineID}/reset",           Write, UNUSED, O::V2(V2::ResetPipeline)),
+
+    row("GET",    LedgerV2, "/{ledger}/_explain/accounts",     Read,  FILTER, O::V2(V2::ExplainAccounts)),
+    row("GET",    LedgerV2, "/{ledger}/_explain/transactions", Read,  FILTER, O::V2(V2::ExplainTransactions)),
+    row("GET",    LedgerV2, "/{ledger}/_explain/volumes",      Read,  FILTER, O::V2(V2::ExplainVolumes)),
+    row("GET",    LedgerV2, "/{ledger}/_explain/aggregate/balances", Read, FILTER, O::V2(V2::ExplainBalances)),
+    row("GET",    LedgerV2, "/{ledger}/_explain/logs",         Read,  FILTER, O::V2(V2::ExplainLogs)),
+
+    row("POST",   LedgerV2, "/{ledger}/schemas/{version}",     Write, BODY,   O::V2(V2::InsertSchema)),
+    row("GET",    LedgerV2, "/{ledger}/schemas/{version}",     Read,  UNUSED, O::V2(V2::ReadSchema)),
+    row("GET",    LedgerV2, "/{ledger}/schemas",               Read,  FILTER, O::V2(V2::ListSchemas)),
+    row("POST",   LedgerV2, "/{ledger}/queries/{query}/run",   Write, FILTER, O::V2(V2::RunQuery)),
+
+    row("GET",    Service,  "/_info",          Open, UNUSED, O::Info(InfoForm::Wrapped)),
+    row("GET",    Service,  "/_healthcheck",   Open, UNUSED, O::Health(HealthForm::Checks)),
+    row("GET",    Service,  "/_/info",         Open, UNUSED, O::Info(InfoForm::Bare)),
+    row("GET",    Service,  "/_/healthcheck",  Open, UNUSED, O::Health(HealthForm::Checks)),
+    row("GET",    Service,  "/_health",        Open, UNUSED, O::Health(HealthForm::Checks)),
+    row("GET",    Service,  "/_live",          Open, UNUSED, O::Health(HealthForm::Alive)),
+    row("GET",    Gateway,  "/versions",       Open, UNUSED, O::Versions),
+    row("GET",    Gateway,  "/healthz",        Open, UNUSED, O::Health(HealthForm::Ready)),
+    row("GET",    Gateway,  "/openapi.json",   Open, UNUSED, O::Document(DocumentForm::Json)),
+    row("GET",    Gateway,  "/openapi.yaml",   Open, UNUSED, O::Document(DocumentForm::Yaml)),
+    row("GET",    Gateway,  "/docs",           Open, UNUSED, O::Document(DocumentForm::Page)),
+    row("GET",    Service,  "/swagger.json",   Open, UNUSED, O::Document(DocumentForm::Json)),
+    row("GET",    Service,  "/swagger.yaml",   Open, UNUSED, O::Document(DocumentForm::Yaml)),
+
+    row("GET",    Mount::Auth, "/_info",                                   Open,  UNUSED, A(Auth::Info)),
+    row("GET",    Mount::Auth, "/_healthcheck",                            Open,  UNUSED, A(Auth::Health)),
+    row("GET",    Mount::Auth, "/clients",                                 Read,  UNUSED, A(Auth::ListClients)),
+    row("POST",   Mount::Auth, "/clients",                                 Write, SMALL,  A(Auth::CreateClient)),
+    row("GET",    Mount::Auth, "/clients/{clientId}",                      Read,  UNUSED, A(Auth::ReadClient)),
+    row("PUT",    Mount::Auth, "/clients/{clientId}",                      Write, SMALL,  A(Auth::UpdateClient)),
+    row("DELETE", Mount::Auth, "/clients/{clientId}",                      Write, UNUSED, A(Auth::DeleteClient)),
+    row("POST",   Mount::Auth, "/clients/{clientId}/secrets",              Write, SMALL,  A(Auth::CreateSecret)),
+    row("DELETE", Mount::Auth, "/clients/{clientId}/secrets/{secretId}",   Write, UNUSED, A(Auth::DeleteSecret)),
+    row("PUT",    Mount::Auth, "/clients/{clientId}/scopes/{scopeId}",     Write, UNUSED, A(Auth::AddScopeToClient)),
+    row("DELETE", Mount::Auth, "/clients/{clientId}/scopes/{scopeId}",     Write, UNUSED, A(Auth::DeleteScopeFromClient)),
+    row("GET",    Mount::Auth, "/scopes",                                  Read,  UNUSED, A(Auth::ListScopes)),
+    row("POST",   Mount::Auth, "/scopes",                                  Write, SMALL,  A(Auth::CreateScope)),
+    row("GET",    Mount::Auth, "/scopes/{scopeId}",                        Read,  UNUSED, A(Auth::ReadScope)),
+    row("PUT",    Mount::Auth, "/scopes/{scopeId}",                        Write, SMALL,  A(Auth::UpdateScope)),
+    row("DELETE", Mount::Auth, "/scopes/{scopeId}",                        Write, UNUSED, A(Auth::DeleteScope)),
+    row("PUT",    Mount::Auth, "/scopes/{scopeId}/transient/{transientScopeId}",    Write, UNUSED, A(Auth::AddTransientScope)),
+    row("DELETE", Mount::Auth, "/scopes/{scopeId}/transient/{transientScopeId}",    Write, UNUSED, A(Auth::DeleteTransientScope)),
+    row("GET",    Mount::Auth, "/users",                                   Read,  UNUSED, A(Auth::ListUsers)),
+    row("GET",    Mount::Auth, "/users/{userId}",                          Read,  UNUSED, A(Auth::ReadUser)),
+    row("GET",    Mount::Auth, "/.well-known/openid-configuration",        Open,  UNUSED, A(Auth::Configuration)),
+    row("GET",    Mount::Auth, "/keys",                                    Open,  UNUSED, A(Auth::Keys)),
+    row("POST",   Mount::Auth, "/oauth/token",                             Open,  SMALL,  A(Auth::Token)),
+    row("GET",    Mount::Auth, "/oauth/token",                             Open,  SMALL,  A(Auth::Token)),
+    row("POST",   Mount::Auth, "/oauth/introspect",                        Open,  SMALL,  A(Auth::Introspect)),
+    row("GET",    Mount::Auth, "/oauth/introspect",                        Open,  SMALL,  A(Auth::Introspect)),
+    row("POST",   Mount::Auth, "/revoke",                                  Open,  SMALL,  A(Auth::Revoke)),
+    row("GET",    Mount::Auth, "/authorize",                               Open,  SMALL,  A(Auth::Authorize)),
+    row("POST",   Mount::Auth, "/authorize",                               Open,  SMALL,  A(Auth::Authorize)),
+    row("GET",    Mount::Auth, "/authorize/callback",                      Open,  UNUSED, A(Auth::Callback)),
+    row("GET",    Mount::Auth, "/userinfo",                                Open,  SMALL,  A(Auth::UserInfo)),
+    row("POST",   Mount::Auth, "/userinfo",                                Open,  SMALL,  A(Auth::UserInfo)),
+    row("GET",    Mount::Auth, "/end_session",                             Open,  SMALL,  A(Auth::EndSession)),
+    row("POST",   Mount::Auth, "/end_session",                             Open,  SMALL,  A(Auth::EndSession)),
+    row("GET",    Mount::Auth, "/logged-out",                              Open,  UNUSED, A(Auth::LoggedOut)),
+    row("POST",   Mount::Auth, "/keys/rotate",                             Write, UNUSED, A(Auth::RotateKeys)),
+    row("DELETE", Mount::Auth, "/keys/{keyId}",                            Write, UNUSED, A(Auth::RevokeKey)),
+
+    row("GET",    LedgerV1, "/{ledger}/_info",                 Read,  UNUSED, O::V1(V1::LedgerInfo)),
+    row("GET",    LedgerV1, "/{ledger}/stats",                 Read,  UNUSED, O::V1(V1::Stats)),
+    row("HEAD",   LedgerV1, "/{ledger}/accounts",              Read,  UNUSED, O::V1(V1::CountAccounts)),
+    row("GET",    LedgerV1, "/{ledger}/accounts",              Read,  UNUSED, O::V1(V1::ListAccounts)),
+    row("GET",    LedgerV1, "/{ledger}/accounts/{address}",    Read,  UNUSED, O::V1(V1::ReadAccount)),
+    row("POST",   LedgerV1, "/{ledger}/accounts/{address}/metadata",       Write, BODY,   O::V1(V1::SetAccountMetadata)),
+    row("DELETE", LedgerV1, "/{ledger}/accounts/{address}/metadata/{key}", Write, UNUSED, O::V1(V1::DeleteAccountMetadata)),
+
+    row("HEAD",   LedgerV1, "/{ledger}/transactions",          Read,  UNUSED, O::V1(V1::CountTransactions)),
+    row("GET",    LedgerV1, "/{ledger}/transactions",          Read,  UNUSED, O::V1(V1::ListTransactions)),
+    row("POST",   LedgerV1, "/{ledger}/transactions",          Write, BODY,   O::V1(V1::CreateTransaction)),
+    row("POST",   LedgerV1, "/{ledger}/transactions/batch",    Write, BODY,   O::V1(V1::CreateBatch)),
+    row("GET",    LedgerV1, "/{ledger}/transactions/{txid}",   Read,  UNUSED, O::V1(V1::ReadTransaction)),
+    row("POST",   LedgerV1, "/{ledger}/transactions/{txid}/revert",          Write, BODY,   O::V1(V1::RevertTransaction)),
+    row("POST",   LedgerV1, "/{ledger}/transactions/{txid}/metadata",        Write, BODY,   O::V1(V1::SetTransactionMetadata)),
+    row("DELETE", LedgerV1, "/{ledger}/transactions/{txid}/metadata/{key}",  Write, UNUSED, O::V1(V1::DeleteTransactionMetadata)),
+
+    row("POST",   LedgerV1, "/{ledger}/script",                Write, BODY,   O::V1(V1::RunScript)),
+    row("GET",    LedgerV1, "/{ledger}/mapping",               Read,  UNUSED, O::V1(V1::ReadMapping)),
+    row("PUT",    LedgerV1, "/{ledger}/mapping",               Write, BODY,   O::V1(V1::UpdateMapping)),
+    row("GET",    LedgerV1, "/{ledger}/balances",              Read,  UNUSED, O::V1(V1::ListBalances)),
+    row("GET",    LedgerV1, "/{ledger}/aggregate/balances",    Read,  UNUSED, O::V1(V1::AggregatedBalances)),
+    row("GET",    LedgerV1, "/{ledger}/logs",                  Read,  UNUSED, O::V1(V1::ListLogs)),
+
+    row("GET",    Mount::Payments, "/_info",        Open, UNUSED, O::Info(InfoForm::Release)),
+    row("GET",    Mount::Payments, "/_live",        Open, UNUSED, O::Health(HealthForm::Alive)),
+    row("GET",    Mount::Payments, "/_health",      Open, UNUSED, O::Health(HealthForm::Checks)),
+    row("GET",    Mount::Payments, "/_healthcheck", Open, UNUSED, O::Health(HealthForm::Checks)),
+
+    row("GET",    Mount::Payments, "/payments",                        Read,  FILTER, O::Payments(P::ListPayments)),
+    row("POST",   Mount::Payments, "/payments",                        Write, BODY,   O::Payments(P::CreatePayment)),
+    row("GET",    Mount::Payments, "/payments/{paymentId}",            Read,  UNUSED, O::Payments(P::ReadPayment)),
+    row("PATCH",  Mount::Payments, "/payments/{paymentId}/metadata",   Write, BODY,   O::Payments(P::SetPaymentMetadata)),
+    row("GET",    Mount::Payments, "/accounts",                        Read,  FILTER, O::Payments(P::ListAccounts)),
+    row("POST",   Mount::Payments, "/accounts",                        Write, BODY,   O::Payments(P::CreateAccount)),
+    row("GET",    Mount::Payments, "/accounts/{accountId}",            Read,  UNUSED, O::Payments(P::ReadAccount)),
+    row("GET",    Mount::Payments, "/accounts/{accountId}/balances",   Read,  UNUSED, O::Payments(P::ListBalances)),
+
+    row("GET",    Mount::Payments, "/bank-accounts",                          Read,  FILTER, O::Payments(P::ListBankAccounts)),
+    row("POST",   Mount::Payments, "/bank-accounts",                          Write, BODY,   O::Payments(P::CreateBankAccount)),
+    row("GET",    Mount::Payments, "/bank-accounts/{bankAccountId}",          Read,  UNUSED, O::Payments(P::ReadBankAccount)),
+    row("POST",   Mount::Payments, "/bank-accounts/{bankAccountId}/forward",  Write, BODY,   O::Payments(P::ForwardBankAccount)),
+    row("PATCH",  Mount::Payments, "/bank-accounts/{bankAccountId}/metadata", Write, BODY,   O::Payments(P::SetBankAccountMetadata)),
+
+    row("GET",    Mount::Payments, "/transfer-initiations",                      Read,  FILTER, O::Payments(P::ListInitiations)),
+    row("POST",   Mount::Payments, "/transfer-initiations",                      Write, BODY,   O::Payments(P::CreateInitiation)),
+    row("GET",    Mount::Payments, "/transfer-initiations/{transferId}",         Read,  UNUSED, O::Payments(P::ReadInitiation)),
+    row("DELETE", Mount::Payments, "/transfer-initiations/{transferId}",         Write, UNUSED, O::Payments(P::DeleteInitiation)),
+    row("POST",   Mount::Payments, "/transfer-initiations/{transferId}/status",  Write, BODY,   O::Payments(P::SetInitiationStatus)),
+    row("POST",   Mount::Payments, "/transfer-initiations/{transferId}/retry",   Write, UNUSED, O::Payments(P::RetryInitiation)),
+    row("POST",   Mount::Payments, "/transfer-initiations/{transferId}/reverse", Write, BODY,   O::Payments(P::ReverseInitiation)),
+
+    row("GET",    Mount::Payments, "/pools",                                Read,  FILTER, O::Payments(P::ListPools)),
+    row("POST",   Mount::Payments, "/pools",                                Write, BODY,   O::Payments(P::CreatePool)),
+    row("GET",    Mount::Payments, "/pools/{poolId}",                       Read,  UNUSED, O::Payments(P::ReadPool)),
+    row("DELETE", Mount::Payments, "/pools/{poolId}",                       Write, UNUSED, O::Payments(P::DeletePool)),
+    row("POST",   Mount::Payments, "/pools/{poolId}/accounts",              Write, BODY,   O::Payments(P::AddPoolAccount)),
+    row("DELETE", Mount::Payments, "/pools/{poolId}/accounts/{accountId}",  Write, UNUSED, O::Payments(P::RemovePoolAccount)),
+    row("GET",    Mount::Payments, "/pools/{poolId}/balances",              Read,  UNUSED, O::Payments(P::PoolBalances)),
+
+    row("GET",    Mount::Payments, "/connectors",                           Read,  UNUSED, O::Payments(P::ListConnectors)),
+    row("GET",    Mount::Payments, "/connectors/configs",                   Read,  UNUSED, O::Payments(P::ListConfigs)),
+    row("POST",   Mount::Payments, "/connectors/{connector}",               Write, BODY,   O::Payments(P::Install)),
+    row("DELETE", Mount::Payments, "/connectors/{connector}",               Write, UNUSED, O::Payments(P::Uninstall)),
+    row("GET",    Mount::Payments, "/connectors/{connector}/config",        Read,  UNUSED, O::Payments(P::ReadConfig)),
+    row("POST",   Mount::Payments, "/connectors/{connector}/reset",         Write, UNUSED, O::Payments(P::Reset)),
+    row("GET",    Mount::Payments, "/connectors/{connector}/tasks",         Read,  UNUSED, O::Payments(P::ListTasks)),
+    row("GET",    Mount::Payments, "/connectors/{connector}/tasks/{taskId}", Read, UNUSED, O::Payments(P::ReadTask)),
+    // The name in small letters is an operation of its own, older than the other.
+    row("POST",   Mount::Payments, "/connectors/stripe/transfers",          Write, BODY,   O::Payments(P::StripeTransfer)),
+    row("POST",   Mount::Payments, "/connectors/{connector}/transfers",     Write, BODY,   O::Payments(P::CreateTransfer)),
+    row("GET",    Mount::Payments, "/connectors/{connector}/transfers",     Read,  UNUSED, O::Payments(P::ListTransfers)),
+    row("DELETE", Mount::Payments, "/connectors/{connector}/{connectorId}", Write, UNUSED, O::Payments(P::Uninstall)),
+    row("GET",    Mount::Payments, "/connectors/{connector}/{connectorId}/config", Read, UNUSED, O::Payments(P::ReadConfig)),
+    row("POST",   Mount::Payments, "/connectors/{connector}/{connectorId}/config", Write, BODY,  O::Payments(P::UpdateConfig)),
+    row("POST",   Mount::Payments, "/connectors/{connector}/{connectorId}/reset", Write, UNUSED, O::Payments(P::Reset)),
+    row("GET",    Mount::Payments, "/connectors/{connector}/{connectorId}/tasks", Read, UNUSED,  O::Payments(P::ListTasks)),
+    row("GET",    Mount::Payments, "/connectors/{connector}/{connectorId}/tasks/{taskId}", Read, UNUSED, O::Payments(P::ReadTask)),
+
+    row("GET",    Mount::Generic,  "/accounts",                      Read, UNUSED, O::Generic(Generic::Accounts)),
+    row("GET",    Mount::Generic,  "/accounts/{accountId}/balances", Read, UNUSED, O::Generic(Generic::Balances)),
+    row("GET",    Mount::Generic,  "/beneficiaries",                 Read, UNUSED, O::Generic(Generic::Beneficiaries)),
+    row("GET",    Mount::Generic,  "/transactions",                  Read, UNUSED, O::Generic(Generic::Transactions)),
+];
+
+/// Every route, in the order in which they are tried.
+pub fn routes() -> &'static [Route] {
+    ROUTES
+}
+
+/// What a path and a method lead to.
+#[derive(Debug)]
+pub(crate) enum Match<'a> {
+    /// A route, the profile of its mount, and its variable segments in order.
+    Found { route: &'static Route, profile: Profile, variables: Vec<Cow<'a, str>> },
+    /// The path has routes, but none with this method: the value of `Allow`.
+    WrongMethod(String),
+    /// No route has this path: the text to answer.
+    NoSuchPath(&'static str),
+}
+
+/// Parts of the server that an operator can leave out, with their routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub(crate) exporters: bool,
+    pub(crate) authorization: bool,
+}
+
+impl Parts {
+    /// Whether a route is among them.
+    const fn have(self, route: &Route) -> bool {
+        match route.mount {
+            Mount::Auth => self.authorization,
+            _ => self.exporters || !route.operation.is_of_exporters(),
+        }
+    }
+}
+
+/// Finds the route of a method and the decoded segments of a path. Routes of parts that are left out are not there.
+pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: Parts) -> Match<'a> {
+    let mut allowed: Vec<&str> = Vec::new();
+    for Below { mounts, profile, rest, reserved } in mounts_of(segments) {
+        for route in ROUTES.iter().filter(|route| mounts.contains(&route.mount)) {
+            if !fits(route.template, rest, reserved) || !parts.have(route) {
+                continue;
+            }
+            if route.method == method {
+                return Match::Found { route, profile, variables: variables(route.template, rest) };
+            }
+            if !allowed.contains(&route.method) {
+                allowed.push(route.method);
+            }
+        }
+    }
+    if !allowed.is_empty() {
+        return Match::WrongMethod(allowed.join(", "));
+    }
+    Match::NoSuchPath(match segments {
+        // The gateway answers for paths that belong to no service.
+        [api, service, ..]
+            if api == "api"
+                && !matches!(&**service, "ledger" | "payments" | "generic")
+                && !(service == "auth" && parts.authorization) =>
+        {
+            "Not Found"
+        }
+        [api] if api == "api" => "Not Found",
+        _ => "404 page not found",
+    })
+}
+
+/// A prefix that a path lies below.
+struct Below<'p, 'a> {
+    mounts: &'static [Mount],
+    profile: Profile,
+    /// What is left of the path.
+    rest: &'p [Cow<'a, str>],
+    /// What is no ledger there.
+    reserved: &'static [&'static str],
+}
+
+/// No ledger in a path of the second generation.
+const RESERVED_V2: &[&str] = &["_"];
+/// No ledger of the first generation below `/api/ledger`, where the second has its own prefix.
+const RESERVED_V1: &[&str] = &["v2", "_info", "_health", "_healthcheck", "_live"];
+/// No ledger of the first generation at the root, which it shares with everything else.
+const RESERVED_ROOT: &[&str] = &[
+    "api",
+    "v2",
+    "_",
+    "versions",
+    "docs",
+    "openapi.json",
+    "openapi.yaml",
+    "metrics",
+    "console",
+    "_info",
+    "_health",
+    "_healthcheck",
+    "_live",
+];
+
+/// What is no ledger below any prefix of a mount, or stands for something else there.
+pub(crate) fn reserved(mount: Mount) -> Vec<&'static str> {
+    let lists: &[&[&str]] = match mount {
+        Mount::LedgerV1 => &[RESERVED_V1, RESERVED_ROOT],
+        _ => &[RESERVED_V2, &["_info", "_healthcheck"]],
+    };
+    let mut names = lists.concat();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The prefixes that a path lies below.
+fn mounts_of<'p, 'a>(segments: &'p [Cow<'a, str>]) -> impl Iterator<Item = Below<'p, 'a>> {
+    let below = |prefix: &[&str]| {
+        let (head, rest) = segments.split_at_checked(prefix.len())?;
+        head.iter().zip(prefix).all(|(have, want)| have == want).then_some(rest)
+    };
+    let candidates: [(Option<_>, &'static [Mount], Profile, &'static [&'static str]); 7] = [
+        (below(&["api", "generic"]), &[Mount::Generic], Profile::Stack, &[]),
+        (below(&["api", "payments"]), &[Mount::Payments], Profile::Stack, &[]),
+        (below(&["v2"]), &[LedgerV2], Profile::Ledger, RESERVED_V2),
+        (below(&["api", "ledger", "v2"]), &[LedgerV2], Profile::Stack, RESERVED_V2),
+        (below(&["api", "ledger"]), &[Service, LedgerV1], Profile::Stack, RESERVED_V1),
+        (below(&["api", "auth"]), &[Mount::Auth], Profile::Stack, &[]),
+        (Some(segments), &[Service, Gateway, LedgerV1], Profile::Ledger, RESERVED_ROOT),
+    ];
+    candidates.into_iter().filter_map(|(rest, mounts, profile, reserved)| {
+        Some(Below { mounts, profile, rest: rest?, reserved })
+    })
+}
+
+fn template_segments(template: &'static str) -> impl Iterator<Item = &'static str> {
+    template.split('/').filter(|segment| !segment.is_empty())
+}
+
+fn fits(template: &'static str, segments: &[Cow<'_, str>], reserved: &[&str]) -> bool {
+    let mut have = segments.iter();
+    let fits = template_segments(template).all(|want| {
+        have.next().is_some_and(|have| match want {
+            "{ledger}" => !have.is_empty() && !reserved.contains(&have.as_ref()),
+            want if want.starts_with('{') => !have.is_empty(),
+            want => have == want,
+        })
+    });
+    fits && have.next().is_none()
+}
+
+fn variables<'a>(template: &'static str, segments: &[Cow<'a, str>]) -> Vec<Cow<'a, str>> {
+    let pairs = template_segments(template).zip(segments);
+    pairs.filter(|(want, _)| want.starts_with('{')).map(|(_, have)| have.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::request::segments;
+
+    fn found(method: &str, path: &str) -> Result<(Operation, Profile, String), String> {
+        match find(
+            method,
+            &segments(path).expect("no bad escapes"),
+            Parts { exporters: true, authorization: true },
+        ) {
+            Match::Found { route, profile, variables } => Ok((route.operation, profile, variables.join("|"))),
+            Match::WrongMethod(allow) => Err(allow),
+            Match::NoSuchPath(text) => Err(text.to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_path_finds_its_route_and_profile() {
+        for (method, path, operation, profile, variables) in [
+            ("GET", "/v2", O::V2(V2::ListLedgers), Profile::Ledger, ""),
+            ("GET", "/v2/", O::V2(V2::ListLedgers), Profile::Ledger, ""),
+            ("GET", "/api/ledger/v2/main", O::V2(V2::ReadLedger), Profile::Stack, "main"),
+            ("GET", "/v2/_info", O::Info(InfoForm::Hybrid), Profile::Ledger, ""),
+            ("GET", "/v2/main/_info", O::V2(V2::LedgerInfo), Profile::Ledger, "main"),
+            ("POST", "/v2/_info", O::V2(V2::CreateLedger), Profile::Ledger, "_info"),
+            (
+                "DELETE",
+                "/v2/m/accounts/a%3Ab/metadata/x%2Fy/",
+                O::V2(V2::DeleteAccountMetadata),
+                Profile::Ledger,
+                "m|a:b|x/y",
+            ),
+            ("GET", "/_info", O::Info(InfoForm::Wrapped), Profile::Ledger, ""),
+            ("GET", "/api/ledger/_/info", O::Info(InfoForm::Bare), Profile::Stack, ""),
+            ("GET", "/versions", O::Versions, Profile::Ledger, ""),
+            ("GET", "/main/stats", O::V1(V1::Stats), Profile::Ledger, "main"),
+            ("GET", "/api/ledger/main/stats", O::V1(V1::Stats), Profile::Stack, "main"),
+            ("GET", "/main/_info", O::V1(V1::LedgerInfo), Profile::Ledger, "main"),
+            ("POST", "/m/transactions/batch", O::V1(V1::CreateBatch), Profile::Ledger, "m"),
+            ("GET", "/m/transactions/batch", O::V1(V1::ReadTransaction), Profile::Ledger, "m|batch"),
+            ("GET", "/m/accounts/a%3Ab", O::V1(V1::ReadAccount), Profile::Ledger, "m|a:b"),
+            // What the root reserves is a ledger where it is not in the way of anything.
+            ("GET", "/api/ledger/versions/stats", O::V1(V1::Stats), Profile::Stack, "versions"),
+            ("GET", "/v2/v2/stats", O::V2(V2::LedgerStats), Profile::Ledger, "v2"),
+            ("GET", "/_live", O::Health(HealthForm::Alive), Profile::Ledger, ""),
+            ("GET", "/api/ledger/_health", O::Health(HealthForm::Checks), Profile::Stack, ""),
+            ("GET", "/api/payments/_info", O::Info(InfoForm::Release), Profile::Stack, ""),
+            (
+                "POST",
+                "/api/payments/connectors/stripe/transfers",
+                O::Payments(P::StripeTransfer),
+                Profile::Stack,
+                "",
+            ),
+            (
+                "POST",
+                "/api/payments/connectors/STRIPE/transfers",
+                O::Payments(P::CreateTransfer),
+                Profile::Stack,
+                "STRIPE",
+            ),
+            (
+                "GET",
+                "/api/payments/connectors/WISE/config",
+                O::Payments(P::ReadConfig),
+                Profile::Stack,
+                "WISE",
+            ),
+            (
+                "GET",
+                "/api/payments/connectors/WISE/x/config",
+                O::Payments(P::ReadConfig),
+                Profile::Stack,
+                "WISE|x",
+            ),
+            (
+                "GET",
+                "/api/payments/connectors/WISE/tasks/x",
+                O::Payments(P::ReadTask),
+                Profile::Stack,
+                "WISE|x",
+            ),
+            (
+                "DELETE",
+                "/api/payments/connectors/WISE/x",
+                O::Payments(P::Uninstall),
+                Profile::Stack,
+                "WISE|x",
+            ),
+        ] {
+            assert_eq!(
+                found(method, path),
+                Ok((operation, profile, variables.to_owned())),
+                "{method} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_route_is_told_apart() {
+        for (method, path, answer) in [
+            ("GET", "/nosuch", "404 page not found"),
+            ("GET", "/", "404 page not found"),
+            ("POST", "/v2/_", "404 page not found"),
+            ("GET", "/v2//accounts", "404 page not found"),
+            ("GET", "/v2/main/accounts/a/b", "404 page not found"),
+            ("GET", "/api/ledger/v2/main/nosuch", "404 page not found"),
+            ("GET", "/api/nosuch/x", "Not Found"),
+            ("GET", "/api/stats", "Not Found"),
+            ("GET", "/metrics/stats", "404 page not found"),
+            ("GET", "/v2/stats/x", "404 page not found"),
+            ("GET", "/api/ledger/_live/stats", "404 page not found"),
+            ("GET", "/api/payments/nothing", "404 page not found"),
+            ("PUT", "/api/payments/payments", "GET, POST"),
+            ("PATCH", "/main/mapping", "GET, PUT"),
+            ("GET", "/api/versions", "Not Found"),
+            ("PATCH", "/v2/main/transactions", "GET, HEAD, POST"),
+            ("DELETE", "/v2/main", "POST, GET"),
+        ] {
+            assert_eq!(found(method, path), Err(answer.to_owned()), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn every_route_is_found_below_its_prefixes() {
+        for route in ROUTES {
+            for (prefix, profile) in route.mount.prefixes() {
+                let path = format!("{prefix}{}", route.template).replace(['{', '}'], "");
+                let (operation, found_profile, _) = found(route.method, &path).expect(&path);
+                assert_eq!(
+                    (operation, found_profile),
+                    (route.operation, *profile),
+                    "{} {path}",
+                    route.method
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn reads_need_no_more_than_read_and_writes_need_write() {
+        for route in ROUTES.iter().filter(|route| route.scope != Open) {
+            let expected = if matches!(route.method, "GET" | "HEAD") { Read } else { Write };
+            assert_eq!(route.scope, expected, "{} {}", route.method, route.template);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What the service tells about itself.
+
+use hyper::StatusCode;
+use ledger_core::schema::Enforcement;
+use ledger_core::{Filter, Resource, Runtime};
+use ledger_store::{Deleted, Direction, PageRequest, Start};
+
+use crate::api::call::Call;
+use crate::api::routes::{HealthForm, InfoForm};
+use crate::http::error::ApiError;
+use crate::http::response::{Json, Reply};
+use crate::settings::{Compat, Settings};
+
+/// The release of the API whose clients are served; they look at it, not at the release of this server.
+const API_VERSION: &str = "v2.0.0";
+
+/// Most names of ledgers that are told: the list has pages for more.
+const LEDGERS_TOLD_MAX: usize = 1_000;
+
+pub(crate) fn info(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiError> {
+    let mut json = call.json();
+    match form {
+        InfoForm::Bare => write_bare(json.raw("{")),
+        InfoForm::Release => {
+            json.raw("{\"version\":").plain_string(API_VERSION);
+        }
+        InfoForm::Wrapped => write_wrapped(json.raw("{"), call, form)?,
+        InfoForm::Hybrid => {
+            write_bare(json.raw("{"));
+            write_wrapped(json.raw(","), call, form)?;
+        }
+    }
+    json.raw("}");
+    Ok(json.reply(StatusCode::OK))
+}
+
+fn write_bare(json: &mut Json) {
+    json.raw("\"server\":\"ledger\",\"version\":").plain_string(API_VERSION);
+}
+
+fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm) -> Result<(), ApiError> {
+    let settings = call.app.settings();
+    let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
+    let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers), Deleted::Hidden)?;
+    json.raw("\"data\":{");
+    match settings.compat {
+        Compat::V1_10 => {
+            json.raw("\"server\":\"numary-ledger\",\"version\":\"v1.10.14\"");
+        }
+        Compat::V2_0 | Compat::V2_4 => write_bare(json),
+    }
+    json.raw(",\"config\":{\"storage\":{\"driver\":\"redb\",\"ledgers\":[");
+    json.list(&ledgers.items, |json, ledger| {
+        json.plain_string(ledger.name.as_str());
+    });
+    json.raw("]}");
+    // What later clients of the second generation read beside.
+    if form == InfoForm::Hybrid {
+        let mode = match settings.schema_enforcement {
+            Enforcement::Audit => "audit",
+            Enforcement::Strict => "strict",
+        };
+        json.raw(",\"schemaEnforcementMode\":").plain_string(mode);
+    }
+    json.raw("}");
+    if form == InfoForm::Hybrid {
+        json.raw(",\"experimentalFeatures\":");
+        write_experimental_features(json, settings);
+    }
+    json.raw("}");
+    Ok(())
+}
+
+/// The names of the experimental flags that are on; `null` where none is.
+fn write_experimental_features(json: &mut Json, settings: &Settings) {
+    let flags = [
+        ("experimental-features", settings.experimental_features),
+        ("experimental-exporters", settings.experimental_exporters),
+        ("experimental-numscript-interpreter", settings.runtime == Runtime::Interpreter),
+    ];
+    let on: Vec<&str> = flags.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
+    if on.is_empty() {
+        json.raw("null");
+        return;
+    }
+    json.raw("[").list(&on, |json, name| {
+        json.plain_string(name);
+    });
+    json.raw("]");
+}
+
+pub(crate) fn health(call: &Call<'_>, form: HealthForm) -> Reply {
+    let stopped = call.app.store().status().stopped;
+    let mut json = call.json();
+    json.raw("{");
+    let failed = match form {
+        HealthForm::Alive => StatusCode::OK,
+        HealthForm::Checks => StatusCode::INTERNAL_SERVER_ERROR,
+        HealthForm::Ready => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let check = match form {
+        HealthForm::Alive => None,
+        // The one check of later servers of this API: monitors look for it by name.
+        HealthForm::Checks => Some("storage-driver-up-to-date"),
+        HealthForm::Ready => Some("storage"),
+    };
+    if let Some(check) = check {
+        json.plain_string(check).raw(":").string(stopped.as_deref().unwrap_or("OK"));
+    }
+    json.raw("}");
+    json.reply(if stopped.is_some() { failed } else { StatusCode::OK })
+}
+
+pub(crate) fn versions(call: &Call<'_>) -> Reply {
+    let healthy = call.app.store().status().stopped.is_none();
+    let mut json = call.json();
+    json.raw("{\"region\":\"local\",\"env\":\"local\",\"versions\":[");
+    let services = [Some("ledger"), Some("payments"), call.app.authority().map(|_| "auth")];
+    json.list(services.into_iter().flatten(), |json, name| {
+        json.raw("{\"name\":").plain_string(name).raw(",\"version\":").plain_string(API_VERSION);
+        json.raw(",\"health\":").boolean(healthy).raw("}");
+    });
+    json.raw("]}");
+    json.reply(StatusCode::OK)
+}

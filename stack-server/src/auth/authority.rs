@@ -1,0 +1,298 @@
+//! The authorization server of a store: its issuer, its vault and its keys.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ledger_store::Store;
+use tokio::sync::Semaphore;
+
+use crate::auth::grants::provider::{Provider, ProviderSettings};
+use crate::auth::guard::{Epoch, now};
+use crate::auth::keys::master::KeySource;
+use crate::auth::keys::ring::KeyRing;
+use crate::auth::keys::vault::Vault;
+use crate::auth::rates::Rates;
+use crate::auth::refused;
+use crate::auth::static_clients::{StaticClient, StaticClients};
+use crate::http::error::ApiError;
+use crate::limits::{
+    LOGINS_PER_MINUTE, SIGNING_MAX, SIGNING_WAITING_MAX, SLOW_HASHES_MAX, SLOW_HASHES_WAITING_MAX,
+};
+use crate::log::{self, Level};
+
+/// Below which path the authorization server is mounted; its issuer ends with it.
+pub(crate) const MOUNT: &str = "/api/auth";
+
+/// The choices of an operator about the authorization server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorizationSettings {
+    /// The address by which clients reach this server, without a path; `None` is the address that it listens on.
+    pub public_url: Option<String>,
+    /// Where the key is that seals private values.
+    pub key: KeySource,
+    /// How long a key signs before the next one does.
+    pub key_rotation: Duration,
+    /// Clients that are not stored.
+    pub clients: Vec<StaticClient>,
+    /// Wrong secrets a minute that an address, or a client, may send.
+    pub wrong_secrets_per_minute: u32,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpAddr>,
+    /// Who lets people log in; `None` is nobody.
+    pub provider: Option<ProviderSettings>,
+}
+
+impl AuthorizationSettings {
+    /// With a key, and defaults for everything else.
+    pub fn new(key: KeySource) -> Self {
+        Self {
+            public_url: None,
+            key,
+            key_rotation: Duration::from_hours(30 * 24),
+            clients: vec![],
+            wrong_secrets_per_minute: 60,
+            trusted_proxies: vec![],
+            provider: None,
+        }
+    }
+}
+
+/// Threads for work that takes long: so many at once, and so many that wait.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    running: Semaphore,
+    waiting: Semaphore,
+}
+
+impl Slots {
+    fn new(running: usize, waiting: usize) -> Self {
+        Self { running: Semaphore::new(running), waiting: Semaphore::new(running + waiting) }
+    }
+
+    /// Does the work on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// 503 if too many wait already; 500 if the work panics.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let Ok(_waiting) = self.waiting.try_acquire() else {
+            return Err(ApiError::busy("too many requests for tokens are waiting"));
+        };
+        let _running = self.running.acquire().await.expect("the semaphore is never closed");
+        tokio::task::spawn_blocking(work).await.map_err(|panic| ApiError::fault(&panic.to_string()))
+    }
+}
+
+/// The vault and the keys, once they are open.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) keys: Arc<KeyRing>,
+}
+
+/// The authorization server of a store.
+pub(crate) struct Authority {
+    store: Store,
+    issuer: String,
+    settings: AuthorizationSettings,
+    opened: Mutex<Option<Opened>>,
+    /// Stands while nothing was revoked since.
+    epoch: Mutex<Epoch>,
+    /// Held by who changes keys.
+    changing: Mutex<()>,
+    pub(crate) provider: Option<Provider>,
+    pub(crate) statics: StaticClients,
+    pub(crate) rates: Rates,
+    /// Logins that were begun, by address: each is a document until it ends or expires.
+    pub(crate) logins: Rates,
+    pub(crate) signing: Slots,
+    pub(crate) hashing: Slots,
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+impl Authority {
+    /// The authorization server of a store at an address. Nothing is opened or made yet.
+    ///
+    /// # Errors
+    ///
+    /// If the public address is none; for the operator.
+    pub(crate) fn new(
+        store: &Store,
+        mut settings: AuthorizationSettings,
+        listening: &str,
+    ) -> Result<Self, String> {
+        let base = settings.public_url.as_deref().unwrap_or(listening).trim_end_matches('/');
+        check_base(base)?;
+        let issuer = format!("{base}{MOUNT}");
+        let provider = settings.provider.take().map(Provider::new).transpose()?;
+        let statics = StaticClients::new(std::mem::take(&mut settings.clients))?;
+        Ok(Self {
+            store: store.clone(),
+            issuer,
+            rates: Rates::new(settings.wrong_secrets_per_minute),
+            logins: Rates::new(LOGINS_PER_MINUTE),
+            settings,
+            opened: Mutex::new(None),
+            epoch: Mutex::default(),
+            changing: Mutex::new(()),
+            statics,
+            provider,
+            signing: Slots::new(SIGNING_MAX, SIGNING_WAITING_MAX),
+            hashing: Slots::new(SLOW_HASHES_MAX, SLOW_HASHES_WAITING_MAX),
+        })
+    }
+
+    /// What its tokens name as `iss`.
+    pub(crate) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Opens vault and keys; what is missing is made. This may take a while: RSA keys are made of large primes.
+    ///
+    /// # Errors
+    ///
+    /// For the operator: which file or document cannot be used.
+    pub(crate) fn open(&self) -> Result<Opened, String> {
+        let mut opened = self.lock();
+        if let Some(opened) = opened.as_ref() {
+            return Ok(opened.clone());
+        }
+        let vault = Arc::new(Vault::open(&self.store, &self.settings.key)?);
+        let keys = Arc::new(KeyRing::open(&self.store, &vault)?);
+        Ok(opened.insert(Opened { vault, keys }).clone())
+    }
+
+    /// Vault and keys, if they are open.
+    pub(crate) fn opened_already(&self) -> Option<Opened> {
+        self.lock().clone()
+    }
+
+    /// As [`Authority::open`], for requests.
+    ///
+    /// # Errors
+    ///
+    /// 500, with the reason in the log.
+    pub(crate) fn opened(&self) -> Result<Opened, ApiError> {
+        self.open().map_err(|reason| ApiError::fault(&format!("authorization server: {reason}")))
+    }
+
+    /// Reads the keys again and ends the trust in what was verified with those before.
+    fn reload(&self, opened: &Opened) -> Result<(), ApiError> {
+        let fault = |reason: String| ApiError::fault(&format!("authorization server: {reason}"));
+        let keys = Arc::new(KeyRing::open(&self.store, &opened.vault).map_err(fault)?);
+        *self.lock() = Some(Opened { vault: opened.vault.clone(), keys });
+        self.end_epoch();
+        Ok(())
+    }
+
+    /// What was verified under it is good while it stands.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the trust in what was verified so far: something was revoked.
+    pub(crate) fn end_epoch(&self) {
+        let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *epoch).end();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
+        // It is replaced in one step: a thread that panicked left it whole.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes what has expired, and lets the next key sign if that is due.
+    ///
+    /// # Errors
+    ///
+    /// What any read or write may meet.
+    pub(crate) fn keep_house(&self) -> Result<(), ApiError> {
+        refused::sweep(&self.store, now())?;
+        // Without keys nobody has asked for a token yet.
+        let Some(opened) = self.lock().clone() else { return Ok(()) };
+        let now = log::now();
+        if opened.keys.is_due(self.settings.key_rotation, now) {
+            self.rotate()?;
+        }
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.opened()?;
+        if opened.keys.sweep(&self.store, now)? {
+            self.reload(&opened)?;
+        }
+        Ok(())
+    }
+
+    /// The address behind a request: that of the connection, or what trusted proxies say.
+    pub(crate) fn address(&self, peer: IpAddr, forwarded: &[&str]) -> IpAddr {
+        let hops = forwarded.iter().flat_map(|line| line.split(',')).map(str::trim);
+        let hops: Vec<&str> = hops.collect();
+        let mut address = peer;
+        for hop in hops.into_iter().rev() {
+            if !self.settings.trusted_proxies.contains(&address) {
+                break;
+            }
+            match hop.parse() {
+                Ok(before) => address = before,
+                Err(_) => break,
+            }
+        }
+        address
+    }
+
+    /// Lets the next key sign.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` if there are too many keys; what any write may meet.
+    pub(crate) fn rotate(&self) -> Result<(), ApiError> {
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.opened()?;
+        opened.keys.rotate(&self.store, &opened.vault)?;
+        self.reload(&opened)?;
+        log::event(Level::Info, "keys", &[("signs", &self.opened()?.keys.current().id)]);
+        Ok(())
+    }
+
+    /// Removes a key. What it signed is refused from now on.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_FOUND`; what any write may meet.
+    pub(crate) fn revoke_key(&self, id: &str) -> Result<(), ApiError> {
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.opened()?;
+        if !opened.keys.revoke(&self.store, &opened.vault, id)? {
+            return Err(ApiError::not_found("key not found"));
+        }
+        self.reload(&opened)?;
+        log::event(Level::Warning, "keys", &[("revoked", &id)]);
+        Ok(())
+    }
+}
+
+/// Refuses a public address that is no `http` or `https` address, or has a query or a fragment.
+///
+/// # Errors
+///
+/// For a person.
+pub(crate) fn check_base(base: &str) -> Result<(), String> {
+    crate::auth::guard::check_issuer(base)?;
+    if base.contains(['?', '#']) {
+        return Err(format!("{base:?} has a query or a fragment"));
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Refusals of the protocol endpoints.
+
+use std::borrow::Cow;
+
+use hyper::StatusCode;
+
+use crate::http::error::ApiError;
+
+/// The words of `error`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    InvalidRequest,
+    InvalidClient,
+    InvalidGrant,
+    InvalidScope,
+    UnauthorizedClient,
+    UnsupportedGrantType,
+    ServerError,
+    TemporarilyUnavailable,
+    /// Too many wrong secrets.
+    SlowDown,
+}
+
+impl Word {
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidClient => "invalid_client",
+            Self::InvalidGrant => "invalid_grant",
+            Self::InvalidScope => "invalid_scope",
+            Self::UnauthorizedClient => "unauthorized_client",
+            Self::UnsupportedGrantType => "unsupported_grant_type",
+            Self::ServerError => "server_error",
+            Self::TemporarilyUnavailable => "temporarily_unavailable",
+            Self::SlowDown => "slow_down",
+        }
+    }
+
+    /// The status line of the token endpoint. A fault of the server is answered with 400 there, as clients of this API
+    /// know it.
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::InvalidClient => StatusCode::UNAUTHORIZED,
+            Self::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::SlowDown => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// A refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OAuthError {
+    pub(crate) word: Word,
+    /// For a person; some refusals have none.
+    pub(crate) description: Option<Cow<'static, str>>,
+}
+
+impl OAuthError {
+    /// With a description. It never repeats a secret.
+    pub(crate) fn new(word: Word, description: impl Into<Cow<'static, str>>) -> Self {
+        Self { word, description: Some(description.into()) }
+    }
+
+    /// The refusal of a client that is not known by this secret.
+    pub(crate) const fn invalid_client() -> Self {
+        Self { word: Word::InvalidClient, description: None }
+    }
+}
+
+impl From<ApiError> for OAuthError {
+    fn from(error: ApiError) -> Self {
+        let word = if error.transient { Word::TemporarilyUnavailable } else { Word::ServerError };
+        Self::new(word, error.message)
+    }
+}
+
+impl From<ledger_store::ReadError> for OAuthError {
+    fn from(error: ledger_store::ReadError) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<ledger_store::WriteError> for OAuthError {
+    fn from(error: ledger_store::WriteError) -> Self {
+        ApiError::from(error).into()
+    }
+}

@@ -1,0 +1,94 @@
+//! Access tokens, and tokens that tell a client who logged in.
+
+use serde_json::{Value, json};
+
+use crate::auth::authority::Authority;
+use crate::auth::grants::error::OAuthError;
+use crate::auth::guard::{now, own};
+use crate::auth::keys::random_uuid;
+use crate::http::error::ApiError;
+
+/// Seconds for which an access token of a client is good.
+pub(crate) const CLIENT_TOKEN_SECONDS: u64 = 60 * 60;
+
+/// Seconds for which an access token of a user is good.
+pub(crate) const USER_TOKEN_SECONDS: u64 = 5 * 60;
+
+/// Seconds for which a token is good that tells who logged in.
+pub(crate) const ID_TOKEN_SECONDS: u64 = 60 * 60;
+
+/// Seconds for which a refresh token is good.
+pub(crate) const REFRESH_TOKEN_SECONDS: u64 = 5 * 60 * 60;
+
+/// Scopes that say what a client may know of a user; services do not look at them.
+const OF_IDENTITY: [&str; 4] = ["profile", "email", "address", "phone"];
+
+/// What an access token says.
+#[derive(Clone, Debug)]
+pub(crate) struct Access<'a> {
+    pub(crate) client: Option<&'a str>,
+    pub(crate) audience: Value,
+    pub(crate) subject: Option<&'a str>,
+    pub(crate) session: Option<&'a str>,
+    pub(crate) scopes: &'a [String],
+    pub(crate) seconds: u64,
+}
+
+/// A signed access token.
+#[derive(Clone)]
+pub(crate) struct AccessToken {
+    pub(crate) text: String,
+    /// Its id, by which it can be revoked.
+    pub(crate) id: String,
+    /// Seconds since the epoch.
+    pub(crate) expires: u64,
+}
+
+/// All that is granted at once.
+pub(crate) struct Tokens {
+    pub(crate) access: AccessToken,
+    pub(crate) refresh: Option<String>,
+    pub(crate) id: Option<String>,
+}
+
+impl From<AccessToken> for Tokens {
+    fn from(access: AccessToken) -> Self {
+        Self { access, refresh: None, id: None }
+    }
+}
+
+/// Signs an access token.
+///
+/// # Errors
+///
+/// `server_error`, with the reason in the log.
+pub(crate) fn access(authority: &Authority, access: &Access<'_>) -> Result<AccessToken, OAuthError> {
+    let id = random_uuid().map_err(|reason| ApiError::fault(&reason))?;
+    let now = now();
+    let expires = now + access.seconds;
+    let mut claims = json!({
+        "iss": authority.issuer(),
+        "aud": access.audience,
+        "exp": expires,
+        "iat": now,
+        "nbf": now,
+        "jti": id
+    });
+    let scopes = access.scopes.iter().filter(|name| !OF_IDENTITY.contains(&name.as_str()));
+    let scope = scopes.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let texts = [
+        ("client_id", access.client),
+        ("sub", access.subject),
+        ("sid", access.session),
+        ("scope", Some(scope.as_str()).filter(|scope| !scope.is_empty())),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            claims[name] = json!(text);
+        }
+    }
+    let opened = authority.opened()?;
+    let text = opened.keys.current().sign(own::ACCESS, &claims);
+    let text = text.map_err(|reason| ApiError::fault(&reason))?;
+    Ok(AccessToken { text, id, expires })
+}

@@ -1,0 +1,258 @@
+//! Authorizations under way: from the request of a client, through the login of a user, to the exchange of a code.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ledger_store::{Document, DocumentChange, DocumentRejection, Expected, ReadError, Snapshot, WriteError};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::auth::authority::Authority;
+use crate::auth::grants::caller::Caller;
+use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::issue::{REFRESH_TOKEN_SECONDS, Tokens, USER_TOKEN_SECONDS};
+use crate::auth::grants::session::{Session, session};
+use crate::auth::guard::now;
+use crate::auth::keys::random_uuid;
+use crate::auth::keys::vault::{Use, Vault, same_secret};
+use crate::auth::refused::expiry_key;
+use crate::collections::AUTH_PENDING;
+use crate::documents::{Versioned, damaged, put};
+use crate::http::error::ApiError;
+
+/// Seconds that a user has to log in.
+pub(crate) const LOGIN_SECONDS: u64 = 10 * 60;
+
+/// Seconds that a client has to exchange a code.
+const CODE_SECONDS: u64 = 60;
+
+/// Seconds for which a used code is remembered, so that its second use ends what came of the first.
+const USED_CODE_SECONDS: u64 = 60 * 60;
+
+/// How far an authorization has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The user is at the provider.
+    Login,
+    /// The client has a code for this user, who logged in at that second.
+    Code { user: String, logged_in: u64 },
+    /// The code was exchanged; this session came of it.
+    Used { session: String },
+}
+
+/// An authorization under way.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) id: String,
+    pub(crate) client: String,
+    pub(crate) redirect_uri: String,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) state: Option<String>,
+    pub(crate) nonce: Option<String>,
+    /// The PKCE challenge of the client, and whether it is the hash of the verifier.
+    pub(crate) challenge: Option<(String, bool)>,
+    pub(crate) expires: u64,
+    pub(crate) stage: Stage,
+}
+
+fn read(document: &Document) -> Result<Versioned<Pending>, ReadError> {
+    let read = || {
+        let body: Value = serde_json::from_slice(&document.value).ok()?;
+        let text = |name: &str| body[name].as_str().map(str::to_owned);
+        let scopes = body["scopes"].as_array()?.iter().map(|scope| scope.as_str().map(str::to_owned));
+        let stage = match (text("user"), text("session")) {
+            (_, Some(session)) => Stage::Used { session },
+            (Some(user), None) => Stage::Code { user, logged_in: body["loggedIn"].as_u64()? },
+            (None, None) => Stage::Login,
+        };
+        Some(Pending {
+            id: String::from_utf8(document.key.clone()).ok()?,
+            client: text("client")?,
+            redirect_uri: text("redirectUri")?,
+            scopes: scopes.collect::<Option<_>>()?,
+            state: text("state"),
+            nonce: text("nonce"),
+            challenge: text("challenge").map(|challenge| (challenge, body["isHash"] == true)),
+            expires: body["expires"].as_u64()?,
+            stage,
+        })
+    };
+    let value = read().ok_or_else(|| damaged("an authorization under way"))?;
+    Ok(Versioned { value, version: document.version })
+}
+
+impl Pending {
+    /// The change that stores it.
+    pub(crate) fn put(&self, expected: Expected) -> DocumentChange {
+        let mut body = json!({
+            "client": self.client,
+            "redirectUri": self.redirect_uri,
+            "scopes": self.scopes,
+            "state": self.state,
+            "nonce": self.nonce,
+            "challenge": self.challenge.as_ref().map(|(challenge, _)| challenge),
+            "isHash": self.challenge.as_ref().is_some_and(|(_, is_hash)| *is_hash),
+            "expires": self.expires
+        });
+        match &self.stage {
+            Stage::Login => {}
+            Stage::Code { user, logged_in } => {
+                body["user"] = json!(user);
+                body["loggedIn"] = json!(logged_in);
+            }
+            Stage::Used { session } => body["session"] = json!(session),
+        }
+        let keys = vec![expiry_key(self.expires)];
+        put(AUTH_PENDING, self.id.as_bytes(), body.to_string().into_bytes(), keys, expected)
+    }
+
+    /// What binds a login to it: the nonce and the PKCE verifier that the provider is shown.
+    pub(crate) fn provider_secret(&self, vault: &Vault, of: Use) -> String {
+        URL_SAFE_NO_PAD.encode(vault.tag(of, self.id.as_bytes()))
+    }
+
+    /// Whether the verifier of a client fits its challenge.
+    fn fits(&self, verifier: Option<&str>) -> Result<(), OAuthError> {
+        let invalid = |text| OAuthError::new(Word::InvalidGrant, text);
+        match (&self.challenge, verifier) {
+            (None, _) => Ok(()),
+            (Some(_), None) => Err(invalid("code verifier missing")),
+            (Some((challenge, is_hash)), Some(verifier)) => {
+                let shown = if *is_hash {
+                    URL_SAFE_NO_PAD.encode(Sha256::digest(verifier))
+                } else {
+                    verifier.to_owned()
+                };
+                let is_right = same_secret(shown.as_bytes(), challenge.as_bytes());
+                is_right.then_some(()).ok_or_else(|| invalid("invalid code challenge"))
+            }
+        }
+    }
+}
+
+/// The text by which others name an authorization: its id, and a tag that only this server can make.
+pub(crate) fn name(vault: &Vault, of: Use, id: &str) -> String {
+    URL_SAFE_NO_PAD.encode([id.as_bytes(), &vault.tag(of, id.as_bytes())].concat())
+}
+
+/// The id behind such a text.
+pub(crate) fn id_of(vault: &Vault, of: Use, text: &str) -> Option<String> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == 36 + 32)?;
+    let (id, tag) = bytes.split_at(36);
+    same_secret(tag, &vault.tag(of, id)).then(|| String::from_utf8(id.to_vec()).ok())?
+}
+
+/// The authorization with an id.
+///
+/// # Errors
+///
+/// What any read may meet.
+pub(crate) fn pending(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Pending>>, ReadError> {
+    snapshot.document(AUTH_PENDING, id.as_bytes())?.as_ref().map(read).transpose()
+}
+
+/// Gives the client of an authorization a code for a user. A login counts once.
+///
+/// # Errors
+///
+/// `invalid_grant` if the authorization has expired or the login was used; what any write may meet.
+pub(crate) fn finish_login(
+    authority: &Authority,
+    found: &Versioned<Pending>,
+    user: &str,
+) -> Result<String, OAuthError> {
+    let expired = || OAuthError::new(Word::InvalidGrant, "the login has expired or was used");
+    if found.value.stage != Stage::Login || found.value.expires <= now() {
+        return Err(expired());
+    }
+    let stage = Stage::Code { user: user.to_owned(), logged_in: now() };
+    let with_code = Pending { stage, expires: now() + CODE_SECONDS, ..found.value.clone() };
+    match authority.store().change_documents(vec![with_code.put(Expected::Version(found.version))]) {
+        Ok(_) => Ok(name(&authority.opened()?.vault, Use::Code, &with_code.id)),
+        Err(WriteError::Document(DocumentRejection::Changed { .. })) => Err(expired()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Authority {
+    /// Exchanges a code. It is used up with the commit that starts the session; its second use ends the session.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_grant` if the code is unknown, used, expired or another client's, or redirect URI or verifier are not
+    /// those of the authorization; `invalid_request` for a public client without PKCE.
+    pub(crate) fn exchange_code(
+        &self,
+        caller: &Caller,
+        code: &str,
+        redirect_uri: &str,
+        verifier: Option<&str>,
+    ) -> Result<Tokens, OAuthError> {
+        let invalid = || OAuthError::new(Word::InvalidGrant, "unknown, used or expired code");
+        let vault = self.opened()?.vault;
+        let id = id_of(&vault, Use::Code, code).ok_or_else(invalid)?;
+        let found = pending(&self.store().snapshot(), &id)?.filter(|found| found.value.client == caller.id);
+        let Versioned { value: found, version } = found.ok_or_else(invalid)?;
+        let (user, logged_in) = match &found.stage {
+            Stage::Code { user, logged_in } if found.expires > now() => (user.clone(), *logged_in),
+            Stage::Used { session } => {
+                self.end_session_of_code(session)?;
+                return Err(invalid());
+            }
+            _ => return Err(invalid()),
+        };
+        if found.redirect_uri != redirect_uri {
+            return Err(OAuthError::new(Word::InvalidGrant, "redirect_uri is not that of the authorization"));
+        }
+        if caller.public && (found.challenge.is_none() || verifier.is_none()) {
+            return Err(OAuthError::new(Word::InvalidRequest, "code_challenge required"));
+        }
+        found.fits(verifier)?;
+        let mut session = Session {
+            id: random_uuid().map_err(|reason| ApiError::fault(&reason))?,
+            client: caller.id.clone(),
+            user,
+            scopes: found.scopes.clone(),
+            generation: 0,
+            expires: now() + USER_TOKEN_SECONDS,
+            access_id: String::new(),
+            access_expires: 0,
+            logged_in,
+        };
+        let access = self.access_of(&session, &found.scopes)?;
+        let id_token = self.id_token(&session, found.nonce.as_deref())?;
+        (session.access_id, session.access_expires) = (access.id.clone(), access.expires);
+        let continues = found.scopes.iter().any(|scope| scope == "offline_access");
+        if continues {
+            session.expires = now() + REFRESH_TOKEN_SECONDS;
+        }
+        let used = Pending {
+            stage: Stage::Used { session: session.id.clone() },
+            expires: now() + USED_CODE_SECONDS,
+            ..found
+        };
+        match self
+            .store()
+            .change_documents(vec![used.put(Expected::Version(version)), session.put(Expected::Absent)])
+        {
+            Ok(_) => {}
+            Err(WriteError::Document(DocumentRejection::Changed { .. })) => {
+                // Somebody else exchanged it at the same moment.
+                if let Some(Versioned { value: Pending { stage: Stage::Used { session }, .. }, .. }) =
+                    pending(&self.store().snapshot(), &id)?
+                {
+                    self.end_session_of_code(&session)?;
+                }
+                return Err(invalid());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Tokens { refresh: continues.then(|| session.refresh_token(&vault)), id: id_token, access })
+    }
+
+    fn end_session_of_code(&self, id: &str) -> Result<(), OAuthError> {
+        if let Some(found) = session(&self.store().snapshot(), id)? {
+            self.end_session(&found.value)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! The identity provider: another `OpenID` Connect server, which lets people log in.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{Method, StatusCode};
+use serde_json::Value;
+
+use crate::auth::guard::fetch::{self, Question, Url};
+use crate::auth::guard::keys::Keys;
+use crate::auth::guard::now;
+use crate::auth::guard::token::Token;
+use crate::http::request::encode_form;
+use crate::limits::TOKEN_BYTES_MAX;
+
+/// How long the provider's endpoints are not asked for again.
+const ENDPOINTS_FRESH: Duration = Duration::from_mins(10);
+
+/// The identity provider that an operator names.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProviderSettings {
+    /// Its issuer: the address where its discovery document is.
+    pub issuer: String,
+    /// The id of this server there.
+    pub client_id: String,
+    /// The secret of this server there.
+    pub client_secret: String,
+}
+
+impl fmt::Debug for ProviderSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderSettings").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+/// Where the provider takes requests.
+#[derive(Clone, Debug)]
+struct Endpoints {
+    authorization: String,
+    token: Url,
+}
+
+/// The identity provider.
+pub(crate) struct Provider {
+    settings: ProviderSettings,
+    url: Url,
+    keys: Keys,
+    endpoints: Mutex<Option<(Instant, Endpoints)>>,
+}
+
+/// Whom a provider names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) subject: String,
+    pub(crate) email: String,
+    pub(crate) email_verified: bool,
+}
+
+/// What a login is bound to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding<'a> {
+    /// Where the provider sends the user back.
+    pub(crate) callback: &'a str,
+    pub(crate) nonce: &'a str,
+    /// The PKCE verifier.
+    pub(crate) verifier: &'a str,
+}
+
+impl Provider {
+    /// A provider; nothing is asked of it yet.
+    ///
+    /// # Errors
+    ///
+    /// If its issuer is no address; for the operator.
+    pub(crate) fn new(settings: ProviderSettings) -> Result<Self, String> {
+        let url = Url::parse(&settings.issuer)?;
+        let keys = Keys::of_issuer(&settings.issuer, &url);
+        Ok(Self { settings, url, keys, endpoints: Mutex::new(None) })
+    }
+
+    async fn endpoints(&self) -> Result<Endpoints, String> {
+        let known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, endpoints)) = known.filter(|(at, _)| at.elapsed() < ENDPOINTS_FRESH) {
+            return Ok(endpoints);
+        }
+        let address = self.url.below("/.well-known/openid-configuration");
+        let text = fetch::get(&address).await.map_err(|error| format!("{address}: {error}"))?;
+        let document: Value = serde_json::from_slice(&text).map_err(|error| format!("{address}: {error}"))?;
+        if document["issuer"] != self.settings.issuer.as_str() {
+            return Err(format!("{address} is of issuer {}", document["issuer"]));
+        }
+        let at = |name: &str| {
+            let text = document[name].as_str().ok_or_else(|| format!("{address} has no {name}"))?;
+            let url = Url::parse(text)?;
+            if self.url.is_secure() && !url.is_secure() {
+                return Err(format!("{url} is http, and the issuer is https"));
+            }
+            Ok::<_, String>((text.to_owned(), url))
+        };
+        let endpoints =
+            Endpoints { authorization: at("authorization_endpoint")?.0, token: at("token_endpoint")?.1 };
+        *self.endpoints.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((Instant::now(), endpoints.clone()));
+        Ok(endpoints)
+    }
+
+    /// Where to send a user who is to log in.
+    ///
+    /// # Errors
+    ///
+    /// If the provider does not tell; for the log.
+    pub(crate) async fn login_at(
+        &self,
+        binding: &Binding<'_>,
+        challenge: &str,
+        state: &str,
+        hints: &[(&str, &str)],
+    ) -> Result<String, String> {
+        let mut address = self.endpoints().await?.authorization;
+        let own = [
+            ("response_type", "code"),
+            ("client_id", &self.settings.client_id),
+            ("redirect_uri", binding.callback),
+            ("scope", "openid email profile"),
+            ("state", state),
+            ("nonce", binding.nonce),
+            ("code_challenge", challenge),
+            ("code_challenge_method", "S256"),
+        ];
+        for (name, value) in own.iter().chain(hints) {
+            address.push(if address.contains('?') { '&' } else { '?' });
+            address.push_str(&format!("{name}={}", encode_form(value)));
+        }
+        Ok(address)
+    }
+
+    /// Who logged in: the code that the provider sent along is exchanged, and its token checked.
+    ///
+    /// # Errors
+    ///
+    /// If the provider refuses, or its token is not what it should be; for the log.
+    pub(crate) async fn identity(&self, code: &str, binding: &Binding<'_>) -> Result<Identity, String> {
+        let endpoint = self.endpoints().await?.token;
+        let pair =
+            [&self.settings.client_id, &self.settings.client_secret].map(|text| encode_form(text)).join(":");
+        let mut basic = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)))
+            .map_err(|error| error.to_string())?;
+        basic.set_sensitive(true);
+        let form = format!(
+            "grant_type=authorization_code&code={}&redirect_uri={}&code_verifier={}",
+            encode_form(code),
+            encode_form(binding.callback),
+            encode_form(binding.verifier)
+        );
+        let question = Question {
+            method: Method::POST,
+            authorization: Some(basic),
+            content_type: "application/x-www-form-urlencoded",
+            body: Bytes::from(form),
+        };
+        let (status, body) =
+            fetch::send(&endpoint, &question).await.map_err(|error| format!("{endpoint}: {error}"))?;
+        if status != StatusCode::OK {
+            return Err(format!("{endpoint}: answered {status}"));
+        }
+        let answer: Value = serde_json::from_slice(&body).map_err(|_| format!("{endpoint}: no JSON"))?;
+        let text = answer["id_token"].as_str().ok_or_else(|| format!("{endpoint}: no id_token"))?;
+        let token = self.good(text).await.ok_or("the id token of the provider is not good")?;
+        if !token.audience().contains(&self.settings.client_id.as_str())
+            || token.claim("nonce") != Some(binding.nonce)
+        {
+            return Err("the id token of the provider is for another client or login".to_owned());
+        }
+        let subject = token.claim("sub").ok_or("the id token of the provider has no subject")?.to_owned();
+        let email = token.claim("email").unwrap_or_default().to_owned();
+        Ok(Identity { subject, email, email_verified: token.claims["email_verified"] == true })
+    }
+
+    /// A token of the provider whose signature, issuer and dates are good.
+    pub(crate) async fn good<'a>(&self, text: &'a str) -> Option<Token<'a>> {
+        let token = Token::parse(text).filter(|_| text.len() <= TOKEN_BYTES_MAX)?;
+        if token.issuer != self.settings.issuer || !token.is_good_at(now()) {
+            return None;
+        }
+        self.keys.check(&token).await.map(|_| token)
+    }
+}

@@ -1,0 +1,297 @@
+//! Sessions of users: what was granted at a login, and the refresh tokens that continue it.
+//!
+//! A refresh token is the id of its session, its place in the row of refresh tokens, and a tag over both. The session
+//! knows the place of the one that is good. One that was used before is told from one that nobody issued: it ends the
+//! session, since two have it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ledger_store::{
+    Document, DocumentChange, DocumentKey, DocumentRejection, Expected, ReadError, Snapshot, WriteError,
+};
+use serde_json::{Value, json};
+
+use crate::auth::authority::Authority;
+use crate::auth::grants::caller::Caller;
+use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::issue::{
+    self, Access, AccessToken, REFRESH_TOKEN_SECONDS, Tokens, USER_TOKEN_SECONDS,
+};
+use crate::auth::guard::{now, own};
+use crate::auth::keys::vault::{Use, Vault, same_secret};
+use crate::auth::refused::{self, Refused, expiry_key};
+use crate::auth::resources::users;
+use crate::collections::AUTH_SESSIONS;
+use crate::documents::{Versioned, damaged, delete, put, with_key};
+use crate::http::error::ApiError;
+
+/// The index of sessions by user and client.
+const SESSION_BY_USER: u32 = 2;
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) client: String,
+    pub(crate) user: String,
+    pub(crate) scopes: Vec<String>,
+    /// How often it was continued.
+    pub(crate) generation: u64,
+    /// When its refresh token expires, in seconds since the epoch.
+    pub(crate) expires: u64,
+    /// The access token that it has at present.
+    pub(crate) access_id: String,
+    pub(crate) access_expires: u64,
+    /// When the user logged in.
+    pub(crate) logged_in: u64,
+}
+
+fn user_key(user: &str, client: &str) -> Vec<u8> {
+    [user.as_bytes(), &[0], client.as_bytes()].concat()
+}
+
+fn read(document: &Document) -> Result<Versioned<Session>, ReadError> {
+    let read = || {
+        let body: Value = serde_json::from_slice(&document.value).ok()?;
+        let text = |name: &str| body[name].as_str().map(str::to_owned);
+        let scopes = body["scopes"].as_array()?.iter().map(|scope| scope.as_str().map(str::to_owned));
+        Some(Session {
+            id: String::from_utf8(document.key.clone()).ok()?,
+            client: text("client")?,
+            user: text("user")?,
+            scopes: scopes.collect::<Option<_>>()?,
+            generation: body["generation"].as_u64()?,
+            expires: body["expires"].as_u64()?,
+            access_id: text("accessId")?,
+            access_expires: body["accessExpires"].as_u64()?,
+            logged_in: body["loggedIn"].as_u64()?,
+        })
+    };
+    let value = read().ok_or_else(|| damaged("a session"))?;
+    Ok(Versioned { value, version: document.version })
+}
+
+impl Session {
+    /// The change that stores it.
+    pub(crate) fn put(&self, expected: Expected) -> DocumentChange {
+        let body = json!({
+            "client": self.client,
+            "user": self.user,
+            "scopes": self.scopes,
+            "generation": self.generation,
+            "expires": self.expires,
+            "accessId": self.access_id,
+            "accessExpires": self.access_expires,
+            "loggedIn": self.logged_in
+        });
+        let by_user =
+            DocumentKey { index: SESSION_BY_USER, key: user_key(&self.user, &self.client), unique: false };
+        let keys = vec![expiry_key(self.expires), by_user];
+        put(AUTH_SESSIONS, self.id.as_bytes(), body.to_string().into_bytes(), keys, expected)
+    }
+
+    /// The refresh token that continues it next.
+    pub(crate) fn refresh_token(&self, vault: &Vault) -> String {
+        let mut bytes = self.id.clone().into_bytes();
+        bytes.extend(self.generation.to_be_bytes());
+        let tag = vault.tag(Use::RefreshToken, &bytes);
+        bytes.extend(tag);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// The changes that end it: every token of it is refused from now on.
+    pub(crate) fn end(&self) -> Vec<DocumentChange> {
+        // Access tokens are the last to expire of those that are not looked up here.
+        let until = now().max(self.access_expires) + REFRESH_TOKEN_SECONDS;
+        vec![
+            refused::refuse(Refused::Session(&self.id), until, Expected::Anything),
+            delete(AUTH_SESSIONS, self.id.as_bytes(), Expected::Anything),
+        ]
+    }
+}
+
+/// Session id and generation of a refresh token that was issued here.
+fn read_refresh_token(vault: &Vault, text: &str) -> Option<(String, u64)> {
+    const ID: usize = 36;
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == ID + 8 + 32)?;
+    let (signed, tag) = bytes.split_at(ID + 8);
+    if !same_secret(tag, &vault.tag(Use::RefreshToken, signed)) {
+        return None;
+    }
+    let (id, generation) = signed.split_at(ID);
+    Some((String::from_utf8(id.to_vec()).ok()?, u64::from_be_bytes(generation.try_into().ok()?)))
+}
+
+/// The session with an id.
+///
+/// # Errors
+///
+/// What any read may meet.
+pub(crate) fn session(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Session>>, ReadError> {
+    snapshot.document(AUTH_SESSIONS, id.as_bytes())?.as_ref().map(read).transpose()
+}
+
+fn invalid_grant() -> OAuthError {
+    OAuthError::new(Word::InvalidGrant, "unknown, used or expired refresh token")
+}
+
+impl Authority {
+    /// An access token of a session.
+    ///
+    /// # Errors
+    ///
+    /// `server_error`, with the reason in the log.
+    pub(crate) fn access_of(&self, session: &Session, scopes: &[String]) -> Result<AccessToken, OAuthError> {
+        let access = Access {
+            client: Some(&session.client),
+            audience: json!([session.client]),
+            subject: Some(&session.user),
+            session: Some(&session.id),
+            scopes,
+            seconds: USER_TOKEN_SECONDS,
+        };
+        issue::access(self, &access)
+    }
+
+    /// Continues a session: the refresh token is used up, and the access token that hung on it is refused.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_grant`; `invalid_scope` for a scope that the session does not have.
+    pub(crate) fn refresh(
+        &self,
+        caller: &Caller,
+        token: &str,
+        scope: Option<&str>,
+    ) -> Result<Tokens, OAuthError> {
+        let vault = self.opened()?.vault;
+        let (id, generation) = read_refresh_token(&vault, token).ok_or_else(invalid_grant)?;
+        let snapshot = self.store().snapshot();
+        let found = session(&snapshot, &id)?.filter(|found| found.value.client == caller.id);
+        let Versioned { value: before, version } = found.ok_or_else(invalid_grant)?;
+        if generation != before.generation {
+            self.end_session(&before)?;
+            return Err(invalid_grant());
+        }
+        if before.expires <= now() || refused::has(&snapshot, Refused::Session(&id))? {
+            return Err(invalid_grant());
+        }
+        let scopes: Vec<String> = match scope {
+            None => before.scopes.clone(),
+            Some(wanted) => wanted.split(' ').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        };
+        if scopes.iter().any(|name| !before.scopes.contains(name)) {
+            return Err(OAuthError::new(Word::InvalidScope, "the refresh token does not have these scopes"));
+        }
+        let access = self.access_of(&before, &scopes)?;
+        let id_token = self.id_token(&before, None)?;
+        let after = Session {
+            generation: before.generation + 1,
+            expires: now() + REFRESH_TOKEN_SECONDS,
+            access_id: access.id.clone(),
+            access_expires: access.expires,
+            ..before.clone()
+        };
+        let changes = vec![
+            after.put(Expected::Version(version)),
+            refused::refuse(Refused::Token(&before.access_id), before.access_expires, Expected::Anything),
+        ];
+        match self.store().change_documents(changes) {
+            Ok(_) => self.end_epoch(),
+            // Somebody else used it at the same moment: two have it.
+            Err(WriteError::Document(DocumentRejection::Changed { .. })) => {
+                self.end_session(&before)?;
+                return Err(invalid_grant());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Tokens { refresh: Some(after.refresh_token(&vault)), id: id_token, access })
+    }
+
+    /// Ends a session with all its tokens.
+    ///
+    /// # Errors
+    ///
+    /// What any write may meet.
+    pub(crate) fn end_session(&self, session: &Session) -> Result<(), ApiError> {
+        self.store().change_documents(session.end())?;
+        self.end_epoch();
+        Ok(())
+    }
+
+    /// Ends the session of a refresh token of a client; whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// What any write may meet.
+    pub(crate) fn revoke_refresh_token(&self, client: &str, token: &str) -> Result<bool, ApiError> {
+        let Some((id, _)) = read_refresh_token(&self.opened()?.vault, token) else { return Ok(false) };
+        let found = session(&self.store().snapshot(), &id)?.filter(|found| found.value.client == client);
+        found.map_or(Ok(false), |found| self.end_session(&found.value).map(|()| true))
+    }
+
+    /// Ends all sessions of a user with a client.
+    ///
+    /// # Errors
+    ///
+    /// What any read or write may meet.
+    pub(crate) fn log_out(&self, user: &str, client: &str) -> Result<(), ApiError> {
+        let snapshot = self.store().snapshot();
+        for document in with_key(&snapshot, AUTH_SESSIONS, SESSION_BY_USER, &user_key(user, client))? {
+            self.end_session(&read(&document)?.value)?;
+        }
+        Ok(())
+    }
+
+    /// A token that tells the client of a session who logged in; none unless it asked for that.
+    ///
+    /// # Errors
+    ///
+    /// `server_error`, with the reason in the log.
+    pub(crate) fn id_token(
+        &self,
+        session: &Session,
+        nonce: Option<&str>,
+    ) -> Result<Option<String>, OAuthError> {
+        if session.scopes.iter().all(|scope| scope != "openid") {
+            return Ok(None);
+        }
+        let mut claims = json!({
+            "iss": self.issuer(),
+            "sub": session.user,
+            "aud": [session.client],
+            "azp": session.client,
+            "exp": now() + issue::ID_TOKEN_SECONDS,
+            "iat": now(),
+            "auth_time": session.logged_in
+        });
+        if let Some(nonce) = nonce {
+            claims["nonce"] = json!(nonce);
+        }
+        self.add_email(&mut claims, session)?;
+        let opened = self.opened()?;
+        let signed = opened.keys.current().sign(own::IDENTITY, &claims);
+        Ok(Some(signed.map_err(|reason| ApiError::fault(&reason))?))
+    }
+
+    /// What a client may know of the user of a session; `None` if there is no such user.
+    ///
+    /// # Errors
+    ///
+    /// What any read may meet.
+    pub(crate) fn user_info(&self, session: &str) -> Result<Option<Value>, ApiError> {
+        let Some(found) = self::session(&self.store().snapshot(), session)? else { return Ok(None) };
+        let mut claims = json!({"sub": found.value.user});
+        Ok(self.add_email(&mut claims, &found.value)?.then_some(claims))
+    }
+
+    /// Adds the address of the user, if the client may know it; whether there is such a user.
+    fn add_email(&self, claims: &mut Value, session: &Session) -> Result<bool, ApiError> {
+        let user = users::user(&self.store().snapshot(), &session.user)?;
+        if let Some(user) = user.as_ref().filter(|_| session.scopes.iter().any(|scope| scope == "email")) {
+            claims["email"] = json!(user.email);
+            claims["email_verified"] = json!(user.email_verified);
+        }
+        Ok(user.is_some())
+    }
+}

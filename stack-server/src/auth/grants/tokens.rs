@@ -1,0 +1,85 @@
+//! What becomes of tokens that were issued: introspection and revocation.
+
+use ledger_store::Expected;
+use serde_json::{Value, json};
+
+use crate::auth::authority::Authority;
+use crate::auth::grants::caller::Caller;
+use crate::auth::guard::token::Token;
+use crate::auth::guard::{now, own};
+use crate::auth::refused::{self, Refused};
+use crate::auth::resources::users;
+use crate::http::error::ApiError;
+use crate::limits::TOKEN_BYTES_MAX;
+
+impl Authority {
+    /// An access token of ours that is good now.
+    pub(crate) fn good<'a>(&self, text: &'a str) -> Option<Token<'a>> {
+        let token = Token::parse(text).filter(|_| text.len() <= TOKEN_BYTES_MAX)?;
+        (token.is_good_at(now()) && own::check(self, &token).is_some()).then_some(token)
+    }
+
+    /// User and client of a token that told a client who logged in. It may have expired: it only says whose session
+    /// ends.
+    pub(crate) fn hinted(&self, text: &str) -> Option<(String, String)> {
+        let token = Token::parse(text).filter(|_| text.len() <= TOKEN_BYTES_MAX)?;
+        let is_ours = own::is_signed_by_us(self, &token) && token.kind.as_deref() == Some(own::IDENTITY);
+        let user = token.claim("sub").filter(|_| is_ours)?.to_owned();
+        Some((user, (*token.audience().first()?).to_owned()))
+    }
+
+    /// What a good token says, if the caller may know it.
+    ///
+    /// # Errors
+    ///
+    /// What any read may meet.
+    pub(crate) fn introspect(&self, caller: &Caller, text: &str) -> Result<Option<Value>, ApiError> {
+        let Some(token) = self.good(text) else { return Ok(None) };
+        if !caller.trusted && !token.audience().contains(&caller.id.as_str()) {
+            return Ok(None);
+        }
+        let mut found = json!({
+            "active": true,
+            "scope": token.claim("scope").unwrap_or_default(),
+            "token_type": "Bearer",
+            "iss": token.issuer,
+            "aud": token.claims["aud"],
+            "exp": token.expires,
+            "iat": token.claims["iat"],
+            "nbf": token.claims["nbf"],
+            "jti": token.claims["jti"]
+        });
+        for name in ["client_id", "sub"] {
+            if let Some(text) = token.claim(name) {
+                found[name] = json!(text);
+            }
+        }
+        if let Some(id) = token.claim("sub")
+            && let Some(user) = users::user(&self.store().snapshot(), id)?
+        {
+            found["email"] = json!(user.email);
+            found["email_verified"] = json!(user.email_verified);
+        }
+        Ok(Some(found))
+    }
+
+    /// Refuses a token of a client from now on. One that is not good, or of another client, changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// What any write may meet.
+    pub(crate) fn revoke_token(&self, client: &str, text: &str) -> Result<(), ApiError> {
+        if self.revoke_refresh_token(client, text)? {
+            return Ok(());
+        }
+        let Some(token) = self.good(text) else { return Ok(()) };
+        let is_theirs = token
+            .claim("client_id")
+            .map_or_else(|| token.audience().contains(&client), |owner| owner == client);
+        let Some(id) = token.claim("jti").filter(|_| is_theirs) else { return Ok(()) };
+        let change = refused::refuse(Refused::Token(id), token.expires, Expected::Anything);
+        self.store().change_documents(vec![change])?;
+        self.end_epoch();
+        Ok(())
+    }
+}

@@ -1,0 +1,247 @@
+//! The keys of an issuer: fetched when they are first needed, again after a while and when a token names one that
+//! is not there, and never oftener than the limits allow.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
+use serde_json::Value;
+
+use crate::auth::guard::fetch::{self, Url};
+use crate::auth::guard::token::Token;
+use crate::limits::{ISSUER_KEYS_MAX, KEYS_FRESH, KEYS_KEPT, KEYS_PAUSE};
+use crate::log::{self, Level};
+
+/// A public key.
+#[derive(Debug, PartialEq, Eq)]
+struct Key {
+    id: Option<String>,
+    modulus: Vec<u8>,
+    exponent: Vec<u8>,
+}
+
+impl Key {
+    /// The RSA key of an entry that may be used for RS256 signatures; others are passed over.
+    fn of(entry: &Value) -> Option<Self> {
+        let is_or_absent = |name: &str, wanted: &str| entry.get(name).is_none_or(|value| value == wanted);
+        if entry["kty"] != "RSA" || !is_or_absent("use", "sig") || !is_or_absent("alg", "RS256") {
+            return None;
+        }
+        let number = |name: &str| {
+            let bytes = URL_SAFE_NO_PAD.decode(entry[name].as_str()?.trim_end_matches('=')).ok()?;
+            // Some write a number with zeros before it.
+            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            Some(bytes[zeros..].to_vec()).filter(|bytes| !bytes.is_empty())
+        };
+        Some(Self {
+            id: entry["kid"].as_str().map(str::to_owned),
+            modulus: number("n")?,
+            exponent: number("e")?,
+        })
+    }
+
+    fn signed(&self, token: &Token<'_>) -> bool {
+        is_signed(token, &self.modulus, &self.exponent)
+    }
+}
+
+/// Whether the key with this modulus and exponent signed a token. Keys of fewer than 2048 bits sign nothing.
+pub(super) fn is_signed(token: &Token<'_>, modulus: &[u8], exponent: &[u8]) -> bool {
+    let key = RsaPublicKeyComponents { n: modulus, e: exponent };
+    key.verify(&RSA_PKCS1_2048_8192_SHA256, token.signed.as_bytes(), &token.signature).is_ok()
+}
+
+/// Keys as they were at one time. What was found good with them is as good as they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Epoch(Arc<AtomicBool>);
+
+impl Default for Epoch {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl Epoch {
+    /// Whether the keys are still those of the issuer.
+    pub(crate) fn stands(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Says that they are no longer.
+    pub(crate) fn end(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// The keys of one answer of an issuer.
+#[derive(Debug, Default)]
+struct KeySet {
+    keys: Vec<Key>,
+    epoch: Epoch,
+}
+
+impl KeySet {
+    /// Reads a set of keys.
+    ///
+    /// # Errors
+    ///
+    /// If it is none, or holds no key that can be used, or two of one name; the text is for the log.
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let document: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let entries = document["keys"].as_array().ok_or("it has no list of keys")?;
+        let keys: Vec<Key> = entries.iter().filter_map(Key::of).collect();
+        if keys.is_empty() || keys.len() > ISSUER_KEYS_MAX {
+            return Err(format!("it has {} RSA keys; at least 1 and at most {ISSUER_KEYS_MAX}", keys.len()));
+        }
+        let mut ids: Vec<_> = keys.iter().filter_map(|key| key.id.as_deref()).collect();
+        ids.sort_unstable();
+        if ids.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("two of its keys have one name".to_owned());
+        }
+        Ok(Self { keys, epoch: Epoch::default() })
+    }
+
+    /// Whether a key of this set signed the token: the one that it names, or if it names none, any.
+    fn signed(&self, token: &Token<'_>) -> bool {
+        let may = |key: &&Key| match (&token.key, &key.id) {
+            (Some(wanted), Some(id)) => wanted == id,
+            // A key without a name can be the one that is meant.
+            _ => true,
+        };
+        self.keys.iter().filter(may).any(|key| key.signed(token))
+    }
+}
+
+/// What is known of an issuer's keys.
+#[derive(Debug, Default)]
+struct Known {
+    set: Arc<KeySet>,
+    /// When they were last had from the issuer.
+    fetched: Option<Instant>,
+}
+
+/// The keys of an issuer.
+#[derive(Clone)]
+pub(crate) struct Keys(Arc<Shared>);
+
+struct Shared {
+    issuer: String,
+    url: Url,
+    known: Mutex<Known>,
+    /// When the issuer was last asked; whoever asks holds this.
+    asked: tokio::sync::Mutex<Option<Instant>>,
+}
+
+impl Keys {
+    /// Those of the issuer of this name at this address; nothing is fetched yet.
+    pub(crate) fn of_issuer(issuer: &str, url: &Url) -> Self {
+        Self(Arc::new(Shared {
+            issuer: issuer.to_owned(),
+            url: url.clone(),
+            known: Mutex::default(),
+            asked: tokio::sync::Mutex::new(None),
+        }))
+    }
+
+    /// Checks the signature of a token. If the keys at hand did not sign it, the issuer is asked once more: it may
+    /// have a new one.
+    pub(crate) async fn check(&self, token: &Token<'_>) -> Option<Epoch> {
+        let arrived = Instant::now();
+        let (set, age) = self.known();
+        if age.is_some_and(|age| age < KEYS_KEPT) && set.signed(token) {
+            if age.is_some_and(|age| age >= KEYS_FRESH) {
+                // The answer does not wait for it.
+                let keys = self.clone();
+                tokio::spawn(async move { keys.refresh(arrived).await });
+            }
+            return Some(set.epoch.clone());
+        }
+        self.refresh(arrived).await;
+        let (set, age) = self.known();
+        (age.is_some_and(|age| age < KEYS_KEPT) && set.signed(token)).then(|| set.epoch.clone())
+    }
+
+    fn known(&self) -> (Arc<KeySet>, Option<std::time::Duration>) {
+        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        (known.set.clone(), known.fetched.map(|at| at.elapsed()))
+    }
+
+    /// Asks the issuer, unless somebody has done so since `wanted`. Between two questions there is a pause, for which
+    /// those wait that come too early: a token may be signed with a key that is newer than the last answer.
+    async fn refresh(&self, wanted: Instant) {
+        let mut asked = self.0.asked.lock().await;
+        if let Some(last) = *asked {
+            if last >= wanted {
+                return;
+            }
+            tokio::time::sleep(KEYS_PAUSE.saturating_sub(last.elapsed())).await;
+        }
+        *asked = Some(Instant::now());
+        match self.ask().await {
+            Ok(set) => {
+                let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+                known.fetched = Some(Instant::now());
+                if known.set.keys != set.keys {
+                    known.set.epoch.end();
+                    known.set = Arc::new(set);
+                }
+            }
+            Err(reason) => {
+                log::event(Level::Error, "keys", &[("issuer", &self.0.issuer), ("reason", &reason)]);
+                let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+                if known.fetched.is_some_and(|at| at.elapsed() >= KEYS_KEPT) {
+                    known.set.epoch.end();
+                    *known = Known::default();
+                }
+            }
+        }
+    }
+
+    /// The issuer's keys, by its discovery document.
+    async fn ask(&self) -> Result<KeySet, String> {
+        let address = self.0.url.below("/.well-known/openid-configuration");
+        let text = fetch::get(&address).await.map_err(|error| format!("{address}: {error}"))?;
+        let document: Value = serde_json::from_slice(&text).map_err(|error| format!("{address}: {error}"))?;
+        if document["issuer"] != self.0.issuer.as_str() {
+            return Err(format!("{address} is of issuer {}", document["issuer"]));
+        }
+        let address = document["jwks_uri"].as_str().ok_or_else(|| format!("{address} has no jwks_uri"))?;
+        let address = Url::parse(address)?;
+        if self.0.url.is_secure() && !address.is_secure() {
+            return Err(format!("{address} is http, and the issuer is https"));
+        }
+        let text = fetch::get(&address).await.map_err(|error| format!("{address}: {error}"))?;
+        KeySet::parse(&text).map_err(|error| format!("{address}: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_cannot_be_used_are_passed_over() {
+        let set = |keys: &str| KeySet::parse(format!(r#"{{"keys":[{keys}]}}"#).as_bytes());
+        let rsa = r#"{"kty":"RSA","kid":"a","n":"AAQ","e":"AQAB"}"#;
+        let found = set(&format!(
+            r#"{{"kty":"EC","kid":"e"}},{{"kty":"RSA","use":"enc","n":"AQ","e":"AQAB"}},
+               {{"kty":"RSA","alg":"PS256","n":"AQ","e":"AQAB"}},{{"kty":"RSA","n":"!","e":"AQAB"}},
+               {{"kty":"oct","k":"AQ"}},7,{rsa}"#
+        ));
+        let found = found.expect("one key");
+        assert_eq!(found.keys.len(), 1);
+        assert_eq!((found.keys[0].id.as_deref(), found.keys[0].modulus.as_slice()), (Some("a"), &[4_u8][..]));
+        for keys in [
+            "",
+            r#"{"kty":"EC"}"#,
+            &format!("{rsa},{rsa}"),
+            &vec![r#"{"kty":"RSA","n":"AQ","e":"AQAB"}"#; 101].join(","),
+        ] {
+            assert!(set(keys).is_err(), "{keys}");
+        }
+        assert!(KeySet::parse(b"{}").is_err() && KeySet::parse(b"x").is_err());
+    }
+}

@@ -1,0 +1,224 @@
+//! Who may do what: the token of a request against the scope of its route.
+//!
+//! A token is checked with the keys of its issuer ([`keys`]), once: until it expires it is known by its digest.
+//! Every failure is the same empty 401, so that nobody learns from the answer what was wrong.
+
+pub(crate) mod fetch;
+pub(crate) mod keys;
+pub(crate) mod own;
+pub(crate) mod token;
+mod verified;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hyper::header::{AUTHORIZATION, HeaderMap};
+
+use crate::auth::authority::Authority;
+use crate::auth::{Scope, Service};
+use crate::limits::TOKEN_BYTES_MAX;
+
+use fetch::Url;
+pub(crate) use keys::Epoch;
+use keys::Keys;
+use token::Token;
+use verified::{Digest, Verified};
+
+/// Whose tokens are taken, and what they must allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthSettings {
+    /// The issuers, as their tokens name them: the addresses where their discovery documents are.
+    pub issuers: Vec<String>,
+    /// Whether scopes are looked at.
+    pub check_scopes: bool,
+    /// The word before the colon of a scope of the ledger.
+    pub service: String,
+    /// Whether tokens of this server's own authorization server are taken.
+    pub own: bool,
+    /// Whether scopes are looked at on the management routes of the authorization server. Clients of this API manage
+    /// clients with tokens without scopes, so it is a choice of its own.
+    pub check_management_scopes: bool,
+}
+
+/// Refuses what cannot be an issuer.
+///
+/// # Errors
+///
+/// If it is no `http` or `https` address; the text is for a person.
+pub(crate) fn check_issuer(name: &str) -> Result<(), String> {
+    Url::parse(name).map(|_| ())
+}
+
+/// What a token allows: a bit for each service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rights {
+    read: u8,
+    write: u8,
+}
+
+impl Rights {
+    const fn bit(service: Service) -> u8 {
+        1 << service as u8
+    }
+
+    const fn allow(self, service: Service, scope: Scope) -> bool {
+        match scope {
+            Scope::Open => true,
+            Scope::Read => self.read & Self::bit(service) != 0,
+            Scope::Write => self.write & Self::bit(service) != 0,
+        }
+    }
+}
+
+/// Someone whose tokens are taken.
+struct Issuer {
+    /// What its tokens name as `iss`.
+    name: String,
+    keys: Keys,
+}
+
+/// Checks tokens.
+pub(crate) struct Guard {
+    issuers: Vec<Arc<Issuer>>,
+    own: Option<Arc<Authority>>,
+    /// What tokens must allow, by service.
+    rules: Vec<Rule>,
+    verified: Verified,
+}
+
+/// The scopes of a service.
+struct Rule {
+    service: Service,
+    is_checked: bool,
+    read: String,
+    write: String,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let issuers: Vec<_> = self.issuers.iter().map(|issuer| &issuer.name).collect();
+        f.debug_struct("Guard").field("issuers", &issuers).field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+impl Guard {
+    /// A guard that asks the issuers of these settings for their keys, when it first needs them. If it takes tokens of
+    /// the server's own authorization server, that is opened here.
+    ///
+    /// # Errors
+    ///
+    /// If an issuer is no `http` or `https` address, nobody's tokens are taken, or the authorization server cannot be
+    /// opened; the text is for a person.
+    pub(crate) fn new(settings: &AuthSettings, authority: Option<&Arc<Authority>>) -> Result<Self, String> {
+        let issuers = settings.issuers.iter().map(|name| {
+            let keys = Keys::of_issuer(name, &Url::parse(name)?);
+            Ok(Arc::new(Issuer { name: name.clone(), keys }))
+        });
+        let issuers = issuers.collect::<Result<Vec<_>, String>>()?;
+        let own = match authority {
+            _ if !settings.own => None,
+            Some(authority) => {
+                authority.open()?;
+                Some(authority.clone())
+            }
+            None => return Err("own tokens are asked for, but there is no authorization server".to_owned()),
+        };
+        if issuers.is_empty() && own.is_none() {
+            return Err("tokens are asked for, but no issuer is named whose tokens they could be".to_owned());
+        }
+        let rules = Service::ALL.map(|service| {
+            let (word, is_checked) = match service {
+                Service::Ledger => (settings.service.as_str(), settings.check_scopes),
+                Service::Payments => (service.word(), settings.check_scopes),
+                Service::Auth => (service.word(), settings.check_management_scopes),
+            };
+            Rule { service, is_checked, read: format!("{word}:read"), write: format!("{word}:write") }
+        });
+        Ok(Self { issuers, own, rules: rules.into(), verified: Verified::default() })
+    }
+
+    /// The scopes of which a route of a service wants one; none where scopes are not looked at.
+    pub(crate) fn accepted_scopes(&self, service: Service, scope: Scope) -> Vec<&str> {
+        let rule = self.rules.iter().find(|rule| rule.service == service && rule.is_checked);
+        match (rule, scope) {
+            (None, _) | (_, Scope::Open) => vec![],
+            (Some(rule), Scope::Read) => vec![&rule.read, &rule.write],
+            (Some(rule), Scope::Write) => vec![&rule.write],
+        }
+    }
+
+    /// Whether a request with these headers may use a route of a service that demands this scope.
+    pub(crate) async fn allows(&self, headers: &HeaderMap, service: Service, scope: Scope) -> bool {
+        if scope == Scope::Open {
+            return true;
+        }
+        let Some(text) = bearer_of(headers) else { return false };
+        let now = now();
+        let digest = Digest::of(text);
+        if let Some(rights) = self.verified.get(&digest, now) {
+            return rights.allow(service, scope);
+        }
+        self.verify(text, digest, now).await.is_some_and(|rights| rights.allow(service, scope))
+    }
+
+    /// Checks a token that is not known yet.
+    async fn verify(&self, text: &str, digest: Digest, now: u64) -> Option<Rights> {
+        let token = Token::parse(text)?;
+        if !token.is_good_at(now) {
+            return None;
+        }
+        let epoch = match &self.own {
+            Some(own) if own.issuer() == token.issuer => own::check(own, &token)?,
+            _ => {
+                let issuer = self.issuers.iter().find(|issuer| issuer.name == token.issuer)?;
+                issuer.keys.check(&token).await?
+            }
+        };
+        let rights = self.rights(&token);
+        self.verified.put(digest, rights, token.expires, epoch);
+        Some(rights)
+    }
+
+    /// What a token's scopes allow.
+    fn rights(&self, token: &Token<'_>) -> Rights {
+        let has = |wanted: &str| token.scopes.iter().any(|scope| scope == wanted);
+        let mut rights = Rights::default();
+        for rule in &self.rules {
+            let write = !rule.is_checked || has(&rule.write);
+            let bit = Rights::bit(rule.service);
+            rights.write |= if write { bit } else { 0 };
+            rights.read |= if write || has(&rule.read) { bit } else { 0 };
+        }
+        rights
+    }
+}
+
+/// The one bearer token of a request.
+pub(crate) fn bearer_of(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    value.to_str().ok().and_then(bearer)
+}
+
+/// Whether a text reads as a token.
+#[cfg(feature = "testing")]
+pub(crate) fn reads_as_token(text: &str) -> bool {
+    let token = Token::parse(text);
+    if let Some(token) = &token {
+        // What is checked is all of the text but the signature.
+        assert!(text.strip_prefix(token.signed).is_some_and(|rest| rest.starts_with('.')), "{text}");
+        assert_eq!(Token::parse(text).as_ref(), Some(token), "{text}");
+    }
+    token.is_some()
+}
+
+/// The token behind `Bearer `.
+fn bearer(value: &str) -> Option<&str> {
+    let text = value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer "))?;
+    (!text.is_empty() && text.len() <= TOKEN_BYTES_MAX).then_some(text)
+}
+
+/// Seconds since the epoch. A clock before it makes every token expired in no way; such a machine has other worries.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+}

@@ -1,0 +1,137 @@
+//! Tokens of this server's own authorization server.
+
+use crate::auth::authority::Authority;
+use crate::auth::guard::keys::{Epoch, is_signed};
+use crate::auth::guard::token::Token;
+use crate::auth::refused;
+use crate::log::{self, Level};
+
+/// The type that access tokens have in their header (RFC 9068). Tokens that tell a client who logged in have another:
+/// they open nothing.
+pub(crate) const ACCESS: &str = "at+jwt";
+
+/// The type of tokens that tell a client who logged in.
+pub(crate) const IDENTITY: &str = "JWT";
+
+/// Whether a key of ours signed a token, of whatever type, that names us.
+pub(crate) fn is_signed_by_us(authority: &Authority, token: &Token<'_>) -> bool {
+    let signed = || {
+        let opened = authority.open().ok()?;
+        let key = opened.keys.get(token.key.as_deref()?)?;
+        Some(token.issuer == authority.issuer() && is_signed(token, &key.modulus, &key.exponent))
+    };
+    signed().unwrap_or(false)
+}
+
+/// Checks everything of a token but its dates: who signed it, what it is for, and whether it was revoked. What was
+/// found good is good while the epoch stands.
+pub(crate) fn check(authority: &Authority, token: &Token<'_>) -> Option<Epoch> {
+    // It is taken first: what is revoked from now on ends it.
+    let epoch = authority.epoch();
+    if token.kind.as_deref() != Some(ACCESS)
+        || token.audience().is_empty()
+        || !is_signed_by_us(authority, token)
+    {
+        return None;
+    }
+    match refused::is_refused(&authority.store().snapshot(), token) {
+        Ok(false) => Some(epoch),
+        Ok(true) => None,
+        Err(error) => {
+            log::event(Level::Error, "fault", &[("reason", &error)]);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+    use ledger_store::Store;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::auth::authority::AuthorizationSettings;
+    use crate::auth::guard::{AuthSettings, Guard, now};
+    use crate::auth::keys::master::{KeySource, MasterKey};
+    use crate::auth::{Scope, Service};
+
+    fn authority() -> Arc<Authority> {
+        let key = KeySource::Given(MasterKey::random().expect("random bytes"));
+        let settings = AuthorizationSettings::new(key);
+        let made = Authority::new(&Store::in_memory(), settings, "http://127.0.0.1:1").expect("an issuer");
+        Arc::new(made)
+    }
+
+    fn allows(guard: &Guard, token: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).expect("a header"));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(guard.allows(&headers, Service::Ledger, Scope::Write))
+    }
+
+    #[test]
+    fn refuses_what_is_signed_but_says_something_else() {
+        let authority = authority();
+        let settings = AuthSettings {
+            issuers: vec![],
+            check_scopes: false,
+            service: "ledger".to_owned(),
+            own: true,
+            check_management_scopes: false,
+        };
+        let guard = Guard::new(&settings, Some(&authority)).expect("a guard");
+        let opened = authority.open().expect("keys");
+        let sign = |kind: &str, claims: &Value| opened.keys.current().sign(kind, claims).expect("signed");
+        let good =
+            json!({"iss": authority.issuer(), "aud": ["c"], "exp": now() + 60, "nbf": now(), "jti": "j"});
+        assert!(allows(&guard, &sign(ACCESS, &good)));
+        let with = |name: &str, value: Value| {
+            let mut claims = good.clone();
+            claims[name] = value;
+            sign(ACCESS, &claims)
+        };
+        for kind in [IDENTITY, "", "AT+JWT", "logout+jwt"] {
+            assert!(!allows(&guard, &sign(kind, &good)), "{kind}");
+        }
+        for (name, value) in [
+            ("iss", json!("http://127.0.0.1:1")),
+            ("iss", json!(format!("{}/", authority.issuer()))),
+            ("iss", Value::Null),
+            ("aud", Value::Null),
+            ("aud", json!([])),
+            ("aud", json!([7])),
+            ("exp", Value::Null),
+            ("exp", json!(now())),
+            ("exp", json!("9999999999")),
+            ("exp", json!(1e30)),
+            ("nbf", json!(now() + 120)),
+            ("nbf", json!("0")),
+            ("jti", Value::Null),
+            ("scope", json!(7)),
+        ] {
+            assert!(!allows(&guard, &with(name, value.clone())), "{name} {value}");
+        }
+        // Clocks may differ a little.
+        assert!(allows(&guard, &with("nbf", json!(now() + 20))));
+    }
+
+    #[test]
+    fn a_verified_token_ends_with_its_session() {
+        let authority = authority();
+        let opened = authority.open().expect("keys");
+        let claims =
+            json!({"iss": authority.issuer(), "aud": "c", "exp": now() + 60, "jti": "j", "sid": "s"});
+        let text = opened.keys.current().sign(ACCESS, &claims).expect("signed");
+        let token = Token::parse(&text).expect("a token");
+        let epoch = check(&authority, &token).expect("it is good");
+        assert!(epoch.stands());
+        let session = refused::Refused::Session("s");
+        let change = refused::refuse(session, now() + 60, ledger_store::Expected::Absent);
+        authority.store().change_documents(vec![change]).expect("stored");
+        authority.end_epoch();
+        assert!(!epoch.stands() && check(&authority, &token).is_none());
+    }
+}

@@ -1,0 +1,89 @@
+//! Tokens that were found good, until they expire.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::auth::guard::Rights;
+use crate::auth::guard::keys::Epoch;
+use crate::limits::VERIFIED_TOKENS_MAX;
+
+/// What a token is known by: nobody finds a second token with the digest of another, and whoever reads this memory
+/// finds no tokens in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Digest([u8; 32]);
+
+impl Digest {
+    pub(super) fn of(token: &str) -> Self {
+        Self(*blake3::hash(token.as_bytes()).as_bytes())
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    rights: Rights,
+    expires: u64,
+    /// The keys that it was found good with.
+    epoch: Epoch,
+}
+
+/// Tokens by their digests.
+#[derive(Debug, Default)]
+pub(super) struct Verified(Mutex<HashMap<Digest, Entry>>);
+
+impl Verified {
+    /// What a token allows, if it was found good with keys that still stand and has not expired.
+    pub(super) fn get(&self, digest: &Digest, now: u64) -> Option<Rights> {
+        let known = self.lock();
+        let entry = known.get(digest)?;
+        (entry.expires > now && entry.epoch.stands()).then_some(entry.rights)
+    }
+
+    /// Keeps what was found. Where there is no room, what is of no more use makes it, or else all the rest.
+    pub(super) fn put(&self, digest: Digest, rights: Rights, expires: u64, epoch: Epoch) {
+        let mut known = self.lock();
+        if known.len() >= VERIFIED_TOKENS_MAX {
+            let now = super::now();
+            known.retain(|_, entry| entry.expires > now && entry.epoch.stands());
+            if known.len() >= VERIFIED_TOKENS_MAX {
+                known.clear();
+            }
+        }
+        known.insert(digest, Entry { rights, expires, epoch });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Entry>> {
+        // Entries are put in one step: what a thread that panicked left behind is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RIGHTS: Rights = Rights { read: 1, write: 0 };
+
+    #[test]
+    fn what_expired_or_lost_its_key_is_forgotten() {
+        let verified = Verified::default();
+        let (digest, epoch) = (Digest::of("a"), Epoch::default());
+        verified.put(digest, RIGHTS, 10, epoch.clone());
+        assert_eq!(verified.get(&digest, 9), Some(RIGHTS));
+        assert_eq!(verified.get(&digest, 10), None);
+        assert_eq!(verified.get(&Digest::of("b"), 9), None);
+        epoch.end();
+        assert_eq!(verified.get(&digest, 9), None);
+    }
+
+    #[test]
+    fn no_more_are_kept_than_there_is_room_for() {
+        let verified = Verified::default();
+        let epoch = Epoch::default();
+        for number in 0..=VERIFIED_TOKENS_MAX {
+            verified.put(Digest::of(&number.to_string()), RIGHTS, u64::MAX, epoch.clone());
+            assert!(verified.lock().len() <= VERIFIED_TOKENS_MAX);
+        }
+        let last = Digest::of(&VERIFIED_TOKENS_MAX.to_string());
+        assert_eq!(verified.get(&last, 0), Some(RIGHTS));
+    }
+}

@@ -1,0 +1,153 @@
+//! The operator's key: 32 random bytes as hexadecimal digits or base64, in a file of its own or in a variable.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+
+use crate::auth::keys::random;
+use crate::log::{self, Level};
+
+/// The key that seals the private values of the authorization server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MasterKey([u8; 32]);
+
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MasterKey(hidden)")
+    }
+}
+
+impl MasterKey {
+    /// A new random key.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system has no random bytes.
+    pub fn random() -> Result<Self, String> {
+        random().map(Self)
+    }
+
+    /// Reads 64 hexadecimal digits, or the base64 of 32 bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the text is neither. The error does not repeat the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let bytes = if text.len() == 64 { from_hex(text) } else { None };
+        let bytes = bytes.or_else(|| {
+            let engine = if text.ends_with('=') { STANDARD } else { STANDARD_NO_PAD };
+            engine.decode(text).ok()
+        });
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        let bytes = bytes.ok_or("a key is 64 hexadecimal digits or the base64 of 32 bytes")?;
+        Ok(Self(bytes))
+    }
+
+    pub(super) const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The key in a file.
+    fn read(path: &Path) -> Result<Option<Self>, String> {
+        let wrong = |error: &dyn fmt::Display| format!("key file {}: {error}", path.display());
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(wrong(&error)),
+        };
+        let key = Self::parse(&text).map_err(|error| wrong(&error))?;
+        if std::fs::metadata(path).is_ok_and(|about| about.mode() & 0o077 != 0) {
+            let reason = "others may read the key that seals the keys of tokens: give the file mode 0600";
+            log::event(Level::Warning, "exposed", &[("file", &path.display()), ("reason", &reason)]);
+        }
+        Ok(Some(key))
+    }
+
+    /// Writes a new key into a file that only its owner can read. The file is on disk when this returns.
+    fn create(path: &Path) -> Result<Self, String> {
+        let wrong = |error: std::io::Error| format!("key file {}: {error}", path.display());
+        let key = Self::random()?;
+        let mut hex = String::new();
+        for byte in key.0 {
+            hex.push_str(&format!("{byte:02x}"));
+        }
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(wrong)?;
+        file.write_all(format!("{hex}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(wrong)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(wrong)?;
+        Ok(key)
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
+    Some(digits?.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+/// Where the operator's key is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// The key itself, from the environment or an application.
+    Given(MasterKey),
+    /// A file. If it is absent, and the store holds nothing that an earlier key sealed, it is made with a new key.
+    File(PathBuf),
+}
+
+impl KeySource {
+    /// The key; `may_create` says whether an absent file is made.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or made, or holds no key.
+    pub(super) fn resolve(&self, may_create: bool) -> Result<MasterKey, String> {
+        match self {
+            Self::Given(key) => Ok(key.clone()),
+            Self::File(path) => match MasterKey::read(path)? {
+                Some(key) => Ok(key),
+                None if may_create => MasterKey::create(path),
+                None => Err(format!(
+                    "key file {} is not there, and this data directory holds keys that it sealed: bring it back",
+                    path.display()
+                )),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_keys_as_hex_and_base64() {
+        let key = MasterKey([7; 32]);
+        for text in ["07".repeat(32), STANDARD.encode([7; 32]), STANDARD_NO_PAD.encode([7; 32])] {
+            assert_eq!(MasterKey::parse(&format!(" {text}\n")).as_ref(), Ok(&key), "{text}");
+        }
+        for text in ["", "07", &"zz".repeat(32), &STANDARD.encode([7; 31]), &"07".repeat(33)] {
+            let error = MasterKey::parse(text).expect_err(text);
+            assert!(text.is_empty() || !error.contains(text), "{error}");
+        }
+        assert_eq!(format!("{key:?}"), "MasterKey(hidden)");
+    }
+
+    #[test]
+    fn makes_a_key_file_for_its_owner_alone() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("auth.key");
+        let source = KeySource::File(path.clone());
+        assert!(source.resolve(false).expect_err("it is absent").contains("bring it back"));
+        let key = source.resolve(true).expect("a new key");
+        assert_eq!(std::fs::metadata(&path).expect("a file").mode() & 0o777, 0o600);
+        assert_eq!(source.resolve(false), Ok(key));
+        std::fs::write(&path, "nonsense").expect("it is written");
+        assert!(source.resolve(true).is_err(), "a damaged file is never replaced");
+    }
+}

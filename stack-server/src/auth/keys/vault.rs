@@ -1,0 +1,219 @@
+//! Seals private values, and computes tags of secrets.
+//!
+//! The operator's key seals one random *pepper*, and the private parts of signing keys. The pepper keys the tags of
+//! secrets, codes and refresh tokens. A data directory without the operator's key shows none of them.
+
+use std::fmt;
+
+use ledger_store::{DocumentRejection, Expected, Store, WriteError};
+use ring::hmac;
+use subtle::ConstantTimeEq as _;
+
+use crate::auth::keys::master::{KeySource, MasterKey};
+use crate::auth::keys::random;
+use crate::collections::AUTH_VAULT;
+use crate::documents::put;
+use crate::sealing::Sealer;
+
+/// The document that holds the pepper.
+const PEPPER: &[u8] = b"pepper";
+
+/// An HMAC-SHA-256 tag.
+pub(crate) type Tag = [u8; 32];
+
+/// Uses of tags. A tag of one use is never one of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    ClientSecret,
+    RefreshToken,
+    Code,
+    State,
+    /// What a browser is given to show that it began a login.
+    Browser,
+    Nonce,
+    Verifier,
+    /// What this process remembers of the secrets of static clients.
+    StaticSecret,
+}
+
+impl Use {
+    const fn label(self) -> &'static [u8] {
+        match self {
+            Self::ClientSecret => b"client secret\0",
+            Self::RefreshToken => b"refresh token\0",
+            Self::Code => b"code\0",
+            Self::State => b"state\0",
+            Self::Browser => b"browser\0",
+            Self::Nonce => b"nonce\0",
+            Self::Verifier => b"verifier\0",
+            Self::StaticSecret => b"static secret\0",
+        }
+    }
+}
+
+/// Compares two secrets in a time that does not depend on where they differ. Every comparison of secrets is this one.
+pub(crate) fn same_secret(one: &[u8], other: &[u8]) -> bool {
+    one.ct_eq(other).into()
+}
+
+/// The open vault of a store.
+pub(crate) struct Vault {
+    sealer: Sealer,
+    pepper: hmac::Key,
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Vault(hidden)")
+    }
+}
+
+impl Vault {
+    /// Opens the vault of a store, or makes it.
+    ///
+    /// # Errors
+    ///
+    /// If the key cannot be had, is not the one that sealed the vault, or the store fails; for the operator.
+    pub(crate) fn open(store: &Store, source: &KeySource) -> Result<Self, String> {
+        let stored = |store: &Store| {
+            let found = store.snapshot().document(AUTH_VAULT, PEPPER).map_err(|error| error.to_string())?;
+            Ok::<_, String>(found.map(|document| document.value))
+        };
+        if let Some(sealed) = stored(store)? {
+            return Self::unsealed(&source.resolve(false)?, &sealed);
+        }
+        let master = source.resolve(true)?;
+        let sealed = seal_with(&sealer_of(&master), PEPPER, &random::<32>()?)?;
+        match store.change_documents(vec![put(AUTH_VAULT, PEPPER, sealed.clone(), vec![], Expected::Absent)])
+        {
+            Ok(_) => Self::unsealed(&master, &sealed),
+            // Another thread made it at the same time.
+            Err(WriteError::Document(DocumentRejection::Changed { .. })) => {
+                Self::unsealed(&master, &stored(store)?.ok_or("the vault is gone")?)
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn unsealed(master: &MasterKey, sealed: &[u8]) -> Result<Self, String> {
+        let sealer = sealer_of(master);
+        let pepper = sealer.open(PEPPER, sealed).ok().ok_or(
+            "the key of the authorization server does not open what this data directory holds: another key sealed it",
+        )?;
+        Ok(Self { sealer, pepper: hmac::Key::new(hmac::HMAC_SHA256, &pepper) })
+    }
+
+    /// Seals a value under a name; it opens under the same name only.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system has no random bytes.
+    pub(crate) fn seal(&self, name: &[u8], clear: &[u8]) -> Result<Vec<u8>, String> {
+        seal_with(&self.sealer, name, clear)
+    }
+
+    /// Opens a sealed value; `None` if another key or name sealed it, or it was changed.
+    pub(crate) fn unseal(&self, name: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        self.sealer.open(name, sealed).ok()
+    }
+
+    /// The tag of a value. Without the operator's key nobody computes it.
+    pub(crate) fn tag(&self, of: Use, value: &[u8]) -> Tag {
+        let mut context = hmac::Context::with_key(&self.pepper);
+        context.update(of.label());
+        context.update(value);
+        let mut tag = [0; 32];
+        tag.copy_from_slice(context.sign().as_ref());
+        tag
+    }
+}
+
+/// The sealer of the operator's key for the authorization server alone.
+fn sealer_of(master: &MasterKey) -> Sealer {
+    Sealer::new(&blake3::derive_key("stack-server 2026 authorization server", master.bytes()))
+}
+
+fn seal_with(sealer: &Sealer, name: &[u8], clear: &[u8]) -> Result<Vec<u8>, String> {
+    sealer.seal(name, clear).map_err(|error| format!("the system gives no random bytes: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given() -> KeySource {
+        KeySource::Given(MasterKey::random().expect("random bytes"))
+    }
+
+    #[test]
+    fn opens_with_its_own_key_only() {
+        let store = Store::in_memory();
+        let source = given();
+        let vault = Vault::open(&store, &source).expect("a new vault");
+        let sealed = vault.seal(b"a", b"private").expect("sealed");
+        let again = Vault::open(&store, &source).expect("the same vault");
+        assert_eq!(again.unseal(b"a", &sealed).as_deref(), Some(&b"private"[..]));
+        assert_eq!(again.unseal(b"b", &sealed), None, "of another name");
+        assert_eq!(again.tag(Use::Code, b"x"), vault.tag(Use::Code, b"x"));
+        assert_ne!(vault.tag(Use::Code, b"x"), vault.tag(Use::State, b"x"));
+        let error = Vault::open(&store, &given()).expect_err("another key");
+        assert!(error.contains("another key sealed it"), "{error}");
+    }
+
+    #[test]
+    fn refuses_changed_seals() {
+        let vault = Vault::open(&Store::in_memory(), &given()).expect("a vault");
+        let sealed = vault.seal(b"a", b"private").expect("sealed");
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert_eq!(vault.unseal(b"a", &changed), None, "byte {at}");
+        }
+        assert_eq!(vault.unseal(b"a", &sealed[..8]), None);
+        assert!(!sealed.windows(7).any(|window| window == b"private"));
+    }
+
+    #[test]
+    fn compares_whole_secrets() {
+        assert!(same_secret(b"abc", b"abc"));
+        assert!(!same_secret(b"abc", b"abd") && !same_secret(b"abc", b"ab") && !same_secret(b"", b"a"));
+    }
+
+    /// How clearly a comparison takes longer for secrets that differ late than for those that differ early: Welch's t
+    /// over runs in turn, without the slowest tenth, in which something else held the processor.
+    fn t_value(compare: impl Fn(&[u8], &[u8]) -> bool) -> f64 {
+        const ROUNDS: usize = 2_000;
+        let secret = vec![7; 16 * 1_024];
+        let (mut early, mut late) = (secret.clone(), secret.clone());
+        early[0] ^= 1;
+        *late.last_mut().expect("it is long") ^= 1;
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..ROUNDS {
+            for (guess, times) in [&early, &late].into_iter().zip(&mut times) {
+                let begun = std::time::Instant::now();
+                assert!(!std::hint::black_box(compare(
+                    std::hint::black_box(&secret),
+                    std::hint::black_box(guess)
+                )));
+                times.push(begun.elapsed().as_nanos() as f64);
+            }
+        }
+        let [(mean, square), (other_mean, other_square)] = times.map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            times.truncate(ROUNDS / 10 * 9);
+            let count = times.len() as f64;
+            let mean = times.iter().sum::<f64>() / count;
+            (mean, times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0) / count)
+        });
+        (other_mean - mean) / (square + other_square).sqrt().max(f64::MIN_POSITIVE)
+    }
+
+    #[test]
+    fn a_comparison_does_not_tell_where_secrets_differ() {
+        let ours = t_value(same_secret);
+        // The measurement sees it where a comparison does tell.
+        let plain = t_value(|one, other| one == other);
+        println!("t = {ours:.1}; of a plain comparison {plain:.1}");
+        assert!(plain > 20.0 && ours.abs() < plain / 4.0, "t = {ours:.1}; of a plain comparison {plain:.1}");
+    }
+}

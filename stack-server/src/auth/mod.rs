@@ -1,0 +1,14 @@
+//! The authorization server, and the guard that decides which caller may use which route.
+
+pub(crate) mod authority;
+pub(crate) mod grants;
+pub(crate) mod guard;
+pub(crate) mod housekeeping;
+pub(crate) mod keys;
+pub(crate) mod rates;
+pub(crate) mod refused;
+pub(crate) mod resources;
+mod scope;
+pub(crate) mod static_clients;
+
+pub use scope::{Scope, Service};

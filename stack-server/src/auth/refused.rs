@@ -1,0 +1,153 @@
+//! What is refused before it expires: revoked tokens, ended sessions, assertions that were used.
+//!
+//! Each is a document, which a sweep removes once the thing itself has expired. They outlive crashes, as everything in
+//! the journal does.
+
+use std::ops::Bound;
+
+use ledger_store::{
+    Collection, DocumentChange, DocumentKey, DocumentRange, Expected, ReadError, Snapshot, Store, WriteError,
+};
+use sha2::{Digest as _, Sha256};
+
+use crate::auth::guard::token::Token;
+use crate::collections::{AUTH_PENDING, AUTH_REFUSED, AUTH_SESSIONS};
+use crate::documents::{delete, put};
+use crate::limits::SWEEP_DOCUMENTS;
+
+/// The index by expiry, of every collection whose documents expire.
+pub(crate) const BY_EXPIRY: u32 = 1;
+
+/// What can be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused<'a> {
+    /// One token, by its `jti`.
+    Token(&'a str),
+    /// Every token of a session, by its `sid`.
+    Session(&'a str),
+    /// An assertion that was used: its issuer and its `jti`, or all of its text where it has none.
+    Assertion { issuer: &'a str, id: &'a str },
+}
+
+impl Refused<'_> {
+    /// The key of its document: of one length, whatever a caller chose.
+    fn key(self) -> Vec<u8> {
+        let (sort, parts) = match self {
+            Self::Token(id) => (b't', vec![id]),
+            Self::Session(id) => (b's', vec![id]),
+            Self::Assertion { issuer, id } => (b'a', vec![issuer, id]),
+        };
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        [&[sort][..], hash.finalize().as_slice()].concat()
+    }
+}
+
+/// The further key that finds documents by their expiry, in seconds since the epoch.
+pub(crate) fn expiry_key(expires: u64) -> DocumentKey {
+    DocumentKey { index: BY_EXPIRY, key: expires.to_be_bytes().to_vec(), unique: false }
+}
+
+/// The change that refuses something until it expires; `expected` says whether it may be refused already.
+pub(crate) fn refuse(what: Refused<'_>, expires: u64, expected: Expected) -> DocumentChange {
+    put(AUTH_REFUSED, &what.key(), vec![], vec![expiry_key(expires)], expected)
+}
+
+/// Whether something is refused.
+///
+/// # Errors
+///
+/// What any read may meet.
+pub(crate) fn has(snapshot: &Snapshot, what: Refused<'_>) -> Result<bool, ReadError> {
+    Ok(snapshot.document(AUTH_REFUSED, &what.key())?.is_some())
+}
+
+/// Whether a token of our own is refused, by itself or with its session. A token without an id is refused: nobody could
+/// revoke it.
+///
+/// # Errors
+///
+/// What any read may meet.
+pub(crate) fn is_refused(snapshot: &Snapshot, token: &Token<'_>) -> Result<bool, ReadError> {
+    let Some(id) = token.claim("jti") else { return Ok(true) };
+    if has(snapshot, Refused::Token(id))? {
+        return Ok(true);
+    }
+    token.claim("sid").map_or(Ok(false), |session| has(snapshot, Refused::Session(session)))
+}
+
+/// Removes what has expired from all collections whose documents expire; how many documents that were.
+///
+/// # Errors
+///
+/// What any read or write may meet.
+pub(crate) fn sweep(store: &Store, now: u64) -> Result<usize, WriteError> {
+    let mut removed = 0;
+    for collection in [AUTH_REFUSED, AUTH_PENDING, AUTH_SESSIONS] {
+        loop {
+            let count = sweep_some(store, collection, now)?;
+            removed += count;
+            if count < SWEEP_DOCUMENTS {
+                break;
+            }
+        }
+    }
+    Ok(removed)
+}
+
+fn sweep_some(store: &Store, collection: Collection, now: u64) -> Result<usize, WriteError> {
+    let to = Bound::Excluded(now.to_be_bytes().to_vec());
+    let range = DocumentRange { to, limit: SWEEP_DOCUMENTS, ..DocumentRange::default() };
+    let expired = store.snapshot().documents_by(collection, BY_EXPIRY, &range).map_err(WriteError::Read)?;
+    let changes: Vec<DocumentChange> = expired
+        .iter()
+        .map(|document| delete(collection, &document.key, Expected::Version(document.version)))
+        .collect();
+    let count = changes.len();
+    if count > 0 {
+        store.change_documents(changes)?;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_each_thing_until_it_is_swept() {
+        let store = Store::in_memory();
+        let things = [
+            Refused::Token("a"),
+            Refused::Session("a"),
+            Refused::Assertion { issuer: "a", id: "b" },
+            Refused::Assertion { issuer: "ab", id: "" },
+        ];
+        let is_there = |what| has(&store.snapshot(), what).expect("no fault");
+        for (at, what) in things.into_iter().enumerate() {
+            assert!(!is_there(what), "{what:?}");
+            let change = refuse(what, 100 + at as u64, Expected::Absent);
+            store.change_documents(vec![change.clone()]).expect("refused");
+            assert!(is_there(what), "{what:?}");
+            assert!(store.change_documents(vec![change]).is_err(), "a second time");
+        }
+        assert_eq!(sweep(&store, 100).expect("swept"), 0, "what expires now is not over yet");
+        assert_eq!(sweep(&store, 102).expect("swept"), 2);
+        assert_eq!(things.map(is_there), [false, false, true, true]);
+    }
+
+    #[test]
+    fn sweeps_more_than_one_page() {
+        let store = Store::in_memory();
+        for part in 0..3 {
+            let names: Vec<String> = (0..SWEEP_DOCUMENTS).map(|number| format!("{part}-{number}")).collect();
+            let refused = names.iter().map(|name| refuse(Refused::Token(name), 7, Expected::Anything));
+            store.change_documents(refused.collect()).expect("refused");
+        }
+        assert_eq!(sweep(&store, 8).expect("swept"), 3 * SWEEP_DOCUMENTS);
+        assert_eq!(sweep(&store, 8).expect("swept"), 0);
+    }
+}

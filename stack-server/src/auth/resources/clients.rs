@@ -1,0 +1,340 @@
+//! Clients and their secrets.
+
+use std::borrow::Cow;
+
+use ledger_core::{Metadata, Timestamp};
+use ledger_store::{DocumentRejection, Expected, ReadError, Snapshot, Store, WriteError};
+
+use crate::auth::keys::vault::{Tag, Use, Vault, same_secret};
+use crate::auth::keys::{random, random_uuid};
+use crate::auth::resources::scopes::Scopes;
+use crate::auth::resources::stored_client::{self, CLIENT_BY_DATE};
+use crate::auth::resources::{check_list, check_text};
+use crate::collections::AUTH_CLIENTS;
+use crate::documents::{Versioned, again, all_by, delete as deletion};
+use crate::http::error::ApiError;
+use crate::limits::{
+    AUTH_KEY_BYTES_MAX, CLIENT_SCOPES_MAX, CLIENT_SECRETS_MAX, CLIENT_URIS_MAX, CLIENTS_MAX,
+};
+use crate::log;
+use crate::uuid;
+
+/// A scope that a client holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// By its name alone.
+    Name(String),
+    /// By the id of a scope, whose label may change. It counts while there is such a scope.
+    Link(String),
+}
+
+/// A secret without its clear text.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) last_digits: String,
+    pub(crate) tag: Tag,
+    pub(crate) metadata: Metadata,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secret").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Client {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// A public client has no secret.
+    pub(crate) public: bool,
+    /// A trusted client may introspect tokens of others.
+    pub(crate) trusted: bool,
+    pub(crate) redirect_uris: Vec<String>,
+    pub(crate) post_logout_redirect_uris: Vec<String>,
+    pub(crate) metadata: Metadata,
+    pub(crate) scopes: Vec<Held>,
+    pub(crate) secrets: Vec<Secret>,
+    pub(crate) created_at: Timestamp,
+}
+
+impl Client {
+    /// Whether a text is one of the client's secrets. Every secret is compared, whichever it is.
+    pub(crate) fn has_secret(&self, vault: &Vault, clear: &str) -> bool {
+        let tag = vault.tag(Use::ClientSecret, clear.as_bytes());
+        self.secrets.iter().fold(false, |found, secret| same_secret(&secret.tag, &tag) | found)
+    }
+}
+
+/// Does the work of [`Client::has_secret`] where there is no client.
+pub(crate) fn waste_comparison(vault: &Vault, clear: &str) {
+    let tag = vault.tag(Use::ClientSecret, clear.as_bytes());
+    std::hint::black_box(same_secret(&[0; 32], &tag));
+}
+
+/// What a caller says of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Draft<'a> {
+    pub(crate) id: Cow<'a, str>,
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) description: Cow<'a, str>,
+    pub(crate) public: bool,
+    pub(crate) trusted: bool,
+    pub(crate) redirect_uris: Vec<Cow<'a, str>>,
+    pub(crate) post_logout_redirect_uris: Vec<Cow<'a, str>>,
+    pub(crate) metadata: Metadata,
+    /// Names of scopes; `None` leaves those of a client as they are.
+    pub(crate) scopes: Option<Vec<Cow<'a, str>>>,
+}
+
+impl Draft<'_> {
+    fn check(&self) -> Result<(), ApiError> {
+        check_text("name", &self.name, true)?;
+        check_text("description", &self.description, false)?;
+        check_list("redirectUris", self.redirect_uris.iter(), CLIENT_URIS_MAX)?;
+        check_list("postLogoutRedirectUris", self.post_logout_redirect_uris.iter(), CLIENT_URIS_MAX)?;
+        for scope in self.scopes.iter().flatten() {
+            check_scope_name(scope)?;
+        }
+        check_list("scopes", self.scopes.iter().flatten().collect::<Vec<_>>().into_iter(), CLIENT_SCOPES_MAX)
+    }
+
+    /// Writes what the caller says over a client.
+    fn apply(&self, client: &mut Client, scopes: &Scopes) {
+        let owned = |texts: &[Cow<'_, str>]| texts.iter().map(|text| text.clone().into_owned()).collect();
+        client.name = self.name.clone().into_owned();
+        client.description = self.description.clone().into_owned();
+        (client.public, client.trusted) = (self.public, self.trusted);
+        client.redirect_uris = owned(&self.redirect_uris);
+        client.post_logout_redirect_uris = owned(&self.post_logout_redirect_uris);
+        client.metadata = self.metadata.clone();
+        let Some(names) = &self.scopes else { return };
+        let mut held: Vec<Held> = Vec::new();
+        for name in names {
+            // A scope that is linked stays linked, so that it follows its label.
+            let link = scopes.by_label(name).map(|scope| Held::Link(scope.id.clone()));
+            let link = link.filter(|link| client.scopes.contains(link));
+            let scope = link.unwrap_or_else(|| Held::Name(name.clone().into_owned()));
+            if !held.contains(&scope) {
+                held.push(scope);
+            }
+        }
+        client.scopes = held;
+    }
+}
+
+/// Refuses what cannot be one scope among others, divided by spaces (RFC 6749, section 3.3).
+///
+/// # Errors
+///
+/// `VALIDATION`.
+pub(super) fn check_scope_name(name: &str) -> Result<(), ApiError> {
+    let is_scope = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+    if name.is_empty() || !name.bytes().all(is_scope) {
+        return Err(ApiError::validation(format!(
+            "invalid scope {name:?}: it is empty or has a space, a quote or a backslash"
+        )));
+    }
+    check_text("scope", name, true)
+}
+
+/// The error for a client that does not exist.
+pub(crate) fn no_client() -> ApiError {
+    ApiError::not_found("client not found")
+}
+
+/// The error of the store, where a limit of documents is the caller's concern.
+pub(super) fn refused(error: WriteError) -> ApiError {
+    match error {
+        WriteError::Document(DocumentRejection::TooLarge { .. }) => {
+            ApiError::validation("invalid body: there is more in it than can be kept")
+        }
+        other => other.into(),
+    }
+}
+
+fn fault(reason: impl AsRef<str>) -> ApiError {
+    ApiError::fault(reason.as_ref())
+}
+
+/// The client with an id.
+///
+/// # Errors
+///
+/// What any read may meet.
+pub(crate) fn client(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Client>>, ReadError> {
+    // The store has no longer keys: a longer id is nobody's.
+    if id.len() > AUTH_KEY_BYTES_MAX {
+        return Ok(None);
+    }
+    let found = snapshot.document(AUTH_CLIENTS, id.as_bytes())?;
+    found.as_ref().map(stored_client::read).transpose()
+}
+
+/// All clients, oldest first.
+///
+/// # Errors
+///
+/// What any read may meet.
+pub(crate) fn clients(snapshot: &Snapshot) -> Result<Vec<Client>, ReadError> {
+    let found = all_by(snapshot, AUTH_CLIENTS, CLIENT_BY_DATE)?;
+    found.iter().map(|document| stored_client::read(document).map(|client| client.value)).collect()
+}
+
+/// Adds a client.
+///
+/// # Errors
+///
+/// `VALIDATION` for a draft that breaks a rule, an id that is taken, or one client too many.
+pub(crate) fn create(store: &Store, draft: &Draft<'_>) -> Result<Client, ApiError> {
+    draft.check()?;
+    if draft.id.len() > AUTH_KEY_BYTES_MAX || draft.id.chars().any(char::is_control) {
+        let message = format!("invalid id {:?}: it is too long or has control characters", draft.id);
+        return Err(ApiError::validation(message));
+    }
+    let id = if draft.id.is_empty() { random_uuid().map_err(fault)? } else { draft.id.clone().into_owned() };
+    let snapshot = store.snapshot();
+    if clients(&snapshot)?.len() >= CLIENTS_MAX {
+        return Err(ApiError::validation(format!("there are {CLIENTS_MAX} clients already")));
+    }
+    let mut client = Client {
+        id,
+        name: String::new(),
+        description: String::new(),
+        public: false,
+        trusted: false,
+        redirect_uris: vec![],
+        post_logout_redirect_uris: vec![],
+        metadata: Metadata::EMPTY,
+        scopes: vec![],
+        secrets: vec![],
+        created_at: log::now(),
+    };
+    draft.apply(&mut client, &Scopes::of(&snapshot)?);
+    match store.change_documents(vec![stored_client::store(&client, Expected::Absent)]) {
+        Ok(_) => Ok(client),
+        Err(WriteError::Document(DocumentRejection::Changed { .. })) => {
+            Err(ApiError::validation(format!("invalid id {:?}: another client has it", client.id)))
+        }
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Changes a client as it stands at the moment of the commit.
+fn change(
+    store: &Store,
+    id: &str,
+    mut edit: impl FnMut(&mut Client, &Snapshot) -> Result<(), ApiError>,
+) -> Result<Client, ApiError> {
+    let mut changed = None;
+    let outcome = again(|| {
+        let snapshot = store.snapshot();
+        let mut found = client(&snapshot, id)?.ok_or_else(no_client)?;
+        edit(&mut found.value, &snapshot)?;
+        let change = stored_client::store(&found.value, Expected::Version(found.version));
+        changed = Some(found.value);
+        Ok(store.change_documents(vec![change]))
+    })?;
+    outcome.map_err(refused)?;
+    changed.ok_or_else(no_client)
+}
+
+/// Replaces everything of a client but its id and its secrets.
+///
+/// # Errors
+///
+/// `NOT_FOUND`; `VALIDATION` for a draft that breaks a rule.
+pub(crate) fn update(store: &Store, id: &str, draft: &Draft<'_>) -> Result<Client, ApiError> {
+    draft.check()?;
+    change(store, id, |client, snapshot| {
+        draft.apply(client, &Scopes::of(snapshot)?);
+        Ok(())
+    })
+}
+
+/// Removes a client with its secrets, if it is there.
+///
+/// # Errors
+///
+/// What any write may meet.
+pub(crate) fn delete(store: &Store, id: &str) -> Result<(), ApiError> {
+    if client(&store.snapshot(), id)?.is_some() {
+        store.change_documents(vec![deletion(AUTH_CLIENTS, id.as_bytes(), Expected::Anything)])?;
+    }
+    Ok(())
+}
+
+/// Adds a secret to a client; the text is the secret itself, which is nowhere else.
+///
+/// # Errors
+///
+/// `NOT_FOUND`; `VALIDATION` for a name that breaks a rule, or one secret too many.
+pub(crate) fn add_secret(
+    store: &Store,
+    vault: &Vault,
+    id: &str,
+    name: &str,
+    metadata: &Metadata,
+) -> Result<(Secret, String), ApiError> {
+    check_text("name", name, true)?;
+    let clear = uuid::text(random().map_err(fault)?, 4);
+    let secret = Secret {
+        id: random_uuid().map_err(fault)?,
+        name: name.to_owned(),
+        last_digits: clear[clear.len() - 4..].to_owned(),
+        tag: vault.tag(Use::ClientSecret, clear.as_bytes()),
+        metadata: metadata.clone(),
+    };
+    change(store, id, |client, _| {
+        if client.secrets.len() >= CLIENT_SECRETS_MAX {
+            return Err(ApiError::validation(format!("the client has {CLIENT_SECRETS_MAX} secrets already")));
+        }
+        client.secrets.push(secret.clone());
+        Ok(())
+    })?;
+    Ok((secret, clear))
+}
+
+/// Removes a secret of a client.
+///
+/// # Errors
+///
+/// `NOT_FOUND` if there is no such client or secret.
+pub(crate) fn delete_secret(store: &Store, id: &str, secret: &str) -> Result<(), ApiError> {
+    change(store, id, |client, _| {
+        let before = client.secrets.len();
+        client.secrets.retain(|have| have.id != secret);
+        if client.secrets.len() == before {
+            return Err(ApiError::not_found("secret not found"));
+        }
+        Ok(())
+    })
+    .map(drop)
+}
+
+/// Adds a scope to a client, or removes it. The scope may be there, or absent, already.
+///
+/// # Errors
+///
+/// `NOT_FOUND` if there is no such client or scope; `VALIDATION` for one scope too many.
+pub(crate) fn set_scope(store: &Store, id: &str, scope: &str, holds: bool) -> Result<(), ApiError> {
+    change(store, id, |client, snapshot| {
+        let scopes = Scopes::of(snapshot)?;
+        let scope = scopes.get(scope).ok_or_else(super::scopes::no_scope)?;
+        let name = Held::Name(scope.label.clone());
+        let link = Held::Link(scope.id.clone());
+        client.scopes.retain(|held| *held != name && *held != link);
+        if holds {
+            client.scopes.push(link);
+        }
+        if client.scopes.len() > CLIENT_SCOPES_MAX {
+            return Err(ApiError::validation(format!("the client has {CLIENT_SCOPES_MAX} scopes already")));
+        }
+        Ok(())
+    })
+    .map(drop)
+}

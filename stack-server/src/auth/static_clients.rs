@@ -1,0 +1,274 @@
+//! Clients of the operator's file. They are looked up before stored ones, never listed, and cannot be changed.
+//!
+//! People choose their secrets, so that only a hash that is slow to compute is kept of each (argon2id).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use yaml_rust2::{Yaml, YamlLoader};
+
+use crate::auth::keys::random;
+use crate::auth::keys::vault::{Tag, Use, Vault, same_secret};
+use crate::auth::resources::clients::Held;
+use crate::limits::{STATIC_CLIENTS_BYTES_MAX, STATIC_SECRETS_MAX};
+
+/// 19 MiB, two passes, one lane: the least that is recommended for argon2id.
+const MEMORY_KIB: u32 = 19 * 1_024;
+const PASSES: u32 = 2;
+
+/// The hash of a secret.
+#[derive(Clone, PartialEq, Eq)]
+struct SlowHash {
+    salt: [u8; 16],
+    hash: [u8; 32],
+}
+
+impl SlowHash {
+    fn of(secret: &str) -> Result<Self, String> {
+        let salt = random()?;
+        Ok(Self { salt, hash: slow_hash(secret, &salt)? })
+    }
+
+    fn is_of(&self, secret: &str) -> bool {
+        slow_hash(secret, &self.salt).is_ok_and(|hash| same_secret(&hash, &self.hash))
+    }
+}
+
+fn slow_hash(secret: &str, salt: &[u8]) -> Result<[u8; 32], String> {
+    let wrong = |error: argon2::Error| format!("argon2id: {error}");
+    let params = Params::new(MEMORY_KIB, PASSES, 1, Some(32)).map_err(wrong)?;
+    let mut hash = [0; 32];
+    let hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    hasher.hash_password_into(secret.as_bytes(), salt, &mut hash).map_err(wrong)?;
+    Ok(hash)
+}
+
+/// A client of the file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StaticClient {
+    pub(crate) id: String,
+    pub(crate) public: bool,
+    pub(crate) trusted: bool,
+    pub(crate) redirect_uris: Vec<String>,
+    pub(crate) post_logout_redirect_uris: Vec<String>,
+    pub(crate) scopes: Vec<Held>,
+    secrets: Vec<SlowHash>,
+}
+
+impl fmt::Debug for StaticClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticClient").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl StaticClient {
+    /// Reads the clients of a file: YAML, hence JSON too.
+    ///
+    /// # Errors
+    ///
+    /// Which entry of the file is wrong. No error shows a secret.
+    pub fn load(path: &Path) -> Result<Vec<Self>, String> {
+        let wrong = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        Self::parse(&text).map_err(|error| wrong(&error))
+    }
+
+    /// Reads the clients of a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`StaticClient::load`].
+    pub fn parse(text: &str) -> Result<Vec<Self>, String> {
+        if text.len() > STATIC_CLIENTS_BYTES_MAX {
+            return Err(format!("it is longer than {STATIC_CLIENTS_BYTES_MAX} bytes"));
+        }
+        // The text of a syntax error may hold what stands at its place: only the place is told.
+        let documents = YamlLoader::load_from_str(text).map_err(|error| {
+            format!("it is no YAML: line {}, column {}", error.marker().line(), error.marker().col() + 1)
+        })?;
+        let [document] = documents.as_slice() else {
+            return Err("it holds no document, or more than one".to_owned());
+        };
+        let entries = document["clients"].as_vec().ok_or("it has no list named \"clients\"")?;
+        let mut clients: Vec<Self> = Vec::new();
+        for (number, entry) in entries.iter().enumerate() {
+            let client = Self::read(entry).map_err(|error| format!("client {}: {error}", number + 1))?;
+            if clients.iter().any(|have| have.id == client.id) {
+                return Err(format!("client {}: id {:?} is there twice", number + 1, client.id));
+            }
+            clients.push(client);
+        }
+        Ok(clients)
+    }
+
+    fn read(entry: &Yaml) -> Result<Self, String> {
+        const FIELDS: [&str; 10] = [
+            "id",
+            "name",
+            "public",
+            "trusted",
+            "description",
+            "redirectUris",
+            "postLogoutRedirectUris",
+            "metadata",
+            "scopes",
+            "secrets",
+        ];
+        let fields = entry.as_hash().ok_or("it is no mapping")?;
+        for name in fields.keys() {
+            if !name.as_str().is_some_and(|name| FIELDS.contains(&name)) {
+                return Err(format!("it has an unknown field; known are {}", FIELDS.join(", ")));
+            }
+        }
+        let id = entry["id"].as_str().filter(|id| !id.is_empty()).ok_or("its id is no text")?.to_owned();
+        let flag = |name: &str| match &entry[name] {
+            Yaml::BadValue | Yaml::Null => Ok(false),
+            value => value.as_bool().ok_or_else(|| format!("{name} is neither true nor false")),
+        };
+        let secrets = texts(entry, "secrets")?;
+        let public = flag("public")?;
+        if secrets.len() > STATIC_SECRETS_MAX {
+            return Err(format!("it has {} secrets, at most {STATIC_SECRETS_MAX}", secrets.len()));
+        }
+        if secrets.iter().any(String::is_empty) || secrets.is_empty() && !public {
+            return Err("it has no secret, or an empty one, and is not public".to_owned());
+        }
+        Ok(Self {
+            id,
+            public,
+            trusted: flag("trusted")?,
+            redirect_uris: texts(entry, "redirectUris")?,
+            post_logout_redirect_uris: texts(entry, "postLogoutRedirectUris")?,
+            scopes: texts(entry, "scopes")?.into_iter().map(Held::Name).collect(),
+            secrets: secrets.iter().map(|secret| SlowHash::of(secret)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// A list of texts; absent, it is empty.
+fn texts(entry: &Yaml, name: &str) -> Result<Vec<String>, String> {
+    match &entry[name] {
+        Yaml::BadValue | Yaml::Null => Ok(vec![]),
+        Yaml::Array(items) => {
+            let texts = items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
+            texts.ok_or_else(|| format!("an item of {name} is no text: put it in quotes"))
+        }
+        _ => Err(format!("{name} is no list")),
+    }
+}
+
+/// The static clients of a server.
+pub(crate) struct StaticClients {
+    clients: Vec<StaticClient>,
+    /// Tags of secrets that were right, by client: the next time they need no slow hash. Each is keyed, and none leaves
+    /// this process.
+    known: Mutex<HashMap<String, Tag>>,
+    /// What a secret is compared with where there is no client.
+    nobody: Option<SlowHash>,
+}
+
+impl StaticClients {
+    /// # Errors
+    ///
+    /// If a hash cannot be computed; for the operator.
+    pub(crate) fn new(clients: Vec<StaticClient>) -> Result<Self, String> {
+        let nobody = if clients.is_empty() { None } else { Some(SlowHash::of("nobody")?) };
+        Ok(Self { clients, known: Mutex::default(), nobody })
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<&StaticClient> {
+        self.clients.iter().find(|client| client.id == id)
+    }
+
+    fn tag(vault: &Vault, client: &StaticClient, secret: &str) -> Tag {
+        let value = [&(client.id.len() as u64).to_be_bytes(), client.id.as_bytes(), secret.as_bytes()];
+        vault.tag(Use::StaticSecret, &value.concat())
+    }
+
+    /// Whether a secret was right before; quick.
+    pub(crate) fn knows(&self, vault: &Vault, client: &StaticClient, secret: &str) -> bool {
+        let tag = Self::tag(vault, client, secret);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&client.id).is_some_and(|have| same_secret(have, &tag))
+    }
+
+    /// Whether a wrong secret takes slow work, so that its time does not tell which clients there are.
+    pub(crate) const fn are_slow(&self) -> bool {
+        self.nobody.is_some()
+    }
+
+    /// Whether a text is a secret of a client; slow, and equally so for a client that is not there.
+    pub(crate) fn check(&self, vault: &Vault, client: Option<&StaticClient>, secret: &str) -> bool {
+        let Some(client) = client else {
+            if let Some(nobody) = &self.nobody {
+                std::hint::black_box(nobody.is_of(secret));
+            }
+            return false;
+        };
+        let is_right = client.secrets.iter().fold(false, |found, hash| hash.is_of(secret) | found);
+        if is_right {
+            let tag = Self::tag(vault, client, secret);
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(client.id.clone(), tag);
+        }
+        is_right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::keys::master::{KeySource, MasterKey};
+
+    const FILE: &str = "clients:\n  - id: global\n    name: global\n    trusted: true\n    metadata: {env: dev}\n    \
+        redirectUris: []\n    scopes: [openid, ledger:read]\n    secrets: [\"global\", other]\n  - {\"id\": \"spa\", \"public\": true}\n";
+
+    #[test]
+    fn reads_the_file_of_other_servers() {
+        let clients = StaticClient::parse(FILE).expect("two clients");
+        assert_eq!(clients.iter().map(|client| client.id.as_str()).collect::<Vec<_>>(), ["global", "spa"]);
+        assert_eq!(clients[0].scopes, [Held::Name("openid".into()), Held::Name("ledger:read".into())]);
+        assert!(clients[0].trusted && !clients[0].public && clients[1].public);
+        assert_eq!(format!("{:?}", clients[0]), "StaticClient { id: \"global\", .. }");
+        let json = r#"{"clients":[{"id":"a","secrets":["b"]}]}"#;
+        assert_eq!(StaticClient::parse(json).expect("one client").len(), 1);
+    }
+
+    #[test]
+    fn refuses_bad_files_without_showing_secrets() {
+        for text in [
+            "",
+            "clients: 7",
+            "clients: [7]",
+            "clients: [{id: a}]",
+            "clients: [{id: '', secrets: [hidden]}]",
+            "clients: [{id: a, secrets: hidden}]",
+            "clients: [{id: a, secrets: [hidden, '']}]",
+            "clients: [{id: a, secrets: [7, hidden]}]",
+            "clients: [{id: a, secrets: [hidden], secret: hidden}]",
+            "clients: [{id: a, public: maybe, secrets: [hidden]}]",
+            "clients: [{id: a, secrets: [hidden]}, {id: a, secrets: [hidden]}]",
+            "clients: [{id: a, secrets: [hidden}",
+            "clients: []\n---\nclients: []\n",
+        ] {
+            let error = StaticClient::parse(text).expect_err(text);
+            assert!(!error.contains("hidden"), "{error}");
+        }
+    }
+
+    #[test]
+    fn knows_a_secret_once_it_was_right() {
+        let store = ledger_store::Store::in_memory();
+        let key = KeySource::Given(MasterKey::random().expect("random bytes"));
+        let vault = Vault::open(&store, &key).expect("a vault");
+        let clients = StaticClients::new(StaticClient::parse(FILE).expect("clients")).expect("hashes");
+        let global = clients.get("global").expect("a client");
+        assert!(!clients.knows(&vault, global, "other"));
+        assert!(!clients.check(&vault, Some(global), "wrong") && !clients.check(&vault, None, "other"));
+        assert!(clients.check(&vault, Some(global), "other"));
+        assert!(clients.knows(&vault, global, "other") && !clients.knows(&vault, global, "wrong"));
+        assert!(clients.get("nosuch").is_none() && clients.are_slow());
+    }
+}

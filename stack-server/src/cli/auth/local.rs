@@ -1,0 +1,104 @@
+//! Clients and keys of a stopped store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ledger_core::Metadata;
+use ledger_store::Store;
+use serde_json::{Value, json};
+
+use crate::auth::authority::{Authority, AuthorizationSettings};
+use crate::auth::keys::master::KeySource;
+use crate::auth::resources::clients::{self, Draft};
+use crate::auth::resources::scopes::Scopes;
+use crate::http::error::ApiError;
+
+/// A store that no server has open.
+pub(super) struct Local {
+    store: Store,
+    authority: Arc<Authority>,
+}
+
+fn told(error: ApiError) -> String {
+    error.message.into_owned()
+}
+
+impl Local {
+    /// Opens a data directory, and makes it if it is absent.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened: a server that runs has it.
+    pub(super) fn open(data: &Path, key: KeySource, address: &str) -> Result<Self, String> {
+        let store = Store::open(data).map_err(|error| format!("{}: {error}", data.display()))?;
+        let authority = Arc::new(Authority::new(&store, AuthorizationSettings::new(key), address)?);
+        authority.open()?;
+        Ok(Self { store, authority })
+    }
+
+    /// Closes it. What was answered is on disk either way.
+    pub(super) fn close(self) -> Result<(), String> {
+        drop(self.authority);
+        self.store.close().map_err(|error| error.to_string())
+    }
+
+    pub(super) fn create(&self, draft: &Value) -> Result<String, String> {
+        let text = |name: &str| draft[name].as_str().unwrap_or_default().into();
+        let list = |name: &str| {
+            let items = draft[name].as_array().map(Vec::as_slice).unwrap_or_default();
+            items.iter().filter_map(|item| item.as_str().map(Into::into)).collect()
+        };
+        let draft = Draft {
+            id: text("id"),
+            name: text("name"),
+            description: text("description"),
+            public: draft["public"] == true,
+            trusted: draft["trusted"] == true,
+            redirect_uris: list("redirectUris"),
+            post_logout_redirect_uris: vec![],
+            metadata: Metadata::EMPTY,
+            scopes: Some(list("scopes")),
+        };
+        clients::create(&self.store, &draft).map(|client| client.id).map_err(told)
+    }
+
+    /// Adds a secret, and if that is asked for removes the others.
+    pub(super) fn add_secret(&self, id: &str, replaces: bool) -> Result<String, String> {
+        let vault = self.authority.open()?.vault;
+        let before = clients::client(&self.store.snapshot(), id).map_err(|error| error.to_string())?;
+        let (_, clear) =
+            clients::add_secret(&self.store, &vault, id, "command line", &Metadata::EMPTY).map_err(told)?;
+        for secret in before.iter().flat_map(|client| &client.value.secrets).filter(|_| replaces) {
+            clients::delete_secret(&self.store, id, &secret.id).map_err(told)?;
+        }
+        Ok(clear)
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<Value>, String> {
+        let snapshot = self.store.snapshot();
+        let scopes = Scopes::of(&snapshot).map_err(|error| error.to_string())?;
+        let clients = clients::clients(&snapshot).map_err(|error| error.to_string())?;
+        let shown = clients.iter().map(|client| {
+            json!({
+                "id": client.id,
+                "name": client.name,
+                "public": client.public,
+                "trusted": client.trusted,
+                "scopes": scopes.names(&client.scopes),
+                "secrets": client.secrets.iter().map(|secret| &secret.last_digits).collect::<Vec<_>>()
+            })
+        });
+        Ok(shown.collect())
+    }
+
+    pub(super) fn delete(&self, id: &str) -> Result<(), String> {
+        if clients::client(&self.store.snapshot(), id).map_err(|error| error.to_string())?.is_none() {
+            return Err(format!("there is no client {id:?}"));
+        }
+        clients::delete(&self.store, id).map_err(told)
+    }
+
+    pub(super) fn rotate_keys(&self) -> Result<(), String> {
+        self.authority.rotate().map_err(told)
+    }
+}

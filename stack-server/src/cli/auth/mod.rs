@@ -1,0 +1,305 @@
+//! `stack-server auth`: clients, tokens and keys, on a stopped store or through a running server.
+//!
+//! - `local`: opens the data directory itself.
+//! - `remote`: asks a running server, with a token of a client that it names.
+
+mod local;
+mod remote;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::auth::keys::master::{KeySource, MasterKey};
+use crate::cli::config::key_file_of;
+
+use local::Local;
+use remote::Remote;
+
+/// Where a server is asked unless the command line says otherwise.
+const SERVER: &str = "http://127.0.0.1:8080";
+
+/// The scopes of the first client, and those that a token asks for unless the command line says otherwise.
+const SCOPES: [&str; 7] =
+    ["openid", "auth:read", "auth:write", "ledger:read", "ledger:write", "payments:read", "payments:write"];
+
+/// The text of `--help`.
+const HELP: &str = "\
+stack-server auth: clients, tokens and keys of the authorization server
+
+Usage: stack-server auth init [--name NAME]           make a first client that may do everything, and print it once
+       stack-server auth client create --name NAME [--id ID] [--scope NAME]… [--public] [--trusted]
+                                       [--redirect-uri URI]… [--description TEXT]
+       stack-server auth client list
+       stack-server auth client rotate-secret ID      print a new secret, and remove the older ones
+       stack-server auth client delete ID
+       stack-server auth token [--scope NAMES]        print a token
+       stack-server auth keys rotate                  let the next key sign tokens
+
+On a stopped store:        --data DIR [--auth-key-file FILE]      STACK_DATA, STACK_AUTH_KEY_FILE, STACK_AUTH_KEY
+Through a running server:  --server URL                           STACK_SERVER (http://127.0.0.1:8080)
+                           --client-id ID --client-secret SECRET  STACK_CLIENT_ID, STACK_CLIENT_SECRET
+
+init works on a stopped store (./data), token through a running server. The others need --data, or go through a
+running server. A secret on a command line is seen by others on the machine: prefer the variables, which init prints.
+";
+
+/// Why a command came to nothing; the texts are for a person and show no secret.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The command line makes no sense.
+    Misused(String),
+    /// It was tried, and failed.
+    Failed(String),
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
+fn misused(reason: impl Into<String>) -> Failure {
+    Failure::Misused(reason.into())
+}
+
+/// What the command line says.
+#[derive(Default)]
+struct Line {
+    words: Vec<String>,
+    data: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+    key: Option<String>,
+    server: Option<String>,
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    name: Option<String>,
+    id: Option<String>,
+    description: Option<String>,
+    scopes: Vec<String>,
+    redirect_uris: Vec<String>,
+    public: bool,
+    trusted: bool,
+}
+
+impl Line {
+    fn read(
+        arguments: Vec<OsString>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, Failure> {
+        use lexopt::Arg;
+        let given = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let mut line = Self {
+            data: given("STACK_DATA").map(PathBuf::from),
+            key_file: given("STACK_AUTH_KEY_FILE").map(PathBuf::from),
+            key: given("STACK_AUTH_KEY"),
+            server: given("STACK_SERVER"),
+            client_id: given("STACK_CLIENT_ID"),
+            client_secret: given("STACK_CLIENT_SECRET"),
+            ..Self::default()
+        };
+        let refused = |error: lexopt::Error| misused(error.to_string());
+        let mut parser = lexopt::Parser::from_args(arguments);
+        while let Some(argument) = parser.next().map_err(refused)? {
+            let name = match argument {
+                Arg::Long("help") | Arg::Short('h') => return Ok(None),
+                Arg::Long(name @ ("public" | "trusted")) => {
+                    *(if name == "public" { &mut line.public } else { &mut line.trusted }) = true;
+                    continue;
+                }
+                Arg::Long(name) => name.to_owned(),
+                Arg::Value(word) => {
+                    line.words.push(word.to_string_lossy().into_owned());
+                    continue;
+                }
+                Arg::Short(_) => return Err(refused(argument.unexpected())),
+            };
+            let mut value = || parser.value().map_err(refused);
+            let mut text =
+                || value()?.into_string().map_err(|_| misused(format!("--{name}: it is not UTF-8")));
+            match name.as_str() {
+                "data" => line.data = Some(text()?.into()),
+                "auth-key-file" => line.key_file = Some(text()?.into()),
+                "server" => (line.server, line.data) = (Some(text()?), None),
+                "client-id" => line.client_id = Some(text()?),
+                "client-secret" => line.client_secret = Some(text()?),
+                "name" => line.name = Some(text()?),
+                "id" => line.id = Some(text()?),
+                "description" => line.description = Some(text()?),
+                "scope" => line.scopes.extend(text()?.split([' ', ',']).map(str::to_owned)),
+                "redirect-uri" => line.redirect_uris.push(text()?),
+                other => return Err(misused(format!("unknown option --{other}; see --help"))),
+            }
+        }
+        line.scopes.retain(|scope| !scope.is_empty());
+        Ok(Some(line))
+    }
+
+    /// The store of this data directory, or of the usual one.
+    fn local(&self) -> Result<Local, Failure> {
+        let data = self.data.clone().unwrap_or_else(|| PathBuf::from("./data"));
+        let source = match &self.key {
+            Some(key) => KeySource::Given(
+                MasterKey::parse(key).map_err(|error| misused(format!("STACK_AUTH_KEY: {error}")))?,
+            ),
+            None => KeySource::File(self.key_file.clone().unwrap_or_else(|| key_file_of(&data))),
+        };
+        Ok(Local::open(&data, source, self.server.as_deref().unwrap_or(SERVER))?)
+    }
+
+    fn remote(&self) -> Result<Remote, Failure> {
+        let (Some(id), Some(secret)) = (&self.client_id, &self.client_secret) else {
+            return Err(misused(
+                "a running server is asked for as a client: pass STACK_CLIENT_ID and STACK_CLIENT_SECRET, or --data for \
+                 a stopped store",
+            ));
+        };
+        Ok(Remote::new(self.server.as_deref().unwrap_or(SERVER), id, secret)?)
+    }
+
+    /// Where clients and keys are: the store if its directory is named, else a running server.
+    fn place(&self) -> Result<Place, Failure> {
+        if self.data.is_some() { Ok(Place::Local(self.local()?)) } else { Ok(Place::Remote(self.remote()?)) }
+    }
+
+    /// The client that the command line describes, as requests have it.
+    fn draft(&self) -> Result<Value, Failure> {
+        let name = self.name.as_ref().ok_or_else(|| misused("a client needs a --name"))?;
+        let mut draft = json!({
+            "name": name,
+            "description": self.description.as_deref().unwrap_or_default(),
+            "public": self.public,
+            "trusted": self.trusted,
+            "redirectUris": self.redirect_uris,
+            "scopes": self.scopes
+        });
+        if let Some(id) = &self.id {
+            draft["id"] = json!(id);
+        }
+        Ok(draft)
+    }
+}
+
+/// Where clients and keys are.
+enum Place {
+    Local(Local),
+    Remote(Remote),
+}
+
+impl Place {
+    fn create(&self, draft: &Value) -> Result<String, String> {
+        match self {
+            Self::Local(local) => local.create(draft),
+            Self::Remote(remote) => remote.create(draft),
+        }
+    }
+
+    fn add_secret(&self, id: &str) -> Result<String, String> {
+        match self {
+            Self::Local(local) => local.add_secret(id, false),
+            Self::Remote(remote) => remote.add_secret(id, false),
+        }
+    }
+
+    fn rotate_secret(&self, id: &str) -> Result<String, String> {
+        match self {
+            Self::Local(local) => local.add_secret(id, true),
+            Self::Remote(remote) => remote.add_secret(id, true),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Value>, String> {
+        match self {
+            Self::Local(local) => local.list(),
+            Self::Remote(remote) => remote.list(),
+        }
+    }
+
+    fn delete(&self, id: &str) -> Result<(), String> {
+        match self {
+            Self::Local(local) => local.delete(id),
+            Self::Remote(remote) => remote.delete(id),
+        }
+    }
+
+    fn rotate_keys(&self) -> Result<(), String> {
+        match self {
+            Self::Local(local) => local.rotate_keys(),
+            Self::Remote(remote) => remote.rotate_keys(),
+        }
+    }
+}
+
+/// Does what the arguments after `auth` say. What it prints is meant for other programs, secrets included.
+///
+/// # Errors
+///
+/// If the command line makes no sense, or what it asks for fails.
+pub fn main(
+    arguments: Vec<OsString>,
+    variable: impl Fn(&str) -> Option<String>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let Some(line) = Line::read(arguments, variable)? else {
+        return print(out, HELP.trim_end());
+    };
+    let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["init"] => init(&line, out),
+        ["client", "create"] => {
+            let place = line.place()?;
+            let id = place.create(&line.draft()?)?;
+            if line.public {
+                return print(out, &exports(&id, None));
+            }
+            print(out, &exports(&id, Some(&place.add_secret(&id)?)))
+        }
+        ["client", "list"] => {
+            for client in line.place()?.list()? {
+                print(out, &client.to_string())?;
+            }
+            Ok(())
+        }
+        ["client", "rotate-secret", id] => print(out, &exports(id, Some(&line.place()?.rotate_secret(id)?))),
+        ["client", "delete", id] => Ok(line.place()?.delete(id)?),
+        ["token"] => {
+            let scopes = if line.scopes.is_empty() { SCOPES.join(" ") } else { line.scopes.join(" ") };
+            print(out, &line.remote()?.token(&scopes)?)
+        }
+        ["keys", "rotate"] => Ok(line.place()?.rotate_keys()?),
+        [] => Err(misused("there is no command; see --help")),
+        words => Err(misused(format!("unknown command {:?}; see --help", words.join(" ")))),
+    }
+}
+
+/// Makes the first client of a store. Whoever calls it again is refused: there are clients by then.
+fn init(line: &Line, out: &mut dyn Write) -> Result<(), Failure> {
+    let local = line.local()?;
+    if !local.list()?.is_empty() {
+        return Err(Failure::Failed(
+            "there are clients already; auth client create makes another".to_owned(),
+        ));
+    }
+    let name = line.name.as_deref().unwrap_or("admin");
+    let id = local.create(&json!({"name": name, "trusted": true, "scopes": SCOPES}))?;
+    let secret = local.add_secret(&id, false)?;
+    local.close()?;
+    print(out, &exports(&id, Some(&secret)))
+}
+
+/// A client as lines that a shell can read.
+fn exports(id: &str, secret: Option<&str>) -> String {
+    // Ids may be chosen: in single quotes nothing but a quote has a meaning.
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let mut text = format!("export STACK_CLIENT_ID={}", quoted(id));
+    if let Some(secret) = secret {
+        text.push_str(&format!("\nexport STACK_CLIENT_SECRET={}", quoted(secret)));
+    }
+    text
+}
+
+fn print(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failure::Failed(error.to_string()))
+}

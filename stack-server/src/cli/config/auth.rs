@@ -1,0 +1,72 @@
+//! Whose tokens a server takes, and where the key of its authorization server is.
+
+use std::path::{Path, PathBuf};
+
+use super::{Config, ConfigError};
+use crate::auth::keys::master::{KeySource, MasterKey};
+
+/// Whose tokens are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthMode {
+    /// Nobody asks for tokens.
+    Off,
+    /// Those of this server's own authorization server.
+    Own,
+    /// Those of issuers elsewhere.
+    Foreign,
+    /// Those of all of them.
+    Both,
+}
+
+/// Where the key of a data directory is unless the operator says otherwise: beside it, so that copies of the directory
+/// do not hold it.
+pub(crate) fn key_file_of(data: &Path) -> PathBuf {
+    let mut name = data.as_os_str().to_owned();
+    name.push(".auth-key");
+    PathBuf::from(name)
+}
+
+/// Decides whose tokens are taken, and where the key of the authorization server is.
+pub(super) fn settle_auth(config: &mut Config, key: Option<String>) -> Result<(), ConfigError> {
+    let refused = |text: &str| Err(ConfigError(text.to_owned()));
+    let has_issuers = !config.auth.issuers.is_empty();
+    let mode = match (config.auth_mode, config.auth_enabled) {
+        (Some(AuthMode::Off), true) => return refused("--auth-mode off contradicts --auth-enabled"),
+        (Some(mode), _) => mode,
+        (None, false) => AuthMode::Off,
+        (None, true) if has_issuers => AuthMode::Foreign,
+        (None, true) => AuthMode::Own,
+    };
+    if matches!(mode, AuthMode::Foreign | AuthMode::Both) && !has_issuers {
+        return refused("tokens of issuers elsewhere are to be taken: name them with --auth-issuer");
+    }
+    if mode == AuthMode::Own && has_issuers {
+        return refused("--auth-mode own takes no tokens of --auth-issuer: pass --auth-mode both for both");
+    }
+    config.auth_enabled = mode != AuthMode::Off;
+    config.auth.own = matches!(mode, AuthMode::Own | AuthMode::Both);
+    let source = match key {
+        Some(key) => KeySource::Given(
+            MasterKey::parse(&key).map_err(|error| ConfigError(format!("STACK_AUTH_KEY: {error}")))?,
+        ),
+        None => KeySource::File(config.auth_key_file.clone().unwrap_or_else(|| key_file_of(&config.data))),
+    };
+    if let Some(authorization) = &mut config.settings.authorization {
+        authorization.key = source;
+        if authorization
+            .provider
+            .as_ref()
+            .is_some_and(|provider| provider.issuer.is_empty() || provider.client_id.is_empty())
+        {
+            return refused("an OpenID provider needs --delegated-issuer and --delegated-client-id");
+        }
+        if config.auth.own && config.listen.ip().is_unspecified() && authorization.public_url.is_none() {
+            return refused("tokens name the address of this server: say which one with --auth-public-url");
+        }
+    }
+    // Nothing asks who manages clients: others must not.
+    if mode == AuthMode::Off && !config.listen.ip().is_loopback() {
+        config.settings.authorization = None;
+    }
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! The command line: options and their texts.
+
+pub mod auth;
+pub mod config;

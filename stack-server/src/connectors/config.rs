@@ -1,0 +1,270 @@
+//! Configurations of connectors: parameters by name, read from JSON and written back.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use crate::duration;
+use crate::http::json::{self, Entries, Object, Text};
+use crate::http::response::{Json, Numbers};
+
+/// A parameter of a connector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) is_required: bool,
+    pub(crate) default: &'static str,
+    /// Where it is shown.
+    pub(crate) shown: Shown,
+}
+
+/// What values a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    LongText,
+    Duration,
+    Number,
+}
+
+/// Where a parameter is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Everywhere,
+    /// Strict clients do not expect it in a configuration.
+    CatalogueOnly,
+    /// Understood for clients of the first generation.
+    Nowhere,
+}
+
+impl Kind {
+    /// The name of the type in the catalogue.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "string",
+            Self::LongText => "long string",
+            Self::Duration => "duration ns",
+            Self::Number => "unsigned integer",
+        }
+    }
+}
+
+/// A parameter that is optional.
+pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static str) -> Parameter {
+    Parameter { name, kind, is_required: false, default, shown: Shown::Everywhere }
+}
+
+/// A parameter that must have a value.
+pub(crate) const fn required(name: &'static str, kind: Kind, default: &'static str) -> Parameter {
+    Parameter { name, kind, is_required: true, default, shown: Shown::Everywhere }
+}
+
+/// A value of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Text(String),
+    Duration(Duration),
+    Number(u64),
+}
+
+/// The values of an installation. They hold secrets and print none.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Values(BTreeMap<&'static str, Value>);
+
+impl std::fmt::Debug for Values {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+#[derive(Default)]
+struct DurationBody<'a>(Option<&'a RawValue>);
+
+impl<'de> json::Fields<'de> for DurationBody<'de> {
+    fn field<A: serde::de::MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        let is_known = name.eq_ignore_ascii_case("duration");
+        if is_known {
+            self.0 = Some(map.next_value()?);
+        }
+        Ok(is_known)
+    }
+}
+
+impl Values {
+    /// Reads the JSON of a configuration; without one every parameter has its default.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, for a person.
+    pub(crate) fn read(body: &[u8], parameters: &[Parameter]) -> Result<Self, String> {
+        let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
+        let Entries(entries) =
+            serde_json::from_slice::<Entries<'_, &RawValue>>(body).map_err(|error| error.to_string())?;
+        let mut values = BTreeMap::new();
+        for parameter in parameters {
+            let given = entries.iter().rev().find(|(Text(name), value)| {
+                name.eq_ignore_ascii_case(parameter.name) && value.get() != "null"
+            });
+            let value = match given {
+                Some((_, value)) => read_value(parameter, value)?,
+                None => None,
+            };
+            let value = match value {
+                Some(value) => value,
+                None => default_value(parameter),
+            };
+            if parameter.is_required && value == Value::Text(String::new()) {
+                return Err(format!("missing {}", parameter.name));
+            }
+            values.insert(parameter.name, value);
+        }
+        Ok(Self(values))
+    }
+
+    /// The configuration as JSON, in the order of the parameters.
+    pub(crate) fn json(&self, parameters: &[Parameter]) -> String {
+        let shown = parameters.iter().filter(|parameter| parameter.shown == Shown::Everywhere);
+        self.write(shown)
+    }
+
+    /// The configuration as it is kept: with what nobody is shown.
+    pub(crate) fn whole(&self, parameters: &[Parameter]) -> String {
+        self.write(parameters.iter())
+    }
+
+    fn write<'a>(&self, parameters: impl Iterator<Item = &'a Parameter>) -> String {
+        let mut json = Json::new(Numbers::Plain);
+        json.raw("{").list(parameters, |json, parameter| {
+            json.plain_string(parameter.name).raw(":");
+            match &self.0[parameter.name] {
+                Value::Text(text) => json.string(text),
+                Value::Duration(period) => json.string(&duration::text(*period)),
+                Value::Number(number) => json.integer(*number),
+            };
+        });
+        json.raw("}");
+        String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+    }
+
+    /// A text.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        match self.0.get(name) {
+            Some(Value::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// A number.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        match self.0.get(name) {
+            Some(Value::Number(number)) => *number,
+            _ => 0,
+        }
+    }
+
+    /// A duration.
+    pub(crate) fn duration(&self, name: &str) -> Duration {
+        match self.0.get(name) {
+            Some(Value::Duration(duration)) => *duration,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// Reads the value of a parameter; `None` where the default counts, as for an empty text or zero.
+fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, String> {
+    let wrong = |what: &str| format!("{}: {} is no {what}", parameter.name, value.get());
+    let is_text = value.get().starts_with('"');
+    let text = || json::first::<Text<'_>>(value.get().as_bytes()).map(|Text(text)| text.into_owned());
+    match parameter.kind {
+        Kind::Text | Kind::LongText if is_text => {
+            let text = text().map_err(|_| wrong("text"))?;
+            Ok((!text.is_empty()).then_some(Value::Text(text)))
+        }
+        Kind::Text | Kind::LongText => Err("a secret or a name must be a text".to_owned())
+            .map_err(|reason| format!("{}: {reason}", parameter.name)),
+        Kind::Number => {
+            let number = value.get().parse().map_err(|_| wrong("number of at least 0"))?;
+            Ok((number > 0).then_some(Value::Number(number)))
+        }
+        Kind::Duration => {
+            let period = if is_text {
+                let text = text().map_err(|_| wrong("duration"))?;
+                if text.is_empty() {
+                    return Ok(None);
+                }
+                duration::parse(&text).map_err(|error| format!("{}: {error}", parameter.name))?
+            } else {
+                let Object(DurationBody(nanoseconds)) =
+                    json::first(value.get().as_bytes()).map_err(|_| wrong("duration"))?;
+                let nanoseconds = nanoseconds.and_then(|digits| digits.get().parse().ok());
+                Duration::from_nanos(nanoseconds.ok_or_else(|| wrong("duration"))?)
+            };
+            Ok((!period.is_zero()).then_some(Value::Duration(period)))
+        }
+    }
+}
+
+fn default_value(parameter: &Parameter) -> Value {
+    match parameter.kind {
+        Kind::Text | Kind::LongText => Value::Text(parameter.default.to_owned()),
+        Kind::Duration => Value::Duration(duration::parse(parameter.default).unwrap_or_default()),
+        Kind::Number => Value::Number(parameter.default.parse().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMETERS: &[Parameter] = &[
+        optional("name", Kind::Text, "X"),
+        required("apiKey", Kind::Text, ""),
+        optional("pollingPeriod", Kind::Duration, "2m0s"),
+        Parameter { shown: Shown::CatalogueOnly, ..optional("pageSize", Kind::Number, "10") },
+    ];
+
+    #[test]
+    fn a_configuration_has_its_defaults_and_its_form() {
+        for (body, json) in [
+            (r#"{"apiKey":"k"}"#, r#"{"name":"X","apiKey":"k","pollingPeriod":"2m0s"}"#),
+            (
+                r#"{"APIKEY":"k","name":"n","pollingPeriod":"90s","other":[1]}"#,
+                r#"{"name":"n","apiKey":"k","pollingPeriod":"1m30s"}"#,
+            ),
+            (
+                r#"{"apiKey":"k","name":null,"pollingPeriod":{"duration":1000000000}}"#,
+                r#"{"name":"X","apiKey":"k","pollingPeriod":"1s"}"#,
+            ),
+        ] {
+            let values = Values::read(body.as_bytes(), PARAMETERS).expect(body);
+            assert_eq!(values.json(PARAMETERS), json);
+            assert_eq!(Values::read(values.whole(PARAMETERS).as_bytes(), PARAMETERS), Ok(values));
+        }
+    }
+
+    #[test]
+    fn refuses_bad_configurations_without_secrets() {
+        for body in [
+            "",
+            "{",
+            "[]",
+            "{}",
+            r#"{"apiKey":""}"#,
+            r#"{"apiKey":7}"#,
+            r#"{"apiKey":"s3cret","pollingPeriod":"soon"}"#,
+            r#"{"apiKey":"s3cret","pollingPeriod":"-1s"}"#,
+            r#"{"apiKey":"s3cret","pollingPeriod":5}"#,
+            r#"{"apiKey":"s3cret","pageSize":-1}"#,
+            r#"{"apiKey":"s3cret","pageSize":"5"}"#,
+            r#"{"apiKey":["s3cret"]}"#,
+        ] {
+            let error = Values::read(body.as_bytes(), PARAMETERS).expect_err(body);
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+        let values = Values::read(br#"{"apiKey":"s3cret"}"#, PARAMETERS).expect("it makes sense");
+        assert!(!format!("{values:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,503 @@
+//! DUMMY-PAY: a provider made of JSON files in a directory of the server.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ledger_core::{Balance, Timestamp};
+use serde::de::MapAccess;
+use serde_json::value::RawValue;
+
+use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required};
+use crate::connectors::http::Tools;
+use crate::connectors::registry::{Abilities, Row};
+use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work};
+use crate::http::json::{self, Date, Digits, Fields, Object, Text, TextMap};
+use crate::http::response::{Json, Numbers};
+use crate::payments::account::NewAccount;
+use crate::payments::codec::Metadata;
+use crate::payments::event::write_metadata;
+use crate::payments::ids::AccountId;
+use crate::payments::ingest::Batch;
+use crate::payments::payment::NewPayment;
+use crate::payments::task::NO_STATE;
+use crate::payments::words::{AccountType, PaymentStatus, PaymentType, Scheme};
+use crate::uuid::Uuid;
+
+const PROVIDER: &str = "DUMMY-PAY";
+
+pub(crate) const ROW: Row = Row {
+    provider: PROVIDER,
+    parameters: PARAMETERS,
+    period: "filePollingPeriod",
+    slots: 10,
+    abilities: Abilities { pays: false, reverses: false, transfers: false, bank_accounts: false },
+    build: &build,
+    clean: Some(clean),
+};
+
+const PARAMETERS: &[Parameter] = &[
+    optional("name", Kind::Text, PROVIDER),
+    required("directory", Kind::Text, ""),
+    required("filePollingPeriod", Kind::Duration, "10s"),
+    optional("prefixFileToIngest", Kind::Text, ""),
+    optional("numberOfAccountsPreGenerated", Kind::Number, "0"),
+    optional("numberOfPaymentsPreGenerated", Kind::Number, "0"),
+    Parameter { shown: Shown::Nowhere, ..optional("fileGenerationPeriod", Kind::Duration, "0s") },
+];
+
+/// What the names of files begin with that this connector wrote itself.
+const GENERATED: &str = "dummypay-generated-file-";
+
+/// Most files that are written, and most tasks that are begun, in one step.
+const STEP: u64 = 100;
+
+/// Most files to generate: they are an operator's test data.
+const GENERATED_MAX: u64 = 1_000_000;
+
+/// Longest file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+const ASSET: &str = "DUMMYCOIN";
+
+struct DummyPay {
+    directory: PathBuf,
+    prefix: String,
+    period: Duration,
+    accounts: u64,
+    payments: u64,
+    /// References of the accounts that were generated.
+    generated: Mutex<Vec<String>>,
+    /// Files whose tasks were begun.
+    begun: Mutex<BTreeSet<String>>,
+}
+
+fn build(values: &Values, _: &Tools) -> Result<Arc<dyn Connector>, String> {
+    let (accounts, payments) =
+        (values.number("numberOfAccountsPreGenerated"), values.number("numberOfPaymentsPreGenerated"));
+    if accounts > GENERATED_MAX || payments > GENERATED_MAX {
+        return Err(format!("at most {GENERATED_MAX} accounts and payments are generated"));
+    }
+    Ok(Arc::new(DummyPay {
+        directory: PathBuf::from(values.text("directory")),
+        prefix: values.text("prefixFileToIngest").to_owned(),
+        period: values.duration("filePollingPeriod"),
+        accounts,
+        payments,
+        generated: Mutex::default(),
+        begun: Mutex::default(),
+    }))
+}
+
+/// Deletes the files that were generated, and nobody's else.
+fn clean(values: &Values) {
+    let Ok(entries) = fs::read_dir(values.text("directory")) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(GENERATED)) {
+            // What cannot be deleted is not read again either.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn descriptor(name: &str, key: &str, file: &str) -> String {
+    let mut json = Json::new(Numbers::Plain);
+    json.raw("{\"name\":").string(name).raw(",\"key\":").string(key).raw(",\"fileName\":").string(file);
+    json.raw("}");
+    String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+}
+
+impl Connector for DummyPay {
+    fn first_tasks(&self) -> Vec<Start> {
+        let generation = descriptor("Generate files into a directory", "init-directory", "");
+        let reading = descriptor("Read Files from directory", "read-files", "");
+        vec![
+            Start { is_synchronous: true, ..Start::once(generation, Restart::Never) },
+            Start::periodic(reading),
+        ]
+    }
+
+    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+        Box::pin(async move {
+            match work.field("key").as_str() {
+                "init-directory" => self.generate(work),
+                "read-files" => self.list(),
+                "ingest" => self.ingest(work),
+                other => Err(Failure::final_(format!("there is no task {other:?}"))),
+            }
+        })
+    }
+
+    fn pay<'a>(&'a self, _: &'a Order) -> Pending<'a, Paid> {
+        Box::pin(async { Err(Failure::final_("this connector moves no money")) })
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::later(format!("{}: {error}", path.display()))
+}
+
+/// Random bytes that choices are made of.
+fn random() -> Result<[u8; 8], Failure> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| Failure::later(error.to_string()))?;
+    Ok(bytes)
+}
+
+fn new_reference() -> Result<String, Failure> {
+    Uuid::random().map(|uuid| uuid.to_string()).map_err(|error| Failure::later(error.to_string()))
+}
+
+impl DummyPay {
+    /// Makes the directory and writes some of the files that are asked for. They are taken in as they are written.
+    fn generate(&self, work: &Work) -> Result<Page, Failure> {
+        fs::create_dir_all(&self.directory).map_err(|error| failed(&self.directory, &error))?;
+        let done = |name: &str| work.kept(name).parse::<u64>().unwrap_or(0);
+        let (mut accounts, mut payments) = (done("accounts"), done("payments"));
+        let mut batch = Batch::default();
+        let nanoseconds = work.now.as_micros() * 1_000;
+        for number in 0..STEP {
+            let name = nanoseconds + (accounts + payments) as i64;
+            if accounts < self.accounts {
+                batch.accounts.push(self.generate_account(name, work.now)?);
+                accounts += 1;
+            } else if payments < self.payments {
+                batch.payments.push(self.generate_payment(name, work)?);
+                payments += 1;
+            } else {
+                return Ok(Page { batch, state: Some(NO_STATE.to_owned()), ..Page::default() });
+            }
+            debug_assert!(number < STEP);
+        }
+        let state = Some(format!("{{\"accounts\":\"{accounts}\",\"payments\":\"{payments}\"}}"));
+        let has_more = accounts < self.accounts || payments < self.payments;
+        let state = if has_more { state } else { Some(NO_STATE.to_owned()) };
+        Ok(Page { batch, state, has_more, ..Page::default() })
+    }
+
+    fn generate_account(&self, name: i64, now: Timestamp) -> Result<NewAccount, Failure> {
+        let [choice, ..] = random()?;
+        let account = NewAccount {
+            reference: new_reference()?,
+            created_at: now,
+            default_asset: ASSET.to_owned(),
+            name: format!("account-{name}"),
+            kind: if choice % 2 == 0 { AccountType::Internal } else { AccountType::External },
+            metadata: Metadata::new(),
+            raw: None,
+        };
+        let mut json = Json::new(Numbers::Plain);
+        json.raw("{\"reference\":").string(&account.reference).raw(",\"createdAt\":").time(now);
+        json.raw(",\"defaultAsset\":").string(ASSET).raw(",\"accountName\":").string(&account.name);
+        json.raw(",\"type\":").plain_string(account.kind.name()).raw(",\"metadata\":{}}");
+        let raw = self.write("account", name, json)?;
+        self.generated.lock().unwrap_or_else(PoisonError::into_inner).push(account.reference.clone());
+        Ok(NewAccount { raw: Some(raw), ..account })
+    }
+
+    fn generate_payment(&self, name: i64, work: &Work) -> Result<NewPayment, Failure> {
+        let [kind, status, scheme, side, which, low, high, more] = random()?;
+        let amount = u32::from_le_bytes([low, high, more, 0]) % 10_000;
+        let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
+        let account = (!generated.is_empty())
+            .then(|| work.account(&generated[usize::from(which) % generated.len()]))
+            .flatten();
+        drop(generated);
+        let (source, destination) = if side % 2 == 0 { (account, None) } else { (None, account) };
+        let payment = NewPayment {
+            kind: match kind % 12 {
+                0..3 => PaymentType::Payout,
+                3 => PaymentType::Transfer,
+                _ => PaymentType::PayIn,
+            },
+            reference: new_reference()?,
+            source,
+            destination,
+            status: match status % 12 {
+                0..3 => PaymentStatus::Pending,
+                3 => PaymentStatus::Failed,
+                4..6 => PaymentStatus::Cancelled,
+                _ => PaymentStatus::Succeeded,
+            },
+            initial_amount: Balance::from(i64::from(amount)),
+            amount: Balance::from(i64::from(amount)),
+            scheme: SCHEMES[usize::from(scheme) % SCHEMES.len()],
+            asset: ASSET.to_owned(),
+            created_at: work.now,
+            raw: None,
+            adjustments: vec![],
+            metadata: Metadata::new(),
+            revision: None,
+        };
+        let mut json = Json::new(Numbers::Plain);
+        write_payment(&mut json, &payment);
+        let raw = self.write("payment", name, json)?;
+        Ok(NewPayment { raw: Some(raw), ..payment })
+    }
+
+    /// Writes a generated file and returns what is the provider's record in it.
+    fn write(&self, kind: &str, name: i64, record: Json) -> Result<String, Failure> {
+        let record = String::from_utf8(record.into_bytes()).expect("JSON is UTF-8");
+        let path = self.directory.join(format!("{GENERATED}{kind}-{name}.json"));
+        let text = format!("{{\"kind\":\"{kind}\",\"{kind}\":{record}}}\n");
+        fs::write(&path, text).map_err(|error| failed(&path, &error))?;
+        Ok(record)
+    }
+
+    /// Begins a task for each file that none was begun for.
+    fn list(&self) -> Result<Page, Failure> {
+        let entries = fs::read_dir(&self.directory).map_err(|error| failed(&self.directory, &error))?;
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut page = Page::default();
+        for entry in entries {
+            let entry = entry.map_err(|error| failed(&self.directory, &error))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let is_file = fs::metadata(entry.path()).is_ok_and(|found| found.is_file());
+            let is_wanted = is_file && !name.starts_with(GENERATED) && name.starts_with(&self.prefix);
+            if !is_wanted || begun.contains(&name) {
+                continue;
+            }
+            if page.children.len() as u64 >= STEP {
+                page.has_more = true;
+                break;
+            }
+            let task = descriptor("Ingest accounts and payments from read files", "ingest", &name);
+            page.children.push(Start::once(task, Restart::Never));
+            begun.insert(name);
+        }
+        Ok(page)
+    }
+
+    /// Takes a file in.
+    fn ingest(&self, work: &Work) -> Result<Page, Failure> {
+        let path = self.directory.join(work.field("fileName"));
+        let found =
+            fs::metadata(&path).map_err(|error| Failure::final_(format!("{}: {error}", path.display())))?;
+        if found.len() > FILE_BYTES_MAX {
+            return Err(Failure::final_(format!("{} is longer than {FILE_BYTES_MAX} bytes", path.display())));
+        }
+        let text = fs::read(&path).map_err(|error| failed(&path, &error))?;
+        match parse(&text, work) {
+            Ok(batch) => Ok(Page { batch, ..Page::default() }),
+            Err(reason) => {
+                let reason = format!("{}: {reason}", path.display());
+                // Whoever writes it may not be done.
+                let age = found.modified().ok().and_then(|at| at.elapsed().ok());
+                let is_young = age.is_some_and(|age| age < self.period);
+                Err(if is_young { Failure::later(reason) } else { Failure::final_(reason) })
+            }
+        }
+    }
+}
+
+const SCHEMES: [Scheme; 10] = [
+    Scheme::Mastercard,
+    Scheme::Visa,
+    Scheme::Discover,
+    Scheme::Jcb,
+    Scheme::Unionpay,
+    Scheme::Amex,
+    Scheme::Diners,
+    Scheme::SepaDebit,
+    Scheme::SepaCredit,
+    Scheme::ApplePay,
+];
+
+fn write_payment(json: &mut Json, payment: &NewPayment) {
+    let id = |account: &Option<AccountId>| account.as_ref().map(AccountId::text).unwrap_or_default();
+    json.raw("{\"reference\":").string(&payment.reference).raw(",\"createdAt\":").time(payment.created_at);
+    json.raw(",\"amount\":").balance(&payment.amount).raw(",\"asset\":").string(&payment.asset);
+    json.raw(",\"type\":").plain_string(payment.kind.name());
+    json.raw(",\"status\":").plain_string(payment.status.name());
+    json.raw(",\"scheme\":").plain_string(payment.scheme.name());
+    json.raw(",\"sourceAccountId\":").plain_string(&id(&payment.source));
+    json.raw(",\"destinationAccountId\":").plain_string(&id(&payment.destination)).raw(",\"metadata\":");
+    write_metadata(json, &payment.metadata);
+    json.raw("}");
+}
+
+#[derive(Default)]
+struct File<'a> {
+    kind: Text<'a>,
+    payment: Option<&'a RawValue>,
+    account: Option<&'a RawValue>,
+}
+
+impl<'de> Fields<'de> for File<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match json::field(name, &["kind", "payment", "account"]) {
+            Some("kind") => self.kind = map.next_value()?,
+            Some("payment") => self.payment = Some(map.next_value()?),
+            Some("account") => self.account = Some(map.next_value()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// What an account or a payment of a file has; each has some of it.
+#[derive(Default)]
+struct Record<'a> {
+    reference: Text<'a>,
+    created_at: Option<Timestamp>,
+    amount: Option<&'a str>,
+    asset: Text<'a>,
+    name: Text<'a>,
+    kind: Text<'a>,
+    status: Text<'a>,
+    scheme: Text<'a>,
+    source: Text<'a>,
+    destination: Text<'a>,
+    metadata: TextMap,
+}
+
+impl<'de> Fields<'de> for Record<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        let known = [
+            "reference",
+            "createdAt",
+            "amount",
+            "asset",
+            "defaultAsset",
+            "accountName",
+            "type",
+            "status",
+            "scheme",
+            "sourceAccountId",
+            "destinationAccountId",
+            "metadata",
+        ];
+        match json::field(name, &known) {
+            Some("reference") => self.reference = map.next_value()?,
+            Some("createdAt") => self.created_at = map.next_value::<Date>()?.0,
+            Some("amount") => self.amount = map.next_value::<Digits<'de>>()?.0,
+            Some("asset" | "defaultAsset") => self.asset = map.next_value()?,
+            Some("accountName") => self.name = map.next_value()?,
+            Some("type") => self.kind = map.next_value()?,
+            Some("status") => self.status = map.next_value()?,
+            Some("scheme") => self.scheme = map.next_value()?,
+            Some("sourceAccountId") => self.source = map.next_value()?,
+            Some("destinationAccountId") => self.destination = map.next_value()?,
+            Some("metadata") => self.metadata = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Reads a file: an account or a payment.
+fn parse(text: &[u8], work: &Work) -> Result<Batch, String> {
+    let Object(file) = serde_json::from_slice::<Object<File<'_>>>(text).map_err(|error| error.to_string())?;
+    let raw = match &*file.kind.0 {
+        "payment" => file.payment,
+        "account" => file.account,
+        other => return Err(format!("{other:?} is neither a payment nor an account")),
+    };
+    let raw = raw.ok_or("the file has a kind and nothing of it")?;
+    let Object(record) =
+        json::first::<Object<Record<'_>>>(raw.get().as_bytes()).map_err(|error| error.to_string())?;
+    if record.reference.0.is_empty() {
+        return Err("the reference is missing".to_owned());
+    }
+    let mut batch = Batch::default();
+    if file.kind.0 == "payment" {
+        batch.payments.push(payment_of(&record, raw, work)?);
+    } else {
+        batch.accounts.push(account_of(&record, raw, work)?);
+    }
+    Ok(batch)
+}
+
+fn metadata_of(metadata: &TextMap) -> Metadata {
+    metadata.0.iter().map(|(key, value)| (key.to_owned(), value.as_text().unwrap_or("").to_owned())).collect()
+}
+
+fn account_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewAccount, String> {
+    let kind = AccountType::parse(&record.kind.0);
+    Ok(NewAccount {
+        reference: record.reference.0.to_string(),
+        created_at: record.created_at.unwrap_or(work.now),
+        default_asset: record.asset.0.to_string(),
+        name: record.name.0.to_string(),
+        kind: kind.ok_or_else(|| format!("{:?} is no type of an account", record.kind.0))?,
+        metadata: metadata_of(&record.metadata),
+        raw: Some(raw.get().to_owned()),
+    })
+}
+
+fn payment_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewPayment, String> {
+    let amount =
+        Balance::parse(record.amount.ok_or("the amount is missing")?).map_err(|error| error.to_string())?;
+    // A full id, or what the provider calls the account.
+    let account = |text: &str| AccountId::parse(text).or_else(|| work.account(text));
+    Ok(NewPayment {
+        kind: PaymentType::parse(&record.kind.0)
+            .ok_or_else(|| format!("{:?} is no type of a payment", record.kind.0))?,
+        reference: record.reference.0.to_string(),
+        source: account(&record.source.0),
+        destination: account(&record.destination.0),
+        status: PaymentStatus::parse(&record.status.0)
+            .ok_or_else(|| format!("{:?} is no status of a payment", record.status.0))?,
+        initial_amount: amount.clone(),
+        amount,
+        scheme: Scheme::parse_any_case(&record.scheme.0)
+            .ok_or_else(|| format!("{:?} is no scheme", record.scheme.0))?,
+        asset: record.asset.0.to_string(),
+        created_at: record.created_at.unwrap_or(work.now),
+        raw: Some(raw.get().to_owned()),
+        adjustments: vec![],
+        metadata: metadata_of(&record.metadata),
+        revision: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payments::ids::ConnectorId;
+
+    fn work() -> Work {
+        let installation = Uuid::from_bytes([7; 16]);
+        Work {
+            connector: ConnectorId { provider: PROVIDER.into(), installation },
+            descriptor: String::new(),
+            state: NO_STATE.to_owned(),
+            now: Timestamp::from_micros(5),
+        }
+    }
+
+    #[test]
+    fn a_file_is_an_account_or_a_payment() {
+        let text = r#"{"kind":"payment","payment":{"reference":"p","amount":15000000000000000000000,"asset":"EUR/2",
+            "type":"PAY-IN","status":"SUCCEEDED","scheme":"Visa","destinationAccountId":"a","metadata":{"k":"v"}}}"#;
+        let payment = parse(text.as_bytes(), &work()).expect("a payment").payments.remove(0);
+        assert_eq!(payment.amount.to_string(), "15000000000000000000000");
+        assert_eq!((payment.created_at, payment.scheme), (work().now, Scheme::Visa));
+        assert_eq!(payment.destination, work().account("a"));
+        assert_eq!(payment.source, None);
+        let text = r#"{"kind":"account","account":{"reference":"a","type":"INTERNAL","accountName":"main"}}"#;
+        let account = parse(text.as_bytes(), &work()).expect("an account").accounts.remove(0);
+        assert_eq!((&*account.name, account.kind), ("main", AccountType::Internal));
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        for text in [
+            "",
+            "{",
+            "[]",
+            r#"{"kind":"coin"}"#,
+            r#"{"kind":"payment"}"#,
+            r#"{"kind":"account","account":{"type":"INTERNAL"}}"#,
+            r#"{"kind":"account","account":{"reference":"a","type":"SOURCE"}}"#,
+            r#"{"kind":"payment","payment":{"reference":"p","amount":1.5,"type":"PAY-IN","status":"PENDING","scheme":"visa"}}"#,
+            r#"{"kind":"payment","payment":{"reference":"p","amount":1,"type":"GIFT","status":"PENDING","scheme":"visa"}}"#,
+            r#"{"kind":"payment","payment":{"reference":"p","amount":1,"type":"PAY-IN","status":"DONE","scheme":"visa"}}"#,
+            r#"{"kind":"payment","payment":{"reference":"p","amount":1,"type":"PAY-IN","status":"PENDING","scheme":"x"}}"#,
+        ] {
+            assert!(parse(text.as_bytes(), &work()).is_err(), "{text}");
+        }
+    }
+}

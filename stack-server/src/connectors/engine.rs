@@ -1,0 +1,229 @@
+//! The engine: installations that run, and the thread that runs their tasks.
+//!
+//! One thread fetches for all installations, so that no request of the API waits for a provider, and a provider that
+//! hangs holds up its own tasks only. What is fetched is recorded on other threads.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::connectors::clock::Clock;
+use crate::connectors::config::Values;
+use crate::connectors::http::Tools;
+use crate::connectors::registry::{self, Row};
+use crate::connectors::runner::Runner;
+use crate::http::error::ApiError;
+use crate::limits::DELIVERY_STOP_TIMEOUT;
+use crate::log::{self, Level};
+use crate::payments::ids::ConnectorId;
+use crate::payments::installation::{self, Installation};
+use crate::payments::service::Payments;
+use crate::payments::task;
+use crate::payments::words::TaskStatus;
+use crate::uuid::Uuid;
+
+/// Runs connectors; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Engine(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) payments: Arc<Payments>,
+    pub(super) rows: &'static [Row],
+    pub(super) tools: Tools,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Where tasks run; without it nothing does.
+    runtime: OnceLock<Handle>,
+    running: Mutex<BTreeMap<Uuid, Arc<Runner>>>,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        payments: Arc<Payments>,
+        rows: &'static [Row],
+        tools: Tools,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let (runtime, running) = (OnceLock::new(), Mutex::default());
+        Self(Arc::new(Shared { payments, rows, tools, clock, runtime, running }))
+    }
+
+    /// The records.
+    pub(crate) fn payments(&self) -> &Arc<Payments> {
+        &self.0.payments
+    }
+
+    /// The connectors that can be installed.
+    pub(crate) fn rows(&self) -> &'static [Row] {
+        self.0.rows
+    }
+
+    /// The row with a name in any case.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_FOUND` if there is none.
+    pub(crate) fn row(&self, name: &str) -> Result<&'static Row, ApiError> {
+        let found = registry::find(self.0.rows, name);
+        found.ok_or_else(|| ApiError::not_found(format!("connector {name:?} is unknown")))
+    }
+
+    /// Where tasks run, if they do in this process.
+    pub(super) fn runtime(&self) -> Option<&Handle> {
+        self.0.runtime.get()
+    }
+
+    /// The configuration of an installation.
+    ///
+    /// # Errors
+    ///
+    /// If it does not decrypt, or is not what was written.
+    pub(crate) fn values(&self, installation: &Installation) -> Result<(&'static Row, Values), String> {
+        let name = &installation.id.provider;
+        let row = registry::find(self.0.rows, name).ok_or_else(|| format!("connector {name} is unknown"))?;
+        let purpose = purpose(&installation.id);
+        let opened = self.0.payments.sealer.open(&purpose, &installation.config);
+        let text = opened.map_err(|error| format!("installation {:?}: {error}", installation.name))?;
+        Ok((row, Values::read(&text, row.parameters)?))
+    }
+
+    /// Encrypts a configuration.
+    pub(super) fn sealed(&self, id: &ConnectorId, row: &Row, values: &Values) -> Result<Vec<u8>, ApiError> {
+        let text = values.whole(row.parameters);
+        let sealed = self.0.payments.sealer.seal(&purpose(id), text.as_bytes());
+        sealed.map_err(|error| ApiError::fault(&error.to_string()))
+    }
+
+    pub(super) fn runner(&self, installation: &Uuid) -> Option<Arc<Runner>> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner).get(installation).cloned()
+    }
+
+    /// Makes a runner for an installation; `None` where nothing runs.
+    pub(super) fn prepare(&self, installation: &Installation) -> Result<Option<Arc<Runner>>, String> {
+        if self.runtime().is_none() {
+            return Ok(None);
+        }
+        let (row, values) = self.values(installation)?;
+        let connector = (row.build)(&values, &self.0.tools)?;
+        let period = values.duration(row.period);
+        let runner =
+            Arc::new(Runner::new(self.clone(), installation.id.clone(), connector, period, row.slots));
+        let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.insert(installation.id.installation, runner.clone());
+        Ok(Some(runner))
+    }
+
+    /// Runs an installation: every task of it that is active.
+    pub(super) fn begin(&self, installation: &Installation) -> Result<(), String> {
+        let Some(runner) = self.prepare(installation)? else { return Ok(()) };
+        let id = &installation.id.installation;
+        let tasks =
+            task::all(&self.0.payments.snapshot(), id).map_err(|error| format!("reading tasks: {error}"))?;
+        for task in tasks.into_iter().filter(|task| task.status == TaskStatus::Active) {
+            runner.start(task);
+        }
+        Ok(())
+    }
+
+    /// Stops an installation and waits until nothing of it runs or writes.
+    pub(super) async fn end(&self, installation: &Uuid) {
+        let runner = {
+            let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
+            running.remove(installation)
+        };
+        if let Some(runner) = runner {
+            runner.stop().await;
+        }
+    }
+
+    /// Begins with every installation: those that were leaving leave, all others run.
+    fn begin_all(&self) {
+        let installations = match installation::all(&self.0.payments.snapshot()) {
+            Ok(installations) => installations,
+            Err(error) => return log_fault("all", &error.to_string()),
+        };
+        for installation in installations {
+            let begun = if installation.is_leaving {
+                self.finish_removal(&installation.id).map_err(|error| error.message.into_owned())
+            } else {
+                self.begin(&installation)
+            };
+            if let Err(reason) = begun {
+                log_fault(&installation.name, &reason);
+            }
+        }
+    }
+
+    async fn end_all(&self) {
+        let runners = {
+            let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *running)
+        };
+        for runner in runners.values() {
+            runner.stop().await;
+        }
+    }
+
+    /// Checks that every configuration decrypts, so that a wrong key is noticed at the start.
+    ///
+    /// # Errors
+    ///
+    /// The first that does not.
+    pub(crate) fn check_key(&self) -> Result<(), String> {
+        let all = installation::all(&self.0.payments.snapshot()).map_err(|error| error.to_string())?;
+        all.iter().filter(|one| !one.is_leaving).try_for_each(|one| self.values(one).map(drop))
+    }
+}
+
+/// What a configuration is encrypted for.
+fn purpose(id: &ConnectorId) -> Vec<u8> {
+    format!("connector {}", id.text()).into_bytes()
+}
+
+pub(super) fn log_fault(installation: &str, reason: &str) {
+    log::event(Level::Error, "connector", &[("installation", &installation), ("reason", &reason)]);
+}
+
+/// The thread that runs tasks.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    stop: watch::Sender<bool>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    /// Begins to run every installation.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system refuses a thread.
+    pub(crate) fn start(engine: Engine) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // It is set once: each engine has one worker.
+        let _ = engine.0.runtime.set(runtime.handle().clone());
+        // Before anybody can install or remove: each installation has one runner.
+        engine.begin_all();
+        let (stop, mut stopped) = watch::channel(false);
+        let thread = std::thread::Builder::new().name("connectors".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                // An error means that the server was dropped: it goes on until the process ends.
+                if stopped.wait_for(|stop| *stop).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                engine.end_all().await;
+            });
+            runtime.shutdown_timeout(DELIVERY_STOP_TIMEOUT);
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Stops every task. Those that are active go on at the next start.
+    pub(crate) fn stop(self) {
+        let _ = self.stop.send(true);
+        // A thread that panicked has told so itself.
+        let _ = self.thread.join();
+    }
+}

@@ -1,0 +1,452 @@
+//! GENERIC: any server that speaks the generic connector API v0.1. Without an address nothing is fetched, and accounts
+//! and payments are made by hand.
+
+use std::sync::Arc;
+
+use ledger_core::{Balance, Timestamp};
+use serde::de::{Deserialize, MapAccess};
+use serde_json::value::RawValue;
+
+use crate::connectors::config::{Kind, Parameter, Values, optional};
+use crate::connectors::http::{Provider, Tools, escape};
+use crate::connectors::registry::{Abilities, Row, SLOTS};
+use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work, currency};
+use crate::http::json::{self, Array, Date, Fields, Object, Text, TextMap};
+use crate::http::response::{Json, Numbers};
+use crate::payments::account::NewAccount;
+use crate::payments::balance::NewBalance;
+use crate::payments::codec::Metadata;
+use crate::payments::payment::NewPayment;
+use crate::payments::words::{AccountType, PaymentStatus, PaymentType, Scheme};
+
+const PROVIDER: &str = "GENERIC";
+
+pub(crate) const ROW: Row = Row {
+    provider: PROVIDER,
+    parameters: PARAMETERS,
+    period: "pollingPeriod",
+    slots: SLOTS,
+    abilities: Abilities { pays: false, reverses: false, transfers: false, bank_accounts: false },
+    build: &build,
+    clean: None,
+};
+
+const PARAMETERS: &[Parameter] = &[
+    optional("name", Kind::Text, PROVIDER),
+    optional("apiKey", Kind::Text, ""),
+    optional("endpoint", Kind::Text, ""),
+    optional("pollingPeriod", Kind::Duration, "2m0s"),
+];
+
+/// Rows that are asked for at once.
+const PAGE_SIZE: usize = 100;
+
+struct Generic {
+    /// `None` where everything is made by hand.
+    provider: Option<Provider>,
+    authorization: String,
+}
+
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, String> {
+    let (endpoint, key) = (values.text("endpoint"), values.text("apiKey"));
+    let provider = match endpoint {
+        "" => None,
+        endpoint => Some(tools.provider(endpoint, &[key]).map_err(|reason| format!("endpoint: {reason}"))?),
+    };
+    Ok(Arc::new(Generic { provider, authorization: format!("Bearer {key}") }))
+}
+
+fn descriptor(name: &str, key: &str, account: &str) -> String {
+    let mut json = Json::new(Numbers::Plain);
+    json.raw("{\"name\":").string(name).raw(",\"key\":").string(key);
+    if !account.is_empty() {
+        json.raw(",\"accountID\":").string(account);
+    }
+    json.raw("}");
+    String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+}
+
+fn once(name: &str, key: &str, account: &str) -> Start {
+    Start::once(descriptor(name, key, account), Restart::IfNotActive)
+}
+
+impl Connector for Generic {
+    fn first_tasks(&self) -> Vec<Start> {
+        let main = "Main task to periodically fetch users and transactions";
+        match self.provider {
+            None => vec![],
+            Some(_) => vec![Start::periodic(descriptor(main, "main", ""))],
+        }
+    }
+
+    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+        Box::pin(async move {
+            let Some(provider) = &self.provider else { return Ok(Page::default()) };
+            match work.field("key").as_str() {
+                "main" => Ok(Page {
+                    children: vec![
+                        once("Fetch accounts from client", "fetch-accounts", ""),
+                        once("Fetch beneficiaries from client", "fetch-beneficiaries", ""),
+                    ],
+                    ..Page::default()
+                }),
+                "fetch-accounts" => self.walk(provider, work, &ACCOUNTS).await,
+                "fetch-beneficiaries" => self.walk(provider, work, &BENEFICIARIES).await,
+                "fetch-transactions" => self.walk(provider, work, &TRANSACTIONS).await,
+                "fetch-balances" => self.balances(provider, work).await,
+                other => Err(Failure::final_(format!("there is no task {other:?}"))),
+            }
+        })
+    }
+
+    fn pay<'a>(&'a self, _: &'a Order) -> Pending<'a, Paid> {
+        Box::pin(async { Err(Failure::final_("this connector moves no money")) })
+    }
+}
+
+/// A list of the provider.
+struct List {
+    path: &'static str,
+    /// The filter by date, and the member of the state that keeps its value; empty where everything is fetched.
+    since: &'static str,
+    kept: &'static str,
+    read: fn(&RawValue, &Work, &mut Page) -> Result<Option<Timestamp>, String>,
+}
+
+const ACCOUNTS: List = List { path: "/accounts", since: "", kept: "", read: read_account };
+const BENEFICIARIES: List =
+    List { path: "/beneficiaries", since: "createdAtFrom", kept: "LastCreatedAt", read: read_beneficiary };
+const TRANSACTIONS: List =
+    List { path: "/transactions", since: "updatedAtFrom", kept: "last_updated_at", read: read_transaction };
+
+impl Generic {
+    /// Fetches a page of a list. Where rows come in the order of their dates, the next page begins at the date of the
+    /// last row: records that change meanwhile move to the end and would shift all pages behind them by one row. Else it
+    /// is the page with the next number.
+    async fn walk(&self, provider: &Provider, work: &Work, list: &List) -> Result<Page, Failure> {
+        let number: u64 = work.kept("page").parse().unwrap_or(1);
+        let since = if list.kept.is_empty() { String::new() } else { work.kept(list.kept) };
+        let mut path = format!("{}?pageSize={PAGE_SIZE}&page={number}", list.path);
+        if !since.is_empty() {
+            path.push_str(&format!("&{}={}", list.since, escape(&whole_seconds(&since))));
+        }
+        let body = provider.get(&path, &[("authorization", &self.authorization)]).await?;
+        let digest = blake3::hash(&body).to_hex().to_string();
+        let rows = rows(&body).map_err(|error| Failure::later(format!("{}: {error}", list.path)))?;
+        let mut page = Page::default();
+        let mut newest = work.kept("newest");
+        // A provider that knows no pages gives the same for every number.
+        if rows.is_empty() || work.kept("digest") == digest {
+            return Ok(walked(page, list, &since, &newest));
+        }
+        let mut dates = Vec::with_capacity(rows.len());
+        for row in rows {
+            match (list.read)(row, work, &mut page) {
+                // A date that has not come yet would hide all that is written until then.
+                Ok(at) => dates.extend(at.map(|at| at.min(work.now))),
+                Err(reason) => page.warning = page.warning.or(Some(reason)),
+            }
+        }
+        newest = dates.iter().fold(newest, |newest, at| later(&newest, *at));
+        let place = match next_bound(&since, &dates) {
+            Some(bound) => Place { since: bound, page: 1, newest, digest: String::new() },
+            None => Place { since, page: number + 1, newest, digest },
+        };
+        page.state = Some(place.json(list.kept));
+        page.has_more = true;
+        Ok(page)
+    }
+
+    async fn balances(&self, provider: &Provider, work: &Work) -> Result<Page, Failure> {
+        let account = work.field("accountID");
+        let path = format!("/accounts/{}/balances", escape(&account));
+        let body = provider.get(&path, &[("authorization", &self.authorization)]).await?;
+        let Object(found) = serde_json::from_slice::<Object<Balances<'_>>>(&body)
+            .map_err(|error| Failure::later(format!("/accounts/…/balances: {error}")))?;
+        let mut page = Page::default();
+        let Some(at) = found.at else {
+            page.warning = Some(format!("the balances of {account:?} have no date"));
+            return Ok(page);
+        };
+        for Object(balance) in found.balances.0 {
+            match Balance::parse(&balance.amount.0) {
+                Ok(amount) if !balance.currency.0.is_empty() => page.batch.balances.push(NewBalance {
+                    account: account.clone(),
+                    asset: currency::asset(&balance.currency.0),
+                    at,
+                    balance: amount,
+                }),
+                _ => {
+                    page.warning = Some(format!("a balance of {account:?} is no whole number of a currency"));
+                }
+            }
+        }
+        Ok(page)
+    }
+}
+
+/// Where a walk goes on: from which date, with which page, the newest date so far, and what tells the page before.
+struct Place {
+    since: String,
+    page: u64,
+    newest: String,
+    digest: String,
+}
+
+impl Place {
+    fn json(&self, kept: &str) -> String {
+        let mut json = Json::new(Numbers::Plain);
+        json.raw("{");
+        if !kept.is_empty() && !self.since.is_empty() {
+            json.plain_string(kept).raw(":").string(&self.since).raw(",");
+        }
+        json.raw("\"page\":\"").integer(self.page).raw("\",\"newest\":").string(&self.newest);
+        json.raw(",\"digest\":").string(&self.digest).raw("}");
+        String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+    }
+}
+
+/// The date from which the next page is asked for, if rows ascend and reach beyond the second of the last bound.
+fn next_bound(since: &str, dates: &[Timestamp]) -> Option<String> {
+    let (first, last) = (dates.first()?, dates.last()?);
+    let seconds = |at: Timestamp| at.as_micros().div_euclid(1_000_000);
+    let is_beyond = Timestamp::parse(since).map_or(true, |since| seconds(*last) > seconds(since));
+    (dates.is_sorted() && seconds(*first) < seconds(*last) && is_beyond).then(|| last.to_string())
+}
+
+/// Ends a walk: the next one begins at the newest date.
+fn walked(mut page: Page, list: &List, since: &str, newest: &str) -> Page {
+    let from = match Timestamp::parse(newest) {
+        Ok(newest) => later(since, newest),
+        Err(_) => since.to_owned(),
+    };
+    page.state = Some(if list.kept.is_empty() || from.is_empty() {
+        "{}".to_owned()
+    } else {
+        format!("{{\"{}\":\"{from}\"}}", list.kept)
+    });
+    if list.path == ACCOUNTS.path {
+        page.children.push(once("Fetch transactions from client", "fetch-transactions", ""));
+    }
+    page
+}
+
+/// The later of two dates, one of which may not be there.
+fn later(text: &str, at: Timestamp) -> String {
+    Timestamp::parse(text).map_or(at, |have| have.max(at)).to_string()
+}
+
+/// The rows of an answer.
+fn rows(body: &[u8]) -> Result<Vec<&RawValue>, String> {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let Array(rows) = Array::<&RawValue>::deserialize(&mut reader).map_err(|error| error.to_string())?;
+    reader.end().map_err(|error| error.to_string())?;
+    Ok(rows)
+}
+
+/// A date without its fraction: providers of this API compare whole seconds.
+fn whole_seconds(date: &str) -> String {
+    match date.split_once('.') {
+        Some((whole, _)) => format!("{whole}Z"),
+        None => date.to_owned(),
+    }
+}
+
+#[derive(Default)]
+struct Balances<'a> {
+    at: Option<Timestamp>,
+    balances: BalanceRows<'a>,
+}
+
+/// The balances of an answer.
+#[derive(Default)]
+struct BalanceRows<'a>(Vec<Object<OneBalance<'a>>>);
+
+#[derive(Default)]
+struct OneBalance<'a> {
+    amount: Text<'a>,
+    currency: Text<'a>,
+}
+
+impl<'de> Fields<'de> for Balances<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match json::field(name, &["at", "balances"]) {
+            Some("at") => self.at = map.next_value::<Date>()?.0,
+            Some("balances") => self.balances = BalanceRows(map.next_value::<Array<_>>()?.0),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl<'de> Fields<'de> for OneBalance<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match json::field(name, &["amount", "currency"]) {
+            Some("amount") => self.amount = map.next_value()?,
+            Some("currency") => self.currency = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// What an account, a beneficiary or a transaction has; each has some of it.
+#[derive(Default)]
+struct ProviderRow<'a> {
+    id: Text<'a>,
+    name: Text<'a>,
+    owner: Text<'a>,
+    created_at: Option<Timestamp>,
+    updated_at: Option<Timestamp>,
+    currency: Text<'a>,
+    kind: Text<'a>,
+    status: Text<'a>,
+    amount: Text<'a>,
+    source: Text<'a>,
+    destination: Text<'a>,
+    metadata: TextMap,
+}
+
+impl<'de> Fields<'de> for ProviderRow<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "id" => self.id = map.next_value()?,
+            "accountName" => self.name = map.next_value()?,
+            "ownerName" => self.owner = map.next_value()?,
+            "createdAt" => self.created_at = map.next_value::<Date>()?.0,
+            "updatedAt" => self.updated_at = map.next_value::<Date>()?.0,
+            "currency" => self.currency = map.next_value()?,
+            "type" => self.kind = map.next_value()?,
+            "status" => self.status = map.next_value()?,
+            "amount" => self.amount = map.next_value()?,
+            "sourceAccountID" => self.source = map.next_value()?,
+            "destinationAccountID" => self.destination = map.next_value()?,
+            "metadata" => self.metadata = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn read(row: &RawValue) -> Result<ProviderRow<'_>, String> {
+    let read = json::first::<Object<ProviderRow<'_>>>(row.get().as_bytes());
+    let Object(fields) = read.map_err(|error| format!("a record was passed over: {error}"))?;
+    if fields.id.0.is_empty() {
+        return Err("a record without an id was passed over".to_owned());
+    }
+    Ok(fields)
+}
+
+fn missing(row: &ProviderRow<'_>, what: &str) -> String {
+    format!("{:?} was passed over: {what}", row.id.0.chars().take(64).collect::<String>())
+}
+
+fn metadata_of(metadata: &TextMap) -> Metadata {
+    metadata.0.iter().map(|(key, value)| (key.to_owned(), value.as_text().unwrap_or("").to_owned())).collect()
+}
+
+fn account_of(
+    row: &ProviderRow<'_>,
+    raw: &RawValue,
+    name: &str,
+    kind: AccountType,
+) -> Result<(NewAccount, Timestamp), String> {
+    let created_at = row.created_at.ok_or_else(|| missing(row, "it has no createdAt"))?;
+    let account = NewAccount {
+        reference: row.id.0.to_string(),
+        created_at,
+        default_asset: String::new(),
+        name: name.to_owned(),
+        kind,
+        metadata: metadata_of(&row.metadata),
+        raw: Some(raw.get().to_owned()),
+    };
+    Ok((account, created_at))
+}
+
+fn read_account(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, String> {
+    let row = read(raw)?;
+    let (account, _) = account_of(&row, raw, &row.name.0, AccountType::Internal)?;
+    page.children.push(once("Fetch balances from client", "fetch-balances", &account.reference));
+    page.batch.accounts.push(account);
+    Ok(None)
+}
+
+fn read_beneficiary(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, String> {
+    let row = read(raw)?;
+    let (account, created_at) = account_of(&row, raw, &row.owner.0, AccountType::External)?;
+    page.batch.accounts.push(account);
+    Ok(Some(created_at))
+}
+
+fn read_transaction(raw: &RawValue, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, String> {
+    let row = read(raw)?;
+    let updated_at = row.updated_at.ok_or_else(|| missing(&row, "it has no updatedAt"))?;
+    let created_at = row.created_at.ok_or_else(|| missing(&row, "it has no createdAt"))?;
+    if row.currency.0.is_empty() || row.kind.0.is_empty() || row.status.0.is_empty() {
+        return Err(missing(&row, "it has no currency, type or status"));
+    }
+    let amount = Balance::parse(&row.amount.0);
+    let amount = amount.map_err(|_| missing(&row, "its amount is no whole number"))?;
+    page.batch.payments.push(NewPayment {
+        kind: match &*row.kind.0 {
+            "PAYIN" => PaymentType::PayIn,
+            "PAYOUT" => PaymentType::Payout,
+            "TRANSFER" => PaymentType::Transfer,
+            _ => PaymentType::Other,
+        },
+        reference: row.id.0.to_string(),
+        source: work.account(&row.source.0),
+        destination: work.account(&row.destination.0),
+        status: match &*row.status.0 {
+            "PENDING" => PaymentStatus::Pending,
+            "SUCCEEDED" => PaymentStatus::Succeeded,
+            "FAILED" => PaymentStatus::Failed,
+            _ => PaymentStatus::Other,
+        },
+        initial_amount: amount.clone(),
+        amount,
+        scheme: Scheme::Other,
+        asset: currency::asset(&row.currency.0),
+        created_at,
+        raw: Some(raw.get().to_owned()),
+        adjustments: vec![],
+        metadata: metadata_of(&row.metadata),
+        revision: Some(updated_at),
+    });
+    Ok(Some(updated_at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_micros(second * 1_000_000)
+    }
+
+    #[test]
+    fn continues_at_last_row_where_rows_ascend() {
+        let last = Some(at(9).to_string());
+        assert_eq!(next_bound("", &[at(1), at(5), at(9)]), last);
+        assert_eq!(next_bound(&at(1).to_string(), &[at(1), at(9)]), last);
+        for (since, dates) in [
+            (String::new(), vec![]),
+            (String::new(), vec![at(5)]),
+            // Newest first, or all in one second.
+            (String::new(), vec![at(9), at(1)]),
+            (String::new(), vec![at(9), at(9)]),
+            (at(9).to_string(), vec![at(5), at(9)]),
+        ] {
+            assert_eq!(next_bound(&since, &dates), None, "{dates:?}");
+        }
+    }
+
+    #[test]
+    fn dates_are_asked_for_in_whole_seconds() {
+        assert_eq!(whole_seconds("2024-01-01T00:00:00.5Z"), "2024-01-01T00:00:00Z");
+        assert_eq!(whole_seconds("2024-01-01T00:00:00Z"), "2024-01-01T00:00:00Z");
+        assert_eq!(later("", at(3)), at(3).to_string());
+        assert_eq!(later(&at(4).to_string(), at(3)), at(4).to_string());
+    }
+}

@@ -1,0 +1,210 @@
+//! Connectors: the code that speaks to payment providers, and the engine that runs their tasks.
+//!
+//! A connector is a row of [`registry`], a configuration, and an implementation of [`Connector`] in a file of its own.
+//! It fetches one page at a time and stores nothing: the engine records the page, the state behind it and the tasks
+//! that follow in one commit, so that a crash at any point repeats a page at most.
+
+pub(crate) mod clock;
+pub(crate) mod config;
+mod configured;
+pub(crate) mod currency;
+mod dummy_pay;
+pub(crate) mod engine;
+mod generic;
+pub(crate) mod http;
+mod manage;
+pub(crate) mod money;
+pub(crate) mod registry;
+mod runner;
+mod stripe;
+mod stripe_mapping;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use ledger_core::{Balance, Timestamp};
+
+use crate::payments::codec::Metadata;
+use crate::payments::ids::{AccountId, ConnectorId};
+use crate::payments::ingest::Batch;
+use crate::payments::task::Schedule;
+use crate::payments::words::{InitiationType, PaymentType};
+
+/// The answer of a connector, some time later.
+pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
+/// What speaks to a provider.
+pub(crate) trait Connector: Send + Sync {
+    /// The tasks that begin with the installation.
+    fn first_tasks(&self) -> Vec<Start>;
+
+    /// Does one step of a task: fetches a page, from the place that the state tells.
+    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page>;
+
+    /// Moves money, or asks what became of it.
+    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid>;
+}
+
+/// The step of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    pub(crate) connector: ConnectorId,
+    /// The descriptor of the task: a JSON object.
+    pub(crate) descriptor: String,
+    /// What the step before left behind: a JSON object.
+    pub(crate) state: String,
+    pub(crate) now: Timestamp,
+}
+
+impl Work {
+    /// A member of the descriptor; empty if it is not there.
+    pub(crate) fn field(&self, name: &str) -> String {
+        member(&self.descriptor, name)
+    }
+
+    /// A member of the state; empty if it is not there.
+    pub(crate) fn kept(&self, name: &str) -> String {
+        member(&self.state, name)
+    }
+
+    /// The id of an account of this installation; `None` without a reference.
+    pub(crate) fn account(&self, reference: &str) -> Option<AccountId> {
+        (!reference.is_empty())
+            .then(|| AccountId { connector: self.connector.clone(), reference: reference.to_owned() })
+    }
+}
+
+/// The text of a member of a JSON object.
+fn member(object: &str, name: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(object).unwrap_or_default();
+    match &value[name] {
+        serde_json::Value::Null => String::new(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What a step brought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Page {
+    pub(crate) batch: Batch,
+    /// What the next step begins with; `None` leaves what was there.
+    pub(crate) state: Option<String>,
+    /// Tasks to begin.
+    pub(crate) children: Vec<Start>,
+    /// Whether there is more to fetch at once.
+    pub(crate) has_more: bool,
+    /// What was wrong with some of it, though all else was taken.
+    pub(crate) warning: Option<String>,
+}
+
+/// A task to begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    pub(crate) descriptor: String,
+    pub(crate) schedule: Schedule,
+    pub(crate) restart: Restart,
+    /// Whether the installation waits until it has ended.
+    pub(crate) is_synchronous: bool,
+}
+
+impl Start {
+    /// A task that runs again and again.
+    pub(crate) fn periodic(descriptor: String) -> Self {
+        let schedule = Schedule::Periodic;
+        Self { descriptor, schedule, restart: Restart::IfNotActive, is_synchronous: false }
+    }
+
+    /// A task that runs once, as soon as may be.
+    pub(crate) fn once(descriptor: String, restart: Restart) -> Self {
+        Self { descriptor, schedule: Schedule::Once(None), restart, is_synchronous: false }
+    }
+}
+
+/// What becomes of a task that was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restart {
+    /// It stays as it is.
+    Never,
+    /// It begins again unless it is active.
+    IfNotActive,
+}
+
+/// Why a step failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    /// Whether to try again, and how long to wait at least.
+    pub(crate) retry: Retry,
+}
+
+/// Whether a step is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// Never: the task has failed.
+    Never,
+    /// After a pause that grows.
+    Later,
+    /// Not before this time has passed, as the provider asks.
+    After(Duration),
+}
+
+impl Failure {
+    /// A fault of the provider or of the way to it.
+    pub(crate) fn later(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), retry: Retry::Later }
+    }
+
+    /// A fault that no repetition mends.
+    pub(crate) fn final_(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), retry: Retry::Never }
+    }
+}
+
+/// What a connector is asked to do with money.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// To send it.
+    Send(Transfer),
+    /// To ask what became of what was sent.
+    Look { provider_id: String, kind: InitiationType, source: String },
+    /// To take some of it back.
+    Reverse { transfer: Transfer, provider_id: String },
+}
+
+/// Money on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    pub(crate) kind: InitiationType,
+    /// What the provider calls the accounts; the source is empty where there is none.
+    pub(crate) source: String,
+    pub(crate) destination: String,
+    pub(crate) amount: Balance,
+    pub(crate) asset: String,
+    pub(crate) description: String,
+    /// What tells the provider that a repetition is one.
+    pub(crate) idempotency_key: String,
+    pub(crate) metadata: Metadata,
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Paid {
+    pub(crate) outcome: Outcome,
+    /// The payment as which it will be fetched, if that is known.
+    pub(crate) payment: Option<(PaymentType, String)>,
+    /// What the provider calls the transfer.
+    pub(crate) provider_id: String,
+}
+
+/// Where an order stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// To be asked for again.
+    UnderWay,
+    Failed(String),
+}

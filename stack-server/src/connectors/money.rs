@@ -1,0 +1,290 @@
+//! Money that is moved: the tasks that bring transfer initiations to their end.
+//!
+//! Such a task asks the connector, notes what came of it as a step of the initiation, and asks again while the money is
+//! under way. That it begins is noted before the provider is called, and what tells the provider that a repetition is
+//! one is made of that step: after a crash the same call is made again, and the money moves once.
+
+use ledger_core::{Balance, Timestamp};
+use ledger_store::{DocumentChange, Expected, Snapshot};
+
+use crate::connectors::engine::Engine;
+use crate::connectors::runner::{blocking, start_changes};
+use crate::connectors::{Failure, Order, Outcome, Paid, Restart, Retry, Start, Transfer};
+use crate::http::error::ApiError;
+use crate::http::response::{Json, Numbers};
+use crate::payments::event::Event;
+use crate::payments::ids::{AccountId, ConnectorId, InitiationId, PaymentId};
+use crate::payments::initiation::{self, Initiation, RelatedPayment, Step};
+use crate::payments::record::{self, Versioned};
+use crate::payments::service::{Payments, installed};
+use crate::payments::task::{Schedule, Task};
+use crate::payments::words::{AccountType, InitiationStatus, PaymentType, TaskStatus};
+
+/// What is done with an initiation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Pay,
+    Reverse,
+}
+
+/// The keys of the descriptors of such tasks.
+const PAY: &str = "initiate-payment";
+const REVERSE: &str = "reverse-payment";
+
+/// The member of a step's metadata that has the provider's name of the transfer.
+const PROVIDER_ID: &str = "transfer_id";
+
+/// Begins to bring an initiation to its end.
+///
+/// # Errors
+///
+/// `VALIDATION` if its connector moves no money, and what any write may meet.
+pub(crate) async fn begin(engine: &Engine, id: &InitiationId, action: Action) -> Result<(), ApiError> {
+    let row = engine.row(&id.connector.provider)?;
+    if !row.abilities.pays {
+        return Err(ApiError::validation(format!("the connector {} moves no money", row.provider)));
+    }
+    let (begun, id) = (engine.clone(), id.clone());
+    let task = blocking(move || {
+        let payments = begun.payments();
+        payments.write(|snapshot| {
+            installed(snapshot, &id.connector)?;
+            let Some(found) = initiation::find(snapshot, &id)? else { return Ok((vec![], None)) };
+            let now = begun.0.clock.now();
+            let start = start(&found.value, action, now);
+            let (mut tasks, changes) = start_changes(snapshot, &id.connector, &[start], now)?;
+            Ok((changes, tasks.pop()))
+        })
+    })
+    .await?;
+    if let Some(task) = task
+        && let Some(runner) = engine.runner(&task.connector.installation)
+    {
+        runner.start(task);
+    }
+    Ok(())
+}
+
+fn start(initiation: &Initiation, action: Action, now: Timestamp) -> Start {
+    let (name, key) = match action {
+        Action::Pay => ("Initiate payment", PAY),
+        Action::Reverse => ("Reverse payment", REVERSE),
+    };
+    let mut json = Json::new(Numbers::Plain);
+    json.raw("{\"name\":").plain_string(name).raw(",\"key\":").plain_string(key);
+    json.raw(",\"transferID\":").plain_string(&initiation.id.text()).raw("}");
+    let descriptor = String::from_utf8(json.into_bytes()).expect("JSON is UTF-8");
+    let later = (action == Action::Pay && initiation.scheduled_at > now).then_some(initiation.scheduled_at);
+    let schedule = Schedule::Once(later);
+    Start { schedule, ..Start::once(descriptor, Restart::IfNotActive) }
+}
+
+/// What a task of money is about; `None` for all other tasks.
+pub(super) fn of_task(descriptor: &str) -> Option<(Action, InitiationId)> {
+    let value: serde_json::Value = serde_json::from_str(descriptor).ok()?;
+    let action = match value["key"].as_str()? {
+        PAY => Action::Pay,
+        REVERSE => Action::Reverse,
+        _ => return None,
+    };
+    Some((action, InitiationId::parse(value["transferID"].as_str()?)?))
+}
+
+/// What a task of money does next.
+pub(super) enum Next {
+    /// The provider is asked.
+    Ask(Box<Order>),
+    /// All is done.
+    Nothing,
+}
+
+/// Notes that an initiation is under way, and says what to ask the provider.
+pub(super) fn prepare(
+    payments: &Payments,
+    task: &Task,
+    id: &InitiationId,
+    action: Action,
+    now: Timestamp,
+) -> Result<Next, ApiError> {
+    use InitiationStatus as S;
+    // That the task ends is recorded with the reason for it: whoever asks for more begins it again.
+    let ended = || vec![record::put(&terminated(task, now), Expected::Anything)];
+    payments.write(|snapshot| {
+        let Some(Versioned { value: mut initiation, version }) = initiation::find(snapshot, id)? else {
+            return Ok((ended(), Next::Nothing));
+        };
+        let processing = match (action, initiation.status()) {
+            (Action::Pay, S::Validated | S::AskRetried) => S::Processing,
+            (Action::Reverse, S::AskReversed) => S::ReverseProcessing,
+            // The provider was asked already, or may have been.
+            (Action::Pay, S::Processing) | (Action::Reverse, S::ReverseProcessing) => {
+                let next = order(snapshot, &initiation, action)?;
+                let changes = if matches!(next, Next::Nothing) { ended() } else { vec![] };
+                return Ok((changes, next));
+            }
+            _ => return Ok((ended(), Next::Nothing)),
+        };
+        initiation.steps.push(Step::new(processing, now)?);
+        let mut changes = payments.tell(&[Event::Initiation(&initiation)], now);
+        changes.push(record::put(&initiation, Expected::Version(version)));
+        let next = order(snapshot, &initiation, action)?;
+        if matches!(next, Next::Nothing) {
+            changes.extend(ended());
+        }
+        Ok((changes, next))
+    })
+}
+
+/// A task that has ended.
+pub(super) fn terminated(task: &Task, now: Timestamp) -> Task {
+    let (status, error) = (TaskStatus::Terminated, String::new());
+    Task { status, error, updated_at: now, ..task.clone() }
+}
+
+/// What the provider is asked.
+fn order(snapshot: &Snapshot, initiation: &Initiation, action: Action) -> Result<Next, ApiError> {
+    let source = initiation.source.as_ref().map(|account| account.reference.clone()).unwrap_or_default();
+    if let Some(source) = &initiation.source {
+        check_source(snapshot, source)?;
+    }
+    let sent = initiation.steps.iter().rev().find_map(|step| step.metadata.get(PROVIDER_ID));
+    let transfer = |amount: &Balance, description: &str, reference: &str| Transfer {
+        kind: initiation.kind,
+        source: source.clone(),
+        destination: initiation.destination.reference.clone(),
+        amount: amount.clone(),
+        asset: initiation.asset.clone(),
+        description: description.to_owned(),
+        idempotency_key: format!("{reference}_{}", begun_steps(initiation)),
+        metadata: initiation.metadata.clone(),
+    };
+    let order = match (action, sent) {
+        (Action::Pay, Some(provider_id)) if initiation.step().metadata.contains_key(PROVIDER_ID) => {
+            let (kind, provider_id) = (initiation.kind, provider_id.clone());
+            Order::Look { provider_id, kind, source }
+        }
+        (Action::Pay, _) => Order::Send(transfer(
+            &initiation.initial_amount,
+            &initiation.description,
+            &initiation.id.reference,
+        )),
+        (Action::Reverse, Some(provider_id)) => {
+            let Some(reversal) = initiation.reversals.last() else { return Ok(Next::Nothing) };
+            let transfer = transfer(&reversal.amount, &reversal.description, &reversal.reference);
+            Order::Reverse { transfer, provider_id: provider_id.clone() }
+        }
+        (Action::Reverse, None) => return Ok(Next::Nothing),
+    };
+    Ok(Next::Ask(Box::new(order)))
+}
+
+/// The number of the step with which the provider was asked: repetitions of a call have the same.
+fn begun_steps(initiation: &Initiation) -> usize {
+    use InitiationStatus as S;
+    let is_begun = |step: &Step| matches!(step.status, S::Processing | S::ReverseProcessing);
+    let first = initiation.steps.iter().rev().take_while(|step| is_begun(step)).count();
+    initiation.steps.len() - first
+}
+
+/// Money of a counterparty is not ours to move.
+fn check_source(snapshot: &Snapshot, source: &AccountId) -> Result<(), ApiError> {
+    let found = record::find::<crate::payments::account::Account>(snapshot, &source.key())?;
+    match found {
+        Some(found) if found.value.kind == AccountType::External => {
+            Err(ApiError::validation("the source is an EXTERNAL account"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The step that follows what came of an order, and whether the task ends with it.
+pub(super) fn note(
+    payments: &Payments,
+    task: &Task,
+    (id, action): (&InitiationId, Action),
+    came: &Result<Paid, Failure>,
+    now: Timestamp,
+) -> Result<bool, ApiError> {
+    payments.write(|snapshot| {
+        installed(snapshot, &id.connector)?;
+        let Some(Versioned { value: mut initiation, version }) = initiation::find(snapshot, id)? else {
+            return Ok((vec![record::put(&terminated(task, now), Expected::Anything)], true));
+        };
+        let mut step = initiation.step().clone();
+        let ends = match came {
+            Ok(paid) => apply(&mut initiation, &mut step, action, paid, now),
+            Err(failure) if failure.retry == Retry::Never => {
+                failed(&mut step, action, &failure.reason);
+                true
+            }
+            Err(failure) => {
+                step.error.clone_from(&failure.reason);
+                false
+            }
+        };
+        if step == *initiation.step() {
+            return Ok((vec![], ends));
+        }
+        let is_another = step.status != initiation.status();
+        if is_another {
+            let fresh = Step::new(step.status, now)?;
+            initiation.steps.push(Step { error: step.error, metadata: step.metadata, ..fresh });
+        } else if let Some(last) = initiation.steps.last_mut() {
+            *last = step;
+        }
+        let mut changes = payments.tell(&[Event::Initiation(&initiation)], now);
+        changes.push(record::put(&initiation, Expected::Version(version)));
+        if ends {
+            changes.push(record::put(&terminated(task, now), Expected::Anything));
+        }
+        Ok::<(Vec<DocumentChange>, bool), ApiError>((changes, ends))
+    })
+}
+
+fn failed(step: &mut Step, action: Action, reason: &str) {
+    step.status = match action {
+        Action::Pay => InitiationStatus::Failed,
+        Action::Reverse => InitiationStatus::ReverseFailed,
+    };
+    reason.clone_into(&mut step.error);
+}
+
+/// What an answer of the connector makes of an initiation; whether it has come to its end.
+fn apply(initiation: &mut Initiation, step: &mut Step, action: Action, paid: &Paid, now: Timestamp) -> bool {
+    step.error.clear();
+    if !paid.provider_id.is_empty() {
+        step.metadata.insert(PROVIDER_ID.to_owned(), paid.provider_id.clone());
+    }
+    match &paid.outcome {
+        Outcome::UnderWay => return false,
+        Outcome::Failed(reason) => failed(step, action, reason),
+        Outcome::Done if action == Action::Pay => step.status = InitiationStatus::Processed,
+        Outcome::Done => {
+            if let Some(reversal) = initiation.reversals.last() {
+                initiation.amount += &negated(&reversal.amount);
+            }
+            let is_all = initiation.amount <= Balance::ZERO;
+            step.status =
+                if is_all { InitiationStatus::Reversed } else { InitiationStatus::PartiallyReversed };
+        }
+    }
+    if let Some((kind, reference)) = &paid.payment {
+        add_payment(initiation, *kind, reference, step, now);
+    }
+    true
+}
+
+fn add_payment(initiation: &mut Initiation, kind: PaymentType, reference: &str, step: &Step, now: Timestamp) {
+    let connector: ConnectorId = initiation.id.connector.clone();
+    let payment = PaymentId { connector, kind, reference: reference.to_owned() };
+    initiation.payments.retain(|have| have.payment != payment);
+    let (status, error) = (step.status, step.error.clone());
+    initiation.payments.push(RelatedPayment { payment, created_at: now, status, error });
+}
+
+/// The same amount below zero.
+fn negated(amount: &Balance) -> Balance {
+    let text = amount.to_string();
+    let turned = text.strip_prefix('-').map_or_else(|| format!("-{text}"), str::to_owned);
+    Balance::parse(&turned).unwrap_or(Balance::ZERO)
+}

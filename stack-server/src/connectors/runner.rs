@@ -1,0 +1,374 @@
+//! The tasks of one installation.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::connectors::engine::{Engine, log_fault};
+use crate::connectors::money;
+use crate::connectors::{Connector, Failure, Page, Restart, Retry, Start, Work};
+use crate::http::error::ApiError;
+use crate::limits::TASK_PAUSE_MIN;
+use crate::payments::ids::{ConnectorId, InitiationId};
+use crate::payments::ingest;
+use crate::payments::record;
+use crate::payments::task::{self, Schedule, Task};
+use crate::payments::words::TaskStatus;
+use crate::uuid::Uuid;
+use ledger_core::Timestamp;
+use ledger_store::{DocumentChange, Expected, Snapshot};
+
+/// More tasks of an installation than there will ever be at once.
+const ALIVE_MAX: u32 = 1 << 24;
+
+/// Runs the tasks of an installation.
+pub(super) struct Runner {
+    engine: Engine,
+    installation: ConnectorId,
+    pub(super) connector: Arc<dyn Connector>,
+    period: Duration,
+    /// Those that fetch at once.
+    slots: Semaphore,
+    /// Each task that runs holds one; who has all knows that none runs.
+    alive: Arc<Semaphore>,
+    stop: watch::Sender<bool>,
+    active: Mutex<BTreeSet<Uuid>>,
+}
+
+/// How a step of a task ended.
+enum Stepped {
+    /// The next step follows at once.
+    GoesOn,
+    /// All is fetched.
+    Done,
+    /// The task is not tried again.
+    Failed,
+    /// The next step follows after this pause.
+    Pause(Duration),
+    Stopped,
+}
+
+impl Runner {
+    pub(super) fn new(
+        engine: Engine,
+        installation: ConnectorId,
+        connector: Arc<dyn Connector>,
+        period: Duration,
+        slots: usize,
+    ) -> Self {
+        Self {
+            engine,
+            installation,
+            connector,
+            period,
+            slots: Semaphore::new(slots),
+            alive: Arc::new(Semaphore::new(ALIVE_MAX as usize)),
+            stop: watch::Sender::new(false),
+            active: Mutex::default(),
+        }
+    }
+
+    /// Runs a task, unless it runs already.
+    pub(super) fn start(self: &Arc<Self>, task: Task) {
+        let Some(runtime) = self.engine.runtime() else { return };
+        let Ok(alive) = self.alive.clone().try_acquire_owned() else { return };
+        if *self.stop.borrow() || !self.lock().insert(task.id) {
+            return;
+        }
+        runtime.spawn(self.clone().run(task, alive));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<Uuid>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops every task and waits for it. What is being recorded is recorded.
+    pub(super) async fn stop(&self) {
+        self.stop.send_replace(true);
+        // Never closed; the permits are kept so that nothing begins any more.
+        if let Ok(all) = self.alive.acquire_many(ALIVE_MAX).await {
+            all.forget();
+        }
+    }
+
+    /// Runs a task to its end, for somebody who waits for it.
+    pub(super) async fn run_to_end(self: Arc<Self>, mut task: Task) -> Result<(), String> {
+        loop {
+            match self.step(&mut task, &mut 0).await {
+                Stepped::GoesOn => {}
+                Stepped::Done => return Ok(()),
+                Stepped::Failed | Stepped::Pause(_) => return Err(task.error),
+                Stepped::Stopped => return Err("the server stops".to_owned()),
+            }
+        }
+    }
+
+    async fn run(self: Arc<Self>, mut task: Task, _alive: OwnedSemaphorePermit) {
+        let mut failures = 0;
+        loop {
+            if let Schedule::Once(Some(at)) = task.schedule
+                && !self.wait_until(at).await
+            {
+                return;
+            }
+            let pause = match self.step(&mut task, &mut failures).await {
+                Stepped::GoesOn => continue,
+                Stepped::Stopped => return,
+                Stepped::Done if task.schedule == Schedule::Periodic => self.period,
+                Stepped::Done | Stepped::Failed => match self.next_run(&task).await {
+                    Some(again) => {
+                        task = again;
+                        continue;
+                    }
+                    None => return,
+                },
+                Stepped::Pause(pause) => pause,
+            };
+            if !self.sleep(pause).await {
+                return;
+            }
+        }
+    }
+
+    /// Lets a task go that has ended, unless it was begun again in between.
+    async fn next_run(&self, task: &Task) -> Option<Task> {
+        self.lock().remove(&task.id);
+        let (payments, installation, id) =
+            (self.engine.payments().clone(), self.installation.installation, task.id);
+        let found = blocking(move || Ok(task::find(&payments.snapshot(), &installation, &id)?)).await;
+        let again = found.ok().flatten()?.value;
+        // Whoever began it meanwhile has put it there.
+        (again.status == TaskStatus::Active && self.lock().insert(task.id)).then_some(again)
+    }
+
+    /// Sleeps; `false` if the runner stops meanwhile.
+    async fn sleep(&self, pause: Duration) -> bool {
+        let mut stopped = self.stop.subscribe();
+        tokio::select! {
+            () = self.engine.0.clock.sleep(pause) => !*self.stop.borrow(),
+            _ = stopped.wait_for(|stop| *stop) => false,
+        }
+    }
+
+    async fn wait_until(&self, at: Timestamp) -> bool {
+        let left = at.as_micros() - self.engine.0.clock.now().as_micros();
+        left <= 0 || self.sleep(Duration::from_micros(left as u64)).await
+    }
+
+    /// Fetches a page and records it.
+    async fn step(&self, task: &mut Task, failures: &mut u32) -> Stepped {
+        let mut stopped = self.stop.subscribe();
+        if *stopped.borrow() {
+            return Stepped::Stopped;
+        }
+        if let Some((action, id)) = money::of_task(&task.descriptor) {
+            return self.move_money(task, action, id, failures).await;
+        }
+        let fetched = tokio::select! {
+            biased;
+            _ = stopped.wait_for(|stop| *stop) => return Stepped::Stopped,
+            fetched = self.fetch(task) => fetched,
+        };
+        match fetched {
+            Ok(page) => match self.record(task, page).await {
+                Ok(has_more) => {
+                    *failures = 0;
+                    if has_more { Stepped::GoesOn } else { Stepped::Done }
+                }
+                Err(error) => self.failed(task, Failure::later(error.message), failures).await,
+            },
+            Err(failure) => self.failed(task, failure, failures).await,
+        }
+    }
+
+    /// Asks the provider to move money, or what became of it, and notes the answer.
+    async fn move_money(
+        &self,
+        task: &mut Task,
+        action: money::Action,
+        id: InitiationId,
+        failures: &mut u32,
+    ) -> Stepped {
+        let now = self.engine.0.clock.now();
+        let (payments, asked, asking) = (self.engine.payments().clone(), id.clone(), task.clone());
+        let next = blocking(move || money::prepare(&payments, &asking, &asked, action, now)).await;
+        let order = match next {
+            Ok(money::Next::Ask(order)) => order,
+            Ok(money::Next::Nothing) => return Stepped::Done,
+            Err(error) => return self.failed(task, Failure::final_(error.message), failures).await,
+        };
+        let connector = self.connector.clone();
+        // What is sent is waited for, also by a runner that stops: the answer must not be lost.
+        let asking = tokio::spawn(async move { connector.pay(&order).await }).await;
+        let came = asking.unwrap_or_else(|_| Err(Failure::later("the connector failed; see the log")));
+        let (payments, noted, asking) = (self.engine.payments().clone(), came.clone(), task.clone());
+        let now = self.engine.0.clock.now();
+        let ends = blocking(move || money::note(&payments, &asking, (&id, action), &noted, now)).await;
+        match (ends, came) {
+            (Ok(true), _) => Stepped::Done,
+            (Ok(false), Ok(_)) => {
+                *failures = 0;
+                Stepped::Pause(self.period)
+            }
+            (Ok(false), Err(failure)) => self.failed(task, failure, failures).await,
+            (Err(error), _) => self.failed(task, Failure::later(error.message), failures).await,
+        }
+    }
+
+    async fn fetch(&self, task: &Task) -> Result<Page, Failure> {
+        let _slot = self.slots.acquire().await.expect("the semaphore is never closed");
+        let work = Work {
+            connector: self.installation.clone(),
+            descriptor: task.descriptor.clone(),
+            state: task.state.clone(),
+            now: self.engine.0.clock.now(),
+        };
+        let connector = self.connector.clone();
+        // On a task of its own, so that a panic ends this task alone.
+        let fetching = AbortOnDrop(tokio::spawn(async move { connector.poll(&work).await }));
+        fetching.finish().await.unwrap_or_else(|_| Err(Failure::final_("the connector failed; see the log")))
+    }
+
+    /// Records a page with the state behind it and the tasks that follow, and begins those. Says whether there is more.
+    async fn record(&self, task: &mut Task, mut page: Page) -> Result<bool, ApiError> {
+        let now = self.engine.0.clock.now();
+        let before = task.clone();
+        let passed_over = page.batch.remove_unfit();
+        let mut after = before.clone();
+        after.state = page.state.take().unwrap_or(after.state);
+        after.error = page.warning.take().or(passed_over).unwrap_or_default();
+        let ends = !page.has_more && matches!(task.schedule, Schedule::Once(_));
+        after.status = if ends { TaskStatus::Terminated } else { TaskStatus::Active };
+        if after != before {
+            after.updated_at = now;
+        }
+        let (payments, connector) = (self.engine.payments().clone(), self.installation.clone());
+        let recorded = after.clone();
+        let (batch, children) = (page.batch, page.children);
+        let begun = blocking(move || {
+            ingest::ingest(&payments, &connector, batch, now, |snapshot| {
+                let mut changes = Vec::new();
+                if recorded != before {
+                    changes.push(record::put(&recorded, Expected::Anything));
+                }
+                let (started, more) = start_changes(snapshot, &connector, &children, now)?;
+                changes.extend(more);
+                Ok((changes, started))
+            })
+        })
+        .await?;
+        *task = after;
+        for child in begun {
+            self.start_child(child);
+        }
+        Ok(page.has_more)
+    }
+
+    /// Begins a task by way of the engine, which knows the runner that counts.
+    fn start_child(&self, task: Task) {
+        if let Some(runner) = self.engine.runner(&self.installation.installation) {
+            runner.start(task);
+        }
+    }
+
+    /// Notes why a step failed, and says when to try again.
+    async fn failed(&self, task: &mut Task, failure: Failure, failures: &mut u32) -> Stepped {
+        let ends = failure.retry == Retry::Never;
+        let before = task.clone();
+        task.error = failure.reason;
+        if ends {
+            task.status = TaskStatus::Failed;
+        }
+        if *task != before {
+            task.updated_at = self.engine.0.clock.now();
+            let (payments, connector, recorded) =
+                (self.engine.payments().clone(), self.installation.clone(), task.clone());
+            let noted = blocking(move || {
+                ingest::ingest(&payments, &connector, ingest::Batch::default(), recorded.updated_at, |_| {
+                    Ok((vec![record::put(&recorded, Expected::Anything)], ()))
+                })
+            });
+            if let Err(error) = noted.await {
+                log_fault(&self.installation.provider, &error.message);
+            }
+        }
+        if ends {
+            return Stepped::Failed;
+        }
+        let growing = TASK_PAUSE_MIN * 2_u32.saturating_pow(*failures).min(1 << 16);
+        *failures = failures.saturating_add(1);
+        let pause = jittered(growing.min(self.period.max(TASK_PAUSE_MIN)));
+        match failure.retry {
+            Retry::After(asked) => Stepped::Pause(pause.max(asked)),
+            _ => Stepped::Pause(pause),
+        }
+    }
+}
+
+/// A pause that is up to a fifth longer, so that not all come back at once.
+fn jittered(pause: Duration) -> Duration {
+    let mut random = [0];
+    // Without random bytes the pause is what it is.
+    let _ = getrandom::fill(&mut random);
+    pause + pause * u32::from(random[0]) / (5 * 256)
+}
+
+/// A task of the runtime that ends with whoever waits for it.
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> AbortOnDrop<T> {
+    async fn finish(mut self) -> Result<T, tokio::task::JoinError> {
+        (&mut self.0).await
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Works with the store on a thread that may wait.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        Err(panic) => Err(ApiError::fault(&panic.to_string())),
+    }
+}
+
+/// The documents of tasks that begin, and the tasks. One that was there keeps its id, its date and its state.
+pub(super) fn start_changes(
+    snapshot: &Snapshot,
+    connector: &ConnectorId,
+    starts: &[Start],
+    now: Timestamp,
+) -> Result<(Vec<Task>, Vec<DocumentChange>), ApiError> {
+    let (mut tasks, mut changes): (Vec<Task>, _) = (Vec::new(), Vec::new());
+    for start in starts {
+        if tasks.iter().any(|task| task.descriptor == start.descriptor) {
+            continue;
+        }
+        let found = task::with_descriptor(snapshot, &connector.installation, &start.descriptor)?;
+        let (task, expected) = match found {
+            None => {
+                let id = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
+                (Task::new(id, connector, &start.descriptor, start.schedule, now), Expected::Absent)
+            }
+            Some(found) => {
+                if start.restart == Restart::Never || found.value.status == TaskStatus::Active {
+                    continue;
+                }
+                let (status, error) = (TaskStatus::Active, String::new());
+                let again = Task { status, error, schedule: start.schedule, updated_at: now, ..found.value };
+                (again, Expected::Version(found.version))
+            }
+        };
+        changes.push(record::put(&task, expected));
+        tasks.push(task);
+    }
+    Ok((tasks, changes))
+}

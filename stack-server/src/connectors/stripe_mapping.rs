@@ -1,0 +1,364 @@
+//! Balance transactions of STRIPE as payments and adjustments of them.
+
+use ledger_core::{Balance, Timestamp};
+use serde_json::Value;
+
+use crate::connectors::{Work, currency};
+use crate::payments::codec::Metadata;
+use crate::payments::ids::AccountId;
+use crate::payments::payment::{Adjustment, NewPayment};
+use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
+
+use PaymentStatus as S;
+
+/// Currencies whose decimals at this provider are not those of ISO 4217.
+const UNSUPPORTED: [&str; 10] = ["MGA", "BHD", "JOD", "KWD", "OMR", "TND", "ISK", "HUF", "UGX", "TWD"];
+
+/// Whether amounts of a currency can be told apart from others.
+pub(super) fn is_supported(code: &str) -> bool {
+    currency::decimals(code).is_some() && !UNSUPPORTED.contains(&code)
+}
+
+/// The rows of a list.
+pub(super) fn rows(list: &Value) -> &[Value] {
+    list["data"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A member that is a text.
+pub(super) fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_owned()
+}
+
+/// A whole number; `None` for all else.
+pub(super) fn number(value: &Value) -> Option<Balance> {
+    value.as_i64().map(Balance::from)
+}
+
+/// Seconds since the epoch.
+pub(super) fn date(value: &Value) -> Option<Timestamp> {
+    Some(Timestamp::from_micros(value.as_i64()?.checked_mul(1_000_000)?))
+        .filter(|at| (Timestamp::MIN..=Timestamp::MAX).contains(at))
+}
+
+/// The id of something that is expanded, or not.
+pub(super) fn id_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| text(value, "id"), str::to_owned)
+}
+
+/// The texts of an object.
+pub(super) fn metadata(value: &Value) -> Metadata {
+    let members = value.as_object().into_iter().flatten();
+    members.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// What a balance transaction is about.
+struct About<'a> {
+    /// The charge, payout or transfer that is the payment.
+    original: &'a Value,
+    kind: PaymentType,
+    status: PaymentStatus,
+    /// What is left of the amount.
+    amount: Balance,
+    initial_amount: Balance,
+    scheme: Scheme,
+    /// What happened to a payment that was there before.
+    adjustment: Option<(PaymentStatus, Option<Balance>)>,
+    /// What has metadata beside the original.
+    also: &'a Value,
+}
+
+/// The payment that a balance transaction of an account tells of; `None` if it tells of none.
+pub(super) fn payment(row: &Value, work: &Work, account: &str) -> Option<NewPayment> {
+    let source = &row["source"];
+    // One that is not expanded, or not there.
+    source.as_object()?;
+    let about = about(row, source)?;
+    let id = text(row, "id");
+    let original_id = id_of(&about.original["balance_transaction"]);
+    let reference = match about.adjustment {
+        None => id.clone(),
+        Some(_) => original_id,
+    };
+    let code = text(about.original, "currency").to_ascii_uppercase();
+    if reference.is_empty() || id.is_empty() || !is_supported(&code) {
+        return None;
+    }
+    let happened_at = date(&row["created"])?;
+    let created_at = match about.adjustment {
+        None => happened_at,
+        Some(_) => date(&about.original["created"])?,
+    };
+    let (source_account, destination) = sides(&about, work, account);
+    let mut found = metadata(&about.original["metadata"]);
+    found.extend(metadata(&about.also["metadata"]));
+    found.extend(metadata(&about.original["payment_intent"]["metadata"]));
+    found.extend(metadata(&source["payment_intent"]["metadata"]));
+    let raw = row.to_string();
+    let adjustments = about.adjustment.map(|(status, amount)| Adjustment {
+        reference: id,
+        created_at: happened_at,
+        status,
+        amount,
+        raw: raw.clone(),
+    });
+    Some(NewPayment {
+        kind: about.kind,
+        reference,
+        source: source_account,
+        destination,
+        status: about.status,
+        initial_amount: about.initial_amount,
+        amount: about.amount,
+        scheme: about.scheme,
+        asset: currency::asset(&code),
+        created_at,
+        raw: Some(raw),
+        adjustments: adjustments.into_iter().collect(),
+        metadata: found,
+        // What happened later tells more.
+        revision: Some(happened_at),
+    })
+}
+
+fn sides(about: &About<'_>, work: &Work, account: &str) -> (Option<AccountId>, Option<AccountId>) {
+    match about.kind {
+        PaymentType::PayIn => (None, work.account(account)),
+        PaymentType::Transfer => {
+            (work.account(account), work.account(&id_of(&about.original["destination"])))
+        }
+        _ => (work.account(account), None),
+    }
+}
+
+/// One number less another.
+fn less(value: &Value, less: &Value) -> Option<Balance> {
+    let left = value.as_i64()?.checked_sub(less.as_i64().unwrap_or(0))?;
+    Some(Balance::from(left))
+}
+
+fn about<'a>(row: &'a Value, source: &'a Value) -> Option<About<'a>> {
+    let of_refund = |status| Some((status, number(&source["amount"])));
+    match row["type"].as_str()? {
+        "charge" => charge(source, card(source), S::Succeeded, None, source),
+        "payment" => charge(source, Scheme::Other, S::Succeeded, None, source),
+        "refund" => refund(source, true, of_refund(S::Refunded)),
+        "payment_refund" => refund(source, false, of_refund(S::Refunded)),
+        "refund_failure" => refund(source, true, of_refund(S::RefundedFailure)),
+        "payment_failure_refund" => refund(source, false, of_refund(S::RefundedFailure)),
+        "payout" => payout(source, payout_status(source), None),
+        "payout_failure" => payout(source, S::Failed, Some((S::Failed, None))),
+        "payout_cancel" => payout(source, S::Cancelled, Some((S::Cancelled, None))),
+        "transfer" => transfer(source, S::Succeeded, None),
+        "transfer_refund" => transfer(source, S::Succeeded, Some((S::Refunded, number(&row["amount"])))),
+        "transfer_cancel" => transfer(source, S::Cancelled, Some((S::Cancelled, number(&row["amount"])))),
+        "transfer_failure" => transfer(source, S::Failed, Some((S::Failed, number(&row["amount"])))),
+        "adjustment" if source["object"] == "dispute" => {
+            let (status, event) = match source["status"].as_str().unwrap_or_default() {
+                "won" => (S::Succeeded, S::DisputeWon),
+                "lost" => (S::Failed, S::DisputeLost),
+                _ => (S::Pending, S::Dispute),
+            };
+            let charged = &source["charge"];
+            charged.as_object()?;
+            charge(charged, card(charged), status, Some((event, None)), source)
+        }
+        _ => None,
+    }
+}
+
+fn charge<'a>(
+    original: &'a Value,
+    scheme: Scheme,
+    status: PaymentStatus,
+    adjustment: Option<(PaymentStatus, Option<Balance>)>,
+    also: &'a Value,
+) -> Option<About<'a>> {
+    Some(About {
+        original,
+        kind: PaymentType::PayIn,
+        status,
+        amount: less(&original["amount"], &original["amount_refunded"])?,
+        initial_amount: number(&original["amount"])?,
+        scheme,
+        adjustment,
+        also,
+    })
+}
+
+/// A refund, which tells of its charge.
+fn refund(
+    source: &Value,
+    is_card: bool,
+    adjustment: Option<(PaymentStatus, Option<Balance>)>,
+) -> Option<About<'_>> {
+    let original = &source["charge"];
+    original.as_object()?;
+    let scheme = if is_card { card(original) } else { Scheme::Other };
+    charge(original, scheme, S::Succeeded, adjustment, source)
+}
+
+fn payout(
+    source: &Value,
+    status: PaymentStatus,
+    adjustment: Option<(PaymentStatus, Option<Balance>)>,
+) -> Option<About<'_>> {
+    let amount = number(&source["amount"])?;
+    let scheme = match source["type"].as_str().unwrap_or_default() {
+        "bank_account" => Scheme::SepaCredit,
+        "card" => brand(source["destination"]["brand"].as_str().unwrap_or_default()),
+        _ => Scheme::Unknown,
+    };
+    let (kind, initial_amount) = (PaymentType::Payout, amount.clone());
+    Some(About { original: source, kind, status, amount, initial_amount, scheme, adjustment, also: source })
+}
+
+fn payout_status(source: &Value) -> PaymentStatus {
+    match source["status"].as_str().unwrap_or_default() {
+        "paid" => S::Succeeded,
+        "pending" | "in_transit" => S::Pending,
+        "failed" => S::Failed,
+        "canceled" => S::Cancelled,
+        _ => S::Other,
+    }
+}
+
+fn transfer(
+    source: &Value,
+    status: PaymentStatus,
+    adjustment: Option<(PaymentStatus, Option<Balance>)>,
+) -> Option<About<'_>> {
+    Some(About {
+        original: source,
+        kind: PaymentType::Transfer,
+        status,
+        amount: less(&source["amount"], &source["amount_reversed"])?,
+        initial_amount: number(&source["amount"])?,
+        scheme: Scheme::Other,
+        adjustment,
+        also: source,
+    })
+}
+
+/// The card of a charge.
+fn card(charge: &Value) -> Scheme {
+    brand(charge["payment_method_details"]["card"]["brand"].as_str().unwrap_or_default())
+}
+
+/// The scheme of a card's brand; `other` for one that clients do not know.
+fn brand(word: &str) -> Scheme {
+    let brands = [
+        Scheme::Visa,
+        Scheme::Mastercard,
+        Scheme::Amex,
+        Scheme::Diners,
+        Scheme::Discover,
+        Scheme::Jcb,
+        Scheme::Unionpay,
+    ];
+    let word = word.to_ascii_lowercase();
+    brands.into_iter().find(|brand| brand.name() == word).unwrap_or(Scheme::Other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::payments::ids::ConnectorId;
+    use crate::uuid::Uuid;
+
+    fn work() -> Work {
+        let installation = Uuid::from_bytes([7; 16]);
+        Work {
+            connector: ConnectorId { provider: "STRIPE".into(), installation },
+            descriptor: String::new(),
+            state: String::new(),
+            now: Timestamp::from_micros(5),
+        }
+    }
+
+    fn charge_object() -> Value {
+        json!({"object": "charge", "amount": 1_500, "amount_refunded": 600, "currency": "eur", "created": 100,
+            "balance_transaction": "txn_charge", "payment_method_details": {"card": {"brand": "Visa"}},
+            "metadata": {"order": "1", "kind": "a"}, "payment_intent": {"metadata": {"kind": "b"}}})
+    }
+
+    fn payout_object() -> Value {
+        json!({"object": "payout", "amount": 900, "currency": "usd", "created": 100, "status": "in_transit",
+            "type": "bank_account", "balance_transaction": {"id": "txn_payout"}})
+    }
+
+    fn transfer_object() -> Value {
+        json!({"object": "transfer", "amount": 500, "amount_reversed": 200, "currency": "jpy", "created": 100,
+            "destination": "acct_1", "balance_transaction": "txn_transfer"})
+    }
+
+    fn mapped(kind: &str, source: &Value) -> Option<NewPayment> {
+        let row = json!({"id": "txn_1", "type": kind, "amount": -77, "created": 200, "source": source});
+        payment(&row, &work(), "root")
+    }
+
+    #[test]
+    fn originals_are_payments() {
+        let paid = mapped("charge", &charge_object()).expect("a payment");
+        assert_eq!((paid.kind, paid.status, paid.scheme), (PaymentType::PayIn, S::Succeeded, Scheme::Visa));
+        assert_eq!((paid.amount, paid.initial_amount), (900.into(), 1_500.into()));
+        assert_eq!((&*paid.reference, &*paid.asset), ("txn_1", "EUR/2"));
+        assert_eq!((paid.source, paid.destination), (None, work().account("root")));
+        assert_eq!(paid.metadata.get("kind").map(String::as_str), Some("b"));
+        assert_eq!(paid.created_at, Timestamp::from_micros(200_000_000));
+        assert_eq!(mapped("payment", &charge_object()).expect("a payment").scheme, Scheme::Other);
+        let out = mapped("payout", &payout_object()).expect("a payment");
+        assert_eq!((out.kind, out.status, out.scheme), (PaymentType::Payout, S::Pending, Scheme::SepaCredit));
+        assert_eq!((out.source, out.destination), (work().account("root"), None));
+        let moved = mapped("transfer", &transfer_object()).expect("a payment");
+        assert_eq!((moved.kind, moved.amount, &*moved.asset), (PaymentType::Transfer, 300.into(), "JPY"));
+        assert_eq!(moved.destination, work().account("acct_1"));
+    }
+
+    #[test]
+    fn what_follows_adjusts_the_original() {
+        let refund = json!({"object": "refund", "amount": 600, "charge": charge_object()});
+        let dispute =
+            |status: &str| json!({"object": "dispute", "status": status, "charge": charge_object()});
+        for (kind, source, reference, status, event, amount) in [
+            ("refund", &refund, "txn_charge", S::Succeeded, S::Refunded, Some(600)),
+            ("payment_refund", &refund, "txn_charge", S::Succeeded, S::Refunded, Some(600)),
+            ("refund_failure", &refund, "txn_charge", S::Succeeded, S::RefundedFailure, Some(600)),
+            ("payment_failure_refund", &refund, "txn_charge", S::Succeeded, S::RefundedFailure, Some(600)),
+            ("payout_failure", &payout_object(), "txn_payout", S::Failed, S::Failed, None),
+            ("payout_cancel", &payout_object(), "txn_payout", S::Cancelled, S::Cancelled, None),
+            ("transfer_refund", &transfer_object(), "txn_transfer", S::Succeeded, S::Refunded, Some(-77)),
+            ("transfer_cancel", &transfer_object(), "txn_transfer", S::Cancelled, S::Cancelled, Some(-77)),
+            ("transfer_failure", &transfer_object(), "txn_transfer", S::Failed, S::Failed, Some(-77)),
+            ("adjustment", &dispute("won"), "txn_charge", S::Succeeded, S::DisputeWon, None),
+            ("adjustment", &dispute("lost"), "txn_charge", S::Failed, S::DisputeLost, None),
+            ("adjustment", &dispute("needs_response"), "txn_charge", S::Pending, S::Dispute, None),
+        ] {
+            let news = mapped(kind, source).expect(kind);
+            let adjustment = &news.adjustments[0];
+            assert_eq!((&*news.reference, news.status), (reference, status), "{kind}");
+            assert_eq!((&*adjustment.reference, adjustment.status), ("txn_1", event), "{kind}");
+            assert_eq!(adjustment.amount, amount.map(Balance::from), "{kind}");
+            assert_eq!(news.created_at, Timestamp::from_micros(100_000_000), "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_tells_of_no_payment_is_passed_over() {
+        let huf = json!({"object": "charge", "amount": 1, "currency": "huf", "balance_transaction": "t", "created": 1});
+        let unexpanded = json!({"object": "refund", "amount": 1, "charge": "ch_1"});
+        for (kind, source) in [
+            ("stripe_fee", charge_object()),
+            ("adjustment", charge_object()),
+            ("charge", json!("ch_1")),
+            ("charge", Value::Null),
+            ("charge", json!({"amount": "x", "currency": "eur"})),
+            ("charge", huf),
+            ("refund", unexpanded),
+            ("payout", json!({})),
+        ] {
+            assert_eq!(mapped(kind, &source), None, "{kind}");
+        }
+    }
+}

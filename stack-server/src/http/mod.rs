@@ -1,0 +1,9 @@
+//! The transport: connections, TLS, requests and responses of any route.
+
+pub(crate) mod connection;
+pub(crate) mod error;
+pub(crate) mod json;
+pub(crate) mod reply_body;
+pub(crate) mod request;
+pub(crate) mod response;
+pub(crate) mod tls;

@@ -1,0 +1,348 @@
+//! What arrives with a request: the segments of its path, its query parameters, its body up to a limit.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::header::{CONTENT_ENCODING, EXPECT, HeaderMap};
+use hyper::http::request::Parts;
+use hyper::{StatusCode, Uri};
+use ledger_core::{Timestamp, TimestampError};
+
+use crate::http::error::{ApiError, Profile};
+use crate::http::response::Numbers;
+use crate::limits::{
+    BODY_READ_TIMEOUT, DISCARD_BYTES_MAX, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT, DISCARD_TIMEOUT,
+    HEADER_BYTES_MAX, PAGE_SIZE_NUMBER_MAX, URI_BYTES_MAX,
+};
+
+/// Splits a raw path at `/` and then decodes each part, so that an escaped slash stays inside its segment. One
+/// slash at the end is not looked at.
+///
+/// # Errors
+///
+/// `VALIDATION` for a bad escape and for bytes that are no UTF-8.
+pub(crate) fn segments(path: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if path.is_empty() {
+        return Ok(Vec::new());
+    }
+    path.split('/')
+        .map(|segment| decode(segment, Plus::Itself))
+        .collect::<Option<_>>()
+        .ok_or_else(|| ApiError::validation("invalid escape in the path"))
+}
+
+/// What a `+` stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plus {
+    Itself,
+    Space,
+}
+
+/// Decodes a value of a form, where a `+` is a space; `None` for malformed escapes.
+pub(crate) fn decode_form(text: &str) -> Option<Cow<'_, str>> {
+    decode(text, Plus::Space)
+}
+
+/// Escapes a value for a form or a path: all but letters, digits and `-_.`.
+pub(crate) fn encode_form(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Decodes percent escapes, or `None` where they are malformed or what comes out is no UTF-8.
+fn decode(text: &str, plus: Plus) -> Option<Cow<'_, str>> {
+    if !text.contains('%') && (plus == Plus::Itself || !text.contains('+')) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'%' => hex(bytes.next()?)? << 4 | hex(bytes.next()?)?,
+            b'+' if plus == Plus::Space => b' ',
+            byte => byte,
+        });
+    }
+    String::from_utf8(out).ok().map(Cow::Owned)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+/// The parameters behind the `?`. Malformed pairs are as if they were not there.
+#[derive(Debug, Default)]
+pub(crate) struct Query<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Query<'a> {
+    pub(crate) fn of(uri: &'a Uri) -> Self {
+        Self::parse(uri.query().unwrap_or_default())
+    }
+
+    /// The parameters of a text, as a query or a form has them.
+    pub(crate) fn parse(text: &'a str) -> Self {
+        let pairs = text.split('&').filter_map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(name, Plus::Space)?, decode(value, Plus::Space)?))
+        });
+        Self(pairs.filter(|(name, _)| !name.is_empty()).collect())
+    }
+
+    /// The first value of a parameter.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
+    }
+
+    /// Every value of a parameter.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(have, _)| have == name).map(|(_, value)| value.as_ref())
+    }
+
+    /// Every parameter, in order.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
+    }
+
+    /// A boolean: true for `1` and for `true` in any case, else false; never an error.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
+    }
+
+    /// Whether nothing is to be stored. The first generation also took `yes`.
+    pub(crate) fn dry_run(&self, profile: Profile) -> bool {
+        self.flag("dryRun")
+            || profile == Profile::Stack
+                && self.get("dryRun").is_some_and(|value| value.eq_ignore_ascii_case("yes"))
+    }
+
+    /// A date, under the first of these names that is there; an empty value is none. Those behind it are checked, too.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` if one of them is no date.
+    pub(crate) fn date(&self, names: &[&str]) -> Result<Option<Timestamp>, ApiError> {
+        let mut first = None;
+        for text in names.iter().filter_map(|name| self.get(name)).filter(|text| !text.is_empty()) {
+            let date = parse_date(text)
+                .map_err(|error| ApiError::validation(format!("parsing time \"{text}\": {error}")))?;
+            first = first.or(Some(date));
+        }
+        Ok(first)
+    }
+
+    /// A number of rows under this name: `None` where it is absent, empty or 0.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` if it is no unsigned 32-bit number.
+    pub(crate) fn page_size(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        match self.get(name) {
+            None | Some("") => Ok(None),
+            Some(text) => match text.parse::<u64>() {
+                Ok(0) => Ok(None),
+                Ok(size) if size <= PAGE_SIZE_NUMBER_MAX && !text.starts_with('+') => Ok(Some(size)),
+                _ => Err(ApiError::validation(format!("invalid '{name}' query param"))),
+            },
+        }
+    }
+}
+
+/// A date in a query. A `+` of an offset that the client did not escape has become a space.
+pub(crate) fn parse_date(text: &str) -> Result<Timestamp, TimestampError> {
+    Timestamp::parse(text).or_else(|error| {
+        if text.contains(' ') { Timestamp::parse(&text.replace(' ', "+")) } else { Err(error) }
+    })
+}
+
+/// Whether the caller wants amounts as strings.
+pub(crate) fn numbers(headers: &HeaderMap) -> Numbers {
+    match headers.get("formance-bigint-as-string").map(hyper::header::HeaderValue::as_bytes) {
+        Some(b"true" | b"yes" | b"y" | b"1") => Numbers::Quoted,
+        _ => Numbers::Plain,
+    }
+}
+
+/// Refuses heads that are too large, and bodies that would have to be unpacked.
+///
+/// # Errors
+///
+/// 414, 431 and 415, with code `VALIDATION`.
+pub(crate) fn check_head(parts: &Parts) -> Result<(), ApiError> {
+    let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    if target > URI_BYTES_MAX {
+        let message = format!("the request target is longer than {URI_BYTES_MAX} bytes");
+        return Err(ApiError::refused(StatusCode::URI_TOO_LONG, message));
+    }
+    // Name, value, colon, space and line end.
+    let bytes: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if bytes > HEADER_BYTES_MAX {
+        let message = format!("the headers are longer than {HEADER_BYTES_MAX} bytes");
+        return Err(ApiError::refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
+    }
+    // A few bytes could unpack into any number of them.
+    if parts.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(ApiError::refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must not be encoded"));
+    }
+    Ok(())
+}
+
+/// Reads a body.
+///
+/// # Errors
+///
+/// 413 if it is longer than `limit` bytes, by its announced length before a byte of it is read; 408 if it does
+/// not arrive in time; `VALIDATION` if it breaks off. After each of them the connection is of no more use.
+pub(crate) async fn body(
+    mut incoming: Incoming,
+    headers: &HeaderMap,
+    limit: usize,
+) -> Result<Bytes, ApiError> {
+    let too_large = || {
+        let message = format!("the body is longer than {limit} bytes");
+        ApiError::refused(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    if incoming.size_hint().lower() > limit as u64 {
+        leave_body(incoming, headers).await;
+        return Err(too_large());
+    }
+    let reading = tokio::time::timeout(BODY_READ_TIMEOUT, collect(&mut incoming, limit));
+    match reading.await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(Unread::TooLarge)) => {
+            discard(incoming).await;
+            Err(too_large())
+        }
+        Ok(Err(Unread::BrokenOff)) => Err(ApiError::validation("the body breaks off")),
+        Err(_) => Err(ApiError::refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+    }
+}
+
+/// Why a body was not read to its end.
+enum Unread {
+    TooLarge,
+    BrokenOff,
+}
+
+/// Joins the frames of a body; a body of one frame, which is the usual one, is not copied.
+async fn collect(incoming: &mut Incoming, limit: usize) -> Result<Bytes, Unread> {
+    let mut first = Bytes::new();
+    let mut joined = Vec::new();
+    while let Some(frame) = incoming.frame().await {
+        // Trailers carry nothing that is looked at.
+        let Ok(data) = frame.map_err(|_| Unread::BrokenOff)?.into_data() else { continue };
+        if first.len().max(joined.len()) + data.len() > limit {
+            return Err(Unread::TooLarge);
+        }
+        if first.is_empty() {
+            first = data;
+            continue;
+        }
+        if joined.is_empty() {
+            joined.extend_from_slice(&first);
+        }
+        joined.extend_from_slice(&data);
+    }
+    Ok(if joined.is_empty() { first } else { Bytes::from(joined) })
+}
+
+/// Gives up a body that is not wanted. A client that waits for leave to send it is told at once.
+pub(crate) async fn leave_body(incoming: Incoming, headers: &HeaderMap) {
+    if !headers.contains_key(EXPECT) {
+        discard(incoming).await;
+    }
+}
+
+/// Reads on for a while and forgets: a connection that is closed while the client still sends is reset, and the
+/// client never sees the answer.
+async fn discard(incoming: Incoming) {
+    discard_some(incoming, DISCARD_BYTES_MAX, DISCARD_TIMEOUT).await;
+}
+
+/// Does the same with an import: most of its clients send all of it before they look at the answer.
+pub(crate) async fn discard_import(incoming: Incoming) {
+    discard_some(incoming, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT).await;
+}
+
+async fn discard_some(mut incoming: Incoming, bytes: usize, patience: Duration) {
+    let mut left = bytes;
+    let reading = async {
+        while let Some(Ok(frame)) = incoming.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    // Whatever came of it, the answer is the same.
+    let _ = tokio::time::timeout(patience, reading).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_split_before_it_is_decoded() {
+        for (path, expected) in [
+            ("/", Some(vec![])),
+            ("", Some(vec![])),
+            ("/v2/main", Some(vec!["v2", "main"])),
+            ("/v2/main/", Some(vec!["v2", "main"])),
+            ("/v2/a%2Fb/c%20d", Some(vec!["v2", "a/b", "c d"])),
+            ("/v2//x", Some(vec!["v2", "", "x"])),
+            ("/a+b", Some(vec!["a+b"])),
+            ("/%", None),
+            ("/%4", None),
+            ("/%zz", None),
+            ("/%ff", None),
+        ] {
+            assert_eq!(segments(path).ok().map(|s| s.join("|")), expected.map(|e| e.join("|")), "{path}");
+        }
+    }
+
+    #[test]
+    fn query_parameters_are_lenient() {
+        let uri: Uri = "/x?a=1&a=2&b=TRUE&c=yes&d=+%2B&%zz=1&e&pageSize=7&f=2024-05-01T10:00:00+02:00"
+            .parse()
+            .expect("a URI");
+        let query = Query::of(&uri);
+        assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "2"]);
+        assert!(query.flag("a") && query.flag("b") && !query.flag("c") && !query.flag("e"));
+        assert_eq!(query.get("d"), Some(" +"));
+        assert_eq!(query.page_size("pageSize"), Ok(Some(7)));
+        let at = query.date(&["nosuch", "f"]).expect("a date").expect("it is there");
+        assert_eq!(at.to_string(), "2024-05-01T08:00:00Z");
+        assert_eq!(query.date(&["e"]), Ok(None));
+        assert!(query.date(&["a"]).is_err());
+    }
+
+    #[test]
+    fn a_page_size_is_a_number_of_rows() {
+        for (text, expected) in [
+            ("", Ok(None)),
+            ("0", Ok(None)),
+            ("1", Ok(Some(1))),
+            ("4294967295", Ok(Some(4_294_967_295))),
+            ("4294967296", Err(())),
+            ("-1", Err(())),
+            ("%2B1", Err(())),
+            ("1.5", Err(())),
+            ("abc", Err(())),
+            ("99999999999999999999", Err(())),
+        ] {
+            let uri: Uri = format!("/x?pageSize={text}").parse().expect("a URI");
+            assert_eq!(Query::of(&uri).page_size("pageSize").map_err(|_| ()), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Answers: a writer of JSON text, and the replies that carry it.
+//!
+//! Text is compact, with the escapes of the wire (`spec`: `<`, `>`, `&`, U+2028 and U+2029 are written as
+//! `\u…`), and ends with one newline. Answers are written straight into their buffer; there is no tree between.
+
+use std::ops::Range;
+
+use hyper::body::Bytes;
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE,
+    HeaderMap, HeaderName, HeaderValue, ORIGIN, PRAGMA, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+};
+use hyper::{Response, StatusCode};
+use ledger_core::{Amount, Balance, Metadata, MetadataValue, Timestamp, write_json_text};
+
+use crate::http::error::{ApiError, Profile};
+use crate::http::reply_body::ReplyBody;
+
+/// An answer.
+pub(crate) type Reply = Response<ReplyBody>;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const IDEMPOTENCY_HIT: HeaderName = HeaderName::from_static("idempotency-hit");
+const COUNT: HeaderName = HeaderName::from_static("count");
+
+/// How amounts, volumes and balances are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Numbers {
+    /// As JSON integers of any size.
+    #[default]
+    Plain,
+    /// As JSON strings, for clients whose numbers are floats.
+    Quoted,
+}
+
+/// JSON text under construction.
+#[derive(Debug, Default)]
+pub(crate) struct Json {
+    out: Vec<u8>,
+    numbers: Numbers,
+    /// The date written last, and where.
+    last_time: Option<(Timestamp, Range<usize>)>,
+}
+
+impl Json {
+    /// Nothing yet, with room for a usual answer.
+    pub(crate) fn new(numbers: Numbers) -> Self {
+        Self::with_capacity(numbers, 1_024)
+    }
+
+    /// Nothing yet, with room for so many bytes.
+    pub(crate) fn with_capacity(numbers: Numbers, bytes: usize) -> Self {
+        Self { out: Vec::with_capacity(bytes), numbers, last_time: None }
+    }
+
+    /// How many bytes there are so far.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Appends again what stands at these bytes: cheaper than to write it anew.
+    pub(crate) fn repeat(&mut self, bytes: Range<usize>) -> &mut Self {
+        self.out.extend_from_within(bytes);
+        self
+    }
+
+    /// The text so far.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.out
+    }
+
+    /// Punctuation and literals, as they are.
+    pub(crate) fn raw(&mut self, text: &str) -> &mut Self {
+        self.out.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// What somebody else writes.
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        write(&mut self.out);
+        self
+    }
+
+    /// A string with its quotes.
+    pub(crate) fn string(&mut self, text: &str) -> &mut Self {
+        write_json_text(text, &mut self.out);
+        self
+    }
+
+    /// A string that is known to need no escape: dates, base64, checked names.
+    pub(crate) fn plain_string(&mut self, text: &str) -> &mut Self {
+        self.raw("\"").raw(text).raw("\"")
+    }
+
+    /// A number that is never quoted: an id or a count.
+    pub(crate) fn integer(&mut self, value: u64) -> &mut Self {
+        self.raw(itoa::Buffer::new().format(value))
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn boolean(&mut self, value: bool) -> &mut Self {
+        self.raw(if value { "true" } else { "false" })
+    }
+
+    /// An amount, by the caller's choice of [`Numbers`].
+    pub(crate) fn amount(&mut self, value: &Amount) -> &mut Self {
+        self.number(|out| value.write_to(out))
+    }
+
+    /// A balance, by the caller's choice of [`Numbers`].
+    pub(crate) fn balance(&mut self, value: &Balance) -> &mut Self {
+        self.number(|out| value.write_to(out))
+    }
+
+    fn number(&mut self, write: impl Fn(&mut Vec<u8>)) -> &mut Self {
+        match self.numbers {
+            Numbers::Plain => write(&mut self.out),
+            Numbers::Quoted => {
+                self.out.push(b'"');
+                write(&mut self.out);
+                self.out.push(b'"');
+            }
+        }
+        self
+    }
+
+    /// A date.
+    pub(crate) fn time(&mut self, value: Timestamp) -> &mut Self {
+        // A transaction has three of them, and all of a bulk, which are often one and the same.
+        if let Some((last, text)) = &self.last_time
+            && *last == value
+        {
+            let text = text.clone();
+            return self.repeat(text);
+        }
+        let start = self.out.len();
+        self.out.push(b'"');
+        value.write_to(&mut self.out);
+        self.out.push(b'"');
+        self.last_time = Some((value, start..self.out.len()));
+        self
+    }
+
+    /// Metadata as this generation shows it: every value is text.
+    pub(crate) fn metadata(&mut self, metadata: &Metadata) -> &mut Self {
+        self.raw("{");
+        for (at, (key, value)) in metadata.iter().enumerate() {
+            self.raw(if at == 0 { "" } else { "," }).string(key).raw(":");
+            self.string(&value.as_shown());
+        }
+        self.raw("}")
+    }
+
+    /// Metadata as the first generation shows it: values of any JSON type.
+    pub(crate) fn any_metadata(&mut self, metadata: &Metadata) -> &mut Self {
+        self.raw("{");
+        for (at, (key, value)) in metadata.iter().enumerate() {
+            self.raw(if at == 0 { "" } else { "," }).string(key).raw(":");
+            match value {
+                MetadataValue::Text(text) => self.string(text),
+                MetadataValue::Json(text) => self.raw(text),
+            };
+        }
+        self.raw("}")
+    }
+
+    /// Items divided by commas, without brackets.
+    pub(crate) fn list<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Self, T),
+    ) -> &mut Self {
+        for (at, item) in items.into_iter().enumerate() {
+            if at > 0 {
+                self.raw(",");
+            }
+            write(self, item);
+        }
+        self
+    }
+
+    /// Ends the text and makes it the body of an answer.
+    pub(crate) fn reply(mut self, status: StatusCode) -> Reply {
+        self.out.push(b'\n');
+        with_body(status, JSON, Bytes::from(self.out))
+    }
+}
+
+fn with_body(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Reply {
+    let mut reply = Response::new(ReplyBody::from(body));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, content_type);
+    reply
+}
+
+/// An answer that is made while it is sent.
+pub(crate) fn stream(body: ReplyBody) -> Reply {
+    let mut reply = Response::new(body);
+    reply.headers_mut().insert(CONTENT_TYPE, BYTES);
+    reply
+}
+
+/// A text of another type than JSON, or one that is made already.
+pub(crate) fn text(status: StatusCode, content_type: &'static str, text: Bytes) -> Reply {
+    with_body(status, HeaderValue::from_static(content_type), text)
+}
+
+/// 204. It has a content type all the same: clients check it.
+pub(crate) fn no_content() -> Reply {
+    empty(StatusCode::NO_CONTENT)
+}
+
+/// A status and nothing more.
+pub(crate) fn empty(status: StatusCode) -> Reply {
+    with_body(status, JSON, Bytes::new())
+}
+
+/// Empty, with a number in the header `Count`.
+pub(crate) fn count(status: StatusCode, number: u64) -> Reply {
+    let mut reply = with_body(status, JSON, Bytes::new());
+    reply.headers_mut().insert(COUNT, HeaderValue::from(number));
+    reply
+}
+
+/// Marks an answer as the first one given again.
+pub(crate) fn mark_replayed(reply: &mut Reply) {
+    reply.headers_mut().insert(IDEMPOTENCY_HIT, HeaderValue::from_static("true"));
+}
+
+/// The answer to a path that is no route: plain text, as servers of this API have it.
+pub(crate) fn no_such_path(text: &'static str) -> Reply {
+    with_body(StatusCode::NOT_FOUND, PLAIN, Bytes::from_static(text.as_bytes()))
+}
+
+/// The answer to a method that its path does not have: empty, with the methods it has.
+pub(crate) fn method_not_allowed(allow: &str) -> Reply {
+    let mut reply = with_body(StatusCode::METHOD_NOT_ALLOWED, JSON, Bytes::new());
+    let allow = HeaderValue::from_str(allow).expect("methods of the table are plain words");
+    reply.headers_mut().insert(ALLOW, allow);
+    reply
+}
+
+/// The answer to a caller whose token does not allow what it asks for: empty, whatever is wrong with it.
+pub(crate) fn unauthorized() -> Reply {
+    let mut reply = with_body(StatusCode::UNAUTHORIZED, JSON, Bytes::new());
+    reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    reply
+}
+
+/// An error body.
+pub(crate) fn refusal(error: &ApiError, profile: Profile) -> Reply {
+    let mut json = Json::new(Numbers::Plain);
+    json.raw("{\"errorCode\":").plain_string(error.code.text(profile));
+    json.raw(",\"errorMessage\":").string(&error.message).raw("}");
+    let mut reply = json.reply(error.status(profile));
+    if error.transient {
+        ask_to_retry(&mut reply);
+    }
+    reply
+}
+
+/// Asks the client to come back in a moment.
+pub(crate) fn ask_to_retry(reply: &mut Reply) {
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+}
+
+/// Forbids everybody on the way to keep an answer: it holds a secret.
+pub(crate) fn forbid_storing(reply: &mut Reply) {
+    reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    reply.headers_mut().insert(PRAGMA, HeaderValue::from_static("no-cache"));
+}
+
+/// Says that the connection ends after this answer: what follows on it cannot be told from the unread rest.
+pub(crate) fn close_after(reply: &mut Reply) {
+    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+}
+
+/// The answer to a preflight: every method and header is allowed.
+pub(crate) fn preflight(request: &HeaderMap) -> Reply {
+    let mut reply = no_content();
+    let headers = reply.headers_mut();
+    let allow = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, allow);
+    let asked = request.get(hyper::header::ACCESS_CONTROL_REQUEST_HEADERS);
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        asked.cloned().unwrap_or_else(|| HeaderValue::from_static("*")),
+    );
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("100"));
+    reply
+}
+
+/// Adds what browsers want of every answer to a request from another origin. Credentials are tokens in a header,
+/// never cookies, so any origin may ask.
+pub(crate) fn allow_origin(request: &HeaderMap, reply: &mut Reply) {
+    if request.contains_key(ORIGIN) {
+        let headers = reply.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Count, Idempotency-Hit"));
+        headers.insert(VARY, HeaderValue::from_static("Origin"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quoted(text: &str) -> String {
+        let mut json = Json::new(Numbers::Plain);
+        json.string(text);
+        String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+    }
+
+    #[test]
+    fn dates_are_written_whether_they_repeat_or_not() {
+        let mut json = Json::new(Numbers::Plain);
+        for micros in [1, 1, 2, 1, 1] {
+            json.raw(" ").time(Timestamp::from_micros(micros));
+        }
+        let expected = [1, 1, 2, 1, 1].map(|micros| format!(" \"{}\"", Timestamp::from_micros(micros)));
+        assert_eq!(String::from_utf8(json.into_bytes()).expect("JSON is UTF-8"), expected.concat());
+    }
+
+    #[test]
+    fn strings_are_escaped_as_the_wire_wants_them() {
+        for (text, json) in [
+            ("", "\"\""),
+            ("users:001", "\"users:001\""),
+            ("a<b> & \"c\" \\", r#""a\u003cb\u003e \u0026 \"c\" \\""#),
+            ("\n\r\t\u{8}\u{c}\u{1}\u{1f}\u{7f}", "\"\\n\\r\\t\\b\\f\\u0001\\u001f\u{7f}\""),
+            ("\u{2028}\u{2029}\u{2027}\u{202a}", "\"\\u2028\\u2029\u{2027}\u{202a}\""),
+            ("Zürich €∈ 🦀", "\"Zürich €∈ 🦀\""),
+        ] {
+            assert_eq!(quoted(text), json);
+            assert_eq!(serde_json::from_str::<String>(json).expect("valid JSON"), text);
+        }
+    }
+
+    #[test]
+    fn amounts_of_any_size_are_exact_and_quoted_on_request() {
+        let huge: Amount = "9".repeat(87).parse().expect("digits");
+        for (numbers, expected) in
+            [(Numbers::Plain, format!("7,{huge}")), (Numbers::Quoted, format!("\"7\",\"{huge}\""))]
+        {
+            let mut json = Json::new(numbers);
+            json.amount(&Amount::from(7_u64)).raw(",").amount(&huge);
+            assert_eq!(json.into_bytes(), expected.into_bytes());
+        }
+    }
+}

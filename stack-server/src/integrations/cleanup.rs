@@ -1,0 +1,113 @@
+//! The worker that permanently removes buckets whose retention period has passed, and reclaims their disk space.
+//!
+//! The store decides by its own clock which buckets to remove. The worker only decides when to ask. An interrupted
+//! removal continues at the next run.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ledger_store::Store;
+
+use crate::http::error::ApiError;
+use crate::integrations::pipelines::{Live, stored};
+use crate::log::{self, Level};
+use crate::schedule::Schedule;
+use crate::settings::Settings;
+
+/// Maximum time between two looks at the clock, because somebody may set the clock.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// The running worker.
+#[derive(Debug)]
+pub(crate) struct Cleanup {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Cleanup {
+    /// Starts the worker.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the operating system refuses a thread.
+    pub(crate) fn start(store: &Store, settings: &Settings, pipelines: Arc<Live>) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (store, stopped) = (store.clone(), Arc::clone(&stop));
+        let (schedule, retention) = (settings.cleanup_schedule.clone(), settings.cleanup_retention);
+        let thread = std::thread::Builder::new().name("cleanup".to_owned()).spawn(move || {
+            let should_stop = || stopped.load(Ordering::Relaxed);
+            look(&schedule, &should_stop, || run(&store, retention, &pipelines, &should_stop));
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Stops the worker. An interrupted removal continues at the next start.
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        // A panic of the thread has been reported already.
+        let _ = self.thread.join();
+    }
+}
+
+/// Runs the work whenever the schedule says so, until it must stop.
+fn look(schedule: &Schedule, should_stop: &dyn Fn() -> bool, work: impl Fn()) {
+    let mut after = log::now();
+    while let Some(due) = schedule.next(after) {
+        loop {
+            let now = log::now();
+            if now >= due {
+                break;
+            }
+            let left = Duration::from_micros(now.as_micros().abs_diff(due.as_micros()));
+            std::thread::park_timeout(left.min(LOOK));
+            if should_stop() {
+                return;
+            }
+        }
+        work();
+        if should_stop() {
+            return;
+        }
+        // Skip the times that passed while the work ran.
+        after = log::now().max(due);
+    }
+}
+
+/// Removes the buckets whose retention period has passed, with their pipelines, and reclaims their space.
+fn run(store: &Store, retention: Duration, pipelines: &Live, should_stop: &dyn Fn() -> bool) {
+    if let Err(error) = try_run(store, retention, pipelines, should_stop) {
+        log::event(Level::Error, "cleanup", &[("reason", &error)]);
+    }
+}
+
+fn try_run(
+    store: &Store,
+    retention: Duration,
+    pipelines: &Live,
+    should_stop: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let removed = store.remove_deleted(retention).map_err(|error| error.to_string())?;
+    if !removed.is_empty() {
+        let mut buckets: Vec<&str> = removed.iter().map(|ledger| ledger.bucket.as_str()).collect();
+        buckets.sort_unstable();
+        buckets.dedup();
+        let fields: [(&str, &dyn std::fmt::Display); 2] =
+            [("ledgers", &removed.len()), ("buckets", &buckets.join(", "))];
+        log::event(Level::Info, "removed", &fields);
+    }
+    // Also delete pipelines that an interrupted run left behind.
+    if stored::delete_orphans(store).map_err(|error: ApiError| error.message)? {
+        pipelines.call();
+    }
+    let reclaimed = store.reclaim(should_stop).map_err(|error| error.to_string())?;
+    if reclaimed.ledgers > 0 {
+        let fields: [(&str, &dyn std::fmt::Display); 2] =
+            [("ledgers", &reclaimed.ledgers), ("journal_bytes", &reclaimed.journal_bytes)];
+        log::event(Level::Info, "reclaimed", &fields);
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Delivers events as HTTP requests. The topic is the address.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::envelope::EventType;
+use super::message::Message;
+use super::signature::Secrets;
+use super::topics::Topics;
+use crate::log::{self, Level};
+use crate::outbound::{Client, Outbound, Target};
+use crate::payments::event;
+
+const MESSAGE_UUID: HeaderName = HeaderName::from_static("message-uuid");
+const MESSAGE_METADATA: HeaderName = HeaderName::from_static("message-metadata");
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("formance-webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("formance-webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("formance-webhook-signature");
+
+/// A publisher that posts events.
+#[derive(Debug)]
+pub(super) struct HttpPublisher {
+    client: Client,
+    targets: Vec<(String, Target)>,
+    secrets: Secrets,
+}
+
+impl HttpPublisher {
+    /// Creates a publisher that posts to the addresses in the topics.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no event type has an address as its topic.
+    pub(super) fn new(topics: &Topics, secrets: Secrets) -> Result<Self, String> {
+        let mut targets: Vec<(String, Target)> = Vec::new();
+        let mut without = Vec::new();
+        for kind in EventType::ALL {
+            let topic = topics.of(kind);
+            match Target::parse(topic) {
+                Ok(target) => targets.push((topic.to_owned(), target)),
+                Err(reason) => without.push((kind, reason)),
+            }
+        }
+        for topic in event::KINDS.map(|kind| topics.of_payment(kind)) {
+            if let Ok(target) = Target::parse(topic)
+                && targets.iter().all(|(have, _)| have != topic)
+            {
+                targets.push((topic.to_owned(), target));
+            }
+        }
+        if let (true, Some((kind, reason))) = (targets.is_empty(), without.first()) {
+            return Err(format!("the topic of {} must be an address: {reason}", kind.name()));
+        }
+        for (kind, reason) in without {
+            // Other servers lose these events too, one at a time.
+            log::event(Level::Error, "unpublished", &[("type", &kind.name()), ("reason", &reason)]);
+        }
+        Ok(Self { client: Client::new(Outbound::Any), targets, secrets })
+    }
+
+    pub(super) fn takes(&self, topic: &str) -> bool {
+        self.target(topic).is_some()
+    }
+
+    fn target(&self, topic: &str) -> Option<&Target> {
+        self.targets.iter().find(|(have, _)| have == topic).map(|(_, target)| target)
+    }
+
+    /// Posts an event and waits for a successful response.
+    pub(super) async fn deliver(&self, message: &Message) -> Result<(), String> {
+        let target = self.target(&message.topic).ok_or_else(|| "the topic is no address".to_owned())?;
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let headers = self.headers(message, seconds).map_err(|error| error.to_string())?;
+        self.client.post(target, &headers, message.body.clone()).await
+    }
+
+    fn headers(&self, message: &Message, seconds: u64) -> Result<HeaderMap, hyper::http::Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(MESSAGE_UUID, HeaderValue::from_str(&message.id)?);
+        headers.insert(
+            MESSAGE_METADATA,
+            HeaderValue::from_static("{\"otel-context\":\"{\\\"b3\\\":\\\"0\\\"}\"}"),
+        );
+        if !self.secrets.is_empty() {
+            headers.insert(WEBHOOK_ID, HeaderValue::from_str(&message.id)?);
+            headers.insert(WEBHOOK_TIMESTAMP, HeaderValue::from(seconds));
+            let signature = self.secrets.sign(&message.id, seconds, &message.body);
+            headers.insert(WEBHOOK_SIGNATURE, HeaderValue::from_str(&signature)?);
+        }
+        Ok(headers)
+    }
+}

@@ -1,0 +1,86 @@
+//! Delivers logs to the destination of an exporter.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use hyper::body::Bytes;
+use hyper::header::HeaderMap;
+use ledger_store::FedLog;
+
+use super::exporter::{Allowed, Driver};
+use super::file::Files;
+use crate::http::response::{Json, Numbers};
+use crate::outbound::Client;
+use crate::shapes::log::write_log_of;
+
+/// The resources that all pipelines share: the HTTP client and the open files.
+#[derive(Debug)]
+pub(super) struct Destinations {
+    client: Client,
+    files: Option<Arc<Files>>,
+}
+
+impl Destinations {
+    /// Creates the destinations within the limits that the operator sets.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder for files cannot be created.
+    pub(super) fn new(allowed: &Allowed) -> std::io::Result<Self> {
+        let files = allowed.folder.clone().map(Files::below).transpose()?;
+        Ok(Self { client: Client::new(allowed.outbound), files: files.map(Arc::new) })
+    }
+
+    /// Delivers logs through a driver, and returns once they have arrived.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the logs may not have arrived.
+    pub(super) async fn push(&self, driver: &Driver, logs: &[FedLog]) -> Result<(), String> {
+        match driver {
+            Driver::Noop => Ok(()),
+            Driver::Http(target) => {
+                let mut json = Json::with_capacity(Numbers::Plain, logs.len() * 1_024);
+                json.raw("[");
+                json.list(logs, write_log_of);
+                json.raw("]");
+                self.client.post(target, &HeaderMap::new(), Bytes::from(json.into_bytes())).await
+            }
+            Driver::ClickHouse(clickhouse) => clickhouse.push(&self.client, logs).await,
+            Driver::Elasticsearch(elasticsearch) => elasticsearch.push(&self.client, logs).await,
+            Driver::File(config) => {
+                let Some(files) = self.files.clone() else {
+                    return Err(
+                        "this server was given no folder for files (--exporters-directory)".to_owned()
+                    );
+                };
+                let (config, lines) = (config.clone(), lines(logs));
+                blocking(move || files.append(&config, &lines)).await
+            }
+            Driver::Stdout => {
+                let lines = lines(logs).concat();
+                blocking(move || {
+                    let mut out = std::io::stdout().lock();
+                    out.write_all(&lines)?;
+                    out.flush()
+                })
+                .await
+            }
+        }
+    }
+}
+
+fn lines(logs: &[FedLog]) -> Vec<Vec<u8>> {
+    let line = |fed: &FedLog| {
+        let mut json = Json::new(Numbers::Plain);
+        write_log_of(&mut json, fed);
+        json.raw("\n");
+        json.into_bytes()
+    };
+    logs.iter().map(line).collect()
+}
+
+async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<(), String> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?;
+    done.map_err(|error| error.to_string())
+}

@@ -1,0 +1,89 @@
+//! Logs as documents of Elasticsearch, by its bulk interface.
+
+use hyper::body::Bytes;
+use hyper::header::HeaderMap;
+use ledger_store::FedLog;
+use serde::Deserialize;
+
+use crate::http::response::{Json, Numbers};
+use crate::outbound::{Client, Target};
+use crate::shapes::log::write_log_of;
+
+/// The index unless another is configured.
+pub(super) const INDEX: &str = "unified-stack-data";
+
+/// An index of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Elasticsearch {
+    /// The address of the bulk interface.
+    target: Target,
+    index: String,
+}
+
+/// What a bulk answers, as far as it is looked at.
+#[derive(Deserialize)]
+struct BulkAnswer {
+    errors: bool,
+}
+
+impl Elasticsearch {
+    /// Reads the address of a server and the name of an index.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them.
+    pub(super) fn new(endpoint: &str, user: Option<(&str, &str)>, index: &str) -> Result<Self, String> {
+        let target = Target::parse(endpoint).map_err(|reason| format!("endpoint: {reason}"))?;
+        let is_name = !index.starts_with(['-', '_', '+', '.'])
+            && index
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte));
+        if !is_name {
+            return Err(format!(
+                "index {:?} is no name of one: lower-case letters, digits, '-', '_' and '.'",
+                index.chars().take(100).collect::<String>()
+            ));
+        }
+        // Of the answer only faults are asked for: it would be as long as what is sent.
+        let base = target.path().split('?').next().unwrap_or_default().trim_end_matches('/').to_owned();
+        let target = target.with_path(format!("{base}/_bulk?filter_path=errors"));
+        let target = match user {
+            Some((name, password)) => target.with_user(name, password),
+            None => target,
+        };
+        Ok(Self { target, index: index.to_owned() })
+    }
+
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Indexes logs; one that is pushed again replaces itself.
+    ///
+    /// # Errors
+    ///
+    /// Why they may not be there.
+    pub(super) async fn push(&self, client: &Client, logs: &[FedLog]) -> Result<(), String> {
+        let said =
+            client.post_for_answer(&self.target, &HeaderMap::new(), Bytes::from(self.lines(logs))).await?;
+        let answer = said.and_then(|said| serde_json::from_slice::<BulkAnswer>(&said).ok());
+        match answer {
+            Some(BulkAnswer { errors: false }) => Ok(()),
+            Some(BulkAnswer { errors: true }) => Err(format!("{}: documents were refused", self.target)),
+            None => Err(format!("{}: the answer is none of a bulk", self.target)),
+        }
+    }
+
+    fn lines(&self, logs: &[FedLog]) -> Vec<u8> {
+        let mut json = Json::with_capacity(Numbers::Plain, logs.len() * 1_024);
+        for fed in logs {
+            let id = format!("{}-{}", fed.ledger, fed.log.entry.id.get());
+            json.raw("{\"index\":{\"_index\":").plain_string(&self.index);
+            json.raw(",\"_id\":").plain_string(&id).raw("}}\n");
+            json.raw("{\"ID\":").plain_string(&id).raw(",\"payload\":");
+            write_log_of(&mut json, fed);
+            json.raw(",\"module\":\"ledger\"}\n");
+        }
+        json.into_bytes()
+    }
+}

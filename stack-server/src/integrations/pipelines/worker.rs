@@ -1,0 +1,247 @@
+//! Keeps the running pipelines in line with the stored ones: enabled pipelines run, with the current configuration
+//! of their exporters.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use ledger_core::LogId;
+use ledger_store::{ReadError, Store};
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, watch};
+
+use super::destination::Destinations;
+use super::exporter::{Allowed, Setup};
+use super::pipeline::{Periods, Running};
+use super::stored::{self, Pipeline};
+use crate::integrations::events::commits::Commits;
+use crate::limits::DELIVERY_STOP_TIMEOUT;
+use crate::log::{self, Level};
+use crate::settings::Settings;
+
+/// The progress of a running pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The run of the pipeline that this progress belongs to.
+    pub(crate) run: u64,
+    /// The last log that the destination accepted.
+    pub(crate) last: Option<LogId>,
+    /// The error of the last attempt, if it failed.
+    pub(crate) error: Option<String>,
+}
+
+/// The progress of every running pipeline, and the signal that wakes the worker.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    progress: Mutex<BTreeMap<String, Progress>>,
+    changed: Notify,
+}
+
+impl Live {
+    /// Returns the progress of a pipeline, if it runs in this process.
+    pub(crate) fn progress(&self, pipeline: &Pipeline) -> Option<Progress> {
+        let all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&pipeline.id).filter(|progress| progress.run == pipeline.run).cloned()
+    }
+
+    /// Wakes the worker, so that it compares the running pipelines with the stored ones.
+    pub(crate) fn call(&self) {
+        self.changed.notify_one();
+    }
+
+    pub(super) fn tell(&self, pipeline: &Pipeline, progress: Progress) {
+        let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = all.get(&pipeline.id).and_then(|before| before.error.as_ref());
+        if let Some(reason) = progress.error.as_ref().filter(|reason| told != Some(reason)) {
+            let fields: [(&str, &dyn std::fmt::Display); 3] =
+                [("pipeline", &pipeline.id), ("ledger", &pipeline.ledger), ("reason", &reason)];
+            log::event(Level::Error, "pipeline", &fields);
+        }
+        all.insert(pipeline.id.clone(), progress);
+    }
+
+    fn forget(&self, id: &str) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+}
+
+/// The thread that runs the pipelines.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    stop: watch::Sender<bool>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    /// Starts the enabled pipelines.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the operating system refuses a thread, or if the folder for files cannot be created.
+    pub(crate) fn start(
+        store: &Store,
+        settings: &Settings,
+        allowed: Allowed,
+        live: Arc<Live>,
+    ) -> io::Result<Self> {
+        let destinations = Arc::new(Destinations::new(&allowed)?);
+        let periods =
+            Periods { pull: settings.pipelines_pull_interval, retry: settings.pipelines_retry_period };
+        let (stop, stopped) = watch::channel(false);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let mut runs = Runs {
+            store: store.clone(),
+            commits: Commits::of(store),
+            allowed,
+            destinations,
+            periods,
+            live,
+            tasks: BTreeMap::new(),
+        };
+        let sync = settings.pipelines_sync_period;
+        let thread = std::thread::Builder::new().name("pipelines".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                let mut stopped = stopped;
+                loop {
+                    runs.sync().await;
+                    tokio::select! {
+                        // An error means that the server was dropped. The worker then runs until the process ends.
+                        Ok(_) = stopped.wait_for(|stop| *stop) => break,
+                        () = runs.live.changed.notified() => {}
+                        () = tokio::time::sleep(sync) => {}
+                    }
+                }
+                runs.stop_all().await;
+            });
+            // Abandon a push to a disk or a terminal that hangs.
+            runtime.shutdown_timeout(DELIVERY_STOP_TIMEOUT);
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Stops all pipelines and stores their positions.
+    pub(crate) fn stop(self) {
+        let _ = self.stop.send(true);
+        // A panic of the thread has been reported already.
+        let _ = self.thread.join();
+    }
+}
+
+/// The configuration that a task was started with. The worker restarts the task if any of it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Terms {
+    run: u64,
+    exporter: String,
+    driver: String,
+    config: Box<str>,
+}
+
+struct Task {
+    terms: Terms,
+    stop: watch::Sender<bool>,
+    handle: tokio::task::JoinHandle<()>,
+}
+
+struct Runs {
+    store: Store,
+    /// All pipelines share one watcher, so that the committing thread notifies only one.
+    commits: Commits,
+    allowed: Allowed,
+    destinations: Arc<Destinations>,
+    periods: Periods,
+    live: Arc<Live>,
+    tasks: BTreeMap<String, Task>,
+}
+
+impl Runs {
+    /// Stops the pipelines that should not run and starts those that should.
+    async fn sync(&mut self) {
+        let wanted = match self.wanted() {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                log::event(Level::Error, "pipelines", &[("reason", &error)]);
+                return;
+            }
+        };
+        let outdated = |id: &String, task: &Task| {
+            task.handle.is_finished() || wanted.get(id).is_none_or(|(_, terms)| *terms != task.terms)
+        };
+        let ended: Vec<String> =
+            self.tasks.iter().filter(|(id, task)| outdated(id, task)).map(|(id, _)| id.clone()).collect();
+        for id in ended {
+            self.stop(&id).await;
+        }
+        for (id, (pipeline, terms)) in wanted {
+            if !self.tasks.contains_key(&id) {
+                self.begin(pipeline, terms);
+            }
+        }
+    }
+
+    fn wanted(&self) -> Result<BTreeMap<String, (Pipeline, Terms)>, ReadError> {
+        let snapshot = self.store.snapshot();
+        let mut wanted = BTreeMap::new();
+        for pipeline in stored::pipelines(&snapshot, None)?.into_iter().filter(|pipeline| pipeline.enabled) {
+            // No request can create a pipeline without an exporter.
+            let Some(exporter) = stored::exporter(&snapshot, &pipeline.exporter)? else { continue };
+            let exporter = exporter.value;
+            let terms = Terms {
+                run: pipeline.run,
+                exporter: exporter.id,
+                driver: exporter.driver,
+                config: exporter.config,
+            };
+            wanted.insert(pipeline.id.clone(), (pipeline, terms));
+        }
+        Ok(wanted)
+    }
+
+    fn begin(&mut self, pipeline: Pipeline, terms: Terms) {
+        // The configuration was valid when the client sent it. The operator may have set stricter limits since
+        // then.
+        let setup = serde_json::from_str::<&RawValue>(&terms.config)
+            .map_err(|error| error.to_string())
+            .and_then(|config| Setup::read(&terms.driver, Some(config), &self.allowed));
+        let setup = match setup {
+            Ok(setup) => setup,
+            Err(reason) => {
+                let last = stored::position(&self.store.snapshot(), &pipeline.id);
+                let last = last.ok().flatten().and_then(|kept| kept.last);
+                let progress = Progress { run: pipeline.run, last, error: Some(reason) };
+                return self.live.tell(&pipeline, progress);
+            }
+        };
+        let (stop, stopped) = watch::channel(false);
+        let id = pipeline.id.clone();
+        let running = Running {
+            store: self.store.clone(),
+            commits: self.commits.clone(),
+            pipeline,
+            setup,
+            destinations: self.destinations.clone(),
+            periods: self.periods,
+            live: self.live.clone(),
+            stopped,
+        };
+        self.tasks.insert(id, Task { terms, stop, handle: tokio::spawn(running.run()) });
+    }
+
+    async fn stop(&mut self, id: &str) {
+        if let Some(task) = self.tasks.remove(id) {
+            let _ = task.stop.send(true);
+            // A panic of the task has been reported already.
+            let _ = task.handle.await;
+        }
+        self.live.forget(id);
+    }
+
+    async fn stop_all(&mut self) {
+        for task in self.tasks.values() {
+            let _ = task.stop.send(true);
+        }
+        for (_, task) in std::mem::take(&mut self.tasks) {
+            let _ = task.handle.await;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Bank accounts: numbers that a caller knows, and the accounts that connectors made of them.
+
+use ledger_core::Timestamp;
+use ledger_store::{Collection, DocumentKey, ReadError, Snapshot};
+
+use crate::collections::BANK_ACCOUNTS;
+use crate::payments::account::{decode_link, encode_link};
+use crate::payments::codec::{Decoder, Encoder, Metadata, date_key, text_key};
+use crate::payments::ids::{AccountId, ConnectorId};
+use crate::payments::record::{self, Record, Versioned, ordered};
+use crate::uuid::Uuid;
+
+/// Indexes of bank accounts, by the field that each sorts by.
+pub(crate) const BY_DATE: u32 = 1;
+pub(crate) const BY_NAME: u32 = 2;
+
+/// A bank account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BankAccount {
+    pub(crate) id: Uuid,
+    pub(crate) name: String,
+    pub(crate) created_at: Timestamp,
+    pub(crate) country: String,
+    /// Its numbers: JSON, encrypted.
+    pub(crate) numbers: Vec<u8>,
+    pub(crate) swift_bic_code: String,
+    pub(crate) metadata: Metadata,
+    /// In the order in which they were made.
+    pub(crate) related: Vec<RelatedAccount>,
+}
+
+/// The account that a connector made of a bank account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RelatedAccount {
+    pub(crate) id: Uuid,
+    pub(crate) created_at: Timestamp,
+    pub(crate) account: AccountId,
+}
+
+/// The numbers of a bank account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    pub(crate) account_number: String,
+    pub(crate) iban: String,
+}
+
+impl Numbers {
+    /// The bytes that are encrypted.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Encoder::default();
+        out.text(&self.account_number).text(&self.iban);
+        out.into_bytes()
+    }
+
+    /// Reads what [`Numbers::encode`] wrote.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut input = Decoder::new(bytes);
+        Some(Self { account_number: input.string()?, iban: input.string()? })
+    }
+
+    /// The numbers as callers are shown them: a few characters of each end.
+    pub(crate) fn masked(&self) -> Self {
+        Self { account_number: masked(&self.account_number, 2, 3), iban: masked(&self.iban, 4, 4) }
+    }
+}
+
+/// A text of which only the first and last characters are shown. One that is no longer than these is hidden.
+fn masked(text: &str, first: usize, last: usize) -> String {
+    let length = text.chars().count();
+    let is_short = length <= first + last;
+    let shown = |at: usize| !is_short && (at < first || at >= length - last);
+    text.chars().enumerate().map(|(at, c)| if shown(at) { c } else { '*' }).collect()
+}
+
+impl Record for BankAccount {
+    const COLLECTION: Collection = BANK_ACCOUNTS;
+    const NAME: &'static str = "a bank account";
+
+    fn key(&self) -> Vec<u8> {
+        self.id.bytes().to_vec()
+    }
+
+    fn keys(&self) -> Vec<DocumentKey> {
+        vec![ordered(BY_DATE, date_key(self.created_at)), ordered(BY_NAME, text_key(&self.name))]
+    }
+
+    fn encode(&self, out: &mut Encoder) {
+        out.text(&self.name).time(self.created_at).text(&self.country).raw(&self.numbers);
+        out.text(&self.swift_bic_code).metadata(&self.metadata).count(self.related.len());
+        for related in &self.related {
+            out.raw(related.id.bytes()).time(related.created_at);
+            encode_link(out, Some(&related.account), &home());
+        }
+    }
+
+    fn decode(key: &[u8], input: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            id: Uuid::from_bytes(key.try_into().ok()?),
+            name: input.string()?,
+            created_at: input.time()?,
+            country: input.string()?,
+            numbers: input.raw()?.to_vec(),
+            swift_bic_code: input.string()?,
+            metadata: input.metadata()?,
+            related: (0..input.count()?).map(|_| decode_related(input)).collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// No installation: a bank account belongs to none, so that the accounts of all are written in full.
+fn home() -> ConnectorId {
+    ConnectorId { provider: "".into(), installation: Uuid::from_bytes([0; 16]) }
+}
+
+fn decode_related(input: &mut Decoder<'_>) -> Option<RelatedAccount> {
+    Some(RelatedAccount {
+        id: Uuid::from_bytes(input.raw()?.try_into().ok()?),
+        created_at: input.time()?,
+        account: decode_link(input, &home())??,
+    })
+}
+
+/// The bank account with an id.
+pub(crate) fn find(snapshot: &Snapshot, id: &Uuid) -> Result<Option<Versioned<BankAccount>>, ReadError> {
+    record::find(snapshot, id.bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_show_only_their_ends() {
+        let numbers = Numbers {
+            account_number: "12345678901".to_owned(),
+            iban: "FR7630001007941234567890185".to_owned(),
+        };
+        let masked = numbers.masked();
+        assert_eq!(masked.account_number, "12******901");
+        assert_eq!(masked.iban, "FR76*******************0185");
+        let short = Numbers { account_number: "12345".to_owned(), iban: "é".to_owned() };
+        assert_eq!((&*short.masked().account_number, &*short.masked().iban), ("*****", "*"));
+        assert_eq!(Numbers::decode(&numbers.encode()), Some(numbers));
+    }
+
+    #[test]
+    fn a_bank_account_is_read_as_it_was_written() {
+        let connector = ConnectorId { provider: "WISE".into(), installation: Uuid::from_bytes([7; 16]) };
+        let account = BankAccount {
+            id: Uuid::from_bytes([1; 16]),
+            name: "Payroll".to_owned(),
+            created_at: Timestamp::from_micros(3),
+            country: "FR".to_owned(),
+            numbers: vec![1, 2],
+            swift_bic_code: "BNPAFRPP".to_owned(),
+            metadata: Metadata::from([("k".to_owned(), "v".to_owned())]),
+            related: vec![RelatedAccount {
+                id: Uuid::from_bytes([2; 16]),
+                created_at: Timestamp::from_micros(4),
+                account: AccountId { connector, reference: "x".to_owned() },
+            }],
+        };
+        let mut out = Encoder::default();
+        account.encode(&mut out);
+        let bytes = out.into_bytes();
+        assert_eq!(BankAccount::decode(&account.key(), &mut Decoder::new(&bytes)), Some(account));
+    }
+}

@@ -1,0 +1,306 @@
+//! Filters of lists: a JSON object with one operator, as clients of the payments API send them.
+
+use ledger_core::Balance;
+use serde_json::value::RawValue;
+
+use crate::http::json::{self, Array, Entries, Text};
+
+/// Deepest nesting of a filter, and most operators in it.
+const DEPTH_MAX: usize = 16;
+const NODES_MAX: usize = 200;
+
+/// What a key of a list takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum KeyKind {
+    /// A text, compared in any way.
+    OrderedText,
+    /// An integer, compared in any way.
+    Number,
+    /// A text that is equal or not.
+    Text,
+    /// A word of a closed set, by this test.
+    Word(fn(&str) -> bool),
+}
+
+/// The keys of a list: by name, and whether it has metadata.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keys {
+    pub(crate) keys: &'static [(&'static str, KeyKind)],
+    pub(crate) has_metadata: bool,
+}
+
+/// A value that a row has, or is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Text(String),
+    Number(Balance),
+}
+
+/// What a filter asks a row.
+pub(crate) trait Row {
+    /// The value of a key of the list.
+    fn value(&self, key: &str) -> Option<Value>;
+    /// The value of a key of the metadata.
+    fn metadata(&self, key: &str) -> Option<&str>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// A filter that was checked for a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Filter {
+    And(Vec<Filter>),
+    Or(Vec<Filter>),
+    Not(Box<Filter>),
+    Compare(CompareKey),
+    Metadata(String, String),
+}
+
+/// A comparison with the value of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CompareKey {
+    key: &'static str,
+    comparison: Comparison,
+    value: Value,
+}
+
+impl Filter {
+    /// Reads the JSON text of a filter.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, for a person.
+    pub(crate) fn parse(text: &[u8], keys: Keys) -> Result<Self, String> {
+        let value: &RawValue = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let mut nodes = NODES_MAX;
+        parse(value, keys, DEPTH_MAX, &mut nodes)
+    }
+
+    /// Whether a row is one of those that are asked for.
+    pub(crate) fn accepts(&self, row: &impl Row) -> bool {
+        match self {
+            Self::And(all) => all.iter().all(|filter| filter.accepts(row)),
+            Self::Or(any) => any.iter().any(|filter| filter.accepts(row)),
+            Self::Not(not) => !not.accepts(row),
+            Self::Metadata(key, value) => row.metadata(key) == Some(value),
+            Self::Compare(CompareKey { key, comparison, value }) => {
+                let ordering = match (row.value(key), value) {
+                    (Some(Value::Text(have)), Value::Text(want)) => have.cmp(want),
+                    (Some(Value::Number(have)), Value::Number(want)) => have.cmp(want),
+                    _ => return false,
+                };
+                match comparison {
+                    Comparison::Equal => ordering.is_eq(),
+                    Comparison::Less => ordering.is_lt(),
+                    Comparison::LessOrEqual => ordering.is_le(),
+                    Comparison::Greater => ordering.is_gt(),
+                    Comparison::GreaterOrEqual => ordering.is_ge(),
+                }
+            }
+        }
+    }
+
+    /// The text that a key must have in every row that is accepted.
+    pub(crate) fn required_text(&self, wanted: &str) -> Option<&str> {
+        match self {
+            Self::And(all) => all.iter().find_map(|filter| filter.required_text(wanted)),
+            Self::Compare(CompareKey { key, comparison: Comparison::Equal, value: Value::Text(text) })
+                if *key == wanted =>
+            {
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn parse(value: &RawValue, keys: Keys, depth: usize, nodes: &mut usize) -> Result<Filter, String> {
+    if depth == 0 || *nodes == 0 {
+        return Err(format!("a filter has at most {NODES_MAX} operators, {DEPTH_MAX} deep"));
+    }
+    *nodes -= 1;
+    let object = |value: &RawValue| value.get().starts_with('{');
+    if !object(value) {
+        return Err("a filter is an object".to_owned());
+    }
+    let Entries(mut entries) =
+        json::first::<Entries<'_, &RawValue>>(value.get().as_bytes()).map_err(|error| error.to_string())?;
+    let Some((Text(operator), operand)) = entries.pop() else { return Ok(Filter::And(Vec::new())) };
+    if !entries.is_empty() {
+        return Err("a filter has one operator".to_owned());
+    }
+    let comparison = match &*operator {
+        "$and" | "$or" => {
+            if !operand.get().starts_with('[') {
+                return Err(format!("{operator} takes an array"));
+            }
+            let Array(parts) = json::first::<Array<&RawValue>>(operand.get().as_bytes())
+                .map_err(|error| error.to_string())?;
+            let parts: Result<Vec<_>, _> =
+                parts.into_iter().map(|part| parse(part, keys, depth - 1, nodes)).collect();
+            return Ok(match &*operator {
+                "$and" => Filter::And(parts?),
+                _ => Filter::Or(parts?),
+            });
+        }
+        "$not" => return Ok(Filter::Not(Box::new(parse(operand, keys, depth - 1, nodes)?))),
+        "$match" => Comparison::Equal,
+        "$lt" => Comparison::Less,
+        "$lte" => Comparison::LessOrEqual,
+        "$gt" => Comparison::Greater,
+        "$gte" => Comparison::GreaterOrEqual,
+        other => return Err(format!("unknown operator {other:?}")),
+    };
+    if !object(operand) {
+        return Err(format!("{operator} takes an object"));
+    }
+    compared(&operator, comparison, operand, keys)
+}
+
+/// Reads the operand of a comparison: one key with its value.
+fn compared(
+    operator: &str,
+    comparison: Comparison,
+    operand: &RawValue,
+    keys: Keys,
+) -> Result<Filter, String> {
+    let Entries(entries) =
+        json::first::<Entries<'_, &RawValue>>(operand.get().as_bytes()).map_err(|error| error.to_string())?;
+    let [(Text(name), value)] = &entries[..] else { return Err(format!("{operator} takes one key")) };
+    let wrong = || format!("{operator} of {name:?} does not take {}", value.get());
+    let text = || {
+        if !value.get().starts_with('"') {
+            return Err(wrong());
+        }
+        json::first::<Text<'_>>(value.get().as_bytes()).map_err(|_| wrong())
+    };
+    let metadata = name.strip_prefix("metadata[").and_then(|rest| rest.strip_suffix(']'));
+    if let Some(key) = metadata.filter(|_| keys.has_metadata) {
+        if comparison != Comparison::Equal {
+            return Err(format!("metadata takes $match, not {operator}"));
+        }
+        return Ok(Filter::Metadata(key.to_owned(), text()?.0.into_owned()));
+    }
+    let known = keys.keys.iter().find(|(known, _)| *known == &**name);
+    let Some((key, kind)) = known else { return Err(format!("unknown key {name:?}")) };
+    let is_ordered = matches!(kind, KeyKind::OrderedText | KeyKind::Number);
+    if !is_ordered && comparison != Comparison::Equal {
+        return Err(format!("{name:?} takes $match, not {operator}"));
+    }
+    let value = match kind {
+        KeyKind::Number => {
+            let number = json::is_integer(value.get()).then(|| Balance::parse(value.get()).ok()).flatten();
+            Value::Number(number.ok_or_else(wrong)?)
+        }
+        KeyKind::OrderedText | KeyKind::Text => Value::Text(text()?.0.into_owned()),
+        KeyKind::Word(is_word) => {
+            let word = text()?.0;
+            if !is_word(&word) {
+                return Err(format!("{word:?} is no value of {name:?}"));
+            }
+            Value::Text(word.into_owned())
+        }
+    };
+    Ok(Filter::Compare(CompareKey { key, comparison, value }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYS: Keys = Keys {
+        keys: &[
+            ("reference", KeyKind::OrderedText),
+            ("amount", KeyKind::Number),
+            ("status", KeyKind::Word(|word| word == "A" || word == "B")),
+        ],
+        has_metadata: true,
+    };
+
+    struct Sample(&'static str, i64);
+
+    impl Row for Sample {
+        fn value(&self, key: &str) -> Option<Value> {
+            match key {
+                "reference" => Some(Value::Text(self.0.to_owned())),
+                "amount" => Some(Value::Number(Balance::from(self.1))),
+                "status" => Some(Value::Text("A".to_owned())),
+                _ => None,
+            }
+        }
+
+        fn metadata(&self, key: &str) -> Option<&str> {
+            (key == "k").then_some(self.0)
+        }
+    }
+
+    #[test]
+    fn a_filter_accepts_what_it_describes() {
+        for (text, accepted) in [
+            ("{}", true),
+            (r#"{"$and":[]}"#, true),
+            (r#"{"$or":[]}"#, false),
+            (r#"{"$match":{"reference":"r"}}"#, true),
+            (r#"{"$gt":{"reference":"a"}}"#, true),
+            (r#"{"$match":{"amount":5}}"#, true),
+            (r#"{"$gte":{"amount":99999999999999999999999}}"#, false),
+            (r#"{"$lt":{"amount":-5}}"#, false),
+            (r#"{"$not":{"$match":{"status":"B"}}}"#, true),
+            (r#"{"$match":{"metadata[k]":"r"}}"#, true),
+            (r#"{"$match":{"metadata[x]":"r"}}"#, false),
+            (r#"{"$and":[{"$lte":{"amount":5}},{"$or":[{"$match":{"status":"A"}}]}]}"#, true),
+        ] {
+            let filter = Filter::parse(text.as_bytes(), KEYS).expect(text);
+            assert_eq!(filter.accepts(&Sample("r", 5)), accepted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_filter_of_the_list_is_refused() {
+        let deep = format!("{}{{}}{}", r#"{"$not":"#.repeat(40), "}".repeat(40));
+        let many = format!(r#"{{"$and":[{}{{}}]}}"#, "{},".repeat(300));
+        for text in [
+            "",
+            "{",
+            "[]",
+            "null",
+            r#""x""#,
+            r#"{"$like":{"reference":"r"}}"#,
+            r#"{"$match":{"color":"red"}}"#,
+            r#"{"$match":{"amount":"5"}}"#,
+            r#"{"$match":{"amount":1.5}}"#,
+            r#"{"$match":{"reference":5}}"#,
+            r#"{"$match":{"status":"C"}}"#,
+            r#"{"$gt":{"status":"A"}}"#,
+            r#"{"$match":{"metadata[k]":7}}"#,
+            r#"{"$gt":{"metadata[k]":"7"}}"#,
+            r#"{"$exists":{"reference":true}}"#,
+            r#"{"$match":{"reference":"r"},"$not":{}}"#,
+            r#"{"$match":{"reference":"r","amount":5}}"#,
+            r#"{"$match":[]}"#,
+            r#"{"$and":{}}"#,
+            &deep,
+            &many,
+        ] {
+            assert!(Filter::parse(text.as_bytes(), KEYS).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_filter_tells_which_text_it_wants() {
+        let required = |text: &str| {
+            let filter = Filter::parse(text.as_bytes(), KEYS).expect(text);
+            filter.required_text("reference").map(str::to_owned)
+        };
+        assert_eq!(required(r#"{"$and":[{},{"$match":{"reference":"r"}}]}"#), Some("r".to_owned()));
+        assert_eq!(required(r#"{"$or":[{"$match":{"reference":"r"}}]}"#), None);
+        assert_eq!(required(r#"{"$gt":{"reference":"r"}}"#), None);
+    }
+}

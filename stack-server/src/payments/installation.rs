@@ -1,0 +1,85 @@
+//! Installations of connectors.
+
+use std::sync::Arc;
+
+use ledger_core::Timestamp;
+use ledger_store::{Collection, DocumentKey, ReadError, Snapshot};
+
+use crate::collections::CONNECTORS;
+use crate::payments::codec::{Decoder, Encoder, date_key};
+use crate::payments::ids::ConnectorId;
+use crate::payments::record::{self, Record, Versioned, ordered, unique};
+use crate::uuid::Uuid;
+
+/// Further keys of installations: the name, which one has, and the date.
+pub(crate) const BY_NAME: u32 = 1;
+pub(crate) const BY_DATE: u32 = 2;
+
+/// An installation of a connector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Installation {
+    pub(crate) id: ConnectorId,
+    pub(crate) name: String,
+    pub(crate) created_at: Timestamp,
+    /// The configuration: JSON, encrypted.
+    pub(crate) config: Vec<u8>,
+    /// Whether it is being removed with everything that it brought in. Nobody is shown it any more.
+    pub(crate) is_leaving: bool,
+}
+
+impl Record for Installation {
+    const COLLECTION: Collection = CONNECTORS;
+    const NAME: &'static str = "an installation of a connector";
+
+    fn key(&self) -> Vec<u8> {
+        self.id.installation.bytes().to_vec()
+    }
+
+    fn keys(&self) -> Vec<DocumentKey> {
+        let mut keys = vec![ordered(BY_DATE, date_key(self.created_at))];
+        // The name of one that leaves is free.
+        if !self.is_leaving {
+            keys.push(unique(BY_NAME, self.name.as_bytes()));
+        }
+        keys
+    }
+
+    fn encode(&self, out: &mut Encoder) {
+        out.text(&self.id.provider).text(&self.name).time(self.created_at).raw(&self.config);
+        out.byte(u8::from(self.is_leaving));
+    }
+
+    fn decode(key: &[u8], input: &mut Decoder<'_>) -> Option<Self> {
+        let provider: Arc<str> = input.text()?.into();
+        let installation = Uuid::from_bytes(key.try_into().ok()?);
+        Some(Self {
+            id: ConnectorId { provider, installation },
+            name: input.string()?,
+            created_at: input.time()?,
+            config: input.raw()?.to_vec(),
+            is_leaving: input.byte()? != 0,
+        })
+    }
+}
+
+/// The installation with an id, unless it is leaving.
+pub(crate) fn find(
+    snapshot: &Snapshot,
+    id: &ConnectorId,
+) -> Result<Option<Versioned<Installation>>, ReadError> {
+    let found = record::find::<Installation>(snapshot, id.installation.bytes())?;
+    Ok(found.filter(|found| found.value.id == *id && !found.value.is_leaving))
+}
+
+/// Every installation, those that are leaving too, oldest first.
+pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<Installation>, ReadError> {
+    let found = record::with_prefix::<Installation>(snapshot, Some(BY_DATE), &[])?;
+    Ok(found.into_iter().map(|found| found.value).collect())
+}
+
+/// The installations of a provider, oldest first.
+pub(crate) fn of_provider(snapshot: &Snapshot, provider: &str) -> Result<Vec<Installation>, ReadError> {
+    let mut found = all(snapshot)?;
+    found.retain(|found| !found.is_leaving && *found.id.provider == *provider);
+    Ok(found)
+}

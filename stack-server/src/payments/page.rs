@@ -1,0 +1,374 @@
+//! Pages of documents in any order of their further keys, from a place that a cursor keeps.
+//!
+//! The index of the first key leads. Documents with one and the same first key are gathered and put in the order of
+//! the other keys, so that only the groups are read that a page touches. The key of the document comes last, which
+//! makes the order total.
+
+use std::cmp::Ordering;
+
+use ledger_store::{Collection, DOCUMENTS_PAGE_MAX, Direction, Document, DocumentRange, ReadError, Snapshot};
+
+use crate::payments::record::{further_key, prefixed};
+
+/// A key of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OrderKey {
+    /// The index that has it.
+    pub(crate) index: u32,
+    pub(crate) direction: Direction,
+}
+
+/// The place of a document in an order: its keys, and the key of the document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) keys: Vec<Vec<u8>>,
+    pub(crate) document: Vec<u8>,
+}
+
+/// Where a page begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    Start,
+    After(Position),
+    /// The page ends before this place.
+    Before(Position),
+}
+
+/// Which documents are listed, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing {
+    pub(crate) collection: Collection,
+    /// What the further keys of all of them begin with.
+    pub(crate) prefix: Vec<u8>,
+    /// At least one key.
+    pub(crate) order: Vec<OrderKey>,
+    pub(crate) from: From,
+    pub(crate) size: usize,
+    /// Whether some documents are passed over, so that more are read at once than a page has.
+    pub(crate) is_filtered: bool,
+    /// A further key that all rows have: an index and the key.
+    pub(crate) narrowed: Option<(u32, Vec<u8>)>,
+}
+
+/// Rows of a list.
+#[derive(Debug)]
+pub(crate) struct Page<T> {
+    pub(crate) rows: Vec<T>,
+    /// The places of the first and the last row, where there are rows before or behind them.
+    pub(crate) previous: Option<Position>,
+    pub(crate) next: Option<Position>,
+}
+
+fn reversed(direction: Direction) -> Direction {
+    match direction {
+        Direction::Ascending => Direction::Descending,
+        Direction::Descending => Direction::Ascending,
+    }
+}
+
+impl Listing {
+    /// The page, of what `accept` makes of a document; `None` passes over it.
+    pub(crate) fn page<T>(
+        &self,
+        snapshot: &Snapshot,
+        accept: impl FnMut(&Document) -> Result<Option<T>, ReadError>,
+    ) -> Result<Page<T>, ReadError> {
+        let is_backward = matches!(self.from, From::Before(_));
+        let mut order = self.order.clone();
+        if is_backward {
+            for key in &mut order {
+                key.direction = reversed(key.direction);
+            }
+        }
+        let after = match &self.from {
+            From::Start => None,
+            From::After(position) | From::Before(position) => Some(position.clone()),
+        };
+        let mut walk = Walk { listing: self, order, after, accept, found: Vec::new() };
+        walk.run(snapshot)?;
+        let mut found = walk.found;
+        let has_more = found.len() > self.size;
+        found.truncate(self.size);
+        if is_backward {
+            found.reverse();
+        }
+        let first = found.first().map(|(position, _)| position.clone());
+        let last = found.last().map(|(position, _)| position.clone());
+        let (has_previous, has_next) = match self.from {
+            From::Start => (false, has_more),
+            From::After(_) => (true, has_more),
+            From::Before(_) => (has_more, true),
+        };
+        Ok(Page {
+            rows: found.into_iter().map(|(_, row)| row).collect(),
+            previous: first.filter(|_| has_previous),
+            next: last.filter(|_| has_next),
+        })
+    }
+}
+
+/// A walk over the documents of a listing, up to one more than a page has.
+struct Walk<'a, T, A> {
+    listing: &'a Listing,
+    order: Vec<OrderKey>,
+    after: Option<Position>,
+    accept: A,
+    found: Vec<(Position, T)>,
+}
+
+impl<T, A: FnMut(&Document) -> Result<Option<T>, ReadError>> Walk<'_, T, A> {
+    fn run(&mut self, snapshot: &Snapshot) -> Result<(), ReadError> {
+        if let Some((index, key)) = &self.listing.narrowed {
+            return self.run_narrowed(snapshot, *index, key);
+        }
+        let lead = self.order[0];
+        let wanted = self.listing.size + 1;
+        let mut range = prefixed(&self.listing.prefix, lead.direction);
+        let is_grouped = self.order.len() > 1;
+        self.begin(&mut range, is_grouped);
+        let is_whole = self.listing.is_filtered || is_grouped;
+        range.limit = if is_whole { DOCUMENTS_PAGE_MAX } else { wanted.min(DOCUMENTS_PAGE_MAX) };
+        // The documents of the group that is being read, with their keys.
+        let mut group: Vec<(Position, T)> = Vec::new();
+        loop {
+            let documents = snapshot.documents_by(self.listing.collection, lead.index, &range)?;
+            for document in &documents {
+                let position = self.position(document);
+                if group.first().is_some_and(|(first, _)| first.keys[0] != position.keys[0]) {
+                    self.end_group(&mut group);
+                    if self.found.len() >= wanted {
+                        return Ok(());
+                    }
+                }
+                if self.after.as_ref().is_some_and(|after| self.compare(&position, after).is_le()) {
+                    continue;
+                }
+                if let Some(row) = (self.accept)(document)? {
+                    if is_grouped {
+                        group.push((position, row));
+                        self.bound_group(&mut group);
+                    } else {
+                        self.found.push((position, row));
+                    }
+                }
+                if self.found.len() >= wanted {
+                    return Ok(());
+                }
+            }
+            let Some(last) = documents.last().filter(|_| documents.len() == range.limit) else {
+                self.end_group(&mut group);
+                return Ok(());
+            };
+            let further = further_key(last, lead.index).unwrap_or_default();
+            range.beyond = Some((further, last.key.clone()));
+        }
+    }
+
+    /// Walks over the documents that have one and the same further key, as over one group.
+    fn run_narrowed(&mut self, snapshot: &Snapshot, index: u32, key: &[u8]) -> Result<(), ReadError> {
+        let mut range = DocumentRange {
+            from: std::ops::Bound::Included(key.to_vec()),
+            to: std::ops::Bound::Included(key.to_vec()),
+            ..DocumentRange::default()
+        };
+        let mut group: Vec<(Position, T)> = Vec::new();
+        loop {
+            let documents = snapshot.documents_by(self.listing.collection, index, &range)?;
+            for document in &documents {
+                let position = self.position(document);
+                let is_after = self.after.as_ref().is_none_or(|after| self.compare(&position, after).is_gt());
+                if is_after && let Some(row) = (self.accept)(document)? {
+                    group.push((position, row));
+                    self.bound_group(&mut group);
+                }
+            }
+            match documents.last() {
+                Some(last) if documents.len() == range.limit => {
+                    range.beyond = Some((key.to_vec(), last.key.clone()));
+                }
+                _ => {
+                    self.end_group(&mut group);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Begins a range at the place of the cursor, or with its whole group.
+    fn begin(&self, range: &mut DocumentRange, is_grouped: bool) {
+        let Some(after) = &self.after else { return };
+        if !is_grouped {
+            range.beyond = Some((after.keys[0].clone(), after.document.clone()));
+            return;
+        }
+        let group = std::ops::Bound::Included(after.keys[0].clone());
+        match self.order[0].direction {
+            Direction::Ascending => range.from = group,
+            Direction::Descending => range.to = group,
+        }
+    }
+
+    fn position(&self, document: &Document) -> Position {
+        let keys =
+            self.order.iter().map(|key| further_key(document, key.index).unwrap_or_default()).collect();
+        Position { keys, document: document.key.clone() }
+    }
+
+    fn compare(&self, one: &Position, other: &Position) -> Ordering {
+        let turned = |ordering: Ordering, direction: Direction| match direction {
+            Direction::Ascending => ordering,
+            Direction::Descending => ordering.reverse(),
+        };
+        let keys = self.order.iter().zip(one.keys.iter().zip(&other.keys));
+        keys.map(|(key, (one, other))| turned(one.cmp(other), key.direction))
+            .find(|ordering| ordering.is_ne())
+            .unwrap_or_else(|| turned(one.document.cmp(&other.document), self.order[0].direction))
+    }
+
+    /// Keeps of a large group only what can come on the page.
+    fn bound_group(&self, group: &mut Vec<(Position, T)>) {
+        let wanted = self.listing.size + 1;
+        if group.len() >= 2 * wanted {
+            group.sort_by(|(one, _), (other, _)| self.compare(one, other));
+            group.truncate(wanted);
+        }
+    }
+
+    fn end_group(&mut self, group: &mut Vec<(Position, T)>) {
+        group.sort_by(|(one, _), (other, _)| self.compare(one, other));
+        let room = (self.listing.size + 1).saturating_sub(self.found.len());
+        self.found.extend(group.drain(..).take(room));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger_store::{DocumentAction, DocumentChange, DocumentKey, Expected, Store};
+
+    use super::*;
+
+    const COLLECTION: Collection = Collection::new(999).expect("not the store's own");
+
+    /// Documents whose index 0 has few values, and whose index 1 has many.
+    fn filled() -> Store {
+        let store = Store::in_memory();
+        for number in 0..200_u8 {
+            let keys = [number % 3, number.wrapping_mul(37)];
+            let keys = keys.iter().zip(0..).map(|(key, index)| DocumentKey {
+                index,
+                key: vec![7, *key],
+                unique: false,
+            });
+            let change = DocumentChange {
+                collection: COLLECTION,
+                key: vec![number],
+                expected: Expected::Absent,
+                action: DocumentAction::Put { value: vec![], keys: keys.collect() },
+            };
+            store.change_documents(vec![change]).expect("room");
+        }
+        store
+    }
+
+    fn listing(order: &[(u32, Direction)], size: usize) -> Listing {
+        let order = order.iter().map(|(index, direction)| OrderKey { index: *index, direction: *direction });
+        Listing {
+            collection: COLLECTION,
+            prefix: vec![7],
+            order: order.collect(),
+            from: From::Start,
+            size,
+            is_filtered: true,
+            narrowed: None,
+        }
+    }
+
+    #[test]
+    fn a_page_can_be_as_long_as_one_read_of_the_store() {
+        let store = Store::in_memory();
+        let change = |number: u32| DocumentChange {
+            collection: COLLECTION,
+            key: number.to_be_bytes().to_vec(),
+            expected: Expected::Absent,
+            action: DocumentAction::Put {
+                value: vec![],
+                keys: vec![DocumentKey { index: 0, key: vec![7], unique: false }],
+            },
+        };
+        for part in 0..3 {
+            store.change_documents((part * 500..part * 500 + 500).map(change).collect()).expect("room");
+        }
+        let mut listing = listing(&[(0, Direction::Ascending)], DOCUMENTS_PAGE_MAX);
+        listing.is_filtered = false;
+        let row = |document: &Document| Ok(Some(document.key.clone()));
+        let first = listing.page(&store.snapshot(), row).expect("a page");
+        listing.from = From::After(first.next.expect("there are more"));
+        let second = listing.page(&store.snapshot(), row).expect("a page");
+        assert_eq!((first.rows.len(), second.rows.len()), (1_000, 500));
+        assert!(second.next.is_none());
+    }
+
+    #[test]
+    fn narrowed_pages_have_the_rows_with_the_key() {
+        let store = filled();
+        let mut listing = listing(&[(1, Direction::Ascending)], 50);
+        listing.narrowed = Some((0, vec![7, 2]));
+        let row = |document: &Document| Ok(Some(document.key[0]));
+        let first = listing.page(&store.snapshot(), row).expect("a page");
+        listing.from = From::After(first.next.expect("there are more"));
+        let second = listing.page(&store.snapshot(), row).expect("a page");
+        let all = [first.rows, second.rows].concat();
+        assert!(all.iter().all(|number| number % 3 == 2) && all.len() == 66);
+        assert!(all.is_sorted_by_key(|number| number.wrapping_mul(37)) && second.next.is_none());
+    }
+
+    #[test]
+    fn pages_in_any_order_are_the_sorted_whole() {
+        use Direction::{Ascending, Descending};
+        let store = filled();
+        let snapshot = store.snapshot();
+        for order in [
+            &[(0, Ascending)][..],
+            &[(1, Descending)],
+            &[(0, Ascending), (1, Descending)],
+            &[(0, Descending), (1, Ascending)],
+            &[(1, Ascending), (0, Ascending)],
+        ] {
+            let row =
+                |document: &Document| Ok((!document.key[0].is_multiple_of(5)).then_some(document.key[0]));
+            let mut expected: Vec<u8> = (0..200).filter(|number: &u8| !number.is_multiple_of(5)).collect();
+            let key = |number: u8, index: u32| if index == 0 { number % 3 } else { number.wrapping_mul(37) };
+            expected.sort_by(|one, other| {
+                let by = |(index, direction): &(u32, Direction)| {
+                    let ordering = key(*one, *index).cmp(&key(*other, *index));
+                    if *direction == Ascending { ordering } else { ordering.reverse() }
+                };
+                let last = if order[0].1 == Ascending { one.cmp(other) } else { other.cmp(one) };
+                order.iter().map(by).find(|ordering| ordering.is_ne()).unwrap_or(last)
+            });
+            let mut listing = listing(order, 7);
+            let (mut forward, mut pages) = (Vec::new(), Vec::new());
+            loop {
+                let page = listing.page(&snapshot, row).expect("a page");
+                assert_eq!(page.previous.is_some(), !forward.is_empty());
+                forward.extend(page.rows.clone());
+                pages.push(page.rows);
+                let Some(next) = page.next else {
+                    listing.from = From::Before(page.previous.expect("many pages"));
+                    break;
+                };
+                listing.from = From::After(next);
+            }
+            assert_eq!(forward, expected, "{order:?}");
+            pages.pop();
+            while let Some(expected) = pages.pop() {
+                let page = listing.page(&snapshot, row).expect("a page");
+                assert_eq!((page.rows, page.next.is_some()), (expected, true), "{order:?}");
+                assert_eq!(page.previous.is_none(), pages.is_empty());
+                if let Some(previous) = page.previous {
+                    listing.from = From::Before(previous);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The closed sets of words of the payments API.
+
+/// Makes an enumeration of words with their text on the wire and their stored number.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $number:literal, $word:literal;)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) enum $name { $($variant = $number,)* }
+
+        impl $name {
+            /// Every word.
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The word on the wire.
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            /// The word with this text.
+            #[allow(dead_code, reason = "of some sets no caller sends words")]
+            pub(crate) fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|word| word.name() == text)
+            }
+
+            /// The number that is stored, by which lists sort.
+            pub(crate) const fn number(self) -> u8 {
+                self as u8
+            }
+
+            /// The word with a stored number.
+            pub(crate) fn of_number(number: u8) -> Option<Self> {
+                Self::ALL.iter().copied().find(|word| word.number() == number)
+            }
+        }
+    };
+}
+
+words! {
+    /// Which way the money of a payment goes. Lists sort in this order.
+    PaymentType {
+        PayIn = 0, "PAY-IN";
+        Payout = 1, "PAYOUT";
+        Transfer = 2, "TRANSFER";
+        Other = 3, "OTHER";
+    }
+}
+
+words! {
+    /// Where a payment, or an adjustment of one, stands. Lists sort in this order.
+    PaymentStatus {
+        Succeeded = 0, "SUCCEEDED";
+        Cancelled = 1, "CANCELLED";
+        Failed = 2, "FAILED";
+        Pending = 3, "PENDING";
+        Other = 4, "OTHER";
+        Expired = 5, "EXPIRED";
+        Refunded = 6, "REFUNDED";
+        RefundedFailure = 7, "REFUNDED_FAILURE";
+        Dispute = 8, "DISPUTE";
+        DisputeWon = 9, "DISPUTE_WON";
+        DisputeLost = 10, "DISPUTE_LOST";
+    }
+}
+
+words! {
+    /// The scheme by which a payment was made.
+    Scheme {
+        Unknown = 0, "unknown";
+        Other = 1, "other";
+        Visa = 2, "visa";
+        Mastercard = 3, "mastercard";
+        Amex = 4, "amex";
+        Diners = 5, "diners";
+        Discover = 6, "discover";
+        Jcb = 7, "jcb";
+        Unionpay = 8, "unionpay";
+        SepaDebit = 9, "sepa debit";
+        SepaCredit = 10, "sepa credit";
+        Sepa = 11, "sepa";
+        ApplePay = 12, "apple pay";
+        GooglePay = 13, "google pay";
+        A2a = 14, "a2a";
+        AchDebit = 15, "ach debit";
+        Ach = 16, "ach";
+        Rtp = 17, "rtp";
+        Alipay = 18, "alipay";
+        Cup = 19, "cup";
+        Doku = 20, "doku";
+        Dragonpay = 21, "dragonpay";
+        Maestro = 22, "maestro";
+        Molpay = 23, "molpay";
+    }
+}
+
+words! {
+    /// Whose account it is: that of the owner of the installation, or that of a counterparty.
+    AccountType {
+        Internal = 0, "INTERNAL";
+        External = 1, "EXTERNAL";
+        Unknown = 2, "UNKNOWN";
+    }
+}
+
+words! {
+    /// Where a task stands.
+    TaskStatus {
+        Stopped = 0, "STOPPED";
+        Pending = 1, "PENDING";
+        Active = 2, "ACTIVE";
+        Terminated = 3, "TERMINATED";
+        Failed = 4, "FAILED";
+    }
+}
+
+words! {
+    /// What a transfer initiation asks for: money to an account of the owner, or to a counterparty.
+    InitiationType {
+        Transfer = 0, "TRANSFER";
+        Payout = 1, "PAYOUT";
+    }
+}
+
+words! {
+    /// Where a transfer initiation stands.
+    InitiationStatus {
+        WaitingForValidation = 0, "WAITING_FOR_VALIDATION";
+        Processing = 1, "PROCESSING";
+        Processed = 2, "PROCESSED";
+        Failed = 3, "FAILED";
+        Rejected = 4, "REJECTED";
+        Validated = 5, "VALIDATED";
+        AskRetried = 6, "ASK_RETRIED";
+        AskReversed = 7, "ASK_REVERSED";
+        ReverseProcessing = 8, "REVERSE_PROCESSING";
+        ReverseFailed = 9, "REVERSE_FAILED";
+        PartiallyReversed = 10, "PARTIALLY_REVERSED";
+        Reversed = 11, "REVERSED";
+    }
+}
+
+words! {
+    /// Where a transfer of the first generation of the API stands.
+    TransferStatus {
+        Pending = 0, "PENDING";
+        Succeeded = 1, "SUCCEEDED";
+        Failed = 2, "FAILED";
+    }
+}
+
+impl Scheme {
+    /// The scheme with this text in any case.
+    pub(crate) fn parse_any_case(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|scheme| scheme.name().eq_ignore_ascii_case(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_found_by_text_and_number() {
+        for scheme in Scheme::ALL {
+            assert_eq!(Scheme::parse_any_case(&scheme.name().to_uppercase()), Some(*scheme));
+            assert_eq!(Scheme::of_number(scheme.number()), Some(*scheme));
+        }
+        for status in PaymentStatus::ALL {
+            assert_eq!(PaymentStatus::parse(status.name()), Some(*status));
+        }
+        assert_eq!((PaymentType::parse("pay-in"), PaymentType::of_number(9)), (None, None));
+    }
+}

@@ -1,0 +1,172 @@
+//! Encryption of secrets at rest: bytes are sealed with a key and for a purpose, and open with both.
+//!
+//! A sealed text is a version byte, eight bytes that tell the key, a nonce, and the text in AES-256-GCM. The purpose is
+//! authenticated with it, so that what was sealed for one thing opens for no other.
+
+use std::fmt;
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+
+/// Changed whenever the layout does.
+const VERSION: u8 = 1;
+
+/// Bytes that tell which key sealed a text.
+const KEY_ID_BYTES: usize = 8;
+
+/// Bytes of a key.
+pub(crate) const KEY_BYTES: usize = 32;
+
+/// The operator's key for secrets at rest: a text of any length. It prints nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EncryptionKey(Box<[u8]>);
+
+impl EncryptionKey {
+    /// The key that this text stands for.
+    ///
+    /// # Errors
+    ///
+    /// If it has fewer than 32 characters: short texts can be guessed.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.len() < KEY_BYTES {
+            return Err(format!(
+                "an encryption key has at least {KEY_BYTES} characters, this one has {}",
+                text.len()
+            ));
+        }
+        Ok(Self(text.as_bytes().into()))
+    }
+
+    /// What seals with this key.
+    pub(crate) fn sealer(&self) -> Sealer {
+        Sealer::of_secret(&self.0)
+    }
+}
+
+impl fmt::Debug for EncryptionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EncryptionKey")
+    }
+}
+
+/// Seals and opens secrets.
+pub(crate) struct Sealer {
+    key: LessSafeKey,
+    id: [u8; KEY_ID_BYTES],
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sealer")
+    }
+}
+
+/// Why a sealed text does not open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenError {
+    /// Another key sealed it.
+    OtherKey,
+    /// It was changed, cut, or sealed for something else.
+    Damaged,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OtherKey => "a secret was encrypted with another key than the one that is configured",
+            Self::Damaged => "an encrypted secret is not what was written",
+        })
+    }
+}
+
+impl Sealer {
+    /// With this key.
+    pub(crate) fn new(key: &[u8; KEY_BYTES]) -> Self {
+        let digest = blake3::derive_key("stack-server 2026 key id of secrets", key);
+        let mut id = [0; KEY_ID_BYTES];
+        id.copy_from_slice(&digest[..KEY_ID_BYTES]);
+        let key = UnboundKey::new(&AES_256_GCM, key).expect("the key has the length of the cipher");
+        Self { key: LessSafeKey::new(key), id }
+    }
+
+    /// With the key that a secret of any length stands for.
+    pub(crate) fn of_secret(secret: &[u8]) -> Self {
+        Self::new(&blake3::derive_key("stack-server 2026 key of secrets", secret))
+    }
+
+    /// Encrypts bytes for a purpose.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system gives no random bytes.
+    pub(crate) fn seal(&self, purpose: &[u8], bytes: &[u8]) -> Result<Vec<u8>, getrandom::Error> {
+        let mut nonce = [0; NONCE_LEN];
+        getrandom::fill(&mut nonce)?;
+        let mut sealed = vec![VERSION];
+        sealed.extend_from_slice(&self.id);
+        sealed.extend_from_slice(&nonce);
+        let start = sealed.len();
+        sealed.extend_from_slice(bytes);
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self
+            .key
+            .seal_in_place_separate_tag(nonce, Aad::from(purpose), &mut sealed[start..])
+            .expect("secrets are shorter than the cipher's limit");
+        sealed.extend_from_slice(tag.as_ref());
+        Ok(sealed)
+    }
+
+    /// Decrypts what [`Sealer::seal`] made for the same purpose.
+    ///
+    /// # Errors
+    ///
+    /// If another key sealed it, or it is something else.
+    pub(crate) fn open(&self, purpose: &[u8], sealed: &[u8]) -> Result<Vec<u8>, OpenError> {
+        let (&version, rest) = sealed.split_first().ok_or(OpenError::Damaged)?;
+        let (id, rest) = rest.split_first_chunk::<KEY_ID_BYTES>().ok_or(OpenError::Damaged)?;
+        let (nonce, rest) = rest.split_first_chunk::<NONCE_LEN>().ok_or(OpenError::Damaged)?;
+        if version != VERSION {
+            return Err(OpenError::Damaged);
+        }
+        if *id != self.id {
+            return Err(OpenError::OtherKey);
+        }
+        let mut bytes = rest.to_vec();
+        let opened =
+            self.key.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::from(purpose), &mut bytes);
+        let length = opened.map_err(|_| OpenError::Damaged)?.len();
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encryption_key_is_long_and_prints_nothing() {
+        let key = EncryptionKey::parse(&"k".repeat(32)).expect("long enough");
+        assert_eq!(format!("{key:?}"), "EncryptionKey");
+        let sealed = key.sealer().seal(b"a", b"x").expect("random bytes");
+        assert_eq!(key.sealer().open(b"a", &sealed).as_deref(), Ok(&b"x"[..]));
+        assert!(EncryptionKey::parse(&"k".repeat(31)).is_err());
+    }
+
+    #[test]
+    fn a_secret_opens_with_its_key_and_purpose_only() {
+        let sealer = Sealer::new(&[1; KEY_BYTES]);
+        let sealed = sealer.seal(b"a", b"secret").expect("random bytes");
+        assert!(!sealed.windows(6).any(|part| part == b"secret"));
+        assert_eq!(sealer.open(b"a", &sealed).as_deref(), Ok(&b"secret"[..]));
+        assert_eq!(sealer.open(b"b", &sealed), Err(OpenError::Damaged));
+        assert_eq!(Sealer::of_secret(b"x").open(b"a", &sealed), Err(OpenError::OtherKey));
+        assert_ne!(sealer.seal(b"a", b"secret").expect("random bytes"), sealed);
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert!(sealer.open(b"a", &changed).is_err(), "changed at {at}");
+            assert!(sealer.open(b"a", &sealed[..at]).is_err(), "cut at {at}");
+        }
+    }
+}

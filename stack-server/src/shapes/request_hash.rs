@@ -1,0 +1,209 @@
+//! The hash that identifies a request: compared behind an idempotency key, and shown with logs.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
+use ledger_core::{
+    AccountAddress, Command, CompactString, CreateTransaction, LogPayload, Metadata, MetadataValue, Movement,
+    Overdraft, Posting, REVERTS_KEY, Reference, RevertDate, Runtime, Target, Timestamp, VariableValue,
+};
+use sha2::{Digest as _, Sha256};
+
+/// Returns the base64url of the SHA-256 of the parsed command. Two bodies that differ only in white space, field
+/// order or unknown fields are the same request.
+///
+/// The log keeps the hash forever, so this encoding must not change.
+pub(crate) fn hash_of(command: &Command) -> CompactString {
+    let mut bytes = Encoder(Sha256::new());
+    match command {
+        Command::CreateTransaction(create) => bytes.tag(1).create(create),
+        Command::RevertTransaction(revert) => bytes
+            .tag(2)
+            .number(revert.id.get())
+            .tag(u8::from(revert.overdraft == Overdraft::Allow))
+            .tag(u8::from(revert.dated == RevertDate::OfOriginal))
+            .metadata(&revert.metadata),
+        Command::SetMetadata { target, metadata } => bytes.tag(3).target(target).metadata(metadata),
+        Command::DeleteMetadata { target, key } => bytes.tag(4).target(target).text(key),
+        Command::InsertSchema(insert) => {
+            bytes.tag(5).text(insert.version.as_str()).text(&insert.schema.content())
+        }
+    };
+    bytes.finish()
+}
+
+/// The hash that a log shows which was recorded without a key: that of the plainest request by which it could have been
+/// made. It is not stored, since it follows from the log.
+pub(crate) fn hash_of_log(payload: &LogPayload) -> CompactString {
+    let mut bytes = Encoder(Sha256::new());
+    match payload {
+        LogPayload::NewTransaction { transaction, account_metadata, .. } => {
+            let accounts = account_metadata.iter().map(|(address, metadata)| (address, metadata));
+            let timestamp =
+                Some(transaction.timestamp).filter(|timestamp| *timestamp != transaction.inserted_at);
+            bytes.tag(1).postings(&transaction.postings).metadata(&transaction.metadata);
+            bytes.account_metadata(accounts).timestamp(timestamp);
+            bytes.reference(transaction.reference.as_ref()).tag(0)
+        }
+        LogPayload::RevertedTransaction { reverted, transaction, .. } => {
+            let mut metadata = transaction.metadata.clone();
+            metadata.remove(REVERTS_KEY);
+            let is_backdated = transaction.timestamp != transaction.inserted_at;
+            bytes.tag(2).number(reverted.get()).tag(0).tag(u8::from(is_backdated)).metadata(&metadata)
+        }
+        LogPayload::SetMetadata { target, metadata } => bytes.tag(3).target(target).metadata(metadata),
+        LogPayload::DeleteMetadata { target, key } => bytes.tag(4).target(target).text(key),
+        LogPayload::InsertedSchema { schema } => bytes.tag(5).text(schema),
+    };
+    bytes.finish()
+}
+
+/// Hashes values without ambiguity: lengths precede texts and counts precede lists, so no two sequences give the
+/// same bytes.
+struct Encoder(Sha256);
+
+impl Encoder {
+    fn finish(self) -> CompactString {
+        let mut text = CompactString::default();
+        text.push_str(&URL_SAFE.encode(self.0.finalize()));
+        text
+    }
+
+    fn tag(&mut self, tag: u8) -> &mut Self {
+        self.0.update([tag]);
+        self
+    }
+
+    fn number(&mut self, number: u64) -> &mut Self {
+        self.0.update(number.to_le_bytes());
+        self
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.number(text.len() as u64);
+        self.0.update(text.as_bytes());
+        self
+    }
+
+    fn metadata(&mut self, metadata: &Metadata) -> &mut Self {
+        self.number(metadata.len() as u64);
+        for (key, value) in metadata.iter() {
+            self.text(key);
+            match value {
+                MetadataValue::Text(text) => self.tag(0).text(text),
+                MetadataValue::Json(json) => self.tag(1).text(json),
+            };
+        }
+        self
+    }
+
+    fn target(&mut self, target: &Target) -> &mut Self {
+        match target {
+            Target::Account(address) => self.tag(0).text(address.as_str()),
+            Target::Transaction(id) => self.tag(1).number(id.get()),
+        }
+    }
+
+    fn variables(&mut self, variables: &BTreeMap<String, VariableValue>) {
+        self.number(variables.len() as u64);
+        for (name, value) in variables {
+            self.text(name);
+            match value {
+                VariableValue::Text(text) | VariableValue::Number(text) | VariableValue::Monetary(text) => {
+                    self.text(text)
+                }
+                // The ledger refuses this value, so the hash is never stored. No text has this length.
+                VariableValue::Unfit => self.number(u64::MAX),
+            };
+        }
+    }
+
+    fn create(&mut self, create: &CreateTransaction) -> &mut Self {
+        match &create.movement {
+            Movement::Postings(postings) => {
+                self.postings(postings);
+            }
+            Movement::Script(script) => {
+                self.tag(1).text(&script.plain).tag(u8::from(script.runtime == Runtime::Interpreter));
+                self.variables(&script.variables);
+            }
+            Movement::Template { name, variables, runtime } => {
+                self.tag(2).text(name).tag(u8::from(*runtime == Runtime::Interpreter));
+                self.variables(variables);
+            }
+        }
+        self.metadata(&create.metadata).account_metadata(create.account_metadata.iter());
+        self.timestamp(create.timestamp).reference(create.reference.as_ref());
+        self.tag(u8::from(create.overdraft == Overdraft::Allow))
+    }
+
+    fn postings(&mut self, postings: &[Posting]) -> &mut Self {
+        self.tag(0).number(postings.len() as u64);
+        for posting in postings {
+            self.text(posting.source.as_str()).text(posting.destination.as_str());
+            self.text(&posting.amount.to_string()).text(posting.asset.as_str());
+        }
+        self
+    }
+
+    fn account_metadata<'a>(
+        &mut self,
+        all: impl ExactSizeIterator<Item = (&'a AccountAddress, &'a Metadata)>,
+    ) -> &mut Self {
+        self.number(all.len() as u64);
+        for (address, metadata) in all {
+            self.text(address.as_str()).metadata(metadata);
+        }
+        self
+    }
+
+    fn timestamp(&mut self, timestamp: Option<Timestamp>) -> &mut Self {
+        match timestamp {
+            Some(at) => self.tag(1).number(at.as_micros() as u64),
+            None => self.tag(0),
+        }
+    }
+
+    fn reference(&mut self, reference: Option<&Reference>) -> &mut Self {
+        match reference {
+            Some(reference) => self.tag(1).text(reference.as_str()),
+            None => self.tag(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger_core::TransactionId;
+
+    use super::*;
+
+    #[test]
+    fn different_commands_have_different_hashes() {
+        let account = || Target::Account(AccountAddress::world());
+        let transaction = |id| Target::Transaction(TransactionId::new(id));
+        let commands = [
+            Command::DeleteMetadata { target: account(), key: "k".into() },
+            Command::DeleteMetadata { target: account(), key: "kk".into() },
+            Command::DeleteMetadata { target: transaction(1), key: "k".into() },
+            Command::DeleteMetadata { target: transaction(2), key: "k".into() },
+            Command::SetMetadata { target: account(), metadata: Metadata::EMPTY },
+            Command::SetMetadata { target: account(), metadata: [("k", "v")].into_iter().collect() },
+            Command::SetMetadata { target: account(), metadata: [("kv", "")].into_iter().collect() },
+        ];
+        let mut hashes: Vec<_> = commands.iter().map(hash_of).collect();
+        hashes.sort();
+        hashes.dedup();
+        assert_eq!(hashes.len(), commands.len());
+    }
+
+    #[test]
+    fn hash_encoding_never_changes() {
+        let command = Command::DeleteMetadata {
+            target: Target::Transaction(TransactionId::new(7)),
+            key: "note".into(),
+        };
+        assert_eq!(hash_of(&command), "c26ZQvARiT6vZDCWNtIDI3vxfj9FXYyDtkB7m_QKasI=");
+    }
+}

@@ -1,0 +1,168 @@
+//! Every route asks for a token of the server's own authorization server, and for the right one.
+
+use std::net::TcpListener;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ledger_store::Store;
+use serde_json::{Value, json};
+use stack_server::{AuthSettings, Route, Scope, Server, Service, Settings, StaticClient, routes};
+
+use crate::auth_tokens::{Known, claims};
+use crate::client::{TestServer, authorizing};
+
+fn own(check_scopes: bool) -> AuthSettings {
+    AuthSettings {
+        issuers: vec![],
+        check_scopes,
+        service: "ledger".to_owned(),
+        own: true,
+        check_management_scopes: check_scopes,
+    }
+}
+
+/// A server that takes its own tokens only, with a static client that may do everything.
+pub(crate) fn guarded(check_scopes: bool) -> (TestServer, Known) {
+    let mut settings = authorizing();
+    settings.experimental_exporters = true;
+    let authorization = settings.authorization.as_mut().expect("there is one");
+    let file = "clients: [{id: root, trusted: true, secrets: [root], scopes: [openid, 'auth:read', 'auth:write', \
+        'ledger:read', 'ledger:write', 'payments:read', 'payments:write']}]";
+    authorization.clients = StaticClient::parse(file).expect("a client");
+    authorization.wrong_secrets_per_minute = 100_000;
+    (start(settings, &own(check_scopes)), Known { id: "root".into(), secret: "root".into() })
+}
+
+fn start(settings: Settings, auth: &AuthSettings) -> TestServer {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = Server::start_guarded(&Store::in_memory(), settings, auth, listener).expect("a server");
+    TestServer { address: server.address(), server: Some(server) }
+}
+
+fn status(server: &TestServer, method: &str, path: &str, token: &str) -> u16 {
+    let value = format!("Bearer {token}");
+    let answer = server.send(method, path, &[("Authorization", &value)], "");
+    if answer.status == 401 && !is_of_protocol(path) {
+        assert_eq!((answer.body.as_str(), answer.header("www-authenticate")), ("", Some("Bearer")), "{path}");
+    }
+    answer.status
+}
+
+/// Whether a path is open because it asks for credentials of its own.
+fn is_of_protocol(path: &str) -> bool {
+    ["oauth/", "revoke", "userinfo", "authorize", "end_session"]
+        .iter()
+        .any(|rest| path.starts_with(&format!("/api/auth/{rest}")))
+}
+
+/// Every path of a route.
+pub(crate) fn paths(route: &Route) -> Vec<String> {
+    let template = route.template.replace("{ledger}", "main").replace(['{', '}'], "");
+    // A stream that is not refused does not end.
+    let template = template.replace("/_events", "/_events?type=NOSUCH");
+    route.mount.paths().map(|prefix| format!("{prefix}{template}")).collect()
+}
+
+#[test]
+fn every_route_wants_a_token_of_its_service() {
+    let (server, root) = guarded(true);
+    let token = |scope: &str| root.token(&server, scope);
+    let (expired, revoked) = (token("ledger:write auth:write"), token("ledger:write auth:write"));
+    root.ask(&server, "/revoke", &format!("token={revoked}")).is(200);
+    let cut = &expired[..expired.len() - 1];
+    assert_eq!(status(&server, "POST", "/v2/main", &token("ledger:write")), 204);
+    for route in routes() {
+        let service = route.mount.service();
+        let word = service.word();
+        let others =
+            [Service::Ledger, Service::Payments, Service::Auth].into_iter().filter(|other| *other != service);
+        let foreign: Vec<String> = others.map(|other| format!("{0}:read {0}:write", other.word())).collect();
+        let (none, read, write) =
+            (token("openid"), token(&format!("{word}:read")), token(&format!("{word}:write")));
+        let foreign = token(&foreign.join(" "));
+        for path in paths(route) {
+            let is_open = route.scope == Scope::Open;
+            let refused = |token: &str| status(&server, route.method, &path, token) == 401;
+            if is_of_protocol(&path) {
+                assert!(is_open, "{path}");
+                continue;
+            }
+            let bare = server.send(route.method, &path, &[], "").status == 401;
+            assert_eq!(bare, !is_open, "{} {path} without a token", route.method);
+            for token in [&none, &foreign, &revoked, cut, "nonsense", ""] {
+                assert_eq!(refused(token), !is_open, "{} {path} with {token}", route.method);
+            }
+            assert_eq!(refused(&read), route.scope == Scope::Write, "{} {path} with read", route.method);
+            assert!(!refused(&write), "{} {path} with write", route.method);
+        }
+    }
+}
+
+#[test]
+fn a_revoked_token_is_refused_at_once() {
+    let (server, root) = guarded(false);
+    let [token, kept] = [0, 1].map(|_| root.token(&server, ""));
+    for _ in 0..2 {
+        assert_eq!((status(&server, "GET", "/v2", &token), status(&server, "GET", "/v2", &kept)), (200, 200));
+    }
+    root.ask(&server, "/revoke", &format!("token={token}")).is(200);
+    assert_eq!((status(&server, "GET", "/v2", &token), status(&server, "GET", "/v2", &kept)), (401, 200));
+    let header = token.split('.').next().expect("a header");
+    let header: Value =
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).expect("base64")).expect("JSON");
+    let path = format!("/api/auth/keys/{}", header["kid"].as_str().expect("a key"));
+    assert_eq!(status(&server, "DELETE", &path, &kept), 204);
+    assert_eq!(status(&server, "GET", "/v2", &kept), 401, "its key is not trusted any more");
+    assert_eq!(status(&server, "GET", "/v2", &root.token(&server, "")), 200);
+}
+
+#[test]
+fn rotation_under_load_refuses_no_good_token() {
+    let (server, root) = guarded(true);
+    let token = root.token(&server, "ledger:write auth:write");
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    let fresh = root.token(&server, "ledger:read");
+                    assert_eq!(
+                        (status(&server, "GET", "/v2", &fresh), status(&server, "GET", "/v2", &token)),
+                        (200, 200)
+                    );
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..6 {
+                assert_eq!(status(&server, "POST", "/api/auth/keys/rotate", &token), 204);
+            }
+        });
+    });
+}
+
+#[test]
+fn clients_manage_with_a_token_without_scopes_by_default() {
+    let mut auth = own(true);
+    auth.check_management_scopes = false;
+    let mut settings = authorizing();
+    let authorization = settings.authorization.as_mut().expect("there is one");
+    authorization.clients = StaticClient::parse("clients: [{id: root, secrets: [root]}]").expect("a client");
+    let server = start(settings, &auth);
+    let root = Known { id: "root".into(), secret: "root".into() };
+    let token = root.token(&server, "");
+    assert_eq!(claims(&token).get("scope"), None);
+    server.post("/api/auth/clients", r#"{"name":"x"}"#).is(401);
+    let shop = Known::make(&server, &json!({"name": "shop", "scopes": ["ledger:read"]}), Some(&token));
+    assert_eq!(status(&server, "GET", "/v2", &token), 401);
+    assert_eq!(status(&server, "GET", "/v2", &shop.token(&server, "ledger:read")), 200);
+}
+
+#[test]
+fn the_description_names_the_scopes_of_each_service() {
+    let (server, _) = guarded(true);
+    let document = server.get("/openapi.json").is(200).json();
+    let security = |path: &str, method: &str| document["paths"][path][method]["security"].clone();
+    assert_eq!(security("/api/auth/clients", "get"), json!([{"bearer": ["auth:read", "auth:write"]}]));
+    assert_eq!(security("/v2/{ledger}", "post"), json!([{"bearer": ["ledger:write"]}]));
+    assert_eq!(security("/api/auth/oauth/token", "post"), Value::Null);
+}

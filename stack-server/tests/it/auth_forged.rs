@@ -1,0 +1,200 @@
+//! Forged tokens of many kinds against every guarded route: all are refused, none by a fault.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ring::hmac;
+use serde_json::{Value, json};
+use stack_server::{Scope, routes};
+
+use crate::auth::{ONE, Signer, now};
+use crate::auth_enforced::{guarded, paths};
+
+fn encode(text: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+/// Tokens that look like one of the server, by what is wrong with them.
+fn forgeries(valid: &str, keys: &Value) -> Vec<(String, String)> {
+    let parts: Vec<&str> = valid.split('.').collect();
+    let decode = |part: &str| -> Value {
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).expect("base64")).expect("JSON")
+    };
+    let (header, claims) = (decode(parts[0]), decode(parts[1]));
+    let other = Signer::new(ONE, Some("one"));
+    let with = |value: &Value, name: &str, change: Value| {
+        let mut value = value.clone();
+        value[name] = change;
+        value
+    };
+    let mut all: Vec<(String, String)> = Vec::new();
+    let mut add = |what: String, token: String| all.push((what, token));
+
+    // Another algorithm, with the signature that is there, with none, and with one of another key.
+    let algorithms = [
+        json!("none"),
+        json!("None"),
+        json!("NONE"),
+        json!("nOnE"),
+        json!(""),
+        Value::Null,
+        json!("HS256"),
+        json!("HS384"),
+        json!("HS512"),
+        json!("RS384"),
+        json!("RS512"),
+        json!("PS256"),
+        json!("ES256"),
+        json!("EdDSA"),
+        json!("rs256"),
+        json!("RS256 "),
+        json!(["RS256"]),
+        json!(256),
+        json!({}),
+    ];
+    for algorithm in algorithms {
+        let head = encode(with(&header, "alg", algorithm.clone()).to_string());
+        add(format!("alg {algorithm}"), format!("{head}.{}.{}", parts[1], parts[2]));
+        add(format!("alg {algorithm}, unsigned"), format!("{head}.{}.", parts[1]));
+        add(
+            format!("alg {algorithm}, signed by another"),
+            other.sign(&with(&header, "alg", algorithm), &claims),
+        );
+    }
+    // The public key as the secret of a symmetric algorithm.
+    for key in keys.as_array().expect("keys") {
+        let modulus = key["n"].as_str().expect("base64");
+        for (what, secret) in [
+            ("modulus", URL_SAFE_NO_PAD.decode(modulus).expect("base64")),
+            ("text of the modulus", modulus.as_bytes().to_vec()),
+            ("text of the key", key.to_string().into_bytes()),
+        ] {
+            let head = json!({"alg": "HS256", "kid": key["kid"], "typ": "at+jwt"});
+            let signed = format!("{}.{}", encode(head.to_string()), parts[1]);
+            let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), signed.as_bytes());
+            add(format!("HMAC with the {what}"), format!("{signed}.{}", encode(tag)));
+        }
+        // Another key under the name of one of ours, and keys that the token brings along.
+        let named = json!({"alg": "RS256", "kid": key["kid"], "typ": "at+jwt"});
+        add("another key under our name".to_owned(), other.sign(&named, &claims));
+        for (name, value) in [
+            ("jwk", other.public()),
+            ("jku", json!("http://127.0.0.1:9/keys")),
+            ("x5u", json!("http://127.0.0.1:9/cert")),
+            ("x5c", json!([STANDARD.encode("certificate")])),
+            ("crit", json!(["exp"])),
+            ("b64", json!(false)),
+        ] {
+            add(format!("{name} of its own"), other.sign(&with(&named, name, value), &claims));
+        }
+    }
+    // Names of keys that are none.
+    for kid in [
+        Value::Null,
+        json!(""),
+        json!("nosuch"),
+        json!("one"),
+        json!("../../etc/passwd"),
+        json!(7),
+        json!(["a"]),
+    ] {
+        add(format!("kid {kid}"), other.sign(&with(&header, "kid", kid), &claims));
+    }
+    // Other claims under the signature that is there, and under one of another key.
+    for (name, value) in [
+        ("scope", json!("auth:write ledger:write payments:write")),
+        ("exp", json!(now() + 1_000_000)),
+        ("exp", Value::Null),
+        ("exp", json!("9999999999")),
+        ("exp", json!(1e30)),
+        ("exp", json!(now() - 1)),
+        ("iss", json!("http://else")),
+        ("iss", json!([])),
+        ("aud", json!([])),
+        ("aud", Value::Null),
+        ("nbf", json!(now() + 600)),
+        ("jti", Value::Null),
+        ("sub", json!("root")),
+        ("client_id", json!("else")),
+    ] {
+        let changed = with(&claims, name, value.clone());
+        add(format!("{name} {value}"), format!("{}.{}.{}", parts[0], encode(changed.to_string()), parts[2]));
+        add(format!("{name} {value}, signed by another"), other.sign(&header, &changed));
+    }
+    // Texts that are not of three parts, or not what they seem.
+    let mut flipped = URL_SAFE_NO_PAD.decode(parts[2]).expect("base64");
+    flipped[0] ^= 1;
+    let jws = json!({"protected": parts[0], "payload": parts[1], "signature": parts[2]}).to_string();
+    for (what, token) in [
+        ("nothing", String::new()),
+        ("two parts", format!("{}.{}", parts[0], parts[1])),
+        ("no parts", "nonsense".to_owned()),
+        ("dots", "..".to_owned()),
+        ("two signatures", format!("{valid}.{}", parts[2])),
+        ("five parts", format!("{valid}.{}.{}", parts[2], parts[2])),
+        ("no signature", format!("{}.{}.", parts[0], parts[1])),
+        ("a signature of zeros", format!("{}.{}.{}", parts[0], parts[1], encode([0; 256]))),
+        ("a flipped bit", format!("{}.{}.{}", parts[0], parts[1], encode(&flipped))),
+        ("a cut signature", valid[..valid.len() - 4].to_owned()),
+        ("a longer signature", format!("{valid}AAAA")),
+        ("padding", format!("{valid}==")),
+        ("parts in another order", format!("{}.{}.{}", parts[1], parts[0], parts[2])),
+        ("no header", format!(".{}.{}", parts[1], parts[2])),
+        ("a list of headers", format!("{}.{}.{}", encode(format!("[{header}]")), parts[1], parts[2])),
+        ("a header twice", format!("{}.{}.{}", encode(format!("{header}{header}")), parts[1], parts[2])),
+        ("upper case", valid.to_uppercase()),
+        ("a comma between two", format!("{valid},{valid}")),
+        ("JSON", jws),
+        ("too long", format!("{valid}{}", "A".repeat(9_000))),
+    ] {
+        add(what.to_owned(), token);
+    }
+    all
+}
+
+#[test]
+fn forged_tokens_open_no_route() {
+    let (server, root) = guarded(false);
+    let valid = root.token(&server, "auth:write ledger:write");
+    let keys = server.get("/api/auth/keys").is(200).json()["keys"].clone();
+    let forged = forgeries(&valid, &keys);
+    assert!(forged.len() >= 60, "{}", forged.len());
+    let mut asked = 0;
+    for route in routes().iter().filter(|route| route.scope != Scope::Open) {
+        for path in paths(route).into_iter().take(1) {
+            for (what, token) in &forged {
+                let value = format!("Bearer {token}");
+                let status = server.send(route.method, &path, &[("Authorization", &value)], "").status;
+                assert_eq!(status, 401, "{what}: {} {path}", route.method);
+                asked += 1;
+            }
+        }
+    }
+    println!("{} kinds, {asked} requests", forged.len());
+    let value = format!("Bearer {valid}");
+    server.send("GET", "/v2", &[("Authorization", &value)], "").is(200);
+}
+
+#[test]
+fn paths_in_other_spellings_are_guarded_too() {
+    let (server, _) = guarded(false);
+    for path in [
+        "/api/auth/clients/",
+        "/api/auth//clients",
+        "/api/auth/./clients",
+        "/api/auth/x/../clients",
+        "/api/auth/%63lients",
+        "/api%2fauth%2fclients",
+        "/api/auth/clients;x",
+        "/API/auth/clients",
+        "/api/auth/Clients",
+        "/api/auth/clients?x",
+        "/api/auth/clients/%2e",
+        "/v2/",
+        "/%76%32",
+        "/api/ledger/v2/main/accounts/",
+        "//v2",
+    ] {
+        let status = server.send("GET", path, &[], "").status;
+        assert!(matches!(status, 401 | 404), "{path}: {status}");
+    }
+}

@@ -1,0 +1,183 @@
+//! SIGKILL while clients are made, secrets rotated, tokens revoked and refresh tokens used: what was answered holds.
+//!
+//! Three rounds in the ordinary run; `AUTH_KILL_ROUNDS=500 cargo test -p stack-server auth_kill` for more.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
+
+use serde_json::{Value, json};
+
+use crate::auth::{ONE, Signer, now};
+use crate::kill::{Running, start_with};
+
+const WORKERS: usize = 4;
+const PUBLIC: &str = "https://stack.example";
+
+/// What servers have answered, over all rounds.
+#[derive(Default)]
+struct Told {
+    /// Clients with a secret that must be good.
+    made: Vec<(String, String)>,
+    /// Clients with a secret that must be gone.
+    rotated: Vec<(String, String)>,
+    /// Tokens that must be refused, and the client that may ask.
+    revoked: Vec<(String, String, String)>,
+    /// Tokens that must be good.
+    kept: Vec<(String, String, String)>,
+    /// Assertions that were accepted: none may be again.
+    used: Vec<String>,
+}
+
+/// One request; `None` if there is no whole answer.
+fn send(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+    crate::kill::ask(address, method, &format!("/api/auth{path}"), body)
+}
+
+fn make(address: &str) -> Option<(String, String)> {
+    let (status, made) = send(address, "POST", "/clients", r#"{"name":"x","trusted":true,"scopes":["a"]}"#)?;
+    assert_eq!(status, 201, "{made}");
+    let id = made["data"]["id"].as_str()?.to_owned();
+    secret(address, &id).map(|secret| (id, secret))
+}
+
+fn secret(address: &str, id: &str) -> Option<String> {
+    let (status, made) = send(address, "POST", &format!("/clients/{id}/secrets"), r#"{"name":"s"}"#)?;
+    assert_eq!(status, 200, "{made}");
+    made["data"]["clear"].as_str().map(str::to_owned)
+}
+
+fn token(address: &str, id: &str, secret: &str) -> Option<(u16, String)> {
+    let body = format!("grant_type=client_credentials&scope=a&client_id={id}&client_secret={secret}");
+    let (status, answer) = send(address, "POST", "/oauth/token", &body)?;
+    Some((status, answer["access_token"].as_str().unwrap_or_default().to_owned()))
+}
+
+fn is_active(address: &str, id: &str, secret: &str, token: &str) -> Option<bool> {
+    let body = format!("token={token}&client_id={id}&client_secret={secret}");
+    let (status, answer) = send(address, "POST", "/oauth/introspect", &body)?;
+    assert_eq!(status, 200, "{answer}");
+    answer["active"].as_bool()
+}
+
+fn use_assertion(address: &str, assertion: &str) -> Option<u16> {
+    let grant = "grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer";
+    Some(send(address, "POST", "/oauth/token", &format!("{grant}&assertion={assertion}"))?.0)
+}
+
+/// One worker of a round, until the server is gone.
+fn work(
+    address: &str,
+    assertion: impl Fn(usize) -> String,
+    told: &Mutex<Told>,
+    answered: &AtomicUsize,
+) -> Option<()> {
+    let lock = || told.lock().expect("no worker panics");
+    for attempt in 0.. {
+        let (id, first) = make(address)?;
+        // Between rotation and deletion either secret is right: it counts once it is answered.
+        let second = secret(address, &id)?;
+        let (_, shown) = send(address, "GET", &format!("/clients/{id}"), "")?;
+        let older = shown["data"]["secrets"][0]["id"].as_str()?.to_owned();
+        let (status, _) = send(address, "DELETE", &format!("/clients/{id}/secrets/{older}"), "")?;
+        assert_eq!(status, 204);
+        lock().rotated.push((id.clone(), first));
+        lock().made.push((id.clone(), second.clone()));
+        let (_, kept) = token(address, &id, &second)?;
+        lock().kept.push((id.clone(), second.clone(), kept));
+        let (_, gone) = token(address, &id, &second)?;
+        let body = format!("token={gone}&client_id={id}&client_secret={second}");
+        let (status, _) = send(address, "POST", "/revoke", &body)?;
+        assert_eq!(status, 200);
+        lock().revoked.push((id, second, gone));
+        let assertion = assertion(attempt);
+        if use_assertion(address, &assertion)? == 200 {
+            lock().used.push(assertion);
+        }
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+    Some(())
+}
+
+/// Asks a server of what servers before it have answered.
+fn judge(address: &str, told: &Told) {
+    for (id, secret) in &told.made {
+        assert_eq!(token(address, id, secret).expect("an answer").0, 200, "a secret was lost");
+    }
+    for (id, secret) in &told.rotated {
+        assert_eq!(token(address, id, secret).expect("an answer").0, 401, "a deleted secret came back");
+    }
+    for (id, secret, token) in &told.kept {
+        assert_eq!(is_active(address, id, secret, token), Some(true), "a good token is refused");
+    }
+    for (id, secret, token) in &told.revoked {
+        assert_eq!(is_active(address, id, secret, token), Some(false), "a revoked token came back");
+    }
+    for assertion in &told.used {
+        assert_eq!(use_assertion(address, assertion), Some(400), "an assertion was used twice");
+    }
+}
+
+/// A server without guards on its routes; the provider of assertions only has keys to show.
+fn start(data: &std::path::Path, provider: &str) -> Running {
+    let flags =
+        ["--auth-public-url", PUBLIC, "--auth-wrong-secrets", "1000000", "--delegated-client-id", "x"];
+    let mut flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    flags.extend(["--delegated-issuer".to_owned(), provider.to_owned()]);
+    start_with(data, &flags)
+}
+
+#[test]
+fn what_was_answered_outlives_kills() {
+    let rounds =
+        std::env::var("AUTH_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3_usize);
+    let home = tempfile::tempdir().expect("a directory");
+    let data = home.path().join("store");
+    let signer = Signer::new(ONE, Some("one"));
+    let issuer = crate::auth::Issuer::start(vec![signer.public()]);
+    let told = Mutex::new(Told::default());
+    for round in 0..rounds {
+        let mut running = start(&data, &issuer.name());
+        let address = running.address.clone();
+        let answered = AtomicUsize::new(0);
+        let enough = 2 + round * 7 % 9;
+        std::thread::scope(|scope| {
+            let mut workers = Vec::new();
+            for worker in 0..WORKERS {
+                let (address, told, answered, signer, issuer) =
+                    (&address, &told, &answered, &signer, &issuer);
+                workers.push(scope.spawn(move || {
+                    let assertion = |attempt: usize| {
+                        signer.token(
+                            &json!({"iss": issuer.name(), "sub": "u", "aud": format!("{PUBLIC}/api/auth"),
+                            "exp": now() + 3_600, "jti": format!("{round}-{worker}-{attempt}")}),
+                        )
+                    };
+                    // It ends with the server.
+                    let _ = work(address, assertion, told, answered);
+                }));
+            }
+            // Workers that all failed answer no more.
+            while answered.load(Ordering::Relaxed) < enough
+                && !workers.iter().all(ScopedJoinHandle::is_finished)
+            {
+                std::thread::yield_now();
+            }
+            running.child.kill().expect("it can be killed");
+            running.child.wait().expect("it has ended");
+        });
+        let running = start(&data, &issuer.name());
+        judge(&running.address, &told.lock().expect("no panic"));
+        let mut told = told.lock().expect("no panic");
+        assert!(!told.made.is_empty() && !told.used.is_empty());
+        // Of earlier rounds a part is enough: else the last of many would ask for hours.
+        let keep = 24;
+        let Told { made, rotated, revoked, kept, used } = &mut *told;
+        made.drain(..made.len().saturating_sub(keep));
+        rotated.drain(..rotated.len().saturating_sub(keep));
+        revoked.drain(..revoked.len().saturating_sub(keep));
+        kept.drain(..kept.len().saturating_sub(keep));
+        used.drain(..used.len().saturating_sub(keep));
+        println!("round {round}: what was answered holds");
+    }
+}

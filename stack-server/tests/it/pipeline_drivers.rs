@@ -1,0 +1,97 @@
+//! Drivers of exporters, each against a server that speaks its protocol.
+
+use serde_json::{Value, json};
+
+use crate::client::TestServer;
+use crate::pipelines::{id_of, pipeline, server_with, settings};
+use crate::receiver::Receiver;
+
+/// An exporter to a server of this driver, and a pipeline to it.
+fn exporter_to(server: &TestServer, driver: &str, config: &Value) -> String {
+    let mut config = config.clone();
+    config["batching"] = json!({"maxItems": 2, "flushInterval": "1ms"});
+    let body = json!({"driver": driver, "config": config}).to_string();
+    let created = server.post("/v2/_/exporters", &body).is(201);
+    assert!(!created.body.contains("secret"), "{}", created.body);
+    let id = id_of(&created.json());
+    pipeline(server, "main", &id);
+    id
+}
+
+#[test]
+fn clickhouse_gets_rows_in_a_table_it_makes() {
+    let server = server_with(settings());
+    let receiver = Receiver::start();
+    server.transfer("world", "a", 1, "USD");
+    server.post("/v2/main/accounts/a/metadata", r#"{"quote":"\"<1>"}"#).is(204);
+    // The table is not there yet: the first insertion is refused.
+    receiver.answer_next(&[404]);
+    let dsn = format!("clickhouse://me:secret@{}/books", receiver.address);
+    exporter_to(&server, "clickhouse", &json!({"dsn": dsn}));
+    let received = receiver.wait("both rows", |all| {
+        all.iter()
+            .filter(|one| one.status < 300 && one.path.contains("INSERT"))
+            .map(|one| one.body.lines().count())
+            .sum::<usize>()
+            >= 2
+    });
+    assert!(received[0].path.contains("INSERT") && received[0].status == 404, "{received:?}");
+    let (made, inserted): (Vec<_>, Vec<_>) = received
+        .iter()
+        .filter(|one| one.status < 300)
+        .partition(|one| one.body.starts_with("CREATE TABLE IF NOT EXISTS logs"));
+    assert_eq!(made.len(), 1, "{received:?}");
+    for request in &received {
+        assert!(request.path.starts_with("/?database=books"), "{}", request.path);
+        assert_eq!(request.headers["authorization"], "Basic bWU6c2VjcmV0", "me:secret");
+    }
+    let rows: Vec<Value> = inserted
+        .iter()
+        .flat_map(|one| one.body.lines())
+        .map(|line| serde_json::from_str(line).expect("a row"))
+        .collect();
+    let logs = server.get("/v2/main/logs?sort=id:asc").is(200).json()["cursor"]["data"].clone();
+    for (row, log) in rows.iter().zip(logs.as_array().expect("logs")) {
+        assert_eq!(
+            (&row["ledger"], &row["id"], &row["type"], &row["date"]),
+            (&json!("main"), &log["id"], &log["type"], &log["date"])
+        );
+        let data: Value = serde_json::from_str(row["data"].as_str().expect("a text")).expect("JSON");
+        assert_eq!(data, log["data"]);
+    }
+    assert_eq!(rows.len(), 2);
+}
+
+#[test]
+fn elasticsearch_gets_documents_and_refusals_are_tried_again() {
+    let server = server_with(settings());
+    let receiver = Receiver::start();
+    receiver.say(r#"{"errors":true}"#);
+    server.transfer("world", "a", 1, "USD");
+    let config = json!({"endpoint": receiver.url("/es/"), "index": "books",
+        "authentication": {"username": "me", "password": "secret"}});
+    exporter_to(&server, "elasticsearch", &config);
+    receiver.wait("a refusal", |all| all.len() >= 2);
+    receiver.say(r#"{"errors":false}"#);
+    let before = receiver.wait("all so far", |_| true).len();
+    server.transfer("world", "b", 1, "USD");
+    let received = receiver
+        .wait("both documents", |all| all[before..].iter().any(|one| one.body.contains("\"main-2\"")));
+    let mut documents = std::collections::BTreeMap::new();
+    for request in &received {
+        assert_eq!(request.path, "/es/_bulk?filter_path=errors");
+        assert_eq!(request.headers["authorization"], "Basic bWU6c2VjcmV0", "me:secret");
+        assert!(request.body.ends_with('\n'));
+        let lines: Vec<Value> =
+            request.body.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        for pair in lines.chunks(2) {
+            assert_eq!(pair[0]["index"]["_index"], "books");
+            assert_eq!(pair[0]["index"]["_id"], pair[1]["ID"]);
+            assert_eq!(pair[1]["module"], "ledger");
+            documents.insert(pair[1]["ID"].as_str().expect("an id").to_owned(), pair[1]["payload"].clone());
+        }
+    }
+    assert_eq!(documents.keys().collect::<Vec<_>>(), ["main-1", "main-2"]);
+    let log = server.get("/v2/main/logs?sort=id:asc").is(200).json()["cursor"]["data"][0].clone();
+    assert_eq!((&documents["main-1"]["data"], &documents["main-1"]["hash"]), (&log["data"], &log["hash"]));
+}
