@@ -207,7 +207,7 @@ impl Store {
             chain: head.chain.to_string(),
             commits: engine.commits.load(std::sync::atomic::Ordering::Relaxed),
             stopped: engine.stopped(),
-            index: engine.mending.status(),
+            index: engine.index_status(),
         }
     }
 

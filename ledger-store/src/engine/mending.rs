@@ -115,7 +115,7 @@ impl Mending {
         *wanted = false;
     }
 
-    pub(crate) fn status(&self) -> IndexStatus {
+    fn status(&self) -> IndexStatus {
         self.report.lock().status.clone()
     }
 
@@ -202,6 +202,17 @@ impl Engine {
     /// The index as it is written now.
     pub(crate) fn index(&self) -> IndexFile {
         self.index.read().clone()
+    }
+
+    /// How the index stands, also where the thread that mends it has not looked yet.
+    pub(crate) fn index_status(&self) -> IndexStatus {
+        let mut status = self.mending.status();
+        if status.unavailable.is_none()
+            && let Some(Fault::Refused { reason, .. }) = self.index().fault()
+        {
+            status.unavailable = Some(reason);
+        }
+        status
     }
 
     /// What the thread that mends the index does until it is stopped.

@@ -39,17 +39,20 @@ impl IndexError {
     }
 
     /// Whether the disk refused, such as one that is full: that says nothing of what is stored.
-    ///
-    /// A read behind the end of the file and a wrong magic number come as errors of the disk too. Both are damage.
     pub(crate) fn is_of_the_disk(&self) -> bool {
         let Self::Storage(error) = self else { return false };
         match &**error {
-            redb::Error::Io(error) => {
-                !matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
-            }
+            redb::Error::Io(error) => is_refusal(error.kind()),
             error => matches!(error, redb::Error::PreviousIo),
         }
     }
+}
+
+/// Whether an error of an access to the file is a refusal of the disk.
+///
+/// A read behind the end of the file and a wrong magic number come as errors of the disk too. Both are damage.
+pub(super) fn is_refusal(kind: ErrorKind) -> bool {
+    !matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
 }
 
 impl fmt::Display for IndexError {

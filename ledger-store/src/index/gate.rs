@@ -5,12 +5,14 @@
 //! nor read pages that were given to something else since.
 
 use std::fmt;
-use std::io;
-use std::sync::Arc;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 use redb::StorageBackend;
+
+use super::error::is_refusal;
 
 /// Shared by the file and those who decide what becomes of it.
 #[derive(Debug, Default)]
@@ -18,6 +20,14 @@ pub(super) struct Gate {
     /// Held for reading during every access, so that none is under way once the gate is shut.
     is_shut: RwLock<bool>,
     sync_failed: AtomicBool,
+    refusal: OnceLock<Refusal>,
+}
+
+/// What the disk answered to an access that it refused.
+#[derive(Clone, Debug)]
+pub(super) struct Refusal {
+    pub(super) kind: ErrorKind,
+    pub(super) reason: String,
 }
 
 impl Gate {
@@ -31,12 +41,23 @@ impl Gate {
         self.sync_failed.load(Relaxed)
     }
 
+    /// What the disk refused first, if it refused anything.
+    ///
+    /// The storage engine does not tell of every access that failed: not when it undoes a transaction, for example.
+    pub(super) fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.get()
+    }
+
     fn pass<T>(&self, access: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let is_shut = self.is_shut.read();
         if *is_shut {
             return Err(io::Error::other("the file was opened anew after a failure"));
         }
-        access()
+        access().inspect_err(|error| {
+            if is_refusal(error.kind()) {
+                let _ = self.refusal.set(Refusal { kind: error.kind(), reason: error.to_string() });
+            }
+        })
     }
 }
 

@@ -49,9 +49,18 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// What is wrong, if anything was noticed.
+    /// What is wrong, if anything was noticed, or if the disk refused an access that nobody noticed.
     pub(super) fn fault(&self) -> Option<Fault> {
-        self.fault.lock().clone()
+        let noted = self.fault.lock().clone();
+        noted.or_else(|| {
+            let refusal = self.gate.refusal()?;
+            let reason = format!("the index cannot be accessed: {}", refusal.reason);
+            Some(if self.gate.sync_failed() {
+                Fault::Unsynced(reason)
+            } else {
+                Fault::Refused { reason, is_full: is_full(refusal.kind) }
+            })
+        })
     }
 
     /// Calls `tell` whenever a fault is noted from now on. Only the first call counts.
@@ -80,7 +89,7 @@ impl Health {
             IndexError::OtherFormat => return,
             error if !error.is_of_the_disk() => Fault::Damaged(error.to_string()),
             error if self.gate.sync_failed() => Fault::Unsynced(error.to_string()),
-            error => Fault::Refused { reason: error.to_string(), is_full: is_full(error) },
+            error => Fault::Refused { reason: error.to_string(), is_full: is_for_lack_of_room(error) },
         });
     }
 
@@ -102,10 +111,13 @@ impl Health {
     }
 }
 
-fn is_full(error: &IndexError) -> bool {
+fn is_for_lack_of_room(error: &IndexError) -> bool {
     let IndexError::Storage(error) = error else { return false };
-    let redb::Error::Io(error) = &**error else { return false };
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+    matches!(&**error, redb::Error::Io(error) if is_full(error.kind()))
+}
+
+fn is_full(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
 #[cfg(test)]

@@ -152,7 +152,7 @@ impl Store {
     fn mended(&self) -> Vec<Violation> {
         let opening = self.opening();
         let before = opening.rebuilt.clone().filter(|_| opening.was_damaged);
-        let since = self.engine().mending.status().rebuilt;
+        let since = self.engine().index_status().rebuilt;
         let violation = |reason: String| {
             let detail = format!("it was damaged and is built again: {reason}");
             Violation { code: ViolationCode::IndexRebuilt, ledger: None, position: None, detail }
