@@ -60,7 +60,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-core/src",
         from_the_bottom: &[
-            &["limits", "expression", "json", "json_path", "address", "field", "ledger"],
+            &["limits", "expression", "json", "json_path", "address", "property", "ledger"],
             &["condition", "mapping", "runtime"],
             &["filter", "rules", "schema"],
             &["command"],
@@ -72,8 +72,8 @@ const LAYERS: &[Layers] = &[
             &["memento", "wire_hash", "legacy_hash", "subjects"],
             &["model"],
         ],
-        upward: &["field -> condition::error"],
-        circles: &["condition::error field", "model model::schemas model::subjects"],
+        upward: &[],
+        circles: &[],
     },
     Layers {
         sources: "ledger-store/src",

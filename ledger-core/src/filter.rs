@@ -8,9 +8,9 @@
 use std::borrow::Cow;
 
 use crate::condition::{AddressRole, Condition, DateField, FilterError, TextField};
-use crate::field::Resource;
 use crate::json_path::is_text_at;
 use crate::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX};
+use crate::property::Resource;
 use ledger_values::{Amount, Balance, MetadataValue, Timestamp};
 
 /// A node of a filter.
@@ -330,8 +330,8 @@ mod tests {
     use std::convert::Infallible;
 
     use super::*;
+    use crate::condition::Field;
     use crate::condition::{FilterValue, Operator};
-    use crate::field::Field;
 
     /// The account `users:1` with metadata `tier=gold` and 100 USD, or its row of volumes.
     struct User;

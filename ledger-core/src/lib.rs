@@ -14,7 +14,6 @@ mod condition;
 mod decide;
 pub mod enforcement;
 mod expression;
-mod field;
 mod filter;
 mod json;
 mod json_path;
@@ -27,6 +26,7 @@ mod memento;
 #[cfg(feature = "model")]
 pub mod model;
 mod needs;
+mod property;
 mod rejection;
 mod rules;
 mod runtime;
@@ -53,12 +53,11 @@ pub use command::{
     Script, Target, VariableValue,
 };
 pub use condition::{
-    AddressRole, AddressTest, Comparison, Condition, DateField, FilterError, FilterValue, Operator,
+    AddressRole, AddressTest, Comparison, Condition, DateField, Field, FilterError, FilterValue, Operator,
     TextField, TextTest, ValueType,
 };
 pub use decide::{Decision, NewTransaction, REVERTS_KEY, check_before_script, decide};
 pub use expression::{AddressExpression, ExpressionError};
-pub use field::{Field, Property, Resource};
 pub use filter::{Filter, FilterNode, FilterSubject};
 pub use json::{Json, JsonError};
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
@@ -68,6 +67,7 @@ pub use log::{Idempotency, LogEntry, LogId, LogPayload};
 pub use mapping::{Contract, Mapping, Operand, Rule};
 pub use memento::Memento;
 pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, needs};
+pub use property::{Property, Resource};
 pub use rejection::Rejection;
 pub use rules::{LegacyRules, PastDates, Rules};
 pub use runtime::Runtime;

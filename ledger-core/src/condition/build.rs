@@ -3,13 +3,14 @@
 use compact_str::CompactString;
 use ledger_values::{AccountAddress, Balance, Timestamp};
 
+use super::field::Field;
 use super::{
     AddressRole, AddressTest, Comparison, Condition, DateField, FilterError, FilterValue, Operator,
     TextField, TextTest, ValueType,
 };
 use crate::address::AddressPattern;
-use crate::field::{Field, Property, Resource};
 use crate::limits::LIKE_PATTERN_BYTES_MAX;
+use crate::property::{Property, Resource};
 
 impl Condition {
     /// Makes a condition like [`Condition::new`], and also accepts order comparisons of references. The first

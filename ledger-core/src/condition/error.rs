@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::operator::{Operator, ValueType};
-use crate::field::Property;
 use crate::limits::LIKE_PATTERN_BYTES_MAX;
+use crate::property::Property;
 
 /// Reason why a filter is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 mod build;
 mod error;
+mod field;
 mod matching;
 mod operator;
 
@@ -9,6 +10,7 @@ use compact_str::CompactString;
 use ledger_values::{Balance, Timestamp};
 
 pub use self::error::FilterError;
+pub use self::field::Field;
 pub use self::matching::{AddressTest, TextTest};
 pub use self::operator::{Comparison, FilterValue, Operator, ValueType};
 

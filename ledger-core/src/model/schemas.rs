@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Book;
+use super::book::Book;
 use crate::command::{Command, Movement, Script, Target};
 use crate::log::{LogEntry, LogPayload};
 use crate::rejection::Rejection;

@@ -5,7 +5,8 @@ use std::convert::Infallible;
 
 use compact_str::CompactString;
 
-use super::{Book, ModelAccount};
+use super::book::Book;
+use super::question::ModelAccount;
 use crate::condition::{AddressRole, DateField};
 use crate::filter::{Filter, FilterSubject};
 use ledger_numscript::{Reads, colored_asset};

@@ -6,8 +6,8 @@ use compact_str::CompactString;
 
 use super::chart::short;
 use super::{SchemaError, begin_described, text, write_named};
-use crate::field::Resource;
 use crate::json::Json;
+use crate::property::Resource;
 use ledger_values::Timestamp;
 use ledger_values::json_text::write_json_text;
 
