@@ -23,7 +23,7 @@ pub(super) struct Gate {
     refusal: OnceLock<Refusal>,
 }
 
-/// What the disk answered to an access that it refused.
+/// The disk's answer to an access that it refused.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal {
     pub(super) kind: ErrorKind,
@@ -41,7 +41,7 @@ impl Gate {
         self.sync_failed.load(Relaxed)
     }
 
-    /// What the disk refused first, if it refused anything.
+    /// The first access that the disk refused, if it refused any.
     ///
     /// The storage engine does not tell of every access that failed: not when it undoes a transaction, for example.
     pub(super) fn refusal(&self) -> Option<&Refusal> {
