@@ -2,6 +2,7 @@
 
 mod accounts;
 mod auth;
+mod auth_attacks;
 mod auth_cli;
 mod auth_clients;
 mod auth_enforced;
