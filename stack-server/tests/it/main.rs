@@ -8,6 +8,7 @@ mod auth_clients;
 mod auth_enforced;
 mod auth_forged;
 mod auth_kill;
+mod auth_kill_logins;
 mod auth_login;
 mod auth_tokens;
 mod auth_world;
