@@ -152,3 +152,78 @@ fn nobody_is_locked_out_by_the_wrong_secrets_of_others() {
     assert!(statuses.iter().filter(|status| **status == 429).count() >= 20, "{statuses:?}");
     assert_eq!(ask(&shop.secret, "198.51.100.1"), 200, "it was never right before");
 }
+
+#[test]
+fn near_misses_of_a_redirect_uri_are_refused() {
+    let world = World::new();
+    let ask = |redirect: &str| {
+        let path = format!(
+            "/api/auth/authorize?client_id={}&redirect_uri={}&response_type=code&scope=openid",
+            world.app.id,
+            escape(redirect)
+        );
+        world.server.get(&path)
+    };
+    ask(REDIRECT).is(302);
+    let code = world.code(&world.app.id, "scope=openid");
+    for near in [
+        "https://APP.example/cb?keep=1",
+        "HTTPS://app.example/cb?keep=1",
+        "https://app.example/CB?keep=1",
+        "https://app.example/cb?keep=2",
+        "https://app.example/cb?KEEP=1",
+        "https://app.example/cb?keep=1&more=1",
+        "https://app.example/cb?keep=1&",
+        "https://app.example/cb?keep=%31",
+        "https://app.example/cb",
+        "https://app.example/cb?",
+        "https://app.example/cb/?keep=1",
+        "https://app.example/c%62?keep=1",
+        "https://app.example//cb?keep=1",
+        "https://app.example/./cb?keep=1",
+        "https://app.example/x/../cb?keep=1",
+        "https://app.example/cb;x?keep=1",
+        "https://app.example:443/cb?keep=1",
+        "https://app.example:8443/cb?keep=1",
+        "https://user@app.example/cb?keep=1",
+        "https://app.example@evil.example/cb?keep=1",
+        "https://app.example.evil.example/cb?keep=1",
+        "https://app.example./cb?keep=1",
+        "https://evil.example/cb?keep=1",
+        "https://sub.app.example/cb?keep=1",
+        "http://app.example/cb?keep=1",
+        "//app.example/cb?keep=1",
+        "/cb?keep=1",
+        "javascript:https://app.example/cb?keep=1",
+        "https://app.example/cb?keep=1#",
+        "https://app.example/cb?keep=1#fragment",
+        " https://app.example/cb?keep=1",
+        "https://app.example/cb?keep=1 ",
+        "https://app.example/cb?keep=1\r\nX: y",
+        "https://app.example/cb?keep=1\0",
+        "https:\\\\app.example\\cb?keep=1",
+        "https://app.example/cb?keep=1https://app.example/cb?keep=1",
+    ] {
+        assert_eq!(ask(near).is(400).header("location"), None, "{near:?}");
+        let body = format!("grant_type=authorization_code&code={code}&redirect_uri={}", escape(near));
+        let refused = world.app.ask(&world.server, "/oauth/token", &body).is(400);
+        assert_eq!(error(&refused), "invalid_grant", "{near:?}");
+    }
+    world.exchange(&code).is(200);
+}
+
+#[test]
+fn a_registered_fragment_or_scheme_is_refused_too() {
+    let world = World::new();
+    for bad in
+        ["https://app.example/cb#x", "app://cb", "javascript:alert(1)", "data:text/html,x", "//app.example"]
+    {
+        world.change_app(|app| app["redirectUris"] = json!([bad]));
+        let path = format!(
+            "/api/auth/authorize?client_id={}&redirect_uri={}&response_type=code&scope=openid",
+            world.app.id,
+            escape(bad)
+        );
+        assert_eq!(world.server.get(&path).is(400).header("location"), None, "{bad}");
+    }
+}

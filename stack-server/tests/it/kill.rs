@@ -82,7 +82,12 @@ pub(crate) fn ask_with(
     let expected = head
         .lines()
         .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:").map(str::to_owned));
-    if expected.and_then(|length| length.trim().parse().ok()).unwrap_or(0) != body.len() {
+    let is_whole = match expected {
+        Some(length) => length.trim().parse() == Ok(body.len()),
+        // A stream ends with an empty chunk.
+        None => body.is_empty() || body.ends_with("\r\n0\r\n\r\n"),
+    };
+    if !is_whole {
         return None;
     }
     Some((status, head.to_owned(), body.to_owned()))

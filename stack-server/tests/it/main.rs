@@ -10,6 +10,7 @@ mod auth_forged;
 mod auth_kill;
 mod auth_kill_logins;
 mod auth_login;
+mod auth_secrets;
 mod auth_tokens;
 mod auth_world;
 mod bad_input;
