@@ -14,6 +14,7 @@ pub mod embedded;
 pub mod events;
 pub mod histogram;
 pub mod hot_account;
+pub mod http_auth;
 pub mod http_client;
 pub mod http_lists;
 pub mod http_load;

@@ -107,6 +107,22 @@ fn measures_event_consumers_against_none() {
 }
 
 #[test]
+fn measures_the_cost_of_tokens() {
+    let server = Path::new(env!("CARGO_BIN_EXE_load")).with_file_name("stack-server");
+    if !server.exists() {
+        println!("skipped: the server is not built");
+        return;
+    }
+    let arguments =
+        format!("auth --spawn {} --turns 1 --seconds 1 --accounts 50 --connections 4", server.display());
+    let figures = load(&arguments).expect("figures");
+    for name in ["writes_per_s_with_token", "reads_per_s_with_token", "tokens_per_s"] {
+        assert!(number(&figures, name) > 0.0, "{name}: {figures}");
+    }
+    assert!(load("auth").is_err(), "without a server");
+}
+
+#[test]
 fn reports_invalid_options() {
     for arguments in ["", "nothing", "embedded --unknown", "http", "embedded --transactions many"] {
         assert!(load(arguments).is_err_and(|error| error.0.starts_with("load: ")), "{arguments}");

@@ -283,7 +283,9 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) 
     }
     let began = Instant::now();
     // A query may hold a secret: of requests to the authorization server only the path is told.
-    let is_private = request.uri().path().starts_with(authority::MOUNT);
+    // A token in an address opens nothing, but whoever puts it there gives a good one away.
+    let has_token = request.uri().query().is_some_and(|query| query.contains("access_token="));
+    let is_private = has_token || request.uri().path().starts_with(authority::MOUNT);
     let target = if is_private { request.uri().path().to_owned() } else { request.uri().to_string() };
     let method = request.method().clone();
     let reply = unlogged_answer(app, request, peer).await;

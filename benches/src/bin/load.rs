@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use benches::embedded::{self, Load};
 use benches::events::{self, Events};
 use benches::hot_account::{self, HotAccount};
+use benches::http_auth::{self, HttpAuth};
 use benches::http_lists::{self, HttpLists};
 use benches::http_load::{self, HttpLoad};
 use benches::http_mixed::{self, HttpMixed};
@@ -53,6 +54,8 @@ load http       writes to a server, after a bare one with the same client
     --threads N (1) --accounts N (100k), --plain | --rich, --backdated PERCENT (0)
     --script   the same by a script with variables instead of postings
     --api v1 | v2 | both (v2)   by which generation of the API; both are measured in turn
+load auth       single writes and reads with a token and without one, in turn; then requests for tokens
+    --spawn SERVER, --turns N (5), --seconds N (2) of each turn, --connections N (64), --accounts N (10k)
 load events     writes to a server without a consumer of events, with a dead one, and with one that reads all, in turn
     --spawn SERVER, --turns N (3), --seconds N (3) of each turn, --connections N (64), --bulk N (1), --accounts N (100k)
 load lists      pages of the first generation, on a ledger that it is filled with
@@ -100,6 +103,7 @@ fn run() -> Result<Report, Failure> {
         // The child process that `reopen` starts and kills.
         Some("reopen-writer") => match reopen::write(&mut parser)? {},
         Some("http") => http_load::run(&HttpLoad::parse(&mut parser)?),
+        Some("auth") => http_auth::run(&HttpAuth::parse(&mut parser)?),
         Some("events") => events::run(&Events::parse(&mut parser)?),
         Some("reads") => http_reads::run(&HttpReads::parse(&mut parser)?),
         Some("lists") => http_lists::run(&HttpLists::parse(&mut parser)?),

@@ -1,7 +1,8 @@
 //! How often somebody may be wrong about a secret.
 //!
-//! Wrong secrets are counted by address and by client. Whoever exceeds the rate waits; a client that was right from
-//! its address before does not, so that nobody locks somebody else out. The counts need not outlive a restart.
+//! Wrong secrets are counted by address and by client. An address that exceeds the rate waits, but for clients that were
+//! right from there before. A client whose rate is exceeded is checked where that is quick, from any address, so that
+//! nobody locks somebody else out. The counts need not outlive a restart.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,7 +17,8 @@ use crate::limits::RATES_MAX;
 pub(crate) enum Verdict {
     /// Its secret is checked.
     Check,
-    /// Its secret is checked as far as that is quick: the rate is exceeded, but the client was right from there before.
+    /// Its secret is checked as far as that is quick: others exceeded the rate of the client, or the address exceeded its
+    /// own, but the client was right from there before.
     CheckQuickly,
     /// It is refused.
     Refuse,
@@ -89,14 +91,14 @@ impl Rates {
     pub(crate) fn verdict(&self, client: &str, address: IpAddr, now: Instant) -> Verdict {
         let counts = self.lock();
         let (client, address) = (client.to_owned(), network(address));
-        let is_within = self.left(&counts.addresses, &address, now) >= 1.0
-            && self.left(&counts.clients, &client, now) >= 1.0;
-        if is_within {
-            Verdict::Check
-        } else if counts.right.contains_key(&(client, address)) {
-            Verdict::CheckQuickly
-        } else {
-            Verdict::Refuse
+        let may_address = self.left(&counts.addresses, &address, now) >= 1.0;
+        let may_client = self.left(&counts.clients, &client, now) >= 1.0;
+        match (may_address, may_client) {
+            (true, true) => Verdict::Check,
+            // Others exceeded the rate of the client.
+            (true, false) => Verdict::CheckQuickly,
+            _ if counts.right.contains_key(&(client, address)) => Verdict::CheckQuickly,
+            _ => Verdict::Refuse,
         }
     }
 
@@ -146,6 +148,9 @@ mod tests {
         assert_eq!(rates.verdict("b", HERE, now), Verdict::Refuse, "the address has had its tries");
         assert_eq!(rates.verdict("b", THERE, now), Verdict::Check);
         assert_eq!(rates.verdict("a", THERE, now), Verdict::CheckQuickly, "it was right from there before");
+        let elsewhere = Rates::new(1);
+        elsewhere.wrong("a", HERE, now);
+        assert_eq!(elsewhere.verdict("a", THERE, now), Verdict::CheckQuickly, "others were wrong about it");
         let later = now + Duration::from_secs(6);
         assert_eq!(rates.verdict("a", HERE, later), Verdict::Check, "a tenth of a minute is one try");
         rates.wrong("a", HERE, later);

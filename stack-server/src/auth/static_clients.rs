@@ -166,8 +166,13 @@ pub(crate) struct StaticClients {
     /// Tags of secrets that were right, by client: the next time they need no slow hash. Each is keyed, and none leaves
     /// this process.
     known: Mutex<HashMap<String, Tag>>,
-    /// What a secret is compared with where there is no client.
+    /// Where no hash of a client is left to compare with. Every check compares with as many hashes as the client with the
+    /// most secrets has, so that its time does not tell which clients there are.
     nobody: Option<SlowHash>,
+    most_secrets: usize,
+    /// Slow hashes that were computed for checks.
+    #[cfg(test)]
+    pub(crate) computed: std::sync::atomic::AtomicUsize,
 }
 
 impl StaticClients {
@@ -176,7 +181,15 @@ impl StaticClients {
     /// If a hash cannot be computed; for the operator.
     pub(crate) fn new(clients: Vec<StaticClient>) -> Result<Self, String> {
         let nobody = if clients.is_empty() { None } else { Some(SlowHash::of("nobody")?) };
-        Ok(Self { clients, known: Mutex::default(), nobody })
+        let most_secrets = clients.iter().map(|client| client.secrets.len()).max().unwrap_or(0);
+        Ok(Self {
+            clients,
+            known: Mutex::default(),
+            nobody,
+            most_secrets,
+            #[cfg(test)]
+            computed: 0.into(),
+        })
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&StaticClient> {
@@ -200,16 +213,21 @@ impl StaticClients {
         self.nobody.is_some()
     }
 
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests count the hashes"))]
+    fn is_of(&self, hash: &SlowHash, secret: &str) -> bool {
+        #[cfg(test)]
+        self.computed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        hash.is_of(secret)
+    }
+
     /// Whether a text is a secret of a client; slow, and equally so for a client that is not there.
     pub(crate) fn check(&self, vault: &Vault, client: Option<&StaticClient>, secret: &str) -> bool {
-        let Some(client) = client else {
-            if let Some(nobody) = &self.nobody {
-                std::hint::black_box(nobody.is_of(secret));
-            }
-            return false;
-        };
-        let is_right = client.secrets.iter().fold(false, |found, hash| hash.is_of(secret) | found);
-        if is_right {
+        let hashes = client.map_or(&[][..], |client| &client.secrets);
+        let is_right = hashes.iter().fold(false, |found, hash| self.is_of(hash, secret) | found);
+        for nobody in self.nobody.iter().cycle().take(self.most_secrets.saturating_sub(hashes.len())) {
+            std::hint::black_box(self.is_of(nobody, secret));
+        }
+        if let Some(client) = client.filter(|_| is_right) {
             let tag = Self::tag(vault, client, secret);
             self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(client.id.clone(), tag);
         }

@@ -8,6 +8,7 @@ use ledger_store::Store;
 use serde_json::{Value, json};
 use stack_server::{AuthSettings, Route, Scope, Server, Service, Settings, StaticClient, routes};
 
+use crate::auth::{Issuer, ONE, Signer, now};
 use crate::auth_tokens::{Known, claims};
 use crate::client::{TestServer, authorizing};
 
@@ -23,6 +24,10 @@ fn own(check_scopes: bool) -> AuthSettings {
 
 /// A server that takes its own tokens only, with a static client that may do everything.
 pub(crate) fn guarded(check_scopes: bool) -> (TestServer, Known) {
+    guarded_by(&own(check_scopes))
+}
+
+fn guarded_by(auth: &AuthSettings) -> (TestServer, Known) {
     let mut settings = authorizing();
     settings.experimental_exporters = true;
     let authorization = settings.authorization.as_mut().expect("there is one");
@@ -30,7 +35,7 @@ pub(crate) fn guarded(check_scopes: bool) -> (TestServer, Known) {
         'ledger:read', 'ledger:write', 'payments:read', 'payments:write']}]";
     authorization.clients = StaticClient::parse(file).expect("a client");
     authorization.wrong_secrets_per_minute = 100_000;
-    (start(settings, &own(check_scopes)), Known { id: "root".into(), secret: "root".into() })
+    (start(settings, auth), Known { id: "root".into(), secret: "root".into() })
 }
 
 fn start(settings: Settings, auth: &AuthSettings) -> TestServer {
@@ -65,11 +70,20 @@ pub(crate) fn paths(route: &Route) -> Vec<String> {
 
 #[test]
 fn every_route_wants_a_token_of_its_service() {
-    let (server, root) = guarded(true);
+    let signer = Signer::new(ONE, Some("one"));
+    let issuer = Issuer::start(vec![signer.public()]);
+    let mut auth = own(true);
+    auth.issuers = vec![issuer.name()];
+    let (server, root) = guarded_by(&auth);
     let token = |scope: &str| root.token(&server, scope);
-    let (expired, revoked) = (token("ledger:write auth:write"), token("ledger:write auth:write"));
+    let all = "auth:write ledger:write payments:write";
+    let revoked = token(all);
     root.ask(&server, "/revoke", &format!("token={revoked}")).is(200);
-    let cut = &expired[..expired.len() - 1];
+    let cut = token(all);
+    let cut = &cut[..cut.len() - 1];
+    let until = |exp: u64| signer.token(&json!({"iss": issuer.name(), "exp": exp, "scope": all}));
+    let expired = until(now() - 1);
+    assert_eq!(status(&server, "GET", "/v2", &until(now() + 600)), 200, "it is the date alone");
     assert_eq!(status(&server, "POST", "/v2/main", &token("ledger:write")), 204);
     for route in routes() {
         let service = route.mount.service();
@@ -89,7 +103,7 @@ fn every_route_wants_a_token_of_its_service() {
             }
             let bare = server.send(route.method, &path, &[], "").status == 401;
             assert_eq!(bare, !is_open, "{} {path} without a token", route.method);
-            for token in [&none, &foreign, &revoked, cut, "nonsense", ""] {
+            for token in [&none, &foreign, &revoked, &expired, cut, "nonsense", ""] {
                 assert_eq!(refused(token), !is_open, "{} {path} with {token}", route.method);
             }
             assert_eq!(refused(&read), route.scope == Scope::Write, "{} {path} with read", route.method);

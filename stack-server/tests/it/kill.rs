@@ -56,11 +56,23 @@ pub(crate) fn address_of(server: &mut Child) -> String {
 
 /// Sends a request on a new connection. Returns `None` without a complete response.
 pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+    let (status, _, body) = ask_with(address, method, path, "", body)?;
+    Some((status, if body.is_empty() { Value::Null } else { serde_json::from_str(&body).ok()? }))
+}
+
+/// Sends a request with additional header lines. Returns status, head and body of a complete response.
+pub(crate) fn ask_with(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> Option<(u16, String, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     let length = body.len();
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
     )
     .ok()?;
     let mut answer = String::new();
@@ -70,10 +82,15 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> Option
     let expected = head
         .lines()
         .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:").map(str::to_owned));
-    if expected.and_then(|length| length.trim().parse().ok()).unwrap_or(0) != body.len() {
+    let is_whole = match expected {
+        Some(length) => length.trim().parse() == Ok(body.len()),
+        // A stream ends with an empty chunk.
+        None => body.is_empty() || body.ends_with("\r\n0\r\n\r\n"),
+    };
+    if !is_whole {
         return None;
     }
-    Some((status, if body.is_empty() { Value::Null } else { serde_json::from_str(body).ok()? }))
+    Some((status, head.to_owned(), body.to_owned()))
 }
 
 /// References of transactions, grouped by outcome.

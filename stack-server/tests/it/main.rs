@@ -2,12 +2,15 @@
 
 mod accounts;
 mod auth;
+mod auth_attacks;
 mod auth_cli;
 mod auth_clients;
 mod auth_enforced;
 mod auth_forged;
 mod auth_kill;
+mod auth_kill_logins;
 mod auth_login;
+mod auth_secrets;
 mod auth_tokens;
 mod auth_world;
 mod bad_input;

@@ -188,44 +188,92 @@ fn a_stock_oauth_library_gets_tokens() {
 }
 
 /// A real `OpenID` provider, until it is dropped. It goes on printing.
-struct Provider(Child, Option<BufReader<ChildStdout>>);
+struct Provider {
+    child: Child,
+    issuer: String,
+    _stdout: BufReader<ChildStdout>,
+}
 
 impl Drop for Provider {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Node with the modules that walks of logins need, if they are installed.
+fn node_with(modules: &[&str]) -> Option<impl Fn() -> Command> {
+    let path = std::env::var("OAUTH_NODE_PATH").unwrap_or_default();
+    let node = move || {
+        let mut node = Command::new("node");
+        node.env("NODE_PATH", &path);
+        node
+    };
+    let mut asked = node();
+    asked.arg("-e");
+    let check = format!("{modules:?}.forEach(module => require.resolve(module))");
+    if !has(asked, &check) {
+        println!("skipped: there is no node with {} (tests/sdk/README.md)", modules.join(", "));
+        return None;
+    }
+    Some(node)
+}
+
+impl Provider {
+    fn start(mut node: Command) -> Self {
+        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/provider.mjs");
+        let node = node.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = node.spawn().expect("the provider starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let mut issuer = String::new();
+        stdout.read_line(&mut issuer).expect("it says its issuer");
+        Self { child, issuer: issuer.trim().to_owned(), _stdout: stdout }
+    }
+
+    /// A server whose users log in there.
+    fn server(&self) -> Running {
+        let client = ["--delegated-client-id", "stack", "--delegated-client-secret", "its secret"];
+        Running::guarded_with(&[&["--delegated-issuer", &self.issuer][..], &client].concat())
     }
 }
 
 #[test]
 fn people_log_in_at_a_real_openid_provider() {
-    let modules = std::env::var("OAUTH_NODE_PATH").unwrap_or_default();
-    let node = || {
-        let mut node = Command::new("node");
-        node.env("NODE_PATH", &modules);
-        node
-    };
-    let mut asked = node();
-    asked.arg("-e");
-    if !has(asked, "require.resolve('openid-client'); require.resolve('oidc-provider')") {
-        println!("skipped: there is no node with openid-client and oidc-provider (tests/sdk/README.md)");
+    let Some(node) = node_with(&["openid-client", "oidc-provider"]) else { return };
+    let provider = Provider::start(node());
+    run(node(), &provider.server(), "oauth.mjs", &[ID, SECRET], 5);
+}
+
+/// A browser, if one is installed.
+fn browser() -> Option<String> {
+    let named = std::env::var("OAUTH_BROWSER").ok();
+    let usual = ["chromium", "chromium-browser", "google-chrome"].map(|name| format!("/usr/bin/{name}"));
+    let mut browsers = named.into_iter().chain(usual);
+    let found = browsers.find(|browser| has(Command::new(browser), "--version"));
+    if found.is_none() {
+        println!("skipped: there is no Chromium (tests/sdk/README.md)");
+    }
+    found
+}
+
+#[test]
+fn a_browser_walks_the_login() {
+    let Some(node) = node_with(&["openid-client", "oidc-provider", "playwright-core"]) else { return };
+    let Some(browser) = browser() else { return };
+    let provider = Provider::start(node());
+    run(node(), &provider.server(), "browser.mjs", &[ID, SECRET, &browser], 4);
+}
+
+#[test]
+fn a_stock_oauth_library_lets_people_log_in() {
+    let name = std::env::var("OAUTH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let mut asked = Command::new(&name);
+    asked.arg("-c");
+    if !has(asked, "import authlib, requests, joserfc") {
+        println!("skipped: {name} has no authlib, requests and joserfc (tests/sdk/README.md)");
         return;
     }
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/provider.mjs");
-    let started =
-        node().arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    let mut provider = Provider(started.expect("the provider starts"), None);
-    let mut issuer = String::new();
-    let mut stdout = BufReader::new(provider.0.stdout.take().expect("piped"));
-    stdout.read_line(&mut issuer).expect("it says its issuer");
-    provider.1 = Some(stdout);
-    let flags = [
-        "--delegated-issuer",
-        issuer.trim(),
-        "--delegated-client-id",
-        "stack",
-        "--delegated-client-secret",
-        "its secret",
-    ];
-    run(node(), &Running::guarded_with(&flags), "oauth.mjs", &[ID, SECRET], 5);
+    let Some(node) = node_with(&["oidc-provider"]) else { return };
+    let provider = Provider::start(node());
+    run(Command::new(&name), &provider.server(), "oauth_login.py", &[ID, SECRET], 4);
 }

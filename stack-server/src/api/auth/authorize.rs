@@ -18,7 +18,8 @@ use crate::auth::grants::authenticate::{find, opened};
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::auth::grants::pending::{self, LOGIN_SECONDS, Pending, Stage};
-use crate::auth::grants::provider::{Binding, Provider};
+use crate::auth::grants::provider::{Binding, Identity, Provider};
+use crate::auth::guard::token::CLOCK_LEEWAY;
 use crate::auth::guard::{bearer_of, now};
 use crate::auth::keys::random_uuid;
 use crate::auth::keys::vault::{Use, Vault, same_secret};
@@ -119,25 +120,23 @@ fn request(form: &Form, caller: &Caller, redirect_uri: &str) -> Result<Pending, 
     if wanted.split(' ').all(|scope| scope != "openid") {
         return Err(OAuthError::new(Word::InvalidScope, "the scope openid is missing"));
     }
-    // What is about the user is the user's, who logs in; everything else the client must hold.
-    let of_login = |scope: &&str| ["openid", "email", "profile", "offline_access"].contains(scope);
-    let mut scopes: Vec<String> = Vec::new();
-    for scope in wanted.split(' ').filter(|scope| of_login(scope) || caller.allowed.contains(*scope)) {
-        if scopes.iter().all(|have| have != scope) {
-            scopes.push(scope.to_owned());
-        }
-    }
     let challenge = match (form.get("code_challenge"), form.get("code_challenge_method")) {
         (Some(challenge), Some("S256")) => Some((challenge.to_owned(), true)),
         (Some(challenge), None | Some("plain")) => Some((challenge.to_owned(), false)),
         (Some(_), Some(_)) => {
             return Err(OAuthError::new(Word::InvalidRequest, "code_challenge_method not supported"));
         }
-        (None, _) => None,
+        (None, Some(_)) => return Err(OAuthError::new(Word::InvalidRequest, "code_challenge missing")),
+        (None, None) => None,
     };
     if caller.public && challenge.is_none() {
         return Err(OAuthError::new(Word::InvalidRequest, "code_challenge required"));
     }
+    let max_age = match form.get("max_age").map(str::parse) {
+        None => None,
+        Some(Ok(seconds)) => Some(seconds),
+        Some(Err(_)) => return Err(OAuthError::new(Word::InvalidRequest, "max_age is no number of seconds")),
+    };
     let texts = ["state", "nonce", "code_challenge"].map(|name| form.get(name).unwrap_or_default().len());
     if texts.iter().any(|length| *length > AUTH_TEXT_BYTES_MAX) {
         return Err(OAuthError::new(Word::InvalidRequest, "a parameter is too long"));
@@ -145,11 +144,13 @@ fn request(form: &Form, caller: &Caller, redirect_uri: &str) -> Result<Pending, 
     Ok(Pending {
         id: random_uuid().map_err(|reason| ApiError::fault(&reason))?,
         client: caller.id.clone(),
+        client_created: caller.created,
         redirect_uri: redirect_uri.to_owned(),
-        scopes,
+        scopes: caller.granted_at_login(wanted),
         state: form.get("state").map(str::to_owned),
         nonce: form.get("nonce").map(str::to_owned),
         challenge,
+        max_age,
         expires: now() + LOGIN_SECONDS,
         stage: Stage::Login,
     })
@@ -248,21 +249,37 @@ async fn come_back(
     if !has_cookie(call, &name, &value) {
         return Err(unknown());
     }
+    // The client may have gone, or lost its redirect URI, while the user logged in.
+    let caller = find(authority, &found.value.client)?;
+    let caller = caller.filter(|caller| caller.is(&found.value.client, found.value.client_created));
+    if !caller.is_some_and(|caller| is_registered(&caller.redirect_uris, &found.value.redirect_uri)) {
+        return Err(unknown());
+    }
     let (nonce, verifier) =
         (found.value.provider_secret(&vault, Use::Nonce), found.value.provider_secret(&vault, Use::Verifier));
     let callback = callback_of(authority);
     let binding = Binding { callback: &callback, nonce: &nonce, verifier: &verifier };
     let identity = provider.identity(code, &binding).await.map_err(|reason| unreachable_provider(&reason))?;
+    let logged_in = logged_in(&identity, found.value.max_age)?;
     let (redirect_uri, state) = (found.value.redirect_uri.clone(), found.value.state.clone());
     let finishing = authority.clone();
     let finish = move || {
         let store = finishing.store();
         let user =
             users::found_or_created(store, &identity.subject, &identity.email, identity.email_verified)?;
-        pending::finish_login(&finishing, &found, &user.id)
+        pending::finish_login(&finishing, &found, &user.id, logged_in)
     };
     let code = authority.signing.run(finish).await??;
     redirect(&with_parameters(&redirect_uri, &[("code", Some(&code)), ("state", state.as_deref())]))
+}
+
+/// When the user logged in at the provider. The user's browser carries `max_age` to the provider, and may have left it
+/// out, so the age is checked here.
+fn logged_in(identity: &Identity, max_age: Option<u64>) -> Result<u64, OAuthError> {
+    let Some(max_age) = max_age else { return Ok(identity.logged_in.unwrap_or_else(now)) };
+    let oldest = now().saturating_sub(max_age).saturating_sub(CLOCK_LEEWAY);
+    let logged_in = identity.logged_in.filter(|at| *at >= oldest);
+    logged_in.ok_or_else(|| OAuthError::new(Word::InvalidRequest, "the login is older than max_age"))
 }
 
 fn has_cookie(call: &Call<'_>, name: &str, value: &str) -> bool {

@@ -91,12 +91,16 @@ async fn fixed(
     let Some(client) = authority.statics.get(&credentials.id) else { return Ok(None) };
     let is_right = match &credentials.secret {
         _ if client.public => true,
-        None => false,
         Some(secret) if authority.statics.knows(&opened.vault, client, secret) => true,
-        Some(_) if verdict == Verdict::CheckQuickly => false,
-        Some(secret) => {
-            let (all, vault, id, secret) =
-                (authority.clone(), opened.vault.clone(), credentials.id.clone(), secret.clone());
+        _ if verdict == Verdict::CheckQuickly => false,
+        // No client of the file has an empty secret. A missing one takes as long as a wrong one.
+        secret => {
+            let (all, vault, id, secret) = (
+                authority.clone(),
+                opened.vault.clone(),
+                credentials.id.clone(),
+                secret.clone().unwrap_or_default(),
+            );
             let check = move || all.statics.check(&vault, all.statics.get(&id), &secret);
             authority.hashing.run(check).await?
         }
@@ -125,4 +129,43 @@ async fn stored(
         authority.hashing.run(move || all.statics.check(&vault, None, &secret)).await?;
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use ledger_store::Store;
+
+    use super::*;
+    use crate::auth::authority::AuthorizationSettings;
+    use crate::auth::keys::master::{KeySource, MasterKey};
+    use crate::auth::static_clients::StaticClient;
+
+    #[test]
+    fn every_wrong_secret_costs_the_same_hashes() {
+        let file = "clients: [{id: one, secrets: [a]}, {id: two, secrets: [a, b]}]";
+        let mut settings =
+            AuthorizationSettings::new(KeySource::Given(MasterKey::random().expect("random bytes")));
+        settings.clients = StaticClient::parse(file).expect("clients");
+        let store = Store::in_memory();
+        let authority = Arc::new(Authority::new(&store, settings, "http://127.0.0.1:1").expect("an issuer"));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let computed = |id: &str, secret: Option<&str>| {
+            let credentials = Credentials { id: id.to_owned(), secret: secret.map(str::to_owned) };
+            let before = authority.statics.computed.load(Ordering::Relaxed);
+            let found = runtime.block_on(authenticate(
+                &authority,
+                &credentials,
+                std::net::Ipv4Addr::LOCALHOST.into(),
+            ));
+            assert_eq!(found.map_err(|error| error.word), Err(Word::InvalidClient), "{id} {secret:?}");
+            authority.statics.computed.load(Ordering::Relaxed) - before
+        };
+        for id in ["one", "two", "nosuch"] {
+            for secret in [None, Some(""), Some("wrong")] {
+                assert_eq!(computed(id, secret), 2, "{id} {secret:?}");
+            }
+        }
+    }
 }

@@ -24,10 +24,15 @@ impl fmt::Debug for Credentials {
     }
 }
 
+/// Scopes that every client may ask for at a login.
+const OF_LOGIN: [&str; 4] = ["openid", "email", "profile", "offline_access"];
+
 /// A client whose secret was checked, or that has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) id: String,
+    /// When it was created, in microseconds since the epoch; 0 for a client of the operator's file.
+    pub(crate) created: i64,
     pub(crate) public: bool,
     pub(crate) trusted: bool,
     pub(crate) redirect_uris: Vec<String>,
@@ -46,6 +51,7 @@ impl Caller {
         Ok(Self {
             allowed: Scopes::of(snapshot)?.closure(&client.scopes),
             id: client.id,
+            created: client.created_at.as_micros(),
             public: client.public,
             trusted: client.trusted,
             redirect_uris: client.redirect_uris,
@@ -62,6 +68,7 @@ impl Caller {
         Ok(Self {
             allowed: Scopes::of(snapshot)?.closure(&client.scopes),
             id: client.id.clone(),
+            created: 0,
             public: client.public,
             trusted: client.trusted,
             redirect_uris: client.redirect_uris.clone(),
@@ -71,13 +78,28 @@ impl Caller {
 
     /// Those of the names in a text, divided by spaces, that the client may ask for; the others are dropped.
     pub(crate) fn granted(&self, requested: &str) -> Vec<String> {
+        self.selected(requested, |_| false)
+    }
+
+    /// As [`Caller::granted`], for the login of a user. Scopes about the user are the user's, who logs in; the client
+    /// must hold everything else.
+    pub(crate) fn granted_at_login(&self, requested: &str) -> Vec<String> {
+        self.selected(requested, |name| OF_LOGIN.contains(&name))
+    }
+
+    fn selected(&self, requested: &str, is_free: impl Fn(&str) -> bool) -> Vec<String> {
         let mut granted: Vec<String> = Vec::new();
-        for name in requested.split(' ').filter(|name| self.allowed.contains(*name)) {
+        for name in requested.split(' ').filter(|name| is_free(name) || self.allowed.contains(*name)) {
             if granted.iter().all(|have| have != name) {
                 granted.push(name.to_owned());
             }
         }
         granted
+    }
+
+    /// Whether this is the client with an id that was created at a time.
+    pub(crate) fn is(&self, id: &str, created: i64) -> bool {
+        self.id == id && self.created == created
     }
 }
 

@@ -44,12 +44,16 @@ pub(crate) enum Stage {
 pub(crate) struct Pending {
     pub(crate) id: String,
     pub(crate) client: String,
+    /// When the client was created: a later client with the same id is another one.
+    pub(crate) client_created: i64,
     pub(crate) redirect_uri: String,
     pub(crate) scopes: Vec<String>,
     pub(crate) state: Option<String>,
     pub(crate) nonce: Option<String>,
     /// The PKCE challenge of the client, and whether it is the hash of the verifier.
     pub(crate) challenge: Option<(String, bool)>,
+    /// The greatest age of the login that the client accepts, in seconds.
+    pub(crate) max_age: Option<u64>,
     pub(crate) expires: u64,
     pub(crate) stage: Stage,
 }
@@ -67,11 +71,13 @@ fn read(document: &Document) -> Result<Versioned<Pending>, ReadError> {
         Some(Pending {
             id: String::from_utf8(document.key.clone()).ok()?,
             client: text("client")?,
+            client_created: body["clientCreated"].as_i64().unwrap_or_default(),
             redirect_uri: text("redirectUri")?,
             scopes: scopes.collect::<Option<_>>()?,
             state: text("state"),
             nonce: text("nonce"),
             challenge: text("challenge").map(|challenge| (challenge, body["isHash"] == true)),
+            max_age: body["maxAge"].as_u64(),
             expires: body["expires"].as_u64()?,
             stage,
         })
@@ -85,12 +91,14 @@ impl Pending {
     pub(crate) fn put(&self, expected: Expected) -> DocumentChange {
         let mut body = json!({
             "client": self.client,
+            "clientCreated": self.client_created,
             "redirectUri": self.redirect_uri,
             "scopes": self.scopes,
             "state": self.state,
             "nonce": self.nonce,
             "challenge": self.challenge.as_ref().map(|(challenge, _)| challenge),
             "isHash": self.challenge.as_ref().is_some_and(|(_, is_hash)| *is_hash),
+            "maxAge": self.max_age,
             "expires": self.expires
         });
         match &self.stage {
@@ -110,11 +118,13 @@ impl Pending {
         URL_SAFE_NO_PAD.encode(vault.tag(of, self.id.as_bytes()))
     }
 
-    /// Whether the verifier of a client fits its challenge.
+    /// Whether the verifier of a client fits its challenge. A verifier without a challenge is refused: somebody removed
+    /// the challenge on its way.
     fn fits(&self, verifier: Option<&str>) -> Result<(), OAuthError> {
         let invalid = |text| OAuthError::new(Word::InvalidGrant, text);
         match (&self.challenge, verifier) {
-            (None, _) => Ok(()),
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(invalid("the authorization had no code challenge")),
             (Some(_), None) => Err(invalid("code verifier missing")),
             (Some((challenge, is_hash)), Some(verifier)) => {
                 let shown = if *is_hash {
@@ -159,12 +169,13 @@ pub(crate) fn finish_login(
     authority: &Authority,
     found: &Versioned<Pending>,
     user: &str,
+    logged_in: u64,
 ) -> Result<String, OAuthError> {
     let expired = || OAuthError::new(Word::InvalidGrant, "the login has expired or was used");
     if found.value.stage != Stage::Login || found.value.expires <= now() {
         return Err(expired());
     }
-    let stage = Stage::Code { user: user.to_owned(), logged_in: now() };
+    let stage = Stage::Code { user: user.to_owned(), logged_in };
     let with_code = Pending { stage, expires: now() + CODE_SECONDS, ..found.value.clone() };
     match authority.store().change_documents(vec![with_code.put(Expected::Version(found.version))]) {
         Ok(_) => Ok(name(&authority.opened()?.vault, Use::Code, &with_code.id)),
@@ -190,7 +201,8 @@ impl Authority {
         let invalid = || OAuthError::new(Word::InvalidGrant, "unknown, used or expired code");
         let vault = self.opened()?.vault;
         let id = id_of(&vault, Use::Code, code).ok_or_else(invalid)?;
-        let found = pending(&self.store().snapshot(), &id)?.filter(|found| found.value.client == caller.id);
+        let found = pending(&self.store().snapshot(), &id)?
+            .filter(|found| caller.is(&found.value.client, found.value.client_created));
         let Versioned { value: found, version } = found.ok_or_else(invalid)?;
         let (user, logged_in) = match &found.stage {
             Stage::Code { user, logged_in } if found.expires > now() => (user.clone(), *logged_in),
@@ -210,6 +222,7 @@ impl Authority {
         let mut session = Session {
             id: random_uuid().map_err(|reason| ApiError::fault(&reason))?,
             client: caller.id.clone(),
+            client_created: caller.created,
             user,
             scopes: found.scopes.clone(),
             generation: 0,

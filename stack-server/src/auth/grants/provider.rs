@@ -14,9 +14,8 @@ use serde_json::Value;
 use crate::auth::guard::fetch::{self, Question, Url};
 use crate::auth::guard::keys::Keys;
 use crate::auth::guard::now;
-use crate::auth::guard::token::Token;
+use crate::auth::guard::token::{Token, seconds};
 use crate::http::request::encode_form;
-use crate::limits::TOKEN_BYTES_MAX;
 
 /// How long the provider's endpoints are not asked for again.
 const ENDPOINTS_FRESH: Duration = Duration::from_mins(10);
@@ -59,6 +58,8 @@ pub(crate) struct Identity {
     pub(crate) subject: String,
     pub(crate) email: String,
     pub(crate) email_verified: bool,
+    /// When the user logged in there, if the provider tells.
+    pub(crate) logged_in: Option<u64>,
 }
 
 /// What a login is bound to.
@@ -178,12 +179,13 @@ impl Provider {
         }
         let subject = token.claim("sub").ok_or("the id token of the provider has no subject")?.to_owned();
         let email = token.claim("email").unwrap_or_default().to_owned();
-        Ok(Identity { subject, email, email_verified: token.claims["email_verified"] == true })
+        let email_verified = token.claims["email_verified"] == true;
+        Ok(Identity { subject, email, email_verified, logged_in: seconds(&token.claims["auth_time"]) })
     }
 
     /// A token of the provider whose signature, issuer and dates are good.
     pub(crate) async fn good<'a>(&self, text: &'a str) -> Option<Token<'a>> {
-        let token = Token::parse(text).filter(|_| text.len() <= TOKEN_BYTES_MAX)?;
+        let token = Token::parse(text)?;
         if token.issuer != self.settings.issuer || !token.is_good_at(now()) {
             return None;
         }

@@ -33,6 +33,8 @@ const SESSION_BY_USER: u32 = 2;
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) client: String,
+    /// When the client was created: a later client with the same id is another one.
+    pub(crate) client_created: i64,
     pub(crate) user: String,
     pub(crate) scopes: Vec<String>,
     /// How often it was continued.
@@ -58,6 +60,7 @@ fn read(document: &Document) -> Result<Versioned<Session>, ReadError> {
         Some(Session {
             id: String::from_utf8(document.key.clone()).ok()?,
             client: text("client")?,
+            client_created: body["clientCreated"].as_i64().unwrap_or_default(),
             user: text("user")?,
             scopes: scopes.collect::<Option<_>>()?,
             generation: body["generation"].as_u64()?,
@@ -76,6 +79,7 @@ impl Session {
     pub(crate) fn put(&self, expected: Expected) -> DocumentChange {
         let body = json!({
             "client": self.client,
+            "clientCreated": self.client_created,
             "user": self.user,
             "scopes": self.scopes,
             "generation": self.generation,
@@ -153,7 +157,8 @@ impl Authority {
         issue::access(self, &access)
     }
 
-    /// Continues a session: the refresh token is used up, and the access token that hung on it is refused.
+    /// Continues a session: the refresh token is used up, and the access token that hung on it is refused. Scopes that the
+    /// client has lost since are dropped.
     ///
     /// # Errors
     ///
@@ -167,7 +172,8 @@ impl Authority {
         let vault = self.opened()?.vault;
         let (id, generation) = read_refresh_token(&vault, token).ok_or_else(invalid_grant)?;
         let snapshot = self.store().snapshot();
-        let found = session(&snapshot, &id)?.filter(|found| found.value.client == caller.id);
+        let found = session(&snapshot, &id)?
+            .filter(|found| caller.is(&found.value.client, found.value.client_created));
         let Versioned { value: before, version } = found.ok_or_else(invalid_grant)?;
         if generation != before.generation {
             self.end_session(&before)?;
@@ -183,6 +189,7 @@ impl Authority {
         if scopes.iter().any(|name| !before.scopes.contains(name)) {
             return Err(OAuthError::new(Word::InvalidScope, "the refresh token does not have these scopes"));
         }
+        let scopes = caller.granted_at_login(&scopes.join(" "));
         let access = self.access_of(&before, &scopes)?;
         let id_token = self.id_token(&before, None)?;
         let after = Session {
@@ -236,11 +243,17 @@ impl Authority {
     ///
     /// What any read or write may meet.
     pub(crate) fn log_out(&self, user: &str, client: &str) -> Result<(), ApiError> {
-        let snapshot = self.store().snapshot();
-        for document in with_key(&snapshot, AUTH_SESSIONS, SESSION_BY_USER, &user_key(user, client))? {
-            self.end_session(&read(&document)?.value)?;
+        // A page holds only some of many sessions. Those that are ended are not found again.
+        loop {
+            let snapshot = self.store().snapshot();
+            let found = with_key(&snapshot, AUTH_SESSIONS, SESSION_BY_USER, &user_key(user, client))?;
+            if found.is_empty() {
+                return Ok(());
+            }
+            for document in found {
+                self.end_session(&read(&document)?.value)?;
+            }
         }
-        Ok(())
     }
 
     /// A token that tells the client of a session who logged in; none unless it asked for that.

@@ -4,6 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
+use crate::limits::TOKEN_BYTES_MAX;
+
 /// A signed token of the one algorithm that is taken.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Token<'a> {
@@ -25,8 +27,11 @@ pub(crate) struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Reads a token; `None` if it is none, or not signed with RS256, or lacks what is looked at.
+    /// Reads a token; `None` if it is none, too long, not signed with RS256, or lacks what is looked at.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        if text.len() > TOKEN_BYTES_MAX {
+            return None;
+        }
         let (signed, signature) = text.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
         if claims.contains('.') {
@@ -83,7 +88,7 @@ impl Token<'_> {
 }
 
 /// By how many seconds the clock of an issuer may be ahead of ours.
-const CLOCK_LEEWAY: u64 = 30;
+pub(crate) const CLOCK_LEEWAY: u64 = 30;
 
 fn part(text: &str) -> Option<Value> {
     let value: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
@@ -91,7 +96,7 @@ fn part(text: &str) -> Option<Value> {
 }
 
 /// A date of a token: a number of seconds, possibly with a fraction.
-fn seconds(value: &Value) -> Option<u64> {
+pub(crate) fn seconds(value: &Value) -> Option<u64> {
     const LAST: f64 = 253_402_300_800.0;
     match (value.as_u64(), value.as_f64()) {
         (Some(seconds), _) if (seconds as f64) < LAST => Some(seconds),

@@ -5,6 +5,8 @@
 //! - [`users`]: people who logged in through the identity provider.
 
 pub(crate) mod clients;
+#[cfg(test)]
+mod random_work;
 pub(crate) mod scopes;
 mod stored_client;
 pub(crate) mod users;

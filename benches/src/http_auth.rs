@@ -1,0 +1,319 @@
+//! The sub-command `auth`: the cost of tokens. It runs single writes and reads with a token and without one, in turn on
+//! the same machine, and then asks for tokens.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use ledger_store::{SystemClock, TimeSource};
+use lexopt::{Arg, Parser};
+use serde_json::Value;
+
+use crate::child::Spawned;
+use crate::data_dir::DataDir;
+use crate::histogram::Histogram;
+use crate::http_client::Connection;
+use crate::http_load::{HttpLoad, prepare, refused};
+use crate::process::processor_time;
+use crate::report::{Report, rate};
+use crate::workload::{Profile, Workload};
+use crate::{Failure, arguments, calibration, wire};
+
+/// The ledger of the run.
+const LEDGER: &str = "main";
+
+/// The options of a run.
+#[derive(Clone, Debug)]
+pub struct HttpAuth {
+    /// The server program.
+    pub spawn: PathBuf,
+    /// Number of connections. Each sends one request at a time.
+    pub connections: usize,
+    /// The accounts of the transactions.
+    pub profile: Profile,
+    /// Length of each turn.
+    pub time: Duration,
+    /// Number of turns of each variant.
+    pub turns: u64,
+}
+
+impl HttpAuth {
+    /// Parses the options of the sub-command.
+    ///
+    /// # Errors
+    ///
+    /// If an option is unknown, its value is invalid, or there is no server.
+    pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
+        let mut spawn = None;
+        let (time, profile) = (Duration::from_secs(2), Profile { accounts: 10_000, ..Profile::default() });
+        let mut auth = Self { spawn: PathBuf::new(), connections: 64, profile, time, turns: 5 };
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("spawn") => spawn = Some(PathBuf::from(parser.value()?)),
+                Arg::Long("connections") => auth.connections = arguments::count(parser)? as usize,
+                Arg::Long("seconds") => auth.time = Duration::from_secs(arguments::count(parser)?),
+                Arg::Long("accounts") => auth.profile.accounts = arguments::count(parser)?,
+                Arg::Long("turns") => auth.turns = arguments::count(parser)?,
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        auth.spawn = spawn.ok_or("give the program of a server to spawn")?;
+        if auth.profile.accounts < 2 || auth.connections == 0 || auth.turns == 0 {
+            return Err("there must be two accounts, a connection and a turn".into());
+        }
+        Ok(auth)
+    }
+}
+
+/// What the connections ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    Write,
+    Read,
+    Token,
+}
+
+/// A server, and what its callers show.
+struct Side {
+    server: Spawned,
+    address: String,
+    /// Header lines of every request.
+    header: String,
+}
+
+/// Requests, time and processor time of the server over some turns.
+#[derive(Default)]
+struct Total {
+    requests: u64,
+    time: Duration,
+    used: Duration,
+    latency: Histogram,
+}
+
+impl Total {
+    fn micros(&self) -> f64 {
+        self.used.as_secs_f64() * 1e6 / self.requests.max(1) as f64
+    }
+}
+
+/// Starts a server, which has its data in the directory.
+fn start(auth: &HttpAuth, data: PathBuf, flags: &[&str]) -> Result<(Spawned, String), Failure> {
+    let fixed = ["--listen", "127.0.0.1:0", "--data"].map(Into::into);
+    let more = flags.iter().map(Into::into);
+    Spawned::start_server(&auth.spawn, fixed.into_iter().chain([data.into_os_string()]).chain(more))
+}
+
+/// Makes the first client of a stopped store; its id and secret.
+fn first_client(auth: &HttpAuth, data: &std::path::Path) -> Result<(String, String), Failure> {
+    let made = std::process::Command::new(&auth.spawn).args(["auth", "init", "--data"]).arg(data).output()?;
+    let text = String::from_utf8(made.stdout)?;
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("export {name}=")));
+        line.map(|value| value.trim_matches('\'').to_owned()).ok_or("no client was made")
+    };
+    Ok((value("STACK_CLIENT_ID")?, value("STACK_CLIENT_SECRET")?))
+}
+
+/// A request for a token.
+fn token_request(client: &(String, String)) -> Vec<u8> {
+    let body = format!(
+        "grant_type=client_credentials&scope=ledger:read+ledger:write&client_id={}&client_secret={}",
+        client.0, client.1
+    );
+    let length = body.len();
+    let head = "POST /api/auth/oauth/token HTTP/1.1\r\nhost: localhost\r\n\
+        content-type: application/x-www-form-urlencoded\r\n";
+    format!("{head}content-length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+fn token(address: &str, client: &(String, String)) -> Result<String, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let mut connection = Connection::connect(address).await?;
+        let answer = connection.exchange(&token_request(client)).await?;
+        if answer.status != 200 {
+            return Err(refused(answer.status, answer.body));
+        }
+        let answer: Value = serde_json::from_slice(answer.body)?;
+        Ok(answer["access_token"].as_str().ok_or("no token")?.to_owned())
+    })
+}
+
+/// Measures the variants in turn. Reports the rate and the processor time of each, and their ratios.
+///
+/// # Errors
+///
+/// If a server does not start, or answers wrongly.
+pub fn run(auth: &HttpAuth) -> Result<Report, Failure> {
+    let data_dir = DataDir::new(None)?;
+    let mut report = Report::default();
+    calibration::note_machine(data_dir.path(), &mut report)?;
+    let guarded = data_dir.path().join("guarded");
+    let client = first_client(auth, &guarded)?;
+    let (server, address) = start(auth, data_dir.path().join("open"), &[])?;
+    let open = Side { server, address, header: String::new() };
+    // The ledger is made before anybody asks for tokens.
+    prepare_ledger(auth, &open.address)?;
+    let (server, address) = start(auth, guarded.clone(), &[])?;
+    prepare_ledger(auth, &address)?;
+    drop(server);
+    let (server, address) = start(auth, guarded, &["--auth-enabled", "--auth-check-scopes"])?;
+    let header = format!("authorization: Bearer {}\r\n", token(&address, &client)?);
+    let sides = [open, Side { server, address, header }];
+    report.text("what", "auth");
+    report.count("connections", auth.connections as u64);
+    for (question, name) in [(Question::Write, "write"), (Question::Read, "read")] {
+        compare(auth, &sides, question, name, &client, &mut report)?;
+    }
+    let mut tokens = Total::default();
+    for turn in 0..auth.turns {
+        turn_of(auth, &sides[1], Question::Token, &client, turn, &mut tokens)?;
+    }
+    let figure = rate(tokens.requests, tokens.time);
+    report.number("tokens_per_s", figure);
+    report.number("tokens_cpu_us", tokens.micros());
+    report.text("tokens_algorithm", "RS256");
+    println!("client_credentials: {figure:.0} tokens/s (RS256), {:.1} us of processor each", tokens.micros());
+    report.latency("tokens_", "latency of a token", &tokens.latency);
+    Ok(report)
+}
+
+fn prepare_ledger(auth: &HttpAuth, address: &str) -> Result<(), Failure> {
+    prepare(&HttpLoad { profile: auth.profile.clone(), ..HttpLoad::default() }, address, LEDGER)
+}
+
+/// Asks both servers the same in turn.
+fn compare(
+    auth: &HttpAuth,
+    sides: &[Side; 2],
+    question: Question,
+    name: &str,
+    client: &(String, String),
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let mut totals = [Total::default(), Total::default()];
+    for turn in 0..auth.turns {
+        // The first of a turn has the caches of the machine for itself: that changes with every turn.
+        let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
+        for at in order {
+            turn_of(auth, &sides[at], question, client, turn, &mut totals[at])?;
+        }
+    }
+    let [open, guarded] = &totals;
+    let rates = [open, guarded].map(|total| rate(total.requests, total.time));
+    report.number(&format!("{name}s_per_s"), rates[0]);
+    report.number(&format!("{name}s_per_s_with_token"), rates[1]);
+    report.number(&format!("{name}_cpu_us"), open.micros());
+    report.number(&format!("{name}_cpu_us_with_token"), guarded.micros());
+    let cost = (rates[0] / rates[1] - 1.0) * 100.0;
+    let cost_of_processor = (guarded.micros() / open.micros() - 1.0) * 100.0;
+    report.number(&format!("{name}_cost_percent"), cost);
+    report.number(&format!("{name}_cpu_cost_percent"), cost_of_processor);
+    println!(
+        "{name}: {:.0}/s without, {:.0}/s with a token: it costs {cost:.1} % of the rate, {cost_of_processor:.1} % of \
+         the server's processor time",
+        rates[0], rates[1]
+    );
+    Ok(())
+}
+
+/// One turn of one server.
+fn turn_of(
+    auth: &HttpAuth,
+    side: &Side,
+    question: Question,
+    client: &(String, String),
+    turn: u64,
+    total: &mut Total,
+) -> Result<(), Failure> {
+    let before = processor_time(side.server.id());
+    let begin = Instant::now();
+    let latency = drive(auth, side, question, client, turn)?;
+    total.time += begin.elapsed();
+    let used = processor_time(side.server.id()).zip(before).map(|(to, from)| to.saturating_sub(from));
+    total.used += used.unwrap_or_default();
+    total.requests += latency.count();
+    total.latency.merge(&latency);
+    Ok(())
+}
+
+/// Makes requests.
+struct Source {
+    workload: Workload,
+    question: Question,
+    header: String,
+    token_request: Vec<u8>,
+    accounts: u64,
+    made: u64,
+}
+
+impl Source {
+    fn next(&mut self, request: &mut Vec<u8>) -> Result<(), Failure> {
+        self.made += 1;
+        match self.question {
+            Question::Token => {
+                request.clone_from(&self.token_request);
+                return Ok(());
+            }
+            Question::Read => {
+                let address = self.workload.profile().address(self.made % self.accounts);
+                let line = format!("GET /v2/{LEDGER}/accounts/{address} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+                *request = line.into_bytes();
+            }
+            Question::Write => {
+                let batch = self.workload.batch(1, SystemClock.now());
+                wire::record(wire::Api::V2, LEDGER, &batch, wire::Form::Postings, request)?;
+            }
+        }
+        let line = request.windows(2).position(|pair| pair == b"\r\n").ok_or("a request has lines")? + 2;
+        request.splice(line..line, self.header.bytes());
+        Ok(())
+    }
+}
+
+fn drive(
+    auth: &HttpAuth,
+    side: &Side,
+    question: Question,
+    client: &(String, String),
+    turn: u64,
+) -> Result<Histogram, Failure> {
+    let source = Rc::new(RefCell::new(Source {
+        workload: Workload::new(auth.profile.clone(), 1 + turn).part(turn),
+        question,
+        header: side.header.clone(),
+        token_request: token_request(client),
+        accounts: auth.profile.accounts,
+        made: 0,
+    }));
+    let latency = Rc::new(RefCell::new(Histogram::default()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        let mut tasks = Vec::new();
+        let end = Instant::now() + auth.time;
+        for _ in 0..auth.connections {
+            let mut connection = Connection::connect(&side.address).await?;
+            let (source, latency) = (source.clone(), latency.clone());
+            tasks.push(tokio::task::spawn_local(async move {
+                let mut request = Vec::new();
+                while Instant::now() < end {
+                    source.borrow_mut().next(&mut request)?;
+                    let begin = Instant::now();
+                    let answer = connection.exchange(&request).await?;
+                    if answer.status != 200 {
+                        return Err(refused(answer.status, answer.body));
+                    }
+                    latency.borrow_mut().record(begin.elapsed());
+                }
+                Ok::<(), Failure>(())
+            }));
+        }
+        for task in tasks {
+            task.await??;
+        }
+        Ok::<(), Failure>(())
+    })?;
+    Ok(latency.take())
+}

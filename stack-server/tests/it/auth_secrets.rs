@@ -1,0 +1,274 @@
+//! Secrets stay secret: none is in the data directory, the log, an error or an export, and no private key is in the
+//! binary.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::auth::{ONE, now};
+use crate::auth_world::{ASSERTION, Provider, REDIRECT, parameters};
+use crate::client::escape;
+use crate::kill::{address_of, ask_with};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_stack-server");
+const STATIC: &str = "canary-of-the-file-5b1c";
+const OF_PROVIDER: &str = "canary-of-the-provider-77aa";
+
+/// The start of every RSA key in PKCS #8: version, algorithm, and the tag of the octets that hold the key.
+const PKCS8: &[u8] = b"\x02\x01\x00\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00\x04\x82";
+
+/// Offsets of private keys in the clear: as PKCS #8, as its base64, and as PEM with a body.
+fn private_keys(bytes: &[u8]) -> Vec<usize> {
+    let is_text = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/\r\n".contains(byte);
+    let pem = |rest: &[u8]| {
+        let head = &rest[..rest.len().min(40)];
+        let end = head.windows(16).position(|part| part == b"PRIVATE KEY-----");
+        end.is_some_and(|end| rest.iter().skip(end + 16).take_while(|byte| is_text(byte)).count() > 100)
+    };
+    let starts = |at: usize| match bytes[at] {
+        // Whether more numbers follow tells a key from the text that names its algorithm.
+        0x02 => bytes[at..].starts_with(PKCS8) && bytes.get(at + 22..at + 24) == Some(b"\x30\x82"),
+        b'I' => bytes[at..].starts_with(b"IBADANBgkqhkiG9w0BAQEFAASC"),
+        b'-' => bytes[at..].starts_with(b"-----BEGIN ") && pem(&bytes[at + 11..]),
+        _ => false,
+    };
+    (0..bytes.len()).filter(|at| starts(*at)).collect()
+}
+
+fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+    bytes.windows(needle.len()).any(|part| part == needle)
+}
+
+/// All files below a directory.
+fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push((path.display().to_string(), std::fs::read(&path).expect("a file")));
+        }
+    }
+    found
+}
+
+/// Everything that a run says, and what it must not say.
+struct Run {
+    address: String,
+    secrets: Vec<(&'static str, String)>,
+    /// Refusals, and what is exported.
+    said: String,
+}
+
+impl Run {
+    fn hide(&mut self, what: &'static str, secret: &Value) {
+        let secret = secret.as_str().unwrap_or_else(|| panic!("no {what}")).to_owned();
+        self.secrets.push((what, secret));
+    }
+
+    fn ask(&mut self, method: &str, path: &str, bearer: &str, body: &str) -> (u16, String, Value) {
+        let headers = if bearer.is_empty() { String::new() } else { format!("{bearer}\r\n") };
+        let (status, head, body) = ask_with(&self.address, method, path, &headers, body).expect("an answer");
+        if status >= 400 {
+            self.said.push_str(&format!("{head}{body}"));
+        }
+        (status, head, serde_json::from_str(&body).unwrap_or(Value::Null))
+    }
+
+    fn form(&mut self, path: &str, client: &(String, String), form: &str) -> (u16, Value) {
+        let form = format!("{form}&client_id={}&client_secret={}", client.0, client.1);
+        let (status, _, answer) = self.ask("POST", &format!("/api/auth{path}"), "", &form);
+        (status, answer)
+    }
+
+    fn log_in(&mut self, provider: &Provider, client: &(String, String)) -> String {
+        let path = format!(
+            "/api/auth/authorize?client_id={}&redirect_uri={}&response_type=code&scope=openid+offline_access",
+            client.0,
+            escape(REDIRECT)
+        );
+        let header = |head: &str, name: &str| {
+            let line = head.lines().find(|line| line.to_ascii_lowercase().starts_with(name));
+            line.expect("a header").split_once(": ").expect("a value").1.to_owned()
+        };
+        let (_, head, _) = self.ask("GET", &path, "", "");
+        let (sent, cookie) = (parameters(&header(&head, "location")), header(&head, "set-cookie"));
+        let code = provider.log_in(&sent, |_| {});
+        let cookie = cookie.split(';').next().expect("a pair").to_owned();
+        self.secrets.push(("cookie", cookie.split_once('=').expect("a value").1.to_owned()));
+        let path = format!("/api/auth/authorize/callback?code={code}&state={}", sent["state"]);
+        let (_, head, _) = self.ask("GET", &path, &format!("Cookie: {cookie}"), "");
+        let code = parameters(&header(&head, "location"))["code"].clone();
+        self.secrets.push(("code", code.clone()));
+        code
+    }
+}
+
+/// Does everything that secrets are needed for, rightly and wrongly.
+fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) {
+    let root = ("root".to_owned(), STATIC.to_owned());
+    let (_, answer) = run.form("/oauth/token", &root, "grant_type=client_credentials&scope=openid");
+    let bearer = format!("Authorization: Bearer {}", answer["access_token"].as_str().expect("a token"));
+    run.hide("access token", &answer["access_token"]);
+    // Secrets in an address are served, and must not be told by the log.
+    let path =
+        format!("/api/auth/oauth/token?grant_type=client_credentials&client_id=root&client_secret={STATIC}");
+    assert_eq!(run.ask("GET", &path, "", "").0, 200);
+    let body = json!({"name": "canary-name", "redirectUris": [REDIRECT]}).to_string();
+    let (_, _, made) = run.ask("POST", "/api/auth/clients", &bearer, &body);
+    let id = made["data"]["id"].as_str().expect("an id").to_owned();
+    let (_, _, made) =
+        run.ask("POST", &format!("/api/auth/clients/{id}/secrets"), &bearer, r#"{"name":"s"}"#);
+    run.hide("secret of a client", &made["data"]["clear"]);
+    let app = (id, made["data"]["clear"].as_str().expect("a secret").to_owned());
+    let code = run.log_in(provider, &app);
+    let exchange = format!("grant_type=authorization_code&code={code}&redirect_uri={}", escape(REDIRECT));
+    let (_, first) = run.form("/oauth/token", &app, &exchange);
+    let refresh =
+        format!("grant_type=refresh_token&refresh_token={}", first["refresh_token"].as_str().expect("one"));
+    let (_, second) = run.form("/oauth/token", &app, &refresh);
+    for tokens in [&first, &second] {
+        for name in ["access_token", "refresh_token", "id_token"] {
+            run.hide(name, &tokens[name]);
+        }
+    }
+    let assertion = provider.signer.token(&json!({"iss": provider.name(), "sub": "p|7", "aud": issuer,
+        "exp": now() + 60, "jti": "j"}));
+    run.secrets.push(("assertion", assertion.clone()));
+    assert_eq!(
+        run.form("/oauth/token", &app, &format!("grant_type={ASSERTION}&assertion={assertion}")).0,
+        200
+    );
+    // Each is refused now.
+    for form in [exchange, refresh, format!("grant_type={ASSERTION}&assertion={assertion}")] {
+        assert_eq!(run.form("/oauth/token", &app, &form).0, 400, "{form}");
+    }
+    for wrong in ["canary-wrong-1", "canary-wrong-2"] {
+        run.secrets.push(("wrong secret", wrong.to_owned()));
+        run.form("/oauth/token", &(app.0.clone(), wrong.to_owned()), "grant_type=client_credentials");
+        run.form("/oauth/introspect", &("root".to_owned(), wrong.to_owned()), &format!("token={wrong}"));
+        run.form("/oauth/token", &app, &format!("grant_type=refresh_token&refresh_token={wrong}"));
+        run.form(
+            "/oauth/token",
+            &app,
+            &format!("grant_type=authorization_code&code={wrong}&redirect_uri={wrong}&code_verifier={wrong}"),
+        );
+        run.ask(
+            "GET",
+            &format!("/v2?access_token={wrong}"),
+            &format!("Authorization: Bearer {wrong}.{wrong}.{wrong}"),
+            "",
+        );
+        run.ask(
+            "POST",
+            "/api/auth/oauth/token",
+            &format!("Authorization: Basic {}", STANDARD.encode(wrong)),
+            "x=y",
+        );
+        run.ask(
+            "POST",
+            "/api/auth/oauth/token",
+            &format!("Authorization: {wrong}"),
+            &format!("{wrong}&{wrong}"),
+        );
+    }
+    assert_eq!(run.ask("POST", "/api/auth/keys/rotate", &bearer, "").0, 204);
+    run.ask("POST", "/v2/main", &bearer, "");
+    let posting =
+        r#"{"postings":[{"source":"world","destination":"canary:account","amount":7,"asset":"USD"}]}"#;
+    assert_eq!(run.ask("POST", "/v2/main/transactions", &bearer, posting).0, 200);
+    let (status, _, exported) =
+        ask_with(&run.address, "POST", "/v2/main/logs/export", &format!("{bearer}\r\n"), "")
+            .expect("an export");
+    assert!(status == 200 && exported.contains("canary:account"), "{exported}");
+    run.said.push_str(&exported);
+    for path in ["/api/auth/clients", "/api/auth/users"] {
+        let (status, head, body) =
+            ask_with(&run.address, "GET", path, &format!("{bearer}\r\n"), "").expect("an answer");
+        assert_eq!(status, 200);
+        run.said.push_str(&format!("{head}{body}"));
+    }
+}
+
+#[test]
+fn no_secret_is_written_or_told() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (data, clients) = (home.path().join("data"), home.path().join("clients.yaml"));
+    std::fs::write(&clients, format!("clients: [{{id: root, trusted: true, secrets: [{STATIC}]}}]\n"))
+        .expect("it is written");
+    let provider = Provider::start();
+    let mut child = Command::new(SERVER)
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--debug",
+            "--auth-enabled",
+            "--auth-wrong-secrets",
+            "1000",
+        ])
+        .args([
+            "--auth-public-url",
+            "https://stack.example",
+            "--auth-mode",
+            "own",
+            "--delegated-client-id",
+            "stack",
+        ])
+        .args(["--delegated-client-secret", OF_PROVIDER, "--delegated-issuer", &provider.name(), "--data"])
+        .arg(&data)
+        .arg("--auth-client")
+        .arg(&clients)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    // What it logs is read all the time: a full pipe would stop it.
+    let mut stderr = child.stderr.take().expect("piped");
+    let log = std::thread::spawn(move || {
+        let mut log = String::new();
+        stderr.read_to_string(&mut log).map(|_| log)
+    });
+    let address = address_of(&mut child);
+    let secrets =
+        vec![("secret of the file", STATIC.to_owned()), ("secret of the provider", OF_PROVIDER.to_owned())];
+    let mut run = Run { address, secrets, said: String::new() };
+    use_secrets(&mut run, &provider, "https://stack.example/api/auth");
+    assert!(Command::new("kill").arg(child.id().to_string()).status().expect("a signal").success());
+    assert!(child.wait().expect("it ends").success());
+    let log = log.join().expect("no panic").expect("text");
+    assert!(log.contains("unknown client or wrong secret"), "{log}");
+
+    let key = std::fs::read_to_string(home.path().join("data.auth-key")).expect("the key of the operator");
+    let raw: Vec<u8> =
+        (0..32).map(|at| u8::from_str_radix(&key[2 * at..2 * at + 2], 16).expect("a byte")).collect();
+    run.secrets.push(("key of the operator", key.trim().to_owned()));
+    run.secrets.push(("key of the operator", STANDARD.encode(&raw)));
+    let mut places = files(&data);
+    assert!(places.iter().any(|(_, bytes)| contains(bytes, b"canary-name")), "documents are in the clear");
+    places.push(("the log".to_owned(), log.into_bytes()));
+    places.push(("an answer".to_owned(), run.said.into_bytes()));
+    for (place, bytes) in &places {
+        for (what, secret) in &run.secrets {
+            let text = String::from_utf8_lossy(bytes);
+            let line = text.lines().find(|line| line.contains(secret.as_str()));
+            assert_eq!(line, None, "{place} holds the {what}");
+        }
+        assert!(!contains(bytes, &raw), "{place} holds the key of the operator");
+        assert_eq!(private_keys(bytes), [0_usize; 0], "{place} holds a private key");
+    }
+}
+
+#[test]
+fn the_binary_holds_no_private_key() {
+    // The search finds one where there is one.
+    let pem = format!("x-----BEGIN PRIVATE KEY-----\n{}", STANDARD.encode(ONE));
+    assert_eq!((private_keys(ONE), private_keys(pem.as_bytes())[0]), (vec![4], 1));
+    let binary = std::fs::read(SERVER).expect("the binary");
+    assert_eq!(private_keys(&binary), [0_usize; 0]);
+}
