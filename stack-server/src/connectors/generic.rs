@@ -7,9 +7,9 @@ use ledger_core::{Balance, Timestamp};
 use serde::de::{Deserialize, MapAccess};
 use serde_json::value::RawValue;
 
-use crate::connectors::config::{Kind, Parameter, Values, optional};
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional};
+use crate::connectors::definition::{Abilities, Row, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape};
-use crate::connectors::registry::{Abilities, Row, SLOTS};
 use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work, currency};
 use crate::http::json::{self, Array, Date, Fields, Object, Text, TextMap};
 use crate::http::response::{Json, Numbers};
@@ -47,11 +47,13 @@ struct Generic {
     authorization: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, String> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
     let (endpoint, key) = (values.text("endpoint"), values.text("apiKey"));
     let provider = match endpoint {
         "" => None,
-        endpoint => Some(tools.provider(endpoint, &[key]).map_err(|reason| format!("endpoint: {reason}"))?),
+        endpoint => {
+            Some(tools.provider(endpoint, &[key]).map_err(|reason| Refusal(format!("endpoint: {reason}")))?)
+        }
     };
     Ok(Arc::new(Generic { provider, authorization: format!("Bearer {key}") }))
 }

@@ -10,32 +10,32 @@ use stack_server::{EncryptionKey, Server, Settings};
 use crate::client::{Answer, TestServer, escape};
 use crate::provider::Provider;
 
-const BASE: &str = "/api/payments";
+pub(crate) const BASE: &str = "/api/payments";
 
-fn post(server: &TestServer, path: &str, body: &Value) -> Answer {
+pub(crate) fn post(server: &TestServer, path: &str, body: &Value) -> Answer {
     server.post(&format!("{BASE}{path}"), &body.to_string())
 }
 
-fn get(server: &TestServer, path: &str) -> Answer {
+pub(crate) fn get(server: &TestServer, path: &str) -> Answer {
     server.get(&format!("{BASE}{path}"))
 }
 
-fn install(server: &TestServer, connector: &str, config: &Value) -> String {
+pub(crate) fn install(server: &TestServer, connector: &str, config: &Value) -> String {
     let answer = post(server, &format!("/connectors/{connector}"), config).is(201).json();
     answer["data"]["connectorID"].as_str().expect("an id").to_owned()
 }
 
 /// Waits until an answer holds what is wanted.
 #[track_caller]
-fn until(what: &str, mut attempt: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut attempt: impl FnMut() -> bool) {
     let began = Instant::now();
     while !attempt() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        assert!(began.elapsed() < Duration::from_secs(25), "{what}");
         std::thread::park_timeout(Duration::from_millis(20));
     }
 }
 
-fn rows(server: &TestServer, path: &str) -> Vec<Value> {
+pub(crate) fn rows(server: &TestServer, path: &str) -> Vec<Value> {
     get(server, path).is(200).json()["cursor"]["data"].as_array().expect("a list").clone()
 }
 
@@ -374,7 +374,7 @@ fn stripe_with_accounts(provider: &Provider) -> (TestServer, String, String, Str
     (server, connector, internal, external)
 }
 
-fn status(server: &TestServer, id: &str) -> String {
+pub(crate) fn status(server: &TestServer, id: &str) -> String {
     let found = get(server, &format!("/transfer-initiations/{id}")).is(200).json();
     found["data"]["status"].as_str().expect("a status").to_owned()
 }
