@@ -13,6 +13,7 @@ pub(crate) mod definition;
 mod dummy_pay;
 pub(crate) mod engine;
 mod generic;
+mod generic_walk;
 pub(crate) mod http;
 mod manage;
 mod modulr;

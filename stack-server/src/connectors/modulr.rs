@@ -279,10 +279,10 @@ fn read_transaction(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Optio
 }
 
 fn payment_type(word: &str) -> PaymentType {
-    match word {
-        "PI_REV" | "PO_REV" | "ADHOC" | "INT_INTERC" => PaymentType::Other,
-        word if word.starts_with("PI_") => PaymentType::PayIn,
-        word if word.starts_with("PO_") => PaymentType::Payout,
+    // `ADHOC` and `INT_INTERC` have no direction, and the reversals `PI_REV` and `PO_REV` are no payments.
+    match word.split_once('_') {
+        Some(("PI", how)) if how != "REV" => PaymentType::PayIn,
+        Some(("PO", how)) if how != "REV" => PaymentType::Payout,
         _ => PaymentType::Other,
     }
 }
@@ -295,8 +295,11 @@ fn paid(made: &serde_json::Value) -> Result<Paid, Failure> {
     }
     let status = match word {
         "PROCESSED" => PaymentStatus::Succeeded,
-        "SUBMITTED" | "VALIDATED" | "SCREENING_REQ" => PaymentStatus::Pending,
-        word if word.starts_with("PENDING_") => PaymentStatus::Pending,
+        word if matches!(word, "SUBMITTED" | "VALIDATED" | "SCREENING_REQ")
+            || word.starts_with("PENDING_") =>
+        {
+            PaymentStatus::Pending
+        }
         "CANCELLED" => PaymentStatus::Cancelled,
         "" => PaymentStatus::Other,
         _ => PaymentStatus::Failed,

@@ -189,7 +189,7 @@ mod tests {
         rows: "rows",
         is_last: until_empty,
         token: "",
-        overlap: Some(Duration::from_secs(60)),
+        overlap: Some(Duration::from_mins(1)),
         read: read_row,
     };
 

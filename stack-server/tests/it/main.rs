@@ -26,6 +26,7 @@ mod events;
 mod explain;
 mod fake_bank;
 mod info;
+mod ingest_kill;
 mod kill;
 mod ledgers;
 mod limits;
