@@ -74,14 +74,14 @@ struct DummyPay {
     begun: Mutex<BTreeSet<String>>,
 }
 
-fn build(values: &Values, _: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
     let (accounts, payments) =
         (values.number("numberOfAccountsPreGenerated"), values.number("numberOfPaymentsPreGenerated"));
     if accounts > GENERATED_MAX || payments > GENERATED_MAX {
         return Err(Refusal(format!("at most {GENERATED_MAX} accounts and payments are generated")));
     }
     Ok(Arc::new(DummyPay {
-        directory: PathBuf::from(values.text("directory")),
+        directory: tools.directory(values.text("directory"))?,
         prefix: values.text("prefixFileToIngest").to_owned(),
         period: values.duration("filePollingPeriod"),
         accounts,

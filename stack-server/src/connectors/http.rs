@@ -1,6 +1,7 @@
 //! Requests to providers.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,11 +23,40 @@ pub(crate) struct Tools {
     addresses: BTreeMap<String, String>,
     /// How long to wait for an answer.
     timeout: Duration,
+    /// The folder below which files may lie.
+    folder: PathBuf,
 }
 
 impl Tools {
     pub(crate) fn new(policy: Outbound, addresses: BTreeMap<String, String>, timeout: Duration) -> Self {
-        Self { client: Arc::new(Client::new(policy)), policy, addresses, timeout }
+        let client = Arc::new(Client::new(policy));
+        Self { client, policy, addresses, timeout, folder: std::env::temp_dir() }
+    }
+
+    /// The same with another folder for files than the system's folder for temporary files.
+    pub(crate) fn within(self, folder: Option<PathBuf>) -> Self {
+        Self { folder: folder.unwrap_or(self.folder), ..self }
+    }
+
+    /// A folder that a caller gave. It need not exist.
+    ///
+    /// # Errors
+    ///
+    /// If it does not lie below the folder for files, or leads out of it by a link.
+    pub(crate) fn directory(&self, text: &str) -> Result<PathBuf, Refusal> {
+        let path = Path::new(text);
+        let refusal = || {
+            let folder = self.folder.display();
+            Refusal(format!("{text:?} does not lie below {folder}, see --connectors-directory"))
+        };
+        let is_plain = path.components().all(|part| part != Component::ParentDir);
+        if !path.is_absolute() || !is_plain {
+            return Err(refusal());
+        }
+        let root = self.folder.canonicalize().map_err(|_| refusal())?;
+        // Links of folders that exist are followed; the rest is made by the connector.
+        let existing = path.ancestors().find_map(|part| part.canonicalize().ok()).ok_or_else(refusal)?;
+        if existing.starts_with(&root) { Ok(path.to_owned()) } else { Err(refusal()) }
     }
 
     /// A provider at an address that a caller gave.

@@ -72,6 +72,9 @@ fn a_configuration_that_is_refused_installs_nothing() {
         ("STRIPE", json!({"apiKey": "k", "pageSize": -1})),
         ("DUMMY-PAY", json!({"filePollingPeriod": "1s"})),
         ("DUMMY-PAY", json!({"directory": "/proc/nosuch", "filePollingPeriod": "1s"})),
+        ("DUMMY-PAY", json!({"directory": "/", "filePollingPeriod": "1s"})),
+        ("DUMMY-PAY", json!({"directory": "relative", "filePollingPeriod": "1s"})),
+        ("DUMMY-PAY", json!({"directory": "/tmp/../etc", "filePollingPeriod": "1s"})),
         ("GENERIC", json!({"endpoint": "ftp://x"})),
         ("WISE", json!({"name": "w"})),
         ("MODULR", json!({"apiKey": "k"})),
@@ -200,6 +203,22 @@ fn dummy_pay_reads_each_file_once() {
     left.sort();
     assert_eq!(left, ["bad.json", "sub", "x.json"]);
     assert!(rows(&server, "/accounts").is_empty());
+}
+
+#[test]
+fn dummy_pay_stays_below_its_directory() {
+    let (folder, other) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let mut settings = Settings::default();
+    settings.connectors_directory = Some(folder.path().to_owned());
+    let server = TestServer::with(settings);
+    let config = |directory: &std::path::Path| json!({"name": "d", "directory": directory, "numberOfPaymentsPreGenerated": 1});
+    std::os::unix::fs::symlink(other.path(), folder.path().join("link")).expect("a link");
+    for outside in [other.path(), &folder.path().join("link"), &folder.path().join("link/new")] {
+        post(&server, "/connectors/DUMMY-PAY", &config(outside)).refused(400, "VALIDATION");
+    }
+    assert_eq!(std::fs::read_dir(other.path()).expect("the folder").count(), 0);
+    install(&server, "DUMMY-PAY", &config(&folder.path().join("new/one")));
+    assert_eq!(rows(&server, "/payments").len(), 1);
 }
 
 fn server_on(store: &Store, settings: Settings) -> std::io::Result<TestServer> {
