@@ -61,6 +61,9 @@ impl fmt::Display for AmountError {
     }
 }
 
+/// Maximum number of digits that every `Decimal` can hold.
+const DIGITS_MAX: usize = 28;
+
 /// Reads a decimal number in full; a number that `Decimal` would have to round is refused.
 fn decimal(text: &str) -> Result<Decimal, AmountError> {
     let (digits, exponent) = match text.split_once(['e', 'E']) {
@@ -70,6 +73,11 @@ fn decimal(text: &str) -> Result<Decimal, AmountError> {
     let number = Decimal::from_str_exact(digits).map_err(|error| match error {
         rust_decimal::Error::Underflow => AmountError::TooPrecise,
         rust_decimal::Error::ExceedsMaximumPossibleValue => AmountError::TooLarge,
+        _ if digits.len() > DIGITS_MAX
+            && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-')) =>
+        {
+            AmountError::TooLarge
+        }
         _ => AmountError::Malformed,
     })?;
     let number = number.normalize();

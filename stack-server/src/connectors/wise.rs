@@ -97,6 +97,9 @@ struct Wise {
 
 fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
     let key = values.text("apiKey");
+    if key.chars().any(char::is_control) {
+        return Err(Refusal("apiKey: a key has no control characters".to_owned()));
+    }
     let provider = tools.known_provider(PROVIDER, ADDRESS, &[key]);
     Ok(Arc::new(Wise { provider, authorization: format!("Bearer {key}") }))
 }
