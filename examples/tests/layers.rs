@@ -159,8 +159,7 @@ const LAYERS: &[Layers] = &[
         upward: &[],
         circles: &[
             "integrations::events::nats integrations::events::outbox integrations::events::publisher",
-            "connectors::engine connectors::money connectors::runner",
-            "connectors::configured connectors::dummy_pay connectors::generic connectors::registry connectors::stripe",
+            "connectors::engine connectors::runner",
             "cli::config cli::config::auth cli::config::flags",
             "auth::resources::clients auth::resources::scopes auth::resources::stored_client",
             "auth::authority auth::grants::provider auth::guard auth::guard::own auth::guard::verified",

@@ -10,6 +10,7 @@ use ledger_core::{FirstId, PastDates, Runtime};
 use crate::auth::authority::AuthorizationSettings;
 use crate::http::error::Profile;
 use crate::http::tls::TlsFiles;
+use crate::limits::PROVIDER_TIMEOUT;
 use crate::outbound::Outbound;
 use crate::schedule::Schedule;
 use crate::sealing::EncryptionKey;
@@ -81,6 +82,11 @@ pub struct Settings {
     pub encryption_key: Option<EncryptionKey>,
     /// Addresses of payment providers other than their own, by the name of the connector.
     pub provider_addresses: BTreeMap<String, String>,
+    /// Below which folder connectors may read and write files; without one, below the system's folder for temporary
+    /// files.
+    pub connectors_directory: Option<PathBuf>,
+    /// How long a connector waits for the answer of its provider.
+    pub provider_timeout: Duration,
     /// What links in events of payments begin with.
     pub public_url: String,
     /// The publishers for which events of payments are kept until they are delivered.
@@ -120,6 +126,8 @@ impl Default for Settings {
             schema_enforcement: Enforcement::default(),
             encryption_key: None,
             provider_addresses: BTreeMap::new(),
+            connectors_directory: None,
+            provider_timeout: PROVIDER_TIMEOUT,
             public_url: "http://localhost".to_owned(),
             payment_publishers: Vec::new(),
             http_threads: 1,

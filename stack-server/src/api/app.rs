@@ -71,7 +71,8 @@ fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
         settings.encryption_key.as_ref().map_or_else(|| Sealer::of_secret(&secret), EncryptionKey::sealer);
     let events = Events::new(settings.payment_publishers.clone(), settings.public_url.clone(), log::now());
     let payments = Arc::new(Payments::new(store.clone(), sealer, events));
-    let tools = Tools::new(allowed.outbound, settings.provider_addresses.clone());
+    let tools = Tools::new(allowed.outbound, settings.provider_addresses.clone(), settings.provider_timeout)
+        .within(settings.connectors_directory.clone());
     Engine::new(payments, registry::ROWS, tools, Arc::new(SystemClock))
 }
 

@@ -1,6 +1,7 @@
 //! Configurations of connectors: parameters by name, read from JSON and written back.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -18,6 +19,28 @@ pub(crate) struct Parameter {
     pub(crate) default: &'static str,
     /// Where it is shown.
     pub(crate) shown: Shown,
+}
+
+/// The reason why a configuration is refused, for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal(pub(crate) String);
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
+impl From<Refusal> for String {
+    fn from(Refusal(reason): Refusal) -> Self {
+        reason
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
 /// What values a parameter takes.
@@ -73,8 +96,8 @@ enum Value {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Values(BTreeMap<&'static str, Value>);
 
-impl std::fmt::Debug for Values {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }

@@ -10,9 +10,9 @@ use ledger_core::{Balance, Timestamp};
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
-use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required};
+use crate::connectors::config::{Kind, Parameter, Refusal, Shown, Values, optional, required};
+use crate::connectors::definition::{Abilities, Row};
 use crate::connectors::http::Tools;
-use crate::connectors::registry::{Abilities, Row};
 use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work};
 use crate::http::json::{self, Date, Digits, Fields, Object, Text, TextMap};
 use crate::http::response::{Json, Numbers};
@@ -74,14 +74,14 @@ struct DummyPay {
     begun: Mutex<BTreeSet<String>>,
 }
 
-fn build(values: &Values, _: &Tools) -> Result<Arc<dyn Connector>, String> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
     let (accounts, payments) =
         (values.number("numberOfAccountsPreGenerated"), values.number("numberOfPaymentsPreGenerated"));
     if accounts > GENERATED_MAX || payments > GENERATED_MAX {
-        return Err(format!("at most {GENERATED_MAX} accounts and payments are generated"));
+        return Err(Refusal(format!("at most {GENERATED_MAX} accounts and payments are generated")));
     }
     Ok(Arc::new(DummyPay {
-        directory: PathBuf::from(values.text("directory")),
+        directory: tools.directory(values.text("directory"))?,
         prefix: values.text("prefixFileToIngest").to_owned(),
         period: values.duration("filePollingPeriod"),
         accounts,

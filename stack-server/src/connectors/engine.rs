@@ -13,8 +13,9 @@ use tokio::sync::watch;
 
 use crate::connectors::clock::Clock;
 use crate::connectors::config::Values;
+use crate::connectors::definition::Row;
 use crate::connectors::http::Tools;
-use crate::connectors::registry::{self, Row};
+use crate::connectors::registry;
 use crate::connectors::runner::Runner;
 use crate::http::error::ApiError;
 use crate::limits::DELIVERY_STOP_TIMEOUT;

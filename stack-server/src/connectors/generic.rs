@@ -7,9 +7,10 @@ use ledger_core::{Balance, Timestamp};
 use serde::de::{Deserialize, MapAccess};
 use serde_json::value::RawValue;
 
-use crate::connectors::config::{Kind, Parameter, Values, optional};
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional};
+use crate::connectors::definition::{Abilities, Row, SLOTS};
+use crate::connectors::generic_walk::{Place, hash, whole_seconds};
 use crate::connectors::http::{Provider, Tools, escape};
-use crate::connectors::registry::{Abilities, Row, SLOTS};
 use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work, currency};
 use crate::http::json::{self, Array, Date, Fields, Object, Text, TextMap};
 use crate::http::response::{Json, Numbers};
@@ -47,11 +48,13 @@ struct Generic {
     authorization: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, String> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
     let (endpoint, key) = (values.text("endpoint"), values.text("apiKey"));
     let provider = match endpoint {
         "" => None,
-        endpoint => Some(tools.provider(endpoint, &[key]).map_err(|reason| format!("endpoint: {reason}"))?),
+        endpoint => {
+            Some(tools.provider(endpoint, &[key]).map_err(|reason| Refusal(format!("endpoint: {reason}")))?)
+        }
     };
     Ok(Arc::new(Generic { provider, authorization: format!("Bearer {key}") }))
 }
@@ -124,37 +127,34 @@ impl Generic {
     /// last row: records that change meanwhile move to the end and would shift all pages behind them by one row. Else it
     /// is the page with the next number.
     async fn walk(&self, provider: &Provider, work: &Work, list: &List) -> Result<Page, Failure> {
-        let number: u64 = work.kept("page").parse().unwrap_or(1);
-        let since = if list.kept.is_empty() { String::new() } else { work.kept(list.kept) };
-        let mut path = format!("{}?pageSize={PAGE_SIZE}&page={number}", list.path);
-        if !since.is_empty() {
-            path.push_str(&format!("&{}={}", list.since, escape(&whole_seconds(&since))));
+        let place = Place::of(work, list.kept);
+        let mut path = format!("{}?pageSize={PAGE_SIZE}&page={}", list.path, place.page);
+        if !place.since.is_empty() {
+            path.push_str(&format!("&{}={}", list.since, escape(&whole_seconds(&place.since))));
         }
         let body = provider.get(&path, &[("authorization", &self.authorization)]).await?;
-        let digest = blake3::hash(&body).to_hex().to_string();
         let rows = rows(&body).map_err(|error| Failure::later(format!("{}: {error}", list.path)))?;
         let mut page = Page::default();
-        let mut newest = work.kept("newest");
-        // A provider that knows no pages gives the same for every number.
-        if rows.is_empty() || work.kept("digest") == digest {
-            return Ok(walked(page, list, &since, &newest));
+        if rows.is_empty() {
+            return Ok(walked(page, list, &place));
         }
         let mut dates = Vec::with_capacity(rows.len());
-        for row in rows {
+        for row in &rows {
             match (list.read)(row, work, &mut page) {
                 // A date that has not come yet would hide all that is written until then.
                 Ok(at) => dates.extend(at.map(|at| at.min(work.now))),
                 Err(reason) => page.warning = page.warning.or(Some(reason)),
             }
         }
-        newest = dates.iter().fold(newest, |newest, at| later(&newest, *at));
-        let place = match next_bound(&since, &dates) {
-            Some(bound) => Place { since: bound, page: 1, newest, digest: String::new() },
-            None => Place { since, page: number + 1, newest, digest },
-        };
-        page.state = Some(place.json(list.kept));
-        page.has_more = true;
-        Ok(page)
+        let hashes: Vec<_> = rows.iter().map(|row| hash(row.get())).collect();
+        match place.next(list.kept, &dates, &hashes) {
+            Some(place) => {
+                page.state = Some(place.json(list.kept));
+                page.has_more = true;
+                Ok(page)
+            }
+            None => Ok(walked(page, list, &place.unproven())),
+        }
     }
 
     async fn balances(&self, provider: &Provider, work: &Work) -> Result<Page, Failure> {
@@ -185,55 +185,13 @@ impl Generic {
     }
 }
 
-/// Where a walk goes on: from which date, with which page, the newest date so far, and what tells the page before.
-struct Place {
-    since: String,
-    page: u64,
-    newest: String,
-    digest: String,
-}
-
-impl Place {
-    fn json(&self, kept: &str) -> String {
-        let mut json = Json::new(Numbers::Plain);
-        json.raw("{");
-        if !kept.is_empty() && !self.since.is_empty() {
-            json.plain_string(kept).raw(":").string(&self.since).raw(",");
-        }
-        json.raw("\"page\":\"").integer(self.page).raw("\",\"newest\":").string(&self.newest);
-        json.raw(",\"digest\":").string(&self.digest).raw("}");
-        String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
-    }
-}
-
-/// The date from which the next page is asked for, if rows ascend and reach beyond the second of the last bound.
-fn next_bound(since: &str, dates: &[Timestamp]) -> Option<String> {
-    let (first, last) = (dates.first()?, dates.last()?);
-    let seconds = |at: Timestamp| at.as_micros().div_euclid(1_000_000);
-    let is_beyond = Timestamp::parse(since).map_or(true, |since| seconds(*last) > seconds(since));
-    (dates.is_sorted() && seconds(*first) < seconds(*last) && is_beyond).then(|| last.to_string())
-}
-
-/// Ends a walk: the next one begins at the newest date.
-fn walked(mut page: Page, list: &List, since: &str, newest: &str) -> Page {
-    let from = match Timestamp::parse(newest) {
-        Ok(newest) => later(since, newest),
-        Err(_) => since.to_owned(),
-    };
-    page.state = Some(if list.kept.is_empty() || from.is_empty() {
-        "{}".to_owned()
-    } else {
-        format!("{{\"{}\":\"{from}\"}}", list.kept)
-    });
+/// Ends a walk. The transactions follow the accounts.
+fn walked(mut page: Page, list: &List, place: &Place) -> Page {
+    page.state = Some(place.end(list.kept));
     if list.path == ACCOUNTS.path {
         page.children.push(once("Fetch transactions from client", "fetch-transactions", ""));
     }
     page
-}
-
-/// The later of two dates, one of which may not be there.
-fn later(text: &str, at: Timestamp) -> String {
-    Timestamp::parse(text).map_or(at, |have| have.max(at)).to_string()
 }
 
 /// The rows of an answer.
@@ -242,14 +200,6 @@ fn rows(body: &[u8]) -> Result<Vec<&RawValue>, String> {
     let Array(rows) = Array::<&RawValue>::deserialize(&mut reader).map_err(|error| error.to_string())?;
     reader.end().map_err(|error| error.to_string())?;
     Ok(rows)
-}
-
-/// A date without its fraction: providers of this API compare whole seconds.
-fn whole_seconds(date: &str) -> String {
-    match date.split_once('.') {
-        Some((whole, _)) => format!("{whole}Z"),
-        None => date.to_owned(),
-    }
 }
 
 #[derive(Default)]
@@ -415,38 +365,4 @@ fn read_transaction(raw: &RawValue, work: &Work, page: &mut Page) -> Result<Opti
         revision: Some(updated_at),
     });
     Ok(Some(updated_at))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_micros(second * 1_000_000)
-    }
-
-    #[test]
-    fn continues_at_last_row_where_rows_ascend() {
-        let last = Some(at(9).to_string());
-        assert_eq!(next_bound("", &[at(1), at(5), at(9)]), last);
-        assert_eq!(next_bound(&at(1).to_string(), &[at(1), at(9)]), last);
-        for (since, dates) in [
-            (String::new(), vec![]),
-            (String::new(), vec![at(5)]),
-            // Newest first, or all in one second.
-            (String::new(), vec![at(9), at(1)]),
-            (String::new(), vec![at(9), at(9)]),
-            (at(9).to_string(), vec![at(5), at(9)]),
-        ] {
-            assert_eq!(next_bound(&since, &dates), None, "{dates:?}");
-        }
-    }
-
-    #[test]
-    fn dates_are_asked_for_in_whole_seconds() {
-        assert_eq!(whole_seconds("2024-01-01T00:00:00.5Z"), "2024-01-01T00:00:00Z");
-        assert_eq!(whole_seconds("2024-01-01T00:00:00Z"), "2024-01-01T00:00:00Z");
-        assert_eq!(later("", at(3)), at(3).to_string());
-        assert_eq!(later(&at(4).to_string(), at(3)), at(4).to_string());
-    }
 }

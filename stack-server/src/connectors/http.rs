@@ -1,6 +1,7 @@
 //! Requests to providers.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use hyper::Method;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 
+use crate::connectors::config::Refusal;
 use crate::connectors::{Failure, Retry};
-use crate::limits::{PROVIDER_ANSWER_BYTES_MAX, PROVIDER_CONNECT_TIMEOUT, PROVIDER_TIMEOUT, RETRY_AFTER_MAX};
-use crate::outbound::{Answered, Client, Outbound, Question, Target};
+use crate::limits::{PROVIDER_ANSWER_BYTES_MAX, PROVIDER_CONNECT_TIMEOUT, RETRY_AFTER_MAX};
+use crate::outbound::{Answered, Client, Identity, Outbound, Question, Target};
 
 /// What connectors are built with.
 #[derive(Clone, Debug)]
@@ -19,11 +21,42 @@ pub(crate) struct Tools {
     policy: Outbound,
     /// The operator's addresses of providers, by the name of the connector.
     addresses: BTreeMap<String, String>,
+    /// How long to wait for an answer.
+    timeout: Duration,
+    /// The folder below which files may lie.
+    folder: PathBuf,
 }
 
 impl Tools {
-    pub(crate) fn new(policy: Outbound, addresses: BTreeMap<String, String>) -> Self {
-        Self { client: Arc::new(Client::new(policy)), policy, addresses }
+    pub(crate) fn new(policy: Outbound, addresses: BTreeMap<String, String>, timeout: Duration) -> Self {
+        let client = Arc::new(Client::new(policy));
+        Self { client, policy, addresses, timeout, folder: std::env::temp_dir() }
+    }
+
+    /// The same with another folder for files than the system's folder for temporary files.
+    pub(crate) fn within(self, folder: Option<PathBuf>) -> Self {
+        Self { folder: folder.unwrap_or(self.folder), ..self }
+    }
+
+    /// A folder that a caller gave. It need not exist.
+    ///
+    /// # Errors
+    ///
+    /// If it does not lie below the folder for files, or leads out of it by a link.
+    pub(crate) fn directory(&self, text: &str) -> Result<PathBuf, Refusal> {
+        let path = Path::new(text);
+        let refusal = || {
+            let folder = self.folder.display();
+            Refusal(format!("{text:?} does not lie below {folder}, see --connectors-directory"))
+        };
+        let is_plain = path.components().all(|part| part != Component::ParentDir);
+        if !path.is_absolute() || !is_plain {
+            return Err(refusal());
+        }
+        let root = self.folder.canonicalize().map_err(|_| refusal())?;
+        // Links of folders that exist are followed; the rest is made by the connector.
+        let existing = path.ancestors().find_map(|part| part.canonicalize().ok()).ok_or_else(refusal)?;
+        if existing.starts_with(&root) { Ok(path.to_owned()) } else { Err(refusal()) }
     }
 
     /// A provider at an address that a caller gave.
@@ -31,11 +64,48 @@ impl Tools {
     /// # Errors
     ///
     /// If it is no address, or none that callers may have the server reach.
-    pub(crate) fn provider(&self, endpoint: &str, secrets: &[&str]) -> Result<Provider, String> {
+    pub(crate) fn provider(&self, endpoint: &str, secrets: &[&str]) -> Result<Provider, Refusal> {
         let base = endpoint.trim_end_matches('/');
         let target = Target::parse(base)?;
         self.policy.allow(&target)?;
-        Ok(Provider::new(self.client.clone(), base, secrets))
+        Ok(Provider::new(self.client.clone(), base, secrets, self.timeout))
+    }
+
+    /// A provider at the operator's address for it, or else at one that a caller gave.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Tools::provider`].
+    pub(crate) fn provider_of(
+        &self,
+        name: &str,
+        endpoint: &str,
+        secrets: &[&str],
+    ) -> Result<Provider, Refusal> {
+        if self.addresses.contains_key(name) {
+            return Ok(self.known_provider(name, "", secrets));
+        }
+        self.provider(endpoint, secrets)
+    }
+
+    /// The same for a provider that asks for a client certificate and its key, in PEM form.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Tools::provider`], and if certificate and key are none, or no pair.
+    pub(crate) fn provider_with_identity(
+        &self,
+        name: &str,
+        endpoint: &str,
+        (certificate, key): (&str, &str),
+        secrets: &[&str],
+    ) -> Result<Provider, Refusal> {
+        let mut provider = self.provider_of(name, endpoint, secrets)?;
+        let policy = if self.addresses.contains_key(name) { Outbound::Any } else { self.policy };
+        let identity = Identity::parse(certificate.as_bytes(), key.as_bytes())
+            .map_err(|error| Refusal(format!("the client certificate is not usable: {error}")))?;
+        provider.client = Arc::new(Client::with_identity(policy, identity));
+        Ok(provider)
     }
 
     /// A provider with a fixed address, or the one that the operator has for it.
@@ -43,9 +113,10 @@ impl Tools {
         match self.addresses.get(name) {
             // What the operator says is trusted.
             Some(address) => {
-                Provider::new(Arc::new(Client::new(Outbound::Any)), address.trim_end_matches('/'), secrets)
+                let client = Arc::new(Client::new(Outbound::Any));
+                Provider::new(client, address.trim_end_matches('/'), secrets, self.timeout)
             }
-            None => Provider::new(self.client.clone(), address, secrets),
+            None => Provider::new(self.client.clone(), address, secrets, self.timeout),
         }
     }
 }
@@ -56,23 +127,45 @@ pub(crate) struct Provider {
     base: String,
     /// What no error may show.
     secrets: Vec<Box<str>>,
+    timeout: Duration,
 }
 
 /// Headers of a request.
 pub(crate) type Headers<'a> = &'a [(&'static str, &'a str)];
 
+/// Headers whose values no error shows.
+const SECRET_HEADERS: [&str; 2] = ["authorization", "x-auth-token"];
+
+/// The effect of a request at the provider.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    None,
+    Change,
+}
+
 /// Most characters of a provider's answer in an error.
 const SHOWN_CHARS_MAX: usize = 200;
 
 impl Provider {
-    fn new(client: Arc<Client>, base: &str, secrets: &[&str]) -> Self {
+    fn new(client: Arc<Client>, base: &str, secrets: &[&str], timeout: Duration) -> Self {
         let secrets = secrets.iter().filter(|secret| !secret.is_empty());
-        Self { client, base: base.to_owned(), secrets: secrets.map(|secret| (*secret).into()).collect() }
+        let secrets = secrets.map(|secret| (*secret).into()).collect();
+        Self { client, base: base.to_owned(), secrets, timeout }
     }
 
     /// The JSON text that a path answers with.
     pub(crate) async fn get(&self, path: &str, headers: Headers<'_>) -> Result<Bytes, Failure> {
-        self.ask(Method::GET, path, headers, Bytes::new()).await
+        self.ask(Method::GET, Effect::None, path, headers, Bytes::new()).await
+    }
+
+    /// The JSON text with which a question is answered that changes nothing and still needs a body.
+    pub(crate) async fn search(
+        &self,
+        path: &str,
+        headers: Headers<'_>,
+        body: String,
+    ) -> Result<Bytes, Failure> {
+        self.ask(Method::POST, Effect::None, path, headers, Bytes::from(body)).await
     }
 
     /// The JSON text with which something that is sent is answered.
@@ -82,12 +175,13 @@ impl Provider {
         headers: Headers<'_>,
         body: String,
     ) -> Result<Bytes, Failure> {
-        self.ask(Method::POST, path, headers, Bytes::from(body)).await
+        self.ask(Method::POST, Effect::Change, path, headers, Bytes::from(body)).await
     }
 
     async fn ask(
         &self,
         method: Method,
+        effect: Effect,
         path: &str,
         headers: Headers<'_>,
         body: Bytes,
@@ -100,30 +194,38 @@ impl Provider {
             body,
             bytes_max: PROVIDER_ANSWER_BYTES_MAX,
             connect_timeout: PROVIDER_CONNECT_TIMEOUT,
-            timeout: PROVIDER_TIMEOUT,
+            timeout: self.timeout,
         };
         let answered =
             self.client.ask(&question).await.map_err(|error| Failure::later(self.hidden(&error)))?;
         if answered.status.is_success() {
             return Ok(answered.body);
         }
-        let failure = self.refused(path, &answered);
+        let mut failure = self.refused(path, headers, &answered);
         // What is sent and refused is refused again, unless the provider asks for patience.
-        let is_final = question.method != Method::GET
+        let is_final = effect == Effect::Change
             && answered.status.is_client_error()
             && !matches!(answered.status.as_u16(), 408 | 409 | 425 | 429);
-        Err(if is_final { Failure::final_(failure.reason) } else { failure })
+        if is_final {
+            failure.retry = Retry::Never;
+        }
+        Err(failure)
     }
 
-    fn refused(&self, path: &str, answered: &Answered) -> Failure {
+    fn refused(&self, path: &str, headers: Headers<'_>, answered: &Answered) -> Failure {
         let said = String::from_utf8_lossy(&answered.body);
-        let said: String = self.hidden(&said).chars().take(SHOWN_CHARS_MAX).collect();
+        // Tokens of a session are not known in advance.
+        let sent = headers.iter().filter(|(name, _)| SECRET_HEADERS.contains(name));
+        let tokens = sent.map(|(_, value)| value.rsplit(' ').next().unwrap_or_default());
+        let tokens = tokens.filter(|token| !token.is_empty());
+        let said = tokens.fold(self.hidden(&said), |said, token| said.replace(token, "***"));
+        let said: String = said.chars().take(SHOWN_CHARS_MAX).collect();
         let path = path.split('?').next().unwrap_or_default();
         let reason = format!("{path}: the provider answered {}: {said}", answered.status.as_u16());
         let asked = answered.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let retry = asked
             .map_or(Retry::Later, |seconds| Retry::After(Duration::from_secs(seconds).min(RETRY_AFTER_MAX)));
-        Failure { reason, retry }
+        Failure { reason, retry, status: answered.status.as_u16() }
     }
 
     /// A text without what no error may show.
@@ -143,6 +245,21 @@ fn header_map(headers: Headers<'_>) -> Result<HeaderMap, Failure> {
         map.insert(HeaderName::from_static(name), value);
     }
     Ok(map)
+}
+
+/// The JSON value in an answer. Amounts are not taken from it.
+///
+/// # Errors
+///
+/// Fails if the answer is no JSON.
+pub(crate) fn parsed(body: &[u8]) -> Result<serde_json::Value, Failure> {
+    serde_json::from_slice(body).map_err(|error| Failure::later(format!("the answer is no JSON: {error}")))
+}
+
+/// Fields in the form of a query.
+pub(crate) fn form(fields: &[(&str, &str)]) -> String {
+    let escaped = fields.iter().map(|(name, value)| format!("{name}={}", escape(value)));
+    escaped.collect::<Vec<_>>().join("&")
 }
 
 /// Escapes a value in the query or the path of an address.

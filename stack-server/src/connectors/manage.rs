@@ -5,9 +5,9 @@ use ledger_store::{Expected, Snapshot};
 
 use crate::collections::CONNECTORS;
 use crate::connectors::Start;
-use crate::connectors::config::Values;
+use crate::connectors::config::{Refusal, Values};
+use crate::connectors::definition::Row;
 use crate::connectors::engine::Engine;
-use crate::connectors::registry::Row;
 use crate::connectors::runner::{blocking, start_changes};
 use crate::http::error::ApiError;
 use crate::limits::INSTALLATIONS_MAX;
@@ -37,7 +37,8 @@ impl Engine {
     }
 
     async fn install_with(&self, row: &'static Row, values: Values) -> Result<ConnectorId, ApiError> {
-        let connector = (row.build)(&values, &self.0.tools).map_err(ApiError::validation)?;
+        let connector =
+            (row.build)(&values, &self.0.tools).map_err(|Refusal(reason)| ApiError::validation(reason))?;
         let uuid = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
         let id = ConnectorId { provider: row.provider.into(), installation: uuid };
         let installation = Installation {
@@ -204,7 +205,8 @@ impl Engine {
         body: &[u8],
     ) -> Result<(), ApiError> {
         let values = Values::read(body, row.parameters).map_err(ApiError::validation)?;
-        let connector = (row.build)(&values, &self.0.tools).map_err(ApiError::validation)?;
+        let connector =
+            (row.build)(&values, &self.0.tools).map_err(|Refusal(reason)| ApiError::validation(reason))?;
         let (engine, target, config) = (self.clone(), id.clone(), self.sealed(id, row, &values)?);
         let name = values.text("name").to_owned();
         let starts = connector.first_tasks();

@@ -4,34 +4,47 @@
 //! It fetches one page at a time and stores nothing: the engine records the page, the state behind it and the tasks
 //! that follow in one commit, so that a crash at any point repeats a page at most.
 
+mod banking_circle;
 pub(crate) mod clock;
 pub(crate) mod config;
-mod configured;
 pub(crate) mod currency;
+mod currency_cloud;
+pub(crate) mod definition;
 mod dummy_pay;
 pub(crate) mod engine;
 mod generic;
+mod generic_walk;
 pub(crate) mod http;
 mod manage;
+mod modulr;
 pub(crate) mod money;
+pub(crate) mod orders;
 pub(crate) mod registry;
+mod rows;
 mod runner;
+mod session;
 mod stripe;
 mod stripe_mapping;
 #[cfg(test)]
 mod tests;
+pub(crate) mod transfers;
+mod walk;
+mod wise;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
 use ledger_core::{Balance, Timestamp};
 
+use crate::http::response::{Json, Numbers};
 use crate::payments::codec::Metadata;
 use crate::payments::ids::{AccountId, ConnectorId};
 use crate::payments::ingest::Batch;
 use crate::payments::task::Schedule;
-use crate::payments::words::{InitiationType, PaymentType};
+use crate::payments::words::{InitiationType, PaymentStatus, PaymentType};
+use crate::uuid;
 
 /// The answer of a connector, some time later.
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
@@ -87,6 +100,16 @@ fn member(object: &str, name: &str) -> String {
     }
 }
 
+/// A JSON object of texts.
+fn object(members: &[(&str, &str)]) -> String {
+    let mut json = Json::new(Numbers::Plain);
+    json.raw("{").list(members, |json, (name, value)| {
+        json.plain_string(name).raw(":").string(value);
+    });
+    json.raw("}");
+    String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+}
+
 /// What a step brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
@@ -139,6 +162,8 @@ pub(crate) struct Failure {
     pub(crate) reason: String,
     /// Whether to try again, and how long to wait at least.
     pub(crate) retry: Retry,
+    /// The HTTP status of the provider's answer; 0 without one.
+    pub(crate) status: u16,
 }
 
 /// Whether a step is tried again.
@@ -155,12 +180,12 @@ pub(crate) enum Retry {
 impl Failure {
     /// A fault of the provider or of the way to it.
     pub(crate) fn later(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), retry: Retry::Later }
+        Self { reason: reason.into(), retry: Retry::Later, status: 0 }
     }
 
     /// A fault that no repetition mends.
     pub(crate) fn final_(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), retry: Retry::Never }
+        Self { reason: reason.into(), retry: Retry::Never, status: 0 }
     }
 }
 
@@ -188,6 +213,45 @@ pub(crate) struct Transfer {
     /// What tells the provider that a repetition is one.
     pub(crate) idempotency_key: String,
     pub(crate) metadata: Metadata,
+    /// The metadata of the source account, as the connector brought it in.
+    pub(crate) source_metadata: Metadata,
+    /// The bank account of which the destination was made, if it was.
+    pub(crate) bank_account: Option<BankDetails>,
+}
+
+impl Transfer {
+    /// The amount as decimal text, and the code of its currency.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the asset does not have the decimals of its currency.
+    fn decimal_amount(&self) -> Result<(String, &str), Failure> {
+        let found = currency::major_units(&self.amount, &self.asset);
+        found.map_err(|error| Failure::final_(format!("{}: {error}", self.asset)))
+    }
+
+    /// The idempotency key for providers that want a UUID.
+    fn idempotency_uuid(&self) -> String {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&blake3::hash(self.idempotency_key.as_bytes()).as_bytes()[..16]);
+        uuid::text(bytes, 8)
+    }
+}
+
+/// The numbers of a bank account. They are secrets of its owner and are not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct BankDetails {
+    pub(crate) account_number: String,
+    pub(crate) iban: String,
+    pub(crate) swift_bic_code: String,
+    pub(crate) country: String,
+    pub(crate) name: String,
+}
+
+impl fmt::Debug for BankDetails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BankDetails")
+    }
 }
 
 /// What became of an order.
@@ -198,6 +262,22 @@ pub(crate) struct Paid {
     pub(crate) payment: Option<(PaymentType, String)>,
     /// What the provider calls the transfer.
     pub(crate) provider_id: String,
+    /// The provider's record of the transfer: a JSON text.
+    pub(crate) raw: String,
+}
+
+impl Paid {
+    /// The answer for a transfer whose payment has a status at the provider.
+    fn of_status(provider_id: String, status: PaymentStatus, word: &str) -> Self {
+        let outcome = match status {
+            PaymentStatus::Succeeded => Outcome::Done,
+            PaymentStatus::Failed | PaymentStatus::Cancelled => {
+                Outcome::Failed(format!("the provider's status is {word:?}"))
+            }
+            _ => Outcome::UnderWay,
+        };
+        Self { outcome, payment: None, provider_id, raw: String::new() }
+    }
 }
 
 /// Where an order stands.

@@ -7,11 +7,12 @@
 use ledger_core::{Balance, Timestamp};
 use ledger_store::{DocumentChange, Expected, Snapshot};
 
-use crate::connectors::engine::Engine;
-use crate::connectors::runner::{blocking, start_changes};
-use crate::connectors::{Failure, Order, Outcome, Paid, Restart, Retry, Start, Transfer};
+use crate::connectors::{BankDetails, Failure, Order, Outcome, Paid, Restart, Retry, Start, Transfer};
 use crate::http::error::ApiError;
 use crate::http::response::{Json, Numbers};
+use crate::payments::account::Account;
+use crate::payments::bank_account::{self, BankAccount};
+use crate::payments::codec::Metadata;
 use crate::payments::event::Event;
 use crate::payments::ids::{AccountId, ConnectorId, InitiationId, PaymentId};
 use crate::payments::initiation::{self, Initiation, RelatedPayment, Step};
@@ -34,38 +35,8 @@ const REVERSE: &str = "reverse-payment";
 /// The member of a step's metadata that has the provider's name of the transfer.
 const PROVIDER_ID: &str = "transfer_id";
 
-/// Begins to bring an initiation to its end.
-///
-/// # Errors
-///
-/// `VALIDATION` if its connector moves no money, and what any write may meet.
-pub(crate) async fn begin(engine: &Engine, id: &InitiationId, action: Action) -> Result<(), ApiError> {
-    let row = engine.row(&id.connector.provider)?;
-    if !row.abilities.pays {
-        return Err(ApiError::validation(format!("the connector {} moves no money", row.provider)));
-    }
-    let (begun, id) = (engine.clone(), id.clone());
-    let task = blocking(move || {
-        let payments = begun.payments();
-        payments.write(|snapshot| {
-            installed(snapshot, &id.connector)?;
-            let Some(found) = initiation::find(snapshot, &id)? else { return Ok((vec![], None)) };
-            let now = begun.0.clock.now();
-            let start = start(&found.value, action, now);
-            let (mut tasks, changes) = start_changes(snapshot, &id.connector, &[start], now)?;
-            Ok((changes, tasks.pop()))
-        })
-    })
-    .await?;
-    if let Some(task) = task
-        && let Some(runner) = engine.runner(&task.connector.installation)
-    {
-        runner.start(task);
-    }
-    Ok(())
-}
-
-fn start(initiation: &Initiation, action: Action, now: Timestamp) -> Start {
+/// The task that brings an initiation to its end.
+pub(super) fn start(initiation: &Initiation, action: Action, now: Timestamp) -> Start {
     let (name, key) = match action {
         Action::Pay => ("Initiate payment", PAY),
         Action::Reverse => ("Reverse payment", REVERSE),
@@ -118,7 +89,7 @@ pub(super) fn prepare(
             (Action::Reverse, S::AskReversed) => S::ReverseProcessing,
             // The provider was asked already, or may have been.
             (Action::Pay, S::Processing) | (Action::Reverse, S::ReverseProcessing) => {
-                let next = order(snapshot, &initiation, action)?;
+                let next = order(payments, snapshot, &initiation, action)?;
                 let changes = if matches!(next, Next::Nothing) { ended() } else { vec![] };
                 return Ok((changes, next));
             }
@@ -127,7 +98,7 @@ pub(super) fn prepare(
         initiation.steps.push(Step::new(processing, now)?);
         let mut changes = payments.tell(&[Event::Initiation(&initiation)], now);
         changes.push(record::put(&initiation, Expected::Version(version)));
-        let next = order(snapshot, &initiation, action)?;
+        let next = order(payments, snapshot, &initiation, action)?;
         if matches!(next, Next::Nothing) {
             changes.extend(ended());
         }
@@ -142,11 +113,19 @@ pub(super) fn terminated(task: &Task, now: Timestamp) -> Task {
 }
 
 /// What the provider is asked.
-fn order(snapshot: &Snapshot, initiation: &Initiation, action: Action) -> Result<Next, ApiError> {
+fn order(
+    payments: &Payments,
+    snapshot: &Snapshot,
+    initiation: &Initiation,
+    action: Action,
+) -> Result<Next, ApiError> {
     let source = initiation.source.as_ref().map(|account| account.reference.clone()).unwrap_or_default();
-    if let Some(source) = &initiation.source {
-        check_source(snapshot, source)?;
-    }
+    let source_metadata = match &initiation.source {
+        Some(source) => metadata_of_source(snapshot, source)?,
+        None => Metadata::new(),
+    };
+    let bank_account = bank_account::of_account(snapshot, &initiation.destination)?;
+    let bank_account = bank_account.map(|account| details(payments, &account)).transpose()?;
     let sent = initiation.steps.iter().rev().find_map(|step| step.metadata.get(PROVIDER_ID));
     let transfer = |amount: &Balance, description: &str, reference: &str| Transfer {
         kind: initiation.kind,
@@ -157,6 +136,8 @@ fn order(snapshot: &Snapshot, initiation: &Initiation, action: Action) -> Result
         description: description.to_owned(),
         idempotency_key: format!("{reference}_{}", begun_steps(initiation)),
         metadata: initiation.metadata.clone(),
+        source_metadata: source_metadata.clone(),
+        bank_account: bank_account.clone(),
     };
     let order = match (action, sent) {
         (Action::Pay, Some(provider_id)) if initiation.step().metadata.contains_key(PROVIDER_ID) => {
@@ -186,15 +167,28 @@ fn begun_steps(initiation: &Initiation) -> usize {
     initiation.steps.len() - first
 }
 
-/// Money of a counterparty is not ours to move.
-fn check_source(snapshot: &Snapshot, source: &AccountId) -> Result<(), ApiError> {
-    let found = record::find::<crate::payments::account::Account>(snapshot, &source.key())?;
+/// The metadata of a source account. Money of a counterparty is not ours to move.
+pub(super) fn metadata_of_source(snapshot: &Snapshot, source: &AccountId) -> Result<Metadata, ApiError> {
+    let found = record::find::<Account>(snapshot, &source.key())?;
     match found {
         Some(found) if found.value.kind == AccountType::External => {
             Err(ApiError::validation("the source is an EXTERNAL account"))
         }
-        _ => Ok(()),
+        Some(found) => Ok(found.value.metadata),
+        None => Ok(Metadata::new()),
     }
+}
+
+/// The numbers of a bank account, for the provider.
+fn details(payments: &Payments, account: &BankAccount) -> Result<BankDetails, ApiError> {
+    let numbers = account.open(&payments.sealer)?;
+    Ok(BankDetails {
+        account_number: numbers.account_number,
+        iban: numbers.iban,
+        swift_bic_code: account.swift_bic_code.clone(),
+        country: account.country.clone(),
+        name: account.name.clone(),
+    })
 }
 
 /// The step that follows what came of an order, and whether the task ends with it.

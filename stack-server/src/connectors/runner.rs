@@ -8,10 +8,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::connectors::engine::{Engine, log_fault};
 use crate::connectors::money;
+use crate::connectors::transfers::Subject;
 use crate::connectors::{Connector, Failure, Page, Restart, Retry, Start, Work};
 use crate::http::error::ApiError;
 use crate::limits::TASK_PAUSE_MIN;
-use crate::payments::ids::{ConnectorId, InitiationId};
+use crate::payments::ids::ConnectorId;
 use crate::payments::ingest;
 use crate::payments::record;
 use crate::payments::task::{self, Schedule, Task};
@@ -163,8 +164,8 @@ impl Runner {
         if *stopped.borrow() {
             return Stepped::Stopped;
         }
-        if let Some((action, id)) = money::of_task(&task.descriptor) {
-            return self.move_money(task, action, id, failures).await;
+        if let Some(subject) = Subject::of_task(task) {
+            return self.move_money(task, subject, failures).await;
         }
         let fetched = tokio::select! {
             biased;
@@ -184,16 +185,10 @@ impl Runner {
     }
 
     /// Asks the provider to move money, or what became of it, and notes the answer.
-    async fn move_money(
-        &self,
-        task: &mut Task,
-        action: money::Action,
-        id: InitiationId,
-        failures: &mut u32,
-    ) -> Stepped {
+    async fn move_money(&self, task: &mut Task, subject: Subject, failures: &mut u32) -> Stepped {
         let now = self.engine.0.clock.now();
-        let (payments, asked, asking) = (self.engine.payments().clone(), id.clone(), task.clone());
-        let next = blocking(move || money::prepare(&payments, &asking, &asked, action, now)).await;
+        let (payments, asked, asking) = (self.engine.payments().clone(), subject.clone(), task.clone());
+        let next = blocking(move || asked.prepare(&payments, &asking, now)).await;
         let order = match next {
             Ok(money::Next::Ask(order)) => order,
             Ok(money::Next::Nothing) => return Stepped::Done,
@@ -205,7 +200,7 @@ impl Runner {
         let came = asking.unwrap_or_else(|_| Err(Failure::later("the connector failed; see the log")));
         let (payments, noted, asking) = (self.engine.payments().clone(), came.clone(), task.clone());
         let now = self.engine.0.clock.now();
-        let ends = blocking(move || money::note(&payments, &asking, (&id, action), &noted, now)).await;
+        let ends = blocking(move || subject.note(&payments, &asking, &noted, now)).await;
         match (ends, came) {
             (Ok(true), _) => Stepped::Done,
             (Ok(false), Ok(_)) => {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ledger_core::Timestamp;
 use serde_json::Value;
 
-use crate::connectors::config::{Kind, Parameter, Values, optional, required};
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required};
+use crate::connectors::definition::{Abilities, Row, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape};
-use crate::connectors::registry::{Abilities, Row, SLOTS};
 use crate::connectors::stripe_mapping::{self, rows, text};
 use crate::connectors::{
     Connector, Failure, Order, Outcome, Page, Paid, Pending, Restart, Start, Transfer, Work, currency,
@@ -54,10 +54,10 @@ struct Stripe {
     page_size: u64,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, String> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
     let key = values.text("apiKey");
     if key.chars().any(char::is_control) {
-        return Err("apiKey: a key has no control characters".to_owned());
+        return Err(Refusal("apiKey: a key has no control characters".to_owned()));
     }
     let encoded = STANDARD.encode(format!("{key}:"));
     Ok(Arc::new(Stripe {
@@ -252,18 +252,23 @@ impl Stripe {
 
     async fn transfer(&self, transfer: &Transfer) -> Result<Paid, Failure> {
         let (amount, code) = minor_amount(transfer)?;
-        let form = [
+        let mut form = vec![
             ("amount", &*amount),
             ("currency", &*code),
             ("destination", &*transfer.destination),
             ("description", &*transfer.description),
         ];
+        // Callers of old transfers expect their metadata at the provider.
+        let named: Vec<_> =
+            transfer.metadata.iter().map(|(key, value)| (format!("metadata[{key}]"), value)).collect();
+        form.extend(named.iter().map(|(name, value)| (&**name, &***value)));
         let made = self.post("/v1/transfers", &transfer.source, &transfer.idempotency_key, &form).await?;
         let reference = stripe_mapping::id_of(&made["balance_transaction"]);
         Ok(Paid {
             outcome: Outcome::Done,
             payment: (!reference.is_empty()).then_some((PaymentType::Transfer, reference)),
             provider_id: text(&made, "id"),
+            raw: made.to_string(),
         })
     }
 
@@ -284,7 +289,7 @@ impl Stripe {
         let path = format!("/v1/transfers/{}/reversals", escape(id));
         let form = [("amount", &*amount), ("description", &*transfer.description)];
         self.post(&path, &transfer.source, &transfer.idempotency_key, &form).await?;
-        Ok(Paid { outcome: Outcome::Done, payment: None, provider_id: id.to_owned() })
+        Ok(Paid { outcome: Outcome::Done, payment: None, provider_id: id.to_owned(), raw: String::new() })
     }
 }
 
@@ -326,7 +331,7 @@ fn payout_outcome(made: &Value) -> Result<Paid, Failure> {
     };
     let reference = stripe_mapping::id_of(&made["balance_transaction"]);
     let payment = (!reference.is_empty()).then_some((PaymentType::Payout, reference));
-    Ok(Paid { outcome, payment, provider_id: id })
+    Ok(Paid { outcome, payment, provider_id: id, raw: made.to_string() })
 }
 
 /// How far the balance transactions of an account are walked.

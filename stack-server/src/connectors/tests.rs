@@ -9,9 +9,9 @@ use ledger_store::Store;
 
 use crate::connectors::clock::manual::ManualClock;
 use crate::connectors::config::{Kind, Parameter, Values, optional};
+use crate::connectors::definition::{Abilities, Row};
 use crate::connectors::engine::{Engine, Worker};
 use crate::connectors::http::Tools;
-use crate::connectors::registry::{Abilities, Row};
 use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work};
 use crate::outbound::Outbound;
 use crate::payments::codec::Metadata;
@@ -84,7 +84,7 @@ impl Bench {
         let rows: &'static [Row] = Box::leak(Box::new([row]));
         let events = Events::new(vec![], String::new(), Timestamp::default());
         let payments = Payments::new(store.clone(), Sealer::of_secret(b"test"), events);
-        let tools = Tools::new(Outbound::Any, std::collections::BTreeMap::new());
+        let tools = Tools::new(Outbound::Any, std::collections::BTreeMap::new(), Duration::from_secs(30));
         let engine = Engine::new(Arc::new(payments), rows, tools, Arc::new(clock.clone()));
         let worker = Worker::start(engine.clone()).expect("a thread");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::policy::Outbound;
 use super::target::Target;
-use super::tls::secured;
+use super::tls::{Identity, secured};
 use crate::limits::{DELIVERY_ANSWER_BYTES_MAX, DELIVERY_IDLE_MAX, DELIVERY_TIMEOUT};
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -47,13 +47,20 @@ pub(crate) struct Answered {
 #[derive(Debug)]
 pub(crate) struct Client {
     policy: Outbound,
+    /// The certificate with which it answers servers that ask for one.
+    identity: Option<Identity>,
     idle: Mutex<Vec<(Target, Sender)>>,
 }
 
 impl Client {
     /// A client that goes where the policy allows.
     pub(crate) fn new(policy: Outbound) -> Self {
-        Self { policy, idle: Mutex::default() }
+        Self { policy, identity: None, idle: Mutex::default() }
+    }
+
+    /// A client with a certificate of its own.
+    pub(crate) fn with_identity(policy: Outbound, identity: Identity) -> Self {
+        Self { identity: Some(identity), ..Self::new(policy) }
     }
 
     /// Posts a body of JSON and waits for the answer.
@@ -193,7 +200,14 @@ impl Client {
         if !target.is_secure() {
             return handshake(TokioIo::new(stream)).await;
         }
-        handshake(TokioIo::new(secured(stream, target.host()).await?)).await
+        let secured = match &self.identity {
+            None => secured(stream, target.host()).await?,
+            Some(identity) => {
+                let host = target.host();
+                identity.secured(stream, host).await.map_err(|error| error.to_string())?
+            }
+        };
+        handshake(TokioIo::new(secured)).await
     }
 
     /// Connects to the first address of the host that may be reached and answers.

@@ -13,4 +13,4 @@ mod tls;
 pub(crate) use client::{Answered, Client, Question};
 pub use policy::Outbound;
 pub(crate) use target::Target;
-pub(crate) use tls::secured;
+pub(crate) use tls::{Identity, secured};

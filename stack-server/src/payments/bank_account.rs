@@ -4,10 +4,12 @@ use ledger_core::Timestamp;
 use ledger_store::{Collection, DocumentKey, ReadError, Snapshot};
 
 use crate::collections::BANK_ACCOUNTS;
+use crate::http::error::ApiError;
 use crate::payments::account::{decode_link, encode_link};
 use crate::payments::codec::{Decoder, Encoder, Metadata, date_key, text_key};
 use crate::payments::ids::{AccountId, ConnectorId};
 use crate::payments::record::{self, Record, Versioned, ordered};
+use crate::sealing::{OpenError, Sealer};
 use crate::uuid::Uuid;
 
 /// Indexes of bank accounts, by the field that each sorts by.
@@ -118,6 +120,51 @@ fn decode_related(input: &mut Decoder<'_>) -> Option<RelatedAccount> {
         created_at: input.time()?,
         account: decode_link(input, &home())??,
     })
+}
+
+/// The error of a bank account whose numbers cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumbersError {
+    Sealed(OpenError),
+    Malformed,
+}
+
+impl From<NumbersError> for ApiError {
+    fn from(error: NumbersError) -> Self {
+        match error {
+            NumbersError::Sealed(error) => Self::fault(&error.to_string()),
+            NumbersError::Malformed => Self::fault("numbers of a bank account are not what was written"),
+        }
+    }
+}
+
+impl BankAccount {
+    /// The text for which the numbers of a bank account are encrypted.
+    pub(crate) fn purpose(id: &Uuid) -> Vec<u8> {
+        format!("bank account {id}").into_bytes()
+    }
+
+    /// Decrypts its numbers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another key encrypted them, or if they are damaged.
+    pub(crate) fn open(&self, sealer: &Sealer) -> Result<Numbers, NumbersError> {
+        let opened = sealer.open(&Self::purpose(&self.id), &self.numbers).map_err(NumbersError::Sealed)?;
+        Numbers::decode(&opened).ok_or(NumbersError::Malformed)
+    }
+
+    /// The account that a connector has for it. Its reference is the id of the bank account.
+    pub(crate) fn account_at(&self, connector: &ConnectorId) -> AccountId {
+        AccountId { connector: connector.clone(), reference: self.id.to_string() }
+    }
+}
+
+/// The bank account that was forwarded as an account of a connector.
+pub(crate) fn of_account(snapshot: &Snapshot, account: &AccountId) -> Result<Option<BankAccount>, ReadError> {
+    let Some(id) = Uuid::parse(&account.reference) else { return Ok(None) };
+    let found = find(snapshot, &id)?.map(|found| found.value);
+    Ok(found.filter(|found| found.related.iter().any(|related| related.account == *account)))
 }
 
 /// The bank account with an id.

@@ -10,6 +10,7 @@ use crate::collections::PAYMENT_EVENTS;
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::Account;
 use crate::payments::balance::AccountBalance;
+use crate::payments::bank_account::{self, BankAccount};
 use crate::payments::codec::Metadata;
 use crate::payments::ids::{AccountId, ConnectorId, InitiationId};
 use crate::payments::initiation::Initiation;
@@ -18,10 +19,11 @@ use crate::payments::pool::Pool;
 use crate::uuid::Uuid;
 
 /// The types of events.
-pub(crate) const KINDS: [&str; 8] = [
+pub(crate) const KINDS: [&str; 9] = [
     "SAVED_PAYMENT",
     "SAVED_ACCOUNT",
     "SAVED_BALANCE",
+    "SAVED_BANK_ACCOUNT",
     "SAVED_TRANSFER_INITIATION",
     "DELETED_TRANSFER_INITIATION",
     "SAVED_POOL",
@@ -43,6 +45,8 @@ pub(crate) enum Event<'a> {
     Payment(&'a Payment),
     Account(&'a Account),
     Balance(&'a AccountBalance),
+    /// A bank account that a connector uses, with its numbers masked.
+    BankAccount(&'a BankAccount, &'a bank_account::Numbers),
     Initiation(&'a Initiation),
     InitiationDeleted(&'a InitiationId),
     Pool(&'a Pool, &'a [AccountId]),
@@ -57,6 +61,7 @@ impl Event<'_> {
             Self::Payment(_) => "SAVED_PAYMENT",
             Self::Account(_) => "SAVED_ACCOUNT",
             Self::Balance(_) => "SAVED_BALANCE",
+            Self::BankAccount(..) => "SAVED_BANK_ACCOUNT",
             Self::Initiation(_) => "SAVED_TRANSFER_INITIATION",
             Self::InitiationDeleted(_) => "DELETED_TRANSFER_INITIATION",
             Self::Pool(..) => "SAVED_POOL",
@@ -107,6 +112,7 @@ impl Events {
             Event::Payment(payment) => self.payment(&mut json, payment),
             Event::Account(account) => write_account(&mut json, account),
             Event::Balance(balance) => write_balance(&mut json, balance),
+            Event::BankAccount(account, masked) => write_bank_account(&mut json, account, masked),
             Event::Initiation(initiation) => write_initiation(&mut json, initiation),
             Event::InitiationDeleted(id) => {
                 json.raw("\"createdAt\":").time(now).raw(",\"id\":").plain_string(&id.text());
@@ -191,6 +197,21 @@ fn write_balance(json: &mut Json, balance: &AccountBalance) {
     write_connector(json, &balance.account.connector);
     json.raw(",\"createdAt\":").time(balance.created_at).raw(",\"asset\":").string(&balance.asset);
     json.raw(",\"balance\":").balance(&balance.balance);
+}
+
+fn write_bank_account(json: &mut Json, account: &BankAccount, masked: &bank_account::Numbers) {
+    json.raw("\"id\":\"").raw(&account.id.to_string()).raw("\",\"createdAt\":").time(account.created_at);
+    json.raw(",\"name\":").string(&account.name);
+    json.raw(",\"accountNumber\":").string(&masked.account_number).raw(",\"iban\":").string(&masked.iban);
+    json.raw(",\"swiftBicCode\":").string(&account.swift_bic_code);
+    json.raw(",\"country\":").string(&account.country).raw(",\"adjustments\":[");
+    json.list(&account.related, |json, related| {
+        json.raw("{\"id\":\"").raw(&related.id.to_string()).raw("\",\"createdAt\":").time(related.created_at);
+        json.raw(",\"accountID\":").plain_string(&related.account.text());
+        json.raw(",\"connectorID\":").plain_string(&related.account.connector.text());
+        json.raw(",\"provider\":").plain_string(&related.account.connector.provider).raw("}");
+    });
+    json.raw("]");
 }
 
 fn write_initiation(json: &mut Json, initiation: &Initiation) {

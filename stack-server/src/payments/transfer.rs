@@ -27,6 +27,8 @@ pub(crate) struct Transfer {
     pub(crate) destination: String,
     pub(crate) status: TransferStatus,
     pub(crate) error: String,
+    /// The provider's name of it; empty until it is known.
+    pub(crate) provider_id: String,
 }
 
 impl Record for Transfer {
@@ -45,6 +47,7 @@ impl Record for Transfer {
     fn encode(&self, out: &mut Encoder) {
         out.text(&self.connector.provider).time(self.created_at).number(&self.amount).text(&self.asset);
         out.text(&self.source).text(&self.destination).byte(self.status.number()).text(&self.error);
+        out.text(&self.provider_id);
     }
 
     fn decode(key: &[u8], input: &mut Decoder<'_>) -> Option<Self> {
@@ -60,6 +63,8 @@ impl Record for Transfer {
             destination: input.string()?,
             status: TransferStatus::of_number(input.byte()?)?,
             error: input.string()?,
+            // Those of earlier releases end here.
+            provider_id: if input.is_empty() { String::new() } else { input.string()? },
         })
     }
 }

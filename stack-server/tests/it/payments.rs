@@ -10,32 +10,32 @@ use stack_server::{EncryptionKey, Server, Settings};
 use crate::client::{Answer, TestServer, escape};
 use crate::provider::Provider;
 
-const BASE: &str = "/api/payments";
+pub(crate) const BASE: &str = "/api/payments";
 
-fn post(server: &TestServer, path: &str, body: &Value) -> Answer {
+pub(crate) fn post(server: &TestServer, path: &str, body: &Value) -> Answer {
     server.post(&format!("{BASE}{path}"), &body.to_string())
 }
 
-fn get(server: &TestServer, path: &str) -> Answer {
+pub(crate) fn get(server: &TestServer, path: &str) -> Answer {
     server.get(&format!("{BASE}{path}"))
 }
 
-fn install(server: &TestServer, connector: &str, config: &Value) -> String {
+pub(crate) fn install(server: &TestServer, connector: &str, config: &Value) -> String {
     let answer = post(server, &format!("/connectors/{connector}"), config).is(201).json();
     answer["data"]["connectorID"].as_str().expect("an id").to_owned()
 }
 
 /// Waits until an answer holds what is wanted.
 #[track_caller]
-fn until(what: &str, mut attempt: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut attempt: impl FnMut() -> bool) {
     let began = Instant::now();
     while !attempt() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        assert!(began.elapsed() < Duration::from_secs(25), "{what}");
         std::thread::park_timeout(Duration::from_millis(20));
     }
 }
 
-fn rows(server: &TestServer, path: &str) -> Vec<Value> {
+pub(crate) fn rows(server: &TestServer, path: &str) -> Vec<Value> {
     get(server, path).is(200).json()["cursor"]["data"].as_array().expect("a list").clone()
 }
 
@@ -72,6 +72,9 @@ fn a_configuration_that_is_refused_installs_nothing() {
         ("STRIPE", json!({"apiKey": "k", "pageSize": -1})),
         ("DUMMY-PAY", json!({"filePollingPeriod": "1s"})),
         ("DUMMY-PAY", json!({"directory": "/proc/nosuch", "filePollingPeriod": "1s"})),
+        ("DUMMY-PAY", json!({"directory": "/", "filePollingPeriod": "1s"})),
+        ("DUMMY-PAY", json!({"directory": "relative", "filePollingPeriod": "1s"})),
+        ("DUMMY-PAY", json!({"directory": "/tmp/../etc", "filePollingPeriod": "1s"})),
         ("GENERIC", json!({"endpoint": "ftp://x"})),
         ("WISE", json!({"name": "w"})),
         ("MODULR", json!({"apiKey": "k"})),
@@ -200,6 +203,22 @@ fn dummy_pay_reads_each_file_once() {
     left.sort();
     assert_eq!(left, ["bad.json", "sub", "x.json"]);
     assert!(rows(&server, "/accounts").is_empty());
+}
+
+#[test]
+fn dummy_pay_stays_below_its_directory() {
+    let (folder, other) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let mut settings = Settings::default();
+    settings.connectors_directory = Some(folder.path().to_owned());
+    let server = TestServer::with(settings);
+    let config = |directory: &std::path::Path| json!({"name": "d", "directory": directory, "numberOfPaymentsPreGenerated": 1});
+    std::os::unix::fs::symlink(other.path(), folder.path().join("link")).expect("a link");
+    for outside in [other.path(), &folder.path().join("link"), &folder.path().join("link/new")] {
+        post(&server, "/connectors/DUMMY-PAY", &config(outside)).refused(400, "VALIDATION");
+    }
+    assert_eq!(std::fs::read_dir(other.path()).expect("the folder").count(), 0);
+    install(&server, "DUMMY-PAY", &config(&folder.path().join("new/one")));
+    assert_eq!(rows(&server, "/payments").len(), 1);
 }
 
 fn server_on(store: &Store, settings: Settings) -> std::io::Result<TestServer> {
@@ -374,7 +393,7 @@ fn stripe_with_accounts(provider: &Provider) -> (TestServer, String, String, Str
     (server, connector, internal, external)
 }
 
-fn status(server: &TestServer, id: &str) -> String {
+pub(crate) fn status(server: &TestServer, id: &str) -> String {
     let found = get(server, &format!("/transfer-initiations/{id}")).is(200).json();
     found["data"]["status"].as_str().expect("a status").to_owned()
 }

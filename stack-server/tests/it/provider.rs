@@ -22,10 +22,23 @@ impl Asked {
     }
 }
 
+/// The answer to a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    Whole(u16, String),
+    /// The connection ends in the middle of the body.
+    Truncated(String),
+    /// The connection stays open without an answer until the client gives up.
+    Hanging,
+}
+
+type Handler = dyn Fn(&Asked) -> Option<Reply> + Send + Sync;
+
 #[derive(Default)]
 struct State {
     answers: BTreeMap<String, (u16, String)>,
     asked: Vec<Asked>,
+    handler: Option<Arc<Handler>>,
 }
 
 /// A provider that answers as it is told. A path without an answer has an empty list.
@@ -66,9 +79,28 @@ impl Provider {
         state.answers.insert(path.to_owned(), (status, body.to_string()));
     }
 
+    /// Asks this first for the answer to each request.
+    pub(crate) fn handle(&self, handler: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) {
+        self.state.lock().expect("no panic").handler = Some(Arc::new(handler));
+    }
+
     /// Every request so far.
     pub(crate) fn requests(&self) -> Vec<Asked> {
         self.state.lock().expect("no panic").asked.clone()
+    }
+
+    fn reply(&self, asked: Asked) -> Reply {
+        let (handler, found) = {
+            let mut state = self.state.lock().expect("no panic");
+            state.asked.push(asked.clone());
+            let path = asked.path.split('?').next().unwrap_or_default();
+            (state.handler.clone(), state.answers.get(path).cloned())
+        };
+        if let Some(reply) = handler.and_then(|handler| handler(&asked)) {
+            return reply;
+        }
+        let (status, body) = found.unwrap_or_else(|| (200, "{\"data\":[],\"has_more\":false}".to_owned()));
+        Reply::Whole(status, body)
     }
 
     fn serve(&self, stream: &TcpStream) -> Option<()> {
@@ -87,19 +119,35 @@ impl Provider {
             let length = headers.get("content-length").map_or(0, |text| text.parse().unwrap_or(0));
             let mut body = vec![0; length];
             reader.read_exact(&mut body).ok()?;
-            let (status, answer) = {
-                let mut state = self.state.lock().expect("no panic");
-                let body = String::from_utf8_lossy(&body).into_owned();
-                state.asked.push(Asked { path: path.clone(), body, headers });
-                let found = state.answers.get(path.split('?').next()?).cloned();
-                found.unwrap_or_else(|| (200, "{\"data\":[],\"has_more\":false}".to_owned()))
+            let body = String::from_utf8_lossy(&body).into_owned();
+            let asked = Asked { path, body, headers };
+            let (status, answer, length) = match self.reply(asked) {
+                Reply::Whole(status, answer) => {
+                    let length = answer.len();
+                    (status, answer, length)
+                }
+                Reply::Truncated(mut answer) => {
+                    let length = answer.len();
+                    answer.truncate(length / 2);
+                    (200, answer, length)
+                }
+                Reply::Hanging => {
+                    // Returns when the client closes the connection.
+                    let _ = reader.read_to_end(&mut Vec::new());
+                    return None;
+                }
             };
+            let retry = if status == 429 { "Retry-After: 0\r\n" } else { "" };
             let head = format!(
-                "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-                answer.len()
+                "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{retry}Content-Length: {length}\r\n\r\n"
             );
             let mut stream = stream;
             stream.write_all((head + &answer).as_bytes()).ok()?;
+            if answer.len() < length {
+                // Both directions, whoever else holds the stream.
+                let _ = stream.shutdown(std::net::Shutdown::Both);
+                return None;
+            }
         }
     }
 }

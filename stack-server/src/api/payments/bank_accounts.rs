@@ -15,11 +15,14 @@ use crate::http::error::ApiError;
 use crate::http::json::{self, Fields, Text};
 use crate::http::response::{self, Reply};
 use crate::log;
-use crate::payments::bank_account::{self, BY_DATE, BY_NAME, BankAccount, Numbers};
+use crate::payments::account::Account;
+use crate::payments::bank_account::{self, BY_DATE, BY_NAME, BankAccount, Numbers, RelatedAccount};
 use crate::payments::codec::Metadata;
+use crate::payments::event::Event;
 use crate::payments::ids::ConnectorId;
 use crate::payments::record::{self, Versioned};
 use crate::payments::service::installed;
+use crate::payments::words::AccountType;
 use crate::uuid::Uuid;
 
 const LIST: List = List {
@@ -47,17 +50,10 @@ fn find(snapshot: &Snapshot, id: &Uuid) -> Result<Versioned<BankAccount>, ApiErr
     bank_account::find(snapshot, id)?.ok_or_else(|| ApiError::not_found("bank account not found"))
 }
 
-/// What the numbers of a bank account are encrypted for.
-fn purpose(id: &Uuid) -> Vec<u8> {
-    format!("bank account {id}").into_bytes()
-}
-
 pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
     let id = uuid(call, 0)?;
     let found = call.app.blocking(move |store| find(&store.snapshot(), &id)).await?.value;
-    let opened = call.app.payments().sealer.open(&purpose(&id), &found.numbers);
-    let opened = opened.map_err(|error| ApiError::fault(&error.to_string()))?;
-    let numbers = Numbers::decode(&opened).ok_or_else(|| ApiError::fault("numbers of a bank account"))?;
+    let numbers = found.open(&call.app.payments().sealer)?;
     Ok(data(call, StatusCode::OK, |json| forms::bank_account(json, &found, Some(&numbers.masked()))))
 }
 
@@ -108,7 +104,7 @@ fn new_account(call: &Call<'_>) -> Result<(BankAccount, Option<ConnectorId>), Ap
         name,
         created_at: log::now(),
         country,
-        numbers: call.app.payments().sealer.seal(&purpose(&id), &numbers.encode())?,
+        numbers: call.app.payments().sealer.seal(&BankAccount::purpose(&id), &numbers.encode())?,
         swift_bic_code: body.swift_bic_code.0.to_string(),
         metadata: match body.metadata {
             None => Metadata::new(),
@@ -132,10 +128,48 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
         })
     };
     call.app.blocking(write).await?;
-    if let Some(connector) = connector {
-        check_ability(call.app.connectors(), &connector)?;
-    }
+    // The bank account stays even if the connector cannot use it.
+    let created = match connector {
+        None => created,
+        Some(connector) => forward_to(call, created.id, connector).await?,
+    };
     Ok(data(call, StatusCode::OK, |json| forms::bank_account(json, &created, None)))
+}
+
+/// Makes the account of a connector for a bank account. The connector gets the numbers when it pays to the account.
+async fn forward_to(call: &Call<'_>, id: Uuid, connector: ConnectorId) -> Result<BankAccount, ApiError> {
+    let can_forward = check_ability(call.app.connectors(), &connector);
+    let payments = call.app.payments().clone();
+    let write = move |_: &ledger_store::Store| {
+        let now = log::now();
+        payments.write(|snapshot| {
+            let Versioned { mut value, version } = find(snapshot, &id)?;
+            installed(snapshot, &connector)?;
+            can_forward.clone()?;
+            if value.related.iter().any(|related| related.account.connector == connector) {
+                let message = "the bank account was forwarded to this connector already";
+                return Err(ApiError::validation(message));
+            }
+            let account = Account {
+                id: value.account_at(&connector),
+                created_at: now,
+                default_asset: String::new(),
+                name: value.name.clone(),
+                kind: AccountType::External,
+                metadata: value.metadata.clone(),
+                raw: None,
+            };
+            let (made, related) = (account.id.clone(), Uuid::random()?);
+            value.related.push(RelatedAccount { id: related, created_at: now, account: made });
+            let masked = value.open(&payments.sealer)?.masked();
+            let told = [Event::Account(&account), Event::BankAccount(&value, &masked)];
+            let mut changes = payments.tell(&told, now);
+            changes.push(record::put(&account, Expected::Absent));
+            changes.push(record::put(&value, Expected::Version(version)));
+            Ok((changes, value))
+        })
+    };
+    call.app.blocking(write).await
 }
 
 /// Refuses a connector that makes no accounts of bank accounts.
@@ -166,18 +200,7 @@ pub(super) async fn forward(call: &Call<'_>) -> Result<Reply, ApiError> {
     let id = uuid(call, 0)?;
     let body = body::<ForwardBody<'_>>(call)?;
     let connector = connector_id(required(&body.connector, "connectorID")?)?;
-    let wanted = connector.clone();
-    let found = call.app.blocking(move |store| {
-        let snapshot = store.snapshot();
-        let found = find(&snapshot, &id)?.value;
-        installed(&snapshot, &wanted)?;
-        if found.related.iter().any(|related| related.account.connector == wanted) {
-            return Err(ApiError::validation("the bank account was forwarded to this connector already"));
-        }
-        Ok(found)
-    });
-    let found = found.await?;
-    check_ability(call.app.connectors(), &connector)?;
+    let found = forward_to(call, id, connector).await?;
     Ok(data(call, StatusCode::OK, |json| forms::bank_account(json, &found, None)))
 }
 

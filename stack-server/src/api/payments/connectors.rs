@@ -10,7 +10,7 @@ use crate::api::payments::forms::{self, Reader, data};
 use crate::api::payments::list::{self, List, UNFILTERED};
 use crate::collections::TASKS;
 use crate::connectors::config::Shown;
-use crate::connectors::registry::Row;
+use crate::connectors::definition::Row;
 use crate::http::error::ApiError;
 use crate::http::response::{self, Reply};
 use crate::payments::ids::ConnectorId;

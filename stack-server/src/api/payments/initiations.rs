@@ -13,7 +13,7 @@ use crate::api::payments::payment::{
     account, account_id, body, connector_id, metadata, reference, required, word,
 };
 use crate::collections::TRANSFER_INITIATIONS;
-use crate::connectors::money;
+use crate::connectors::{money, orders};
 use crate::http::error::ApiError;
 use crate::http::json::{self, Date, Digits, Fields, Flag, Text};
 use crate::http::response::{self, Reply};
@@ -227,7 +227,7 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     };
     call.app.blocking(write).await?;
     if is_validated {
-        money::begin(call.app.connectors(), &created.id, money::Action::Pay).await?;
+        orders::begin(call.app.connectors(), &created.id, money::Action::Pay).await?;
     }
     Ok(data(call, StatusCode::OK, |json| forms::initiation(json, &created, false)))
 }
@@ -306,7 +306,7 @@ pub(super) async fn set_status(call: &Call<'_>) -> Result<Reply, ApiError> {
     add_step(call, &id, status, |initiation| expect(initiation, InitiationStatus::WaitingForValidation))
         .await?;
     if status == InitiationStatus::Validated {
-        money::begin(call.app.connectors(), &id, money::Action::Pay).await?;
+        orders::begin(call.app.connectors(), &id, money::Action::Pay).await?;
     }
     Ok(response::no_content())
 }
@@ -317,7 +317,7 @@ pub(super) async fn retry(call: &Call<'_>) -> Result<Reply, ApiError> {
         expect(initiation, InitiationStatus::Failed)
     })
     .await?;
-    money::begin(call.app.connectors(), &id, money::Action::Pay).await?;
+    orders::begin(call.app.connectors(), &id, money::Action::Pay).await?;
     Ok(response::no_content())
 }
 
@@ -378,6 +378,6 @@ pub(super) async fn reverse(call: &Call<'_>) -> Result<Reply, ApiError> {
         Ok(())
     })
     .await?;
-    money::begin(call.app.connectors(), &id, money::Action::Reverse).await?;
+    orders::begin(call.app.connectors(), &id, money::Action::Reverse).await?;
     Ok(response::no_content())
 }

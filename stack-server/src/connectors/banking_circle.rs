@@ -1,0 +1,276 @@
+//! BANKING-CIRCLE: accounts with their balances, and payments; payments out, also to bank accounts made by hand.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::body::Bytes;
+use ledger_core::Timestamp;
+
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required};
+use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::http::{Provider, Tools, escape, parsed};
+use crate::connectors::rows::{Row, Unfit};
+use crate::connectors::session::{Session, token_of};
+use crate::connectors::walk::{self, List, Place};
+use crate::connectors::{
+    BankDetails, Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
+};
+use crate::http::response::{Json, Numbers};
+use crate::log;
+use crate::payments::account::NewAccount;
+use crate::payments::balance::NewBalance;
+use crate::payments::codec::Metadata;
+use crate::payments::payment::NewPayment;
+use crate::payments::words::{AccountType, InitiationType, PaymentStatus, PaymentType, Scheme};
+
+const PROVIDER: &str = "BANKING-CIRCLE";
+
+/// Number of rows that are asked for at once.
+const PAGE_SIZE: u64 = 100;
+
+pub(crate) const ROW: Registered = Registered {
+    provider: PROVIDER,
+    parameters: PARAMETERS,
+    period: "pollingPeriod",
+    slots: SLOTS,
+    abilities: Abilities { pays: true, reverses: false, transfers: false, bank_accounts: true },
+    build: &build,
+    clean: None,
+};
+
+const PARAMETERS: &[Parameter] = &[
+    optional("name", Kind::Text, PROVIDER),
+    required("username", Kind::Text, ""),
+    required("password", Kind::Text, ""),
+    required("endpoint", Kind::Text, ""),
+    required("authorizationEndpoint", Kind::Text, ""),
+    required("userCertificate", Kind::LongText, ""),
+    required("userCertificateKey", Kind::LongText, ""),
+    optional("pollingPeriod", Kind::Duration, "2m0s"),
+];
+
+const ACCOUNTS: List = List {
+    name: "Fetch accounts from client",
+    key: "fetch-accounts",
+    rows: "result",
+    is_last: walk::until_empty,
+    token: "",
+    overlap: None,
+    read: read_account,
+};
+
+const PAYMENTS: List = List {
+    name: "Fetch payments from client",
+    key: "fetch-payments",
+    rows: "result",
+    is_last: walk::until_empty,
+    token: "",
+    // The list of payments has no filter for changes.
+    overlap: None,
+    read: read_payment,
+};
+
+struct BankingCircle {
+    provider: Provider,
+    authorization: Provider,
+    session: Session,
+    login: String,
+}
+
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+    let (user, password) = (values.text("username"), values.text("password"));
+    let login = STANDARD.encode(format!("{user}:{password}"));
+    let secrets = [password, &login];
+    let identity = (values.text("userCertificate"), values.text("userCertificateKey"));
+    let provider = tools.provider_with_identity(PROVIDER, values.text("endpoint"), identity, &secrets);
+    let address = values.text("authorizationEndpoint");
+    let authorization = tools.provider_with_identity(PROVIDER, address, identity, &secrets);
+    Ok(Arc::new(BankingCircle {
+        provider: provider.map_err(|reason| Refusal(format!("endpoint: {reason}")))?,
+        authorization: authorization.map_err(|reason| Refusal(format!("authorizationEndpoint: {reason}")))?,
+        session: Session::default(),
+        login: format!("Basic {login}"),
+    }))
+}
+
+impl Connector for BankingCircle {
+    fn first_tasks(&self) -> Vec<Start> {
+        let main = [("name", "Main task to periodically fetch accounts and payments"), ("key", "main")];
+        vec![Start::periodic(object(&main))]
+    }
+
+    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+        Box::pin(async move {
+            let place = Place::of(work);
+            let (list, path) = match work.field("key").as_str() {
+                "main" => {
+                    let children = vec![ACCOUNTS.task(&[]), PAYMENTS.task(&[])];
+                    return Ok(Page { children, ..Page::default() });
+                }
+                "fetch-accounts" => (&ACCOUNTS, "/api/v1/accounts"),
+                "fetch-payments" => (&PAYMENTS, "/api/v1/payments/singles"),
+                other => return Err(Failure::final_(format!("there is no task {other:?}"))),
+            };
+            let path = format!("{path}?PageSize={PAGE_SIZE}&PageNumber={}", place.page + 1);
+            let body = self.get(&path).await?;
+            place.read(list, work, &body)
+        })
+    }
+
+    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+        Box::pin(async move {
+            match order {
+                Order::Send(transfer) => self.send(transfer).await,
+                Order::Look { provider_id, .. } => {
+                    let path = format!("/api/v1/payments/singles/{}/status", escape(provider_id));
+                    let found = parsed(&self.get(&path).await?)?;
+                    Ok(paid(provider_id, found["status"].as_str().unwrap_or_default()))
+                }
+                Order::Reverse { .. } => Err(Failure::final_("BANKING-CIRCLE reverses no payments")),
+            }
+        })
+    }
+}
+
+impl BankingCircle {
+    async fn log_in(&self) -> Result<String, Failure> {
+        let path = "/api/v1/authorizations/authorize";
+        let body = self.authorization.get(path, &[("authorization", &self.login)]).await?;
+        token_of(&body, "access_token")
+    }
+
+    async fn get(&self, path: &str) -> Result<Bytes, Failure> {
+        let ask = |token: String| async move {
+            self.provider.get(path, &[("authorization", &format!("Bearer {token}"))]).await
+        };
+        self.session.ask(|| self.log_in(), ask).await
+    }
+
+    /// Sends money. The provider knows a repetition by the idempotency key.
+    async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+        if transfer.source.is_empty() {
+            return Err(Failure::final_("BANKING-CIRCLE needs a source account"));
+        }
+        let (amount, code) = transfer.decimal_amount()?;
+        let debtor = self.numbers_of(&transfer.source).await?;
+        let creditor = match (&transfer.bank_account, transfer.kind) {
+            (Some(details), _) => numbers(details),
+            (None, InitiationType::Transfer) => self.numbers_of(&transfer.destination).await?,
+            (None, InitiationType::Payout) => {
+                return Err(Failure::final_("the destination is no bank account that was forwarded"));
+            }
+        };
+        let today = log::now().to_string();
+        let today = today.split('T').next().unwrap_or_default();
+        let mut json = Json::new(Numbers::Plain);
+        json.raw("{\"idempotencyKey\":").string(&transfer.idempotency_key);
+        json.raw(",\"requestedExecutionDate\":").string(today).raw(",\"debtorAccount\":").raw(&debtor);
+        json.raw(",\"debtorReference\":").string(&transfer.description);
+        json.raw(",\"currencyOfTransfer\":").string(code);
+        json.raw(",\"amount\":{\"currency\":").string(code).raw(",\"amount\":").raw(&amount);
+        json.raw("},\"chargeBearer\":\"SHA\",\"creditorAccount\":").raw(&creditor);
+        if let Some(details) = &transfer.bank_account {
+            json.raw(",\"creditorName\":").string(&details.name);
+        }
+        json.raw("}");
+        let body = String::from_utf8(json.into_bytes()).expect("JSON is UTF-8");
+        let ask = |token: String| {
+            let body = body.clone();
+            async move {
+                let token = format!("Bearer {token}");
+                let headers = [("authorization", &*token), ("content-type", "application/json")];
+                self.provider.post("/api/v1/payments/singles", &headers, body).await
+            }
+        };
+        let made = parsed(&self.session.ask(|| self.log_in(), ask).await?)?;
+        match made["paymentId"].as_str().unwrap_or_default() {
+            "" => Err(Failure::later("the provider's payment has no id")),
+            id => Ok(paid(id, made["status"].as_str().unwrap_or_default())),
+        }
+    }
+
+    /// The numbers of an account at the provider, in the form of a request.
+    async fn numbers_of(&self, account: &str) -> Result<String, Failure> {
+        let found = parsed(&self.get(&format!("/api/v1/accounts/{}", escape(account))).await?)?;
+        let first = &found["accountIdentifiers"][0];
+        let member = |name: &str| first[name].as_str().unwrap_or_default();
+        if member("account").is_empty() {
+            return Err(Failure::final_(format!("the account {account:?} has no number")));
+        }
+        Ok(identification(member("account"), member("financialInstitution"), member("country")))
+    }
+}
+
+/// The numbers of a bank account, in the form of a request.
+fn numbers(details: &BankDetails) -> String {
+    let account = if details.iban.is_empty() { &details.account_number } else { &details.iban };
+    identification(account, &details.swift_bic_code, &details.country)
+}
+
+fn identification(account: &str, institution: &str, country: &str) -> String {
+    object(&[("account", account), ("financialInstitution", institution), ("country", country)])
+}
+
+fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    let (reference, code) = (row.required("accountId")?, row.text("currency"));
+    page.batch.accounts.push(NewAccount {
+        reference: reference.clone(),
+        created_at: row.required_date("openingDate")?,
+        default_asset: if code.is_empty() { String::new() } else { currency::asset(&code) },
+        name: row.text("accountDescription"),
+        kind: AccountType::Internal,
+        metadata: Metadata::new(),
+        raw: Some(row.raw()),
+    });
+    for balance in row.list("balances").unwrap_or_default().into_iter().filter_map(Row::of) {
+        let code = balance.text("currency");
+        let amount = balance.amount("intraDayAmount", &code)?;
+        let (account, asset) = (reference.clone(), currency::asset(&code));
+        page.batch.balances.push(NewBalance { account, asset, at: work.now, balance: amount });
+    }
+    Ok(None)
+}
+
+fn read_payment(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    let given = row.row("transfer").row("amount");
+    let code = given.text("currency");
+    let amount = given.amount("amount", &code).map_err(|Unfit(reason)| row.unfit(&reason))?;
+    let changed_at = row.required_date("latestStatusChangedTimestamp")?;
+    page.batch.payments.push(NewPayment {
+        kind: match &*row.text("classification") {
+            "Incoming" => PaymentType::PayIn,
+            "Outgoing" => PaymentType::Payout,
+            "Own" => PaymentType::Transfer,
+            _ => PaymentType::Other,
+        },
+        reference: row.required("paymentId")?,
+        source: work.account(&row.row("debtorInformation").text("accountId")),
+        destination: work.account(&row.row("creditorInformation").text("accountId")),
+        status: status(&row.text("status")),
+        initial_amount: amount.clone(),
+        amount,
+        scheme: Scheme::Other,
+        asset: currency::asset(&code),
+        created_at: changed_at,
+        raw: Some(row.raw()),
+        adjustments: vec![],
+        metadata: Metadata::new(),
+        revision: Some(changed_at),
+    });
+    Ok(None)
+}
+
+fn status(word: &str) -> PaymentStatus {
+    match word {
+        "Processed" => PaymentStatus::Succeeded,
+        "PendingProcessing" | "MissingFunding" => PaymentStatus::Pending,
+        "Rejected" | "Cancelled" | "Reversed" | "Returned" => PaymentStatus::Failed,
+        _ => PaymentStatus::Other,
+    }
+}
+
+fn paid(id: &str, word: &str) -> Paid {
+    let payment = Some((PaymentType::Payout, id.to_owned()));
+    Paid { payment, ..Paid::of_status(id.to_owned(), status(word), word) }
+}

@@ -1,0 +1,339 @@
+//! MODULR: accounts with their balances, their transactions, and beneficiaries; payments to both.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ledger_core::Timestamp;
+use ring::hmac;
+
+use crate::connectors::config::{Kind, Parameter, Refusal, Shown, Values, optional, required};
+use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::http::{Provider, Tools, escape, parsed};
+use crate::connectors::rows::{Row, Unfit};
+use crate::connectors::walk::{List, Place};
+use crate::connectors::{
+    Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
+};
+use crate::http::response::{Json, Numbers};
+use crate::log;
+use crate::payments::account::NewAccount;
+use crate::payments::balance::NewBalance;
+use crate::payments::codec::Metadata;
+use crate::payments::payment::NewPayment;
+use crate::payments::words::{AccountType, InitiationType, PaymentStatus, PaymentType, Scheme};
+use crate::uuid::Uuid;
+
+const PROVIDER: &str = "MODULR";
+
+pub(crate) const ROW: Registered = Registered {
+    provider: PROVIDER,
+    parameters: PARAMETERS,
+    period: "pollingPeriod",
+    slots: SLOTS,
+    abilities: Abilities { pays: true, reverses: false, transfers: false, bank_accounts: false },
+    build: &build,
+    clean: None,
+};
+
+const PARAMETERS: &[Parameter] = &[
+    optional("name", Kind::Text, PROVIDER),
+    required("apiKey", Kind::Text, ""),
+    required("apiSecret", Kind::Text, ""),
+    optional("endpoint", Kind::Text, "https://api-sandbox.modulrfinance.com/api-sandbox"),
+    optional("pollingPeriod", Kind::Duration, "2m0s"),
+    Parameter { shown: Shown::CatalogueOnly, ..optional("pageSize", Kind::Number, "100") },
+];
+
+/// Maximum number of rows of a page that the provider gives.
+const PAGE_MAX: u64 = 500;
+
+const ACCOUNTS: List = List {
+    name: "Fetch accounts from client",
+    key: "fetch-accounts",
+    rows: "content",
+    is_last,
+    token: "",
+    overlap: None,
+    read: read_account,
+};
+
+const BENEFICIARIES: List = List {
+    name: "Fetch beneficiaries from client",
+    key: "fetch-beneficiaries",
+    rows: "content",
+    is_last,
+    token: "",
+    overlap: None,
+    read: read_beneficiary,
+};
+
+const TRANSACTIONS: List = List {
+    name: "Fetch transactions from client by account",
+    key: "fetch-transactions",
+    rows: "content",
+    is_last,
+    token: "",
+    // A transaction may be posted some days after its date.
+    overlap: Some(Duration::from_hours(7 * 24)),
+    read: read_transaction,
+};
+
+struct Modulr {
+    provider: Provider,
+    key: String,
+    secret: hmac::Key,
+    page_size: u64,
+}
+
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+    let (key, secret) = (values.text("apiKey"), values.text("apiSecret"));
+    let provider = tools.provider_of(PROVIDER, values.text("endpoint"), &[key, secret]);
+    Ok(Arc::new(Modulr {
+        provider: provider.map_err(|reason| Refusal(format!("endpoint: {reason}")))?,
+        key: key.to_owned(),
+        secret: hmac::Key::new(hmac::HMAC_SHA512, secret.as_bytes()),
+        page_size: values.number("pageSize").clamp(1, PAGE_MAX),
+    }))
+}
+
+/// Tells whether an answer says that it is the last page.
+fn is_last(answer: Option<&Row<'_>>, place: &Place) -> bool {
+    let total = answer.and_then(|answer| answer.text("totalPages").parse::<u64>().ok());
+    total.is_some_and(|total| place.page >= total)
+}
+
+impl Connector for Modulr {
+    fn first_tasks(&self) -> Vec<Start> {
+        let main = [("name", "Main task to periodically fetch accounts and transactions"), ("key", "main")];
+        vec![Start::periodic(object(&main))]
+    }
+
+    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+        Box::pin(async move {
+            let place = Place::of(work);
+            let paging = format!("page={}&size={}", place.page, self.page_size);
+            let (list, path) = match work.field("key").as_str() {
+                "main" => {
+                    let children = vec![ACCOUNTS.task(&[]), BENEFICIARIES.task(&[])];
+                    return Ok(Page { children, ..Page::default() });
+                }
+                "fetch-accounts" => {
+                    (&ACCOUNTS, format!("/accounts?{paging}&sortField=createdDate&sortOrder=asc"))
+                }
+                "fetch-beneficiaries" => (&BENEFICIARIES, format!("/beneficiaries?{paging}")),
+                "fetch-transactions" => {
+                    let account = escape(&work.field("accountID"));
+                    let mut path = format!("/accounts/{account}/transactions?{paging}");
+                    // The filter takes whole days.
+                    if let Some((day, _)) = place.since.split_once('T') {
+                        path.push_str(&format!("&fromTransactionDate={day}"));
+                    }
+                    (&TRANSACTIONS, path)
+                }
+                other => return Err(Failure::final_(format!("there is no task {other:?}"))),
+            };
+            let body = self.get(&path).await?;
+            place.read(list, work, &body)
+        })
+    }
+
+    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+        Box::pin(async move {
+            match order {
+                Order::Send(transfer) => self.send(transfer).await,
+                Order::Look { provider_id, .. } => {
+                    let body = self.get(&format!("/payments?id={}", escape(provider_id))).await?;
+                    let found = parsed(&body)?;
+                    paid(&found["content"][0])
+                }
+                Order::Reverse { .. } => Err(Failure::final_("MODULR reverses no payments")),
+            }
+        })
+    }
+}
+
+impl Modulr {
+    async fn get(&self, path: &str) -> Result<hyper::body::Bytes, Failure> {
+        let nonce = Uuid::random().map_err(|error| Failure::later(error.to_string()))?.to_string();
+        let (date, authorization) = self.signed(log::now(), &nonce);
+        let headers = [("date", &*date), ("x-mod-nonce", &nonce), ("authorization", &authorization)];
+        self.provider.get(path, &headers).await
+    }
+
+    /// The date of a request and its signature.
+    fn signed(&self, now: Timestamp, nonce: &str) -> (String, String) {
+        let date = http_date(now);
+        let tag = hmac::sign(&self.secret, format!("date: {date}\nx-mod-nonce: {nonce}").as_bytes());
+        let signature = escape(&STANDARD.encode(tag.as_ref()));
+        let authorization = format!(
+            "Signature keyId=\"{}\",algorithm=\"hmac-sha512\",headers=\"date x-mod-nonce\",signature=\"{signature}\"",
+            self.key
+        );
+        (date, authorization)
+    }
+
+    /// Sends money. The provider answers a repeated nonce with the payment that it made before.
+    async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+        if transfer.source.is_empty() {
+            return Err(Failure::final_("MODULR needs a source account"));
+        }
+        let (amount, code) = transfer.decimal_amount()?;
+        let kind = match transfer.kind {
+            InitiationType::Transfer => "ACCOUNT",
+            InitiationType::Payout => "BENEFICIARY",
+        };
+        let mut json = Json::new(Numbers::Plain);
+        json.raw("{\"sourceAccountId\":").string(&transfer.source);
+        json.raw(",\"destination\":{\"type\":").plain_string(kind);
+        json.raw(",\"id\":").string(&transfer.destination).raw("},\"currency\":").string(code);
+        json.raw(",\"amount\":").raw(&amount).raw(",\"reference\":").string(&transfer.description);
+        json.raw(",\"externalReference\":").string(&transfer.idempotency_key).raw("}");
+        let body = String::from_utf8(json.into_bytes()).expect("JSON is UTF-8");
+        let nonce = transfer.idempotency_uuid();
+        let (date, authorization) = self.signed(log::now(), &nonce);
+        let headers = [
+            ("date", &*date),
+            ("x-mod-nonce", &nonce),
+            ("x-mod-retry", "true"),
+            ("authorization", &authorization),
+            ("content-type", "application/json"),
+        ];
+        paid(&parsed(&self.provider.post("/payments", &headers, body).await?)?)
+    }
+}
+
+/// A date as HTTP writes it: `Mon, 25 Jul 2016 16:36:07 GMT`.
+fn http_date(at: Timestamp) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let seconds = at.as_micros().div_euclid(1_000_000);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = at.date();
+    let weekday = DAYS[days.rem_euclid(7) as usize];
+    let month = MONTHS[month as usize - 1];
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
+fn read_account(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    let (reference, code) = (row.required("id")?, row.required("currency")?);
+    page.batch.accounts.push(NewAccount {
+        reference: reference.clone(),
+        created_at: row.required_date("createdDate")?,
+        default_asset: currency::asset(&code),
+        name: row.text("name"),
+        kind: AccountType::Internal,
+        metadata: Metadata::new(),
+        raw: Some(row.raw()),
+    });
+    page.children.push(TRANSACTIONS.task(&[("accountID", &reference)]));
+    let (asset, balance) = (currency::asset(&code), row.amount("balance", &code)?);
+    page.batch.balances.push(NewBalance { account: reference, asset, at: work.now, balance });
+    Ok(None)
+}
+
+fn read_beneficiary(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    page.batch.accounts.push(NewAccount {
+        reference: row.required("id")?,
+        created_at: row.required_date("created")?,
+        default_asset: String::new(),
+        name: row.text("name"),
+        kind: AccountType::External,
+        metadata: Metadata::new(),
+        raw: Some(row.raw()),
+    });
+    Ok(None)
+}
+
+fn read_transaction(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    let (code, created_at) = (row.required("currency")?, row.required_date("transactionDate")?);
+    let amount = row.amount("amount", &code)?;
+    let kind = payment_type(&row.text("type"));
+    let account = work.account(&work.field("accountID"));
+    let (source, destination) = match kind {
+        PaymentType::PayIn => (None, account),
+        PaymentType::Payout => (account, None),
+        _ if row.flag("credit") => (None, account),
+        _ => (account, None),
+    };
+    page.batch.payments.push(NewPayment {
+        kind,
+        reference: row.required("id")?,
+        source,
+        destination,
+        status: PaymentStatus::Succeeded,
+        initial_amount: amount.clone(),
+        amount,
+        scheme: Scheme::Other,
+        asset: currency::asset(&code),
+        created_at,
+        raw: Some(row.raw()),
+        adjustments: vec![],
+        metadata: Metadata::new(),
+        revision: None,
+    });
+    Ok(Some(created_at))
+}
+
+fn payment_type(word: &str) -> PaymentType {
+    // `ADHOC` and `INT_INTERC` have no direction, and the reversals `PI_REV` and `PO_REV` are no payments.
+    match word.split_once('_') {
+        Some(("PI", how)) if how != "REV" => PaymentType::PayIn,
+        Some(("PO", how)) if how != "REV" => PaymentType::Payout,
+        _ => PaymentType::Other,
+    }
+}
+
+/// The state of a payment that was sent. Its transactions have ids of their own, so no payment is named.
+fn paid(made: &serde_json::Value) -> Result<Paid, Failure> {
+    let (id, word) = (made["id"].as_str().unwrap_or_default(), made["status"].as_str().unwrap_or_default());
+    if id.is_empty() {
+        return Err(Failure::later("the provider's payment has no id"));
+    }
+    let status = match word {
+        "PROCESSED" => PaymentStatus::Succeeded,
+        word if matches!(word, "SUBMITTED" | "VALIDATED" | "SCREENING_REQ")
+            || word.starts_with("PENDING_") =>
+        {
+            PaymentStatus::Pending
+        }
+        "CANCELLED" => PaymentStatus::Cancelled,
+        "" => PaymentStatus::Other,
+        _ => PaymentStatus::Failed,
+    };
+    Ok(Paid::of_status(id.to_owned(), status, word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_http() {
+        for (at, text) in [
+            ("2016-07-25T16:36:07Z", "Mon, 25 Jul 2016 16:36:07 GMT"),
+            ("1970-01-01T00:00:00Z", "Thu, 01 Jan 1970 00:00:00 GMT"),
+            ("2024-02-29T23:59:59.9Z", "Thu, 29 Feb 2024 23:59:59 GMT"),
+        ] {
+            assert_eq!(http_date(Timestamp::parse(at).expect("a date")), text);
+        }
+    }
+
+    #[test]
+    fn types_of_transactions_are_directions() {
+        for (word, kind) in [
+            ("PI_FAST", PaymentType::PayIn),
+            ("PO_SECT", PaymentType::Payout),
+            ("PI_REV", PaymentType::Other),
+            ("PO_REV", PaymentType::Other),
+            ("ADHOC", PaymentType::Other),
+            ("INT_INTERC", PaymentType::Other),
+            ("", PaymentType::Other),
+        ] {
+            assert_eq!(payment_type(word), kind, "{word}");
+        }
+    }
+}

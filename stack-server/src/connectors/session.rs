@@ -1,0 +1,61 @@
+//! Tokens that a provider gives for a login. One is kept until the provider refuses it.
+
+use std::future::Future;
+
+use tokio::sync::Mutex;
+
+use crate::connectors::Failure;
+
+/// The token of a login.
+#[derive(Default)]
+pub(super) struct Session(Mutex<String>);
+
+impl Session {
+    /// Asks with the token. If the provider refuses the token, logs in again and asks once more.
+    ///
+    /// # Errors
+    ///
+    /// Those of `login` and `ask`.
+    pub(super) async fn ask<T, L, A>(
+        &self,
+        login: impl Fn() -> L,
+        ask: impl Fn(String) -> A,
+    ) -> Result<T, Failure>
+    where
+        L: Future<Output = Result<String, Failure>>,
+        A: Future<Output = Result<T, Failure>>,
+    {
+        let token = self.token("", &login).await?;
+        match ask(token.clone()).await {
+            Err(failure) if failure.status == 401 => ask(self.token(&token, &login).await?).await,
+            answered => answered,
+        }
+    }
+
+    /// The token, which is another one than the refused one. The lock is held over the login, so that tasks that start
+    /// together log in once.
+    async fn token<L>(&self, refused: &str, login: &impl Fn() -> L) -> Result<String, Failure>
+    where
+        L: Future<Output = Result<String, Failure>>,
+    {
+        let mut token = self.0.lock().await;
+        if *token == refused || token.is_empty() {
+            token.clear();
+            *token = login().await?;
+        }
+        Ok(token.clone())
+    }
+}
+
+/// The token in the answer to a login.
+///
+/// # Errors
+///
+/// Fails if there is none that fits into a header.
+pub(super) fn token_of(body: &[u8], name: &str) -> Result<String, Failure> {
+    let answer: serde_json::Value =
+        serde_json::from_slice(body).map_err(|_| Failure::later("the answer to the login is no JSON"))?;
+    let token = answer[name].as_str().unwrap_or_default();
+    let fits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits { Ok(token.to_owned()) } else { Err(Failure::later("the answer to the login has no token")) }
+}

@@ -1,0 +1,197 @@
+//! Transfers of the first generation of the API: each is a task that moves money once and notes how that ended.
+
+use ledger_core::{Balance, Timestamp};
+use ledger_store::{Expected, Snapshot};
+
+use crate::connectors::money::{self, Action, Next};
+use crate::connectors::{Failure, Order, Outcome, Paid, Restart, Retry, Start, Transfer, object};
+use crate::http::error::ApiError;
+use crate::payments::account::Account;
+use crate::payments::codec::Metadata;
+use crate::payments::ids::{AccountId, ConnectorId, InitiationId};
+use crate::payments::record::{self, Versioned};
+use crate::payments::service::{Payments, installed};
+use crate::payments::task::Task;
+use crate::payments::transfer as stored;
+use crate::payments::words::{AccountType, InitiationType, TransferStatus};
+use crate::uuid::Uuid;
+
+/// The key of the descriptors of such tasks.
+const KEY: &str = "transfer";
+
+/// The request for a transfer.
+#[derive(Clone, Debug)]
+pub(crate) struct NewTransfer {
+    pub(crate) amount: Balance,
+    pub(crate) asset: String,
+    pub(crate) source: String,
+    pub(crate) destination: String,
+    pub(crate) metadata: Metadata,
+}
+
+/// The task that makes a transfer.
+pub(super) fn start(id: &Uuid) -> Start {
+    let named = [("name", "Initiate transfer"), ("key", KEY), ("transferID", &*id.to_string())];
+    Start::once(object(&named), Restart::Never)
+}
+
+/// The order to the provider.
+pub(super) fn order_of(
+    new: NewTransfer,
+    kind: InitiationType,
+    source_metadata: Metadata,
+    idempotency_key: String,
+) -> Transfer {
+    Transfer {
+        kind,
+        source: new.source,
+        destination: new.destination,
+        amount: new.amount,
+        asset: new.asset,
+        description: String::new(),
+        idempotency_key,
+        metadata: new.metadata,
+        source_metadata,
+        bank_account: None,
+    }
+}
+
+/// The thing for which a task moves money.
+#[derive(Clone, Debug)]
+pub(super) enum Subject {
+    Initiation(Action, InitiationId),
+    Transfer(ConnectorId, Uuid),
+}
+
+impl Subject {
+    /// The subject of a task; `None` for tasks that move no money.
+    pub(super) fn of_task(task: &Task) -> Option<Self> {
+        if let Some((action, id)) = money::of_task(&task.descriptor) {
+            return Some(Self::Initiation(action, id));
+        }
+        let value: serde_json::Value = serde_json::from_str(&task.descriptor).ok()?;
+        if value["key"].as_str()? != KEY {
+            return None;
+        }
+        Some(Self::Transfer(task.connector.clone(), Uuid::parse(value["transferID"].as_str()?)?))
+    }
+
+    /// Notes that the money is under way, and says what to ask the provider.
+    pub(super) fn prepare(&self, payments: &Payments, task: &Task, now: Timestamp) -> Result<Next, ApiError> {
+        match self {
+            Self::Initiation(action, id) => money::prepare(payments, task, id, *action, now),
+            Self::Transfer(connector, id) => prepare(payments, task, connector, id, now),
+        }
+    }
+
+    /// Notes how the provider answered, and says whether the task ends with it.
+    pub(super) fn note(
+        &self,
+        payments: &Payments,
+        task: &Task,
+        came: &Result<Paid, Failure>,
+        now: Timestamp,
+    ) -> Result<bool, ApiError> {
+        match self {
+            Self::Initiation(action, id) => money::note(payments, task, (id, *action), came, now),
+            Self::Transfer(connector, id) => note(payments, task, (connector, id), came, now),
+        }
+    }
+}
+
+fn find(
+    snapshot: &Snapshot,
+    connector: &ConnectorId,
+    id: &Uuid,
+) -> Result<Option<Versioned<stored::Transfer>>, ApiError> {
+    let key = [&connector.installation.bytes()[..], id.bytes()].concat();
+    Ok(record::find::<stored::Transfer>(snapshot, &key)?)
+}
+
+fn prepare(
+    payments: &Payments,
+    task: &Task,
+    connector: &ConnectorId,
+    id: &Uuid,
+    now: Timestamp,
+) -> Result<Next, ApiError> {
+    payments.write(|snapshot| {
+        let found = find(snapshot, connector, id)?.map(|found| found.value);
+        let Some(transfer) = found.filter(|transfer| transfer.status == TransferStatus::Pending) else {
+            return Ok((vec![record::put(&money::terminated(task, now), Expected::Anything)], Next::Nothing));
+        };
+        Ok((vec![], Next::Ask(Box::new(order(snapshot, transfer)?))))
+    })
+}
+
+fn order(snapshot: &Snapshot, transfer: stored::Transfer) -> Result<Order, ApiError> {
+    let account = |reference: &str| AccountId {
+        connector: transfer.connector.clone(),
+        reference: reference.to_owned(),
+    };
+    let destination = record::find::<Account>(snapshot, &account(&transfer.destination).key())?;
+    let kind = match destination.map(|found| found.value.kind) {
+        Some(AccountType::External) => InitiationType::Payout,
+        _ => InitiationType::Transfer,
+    };
+    let source = transfer.source;
+    if !transfer.provider_id.is_empty() {
+        return Ok(Order::Look { provider_id: transfer.provider_id, kind, source });
+    }
+    let source_metadata = if source.is_empty() {
+        Metadata::new()
+    } else {
+        let connector = transfer.connector.clone();
+        money::metadata_of_source(snapshot, &AccountId { connector, reference: source.clone() })?
+    };
+    let new = NewTransfer {
+        amount: transfer.amount,
+        asset: transfer.asset,
+        source,
+        destination: transfer.destination,
+        metadata: Metadata::new(),
+    };
+    Ok(Order::Send(order_of(new, kind, source_metadata, transfer.id.to_string())))
+}
+
+fn note(
+    payments: &Payments,
+    task: &Task,
+    (connector, id): (&ConnectorId, &Uuid),
+    came: &Result<Paid, Failure>,
+    now: Timestamp,
+) -> Result<bool, ApiError> {
+    payments.write(|snapshot| {
+        installed(snapshot, connector)?;
+        let ended = || record::put(&money::terminated(task, now), Expected::Anything);
+        let Some(Versioned { value, version }) = find(snapshot, connector, id)? else {
+            return Ok((vec![ended()], true));
+        };
+        let mut transfer = value.clone();
+        match came {
+            Ok(paid) => {
+                transfer.provider_id.clone_from(&paid.provider_id);
+                (transfer.status, transfer.error) = match &paid.outcome {
+                    Outcome::Done => (TransferStatus::Succeeded, String::new()),
+                    Outcome::UnderWay => (TransferStatus::Pending, String::new()),
+                    Outcome::Failed(reason) => (TransferStatus::Failed, reason.clone()),
+                };
+            }
+            Err(failure) => {
+                transfer.error.clone_from(&failure.reason);
+                if failure.retry == Retry::Never {
+                    transfer.status = TransferStatus::Failed;
+                }
+            }
+        }
+        let ends = transfer.status != TransferStatus::Pending;
+        let mut changes = vec![];
+        if transfer != value {
+            changes.push(record::put(&transfer, Expected::Version(version)));
+        }
+        if ends {
+            changes.push(ended());
+        }
+        Ok((changes, ends))
+    })
+}

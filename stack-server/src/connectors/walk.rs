@@ -1,0 +1,256 @@
+//! Walks through the lists of a provider, one page for each step of a task. A connector builds the request of a page
+//! from its [`Place`]; the rest is the same for all providers.
+//!
+//! A walk never trusts that pages are stable. A page that comes twice in a row shows that pages moved, so the walk ends
+//! without progress, and the next one begins at the same date. A walk that reached its end begins the next one at the
+//! newest date, less the list's overlap, because providers change records that they have listed before.
+
+use std::time::Duration;
+
+use ledger_core::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::connectors::rows::{Row, Unfit, elements};
+use crate::connectors::{Failure, Page, Restart, Start, Work, object};
+use crate::payments::task::NO_STATE;
+
+/// A list of a provider.
+pub(super) struct List {
+    /// The name of the task that walks it, and its key in the descriptor.
+    pub(super) name: &'static str,
+    pub(super) key: &'static str,
+    /// The member of an answer that holds the rows; empty if the answer is the list itself.
+    pub(super) rows: &'static str,
+    /// Tells whether no page follows this answer. An empty page always ends the walk.
+    pub(super) is_last: fn(Option<&Row<'_>>, &Place) -> bool,
+    /// The member of an answer that names the next page; empty if pages have numbers.
+    pub(super) token: &'static str,
+    /// How much before the newest date the next walk begins; `None` if every walk reads everything.
+    pub(super) overlap: Option<Duration>,
+    pub(super) read: Read,
+}
+
+/// Adds a record to a page, and returns the date by which the list is filtered.
+pub(super) type Read = fn(&Row<'_>, &Work, &mut Page) -> Result<Option<Timestamp>, Unfit>;
+
+/// A list that one answer holds.
+pub(super) fn whole(_: Option<&Row<'_>>, _: &Place) -> bool {
+    true
+}
+
+/// A list that ends with an empty page.
+pub(super) fn until_empty(_: Option<&Row<'_>>, _: &Place) -> bool {
+    false
+}
+
+impl List {
+    /// The task that walks the list once.
+    pub(super) fn task(&self, members: &[(&str, &str)]) -> Start {
+        let named = [("name", self.name), ("key", self.key)];
+        let all: Vec<_> = named.into_iter().chain(members.iter().copied()).collect();
+        Start::once(object(&all), Restart::IfNotActive)
+    }
+}
+
+/// A hash of the rows of a page, in any order.
+fn digest_of(rows: &[&RawValue]) -> String {
+    let mut texts: Vec<_> = rows.iter().map(|row| row.get()).collect();
+    texts.sort_unstable();
+    let mut hasher = blake3::Hasher::new();
+    for text in texts {
+        hasher.update(text.as_bytes()).update(&[0]);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// The place of the next page in a walk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The date from which records are asked for; empty for all.
+    pub(super) since: String,
+    /// Pages before it in this walk.
+    pub(super) page: u64,
+    /// Rows before it in this walk.
+    pub(super) offset: u64,
+    /// The provider's name for it; empty for the first page.
+    pub(super) token: String,
+    /// The newest date in this walk.
+    newest: String,
+    /// The hash of the page before.
+    digest: String,
+}
+
+impl Place {
+    /// The place that the state of a task holds.
+    pub(super) fn of(work: &Work) -> Self {
+        Self {
+            since: work.kept("since"),
+            page: work.kept("page").parse().unwrap_or(0),
+            offset: work.kept("offset").parse().unwrap_or(0),
+            token: work.kept("token"),
+            newest: work.kept("newest"),
+            digest: work.kept("digest"),
+        }
+    }
+
+    /// The state in which the walk begins again.
+    fn first(since: &str) -> String {
+        if since.is_empty() { NO_STATE.to_owned() } else { object(&[("since", since)]) }
+    }
+
+    fn json(&self) -> String {
+        let (page, offset) = (self.page.to_string(), self.offset.to_string());
+        object(&[
+            ("since", &self.since),
+            ("page", &page),
+            ("offset", &offset),
+            ("token", &self.token),
+            ("newest", &self.newest),
+            ("digest", &self.digest),
+        ])
+    }
+
+    /// Reads the answer for this place.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the answer is no list.
+    pub(super) fn read(self, list: &List, work: &Work, body: &[u8]) -> Result<Page, Failure> {
+        let wrong = |reason: &str| Failure::later(format!("{}: {reason}", list.key));
+        let raw: &RawValue = serde_json::from_slice(body).map_err(|error| wrong(&error.to_string()))?;
+        let answer = Row::of(raw);
+        let rows = answer.as_ref().map_or_else(|| elements(raw), |answer| answer.list(list.rows));
+        let rows = rows.ok_or_else(|| wrong("the answer holds no list"))?;
+        let digest = digest_of(&rows);
+        let mut page = Page::default();
+        if rows.is_empty() {
+            page.state = Some(self.end(list));
+            return Ok(page);
+        }
+        if self.digest == digest {
+            page.state = Some(Self::first(&self.since));
+            page.warning =
+                Some(format!("{}: a page came twice, the next walk begins where this one did", list.key));
+            return Ok(page);
+        }
+        let mut place = self;
+        for raw in &rows {
+            let read =
+                Row::of(raw).ok_or_else(|| Unfit("a row that is no object was passed over".to_owned()));
+            match read.and_then(|row| (list.read)(&row, work, &mut page)) {
+                Ok(at) => place.meet(at.map(|at| at.min(work.now))),
+                Err(Unfit(reason)) => page.warning = page.warning.take().or(Some(reason)),
+            }
+        }
+        place.digest = digest;
+        place.page += 1;
+        place.offset += rows.len() as u64;
+        place.token = answer.as_ref().map(|answer| answer.text(list.token)).unwrap_or_default();
+        let has_token = list.token.is_empty() || !matches!(&*place.token, "" | "0");
+        page.has_more = has_token && !(list.is_last)(answer.as_ref(), &place);
+        page.state = Some(if page.has_more { place.json() } else { place.end(list) });
+        Ok(page)
+    }
+
+    fn meet(&mut self, at: Option<Timestamp>) {
+        let Some(at) = at else { return };
+        if Timestamp::parse(&self.newest).map_or(true, |newest| newest < at) {
+            self.newest = at.to_string();
+        }
+    }
+
+    /// The state after the last page.
+    fn end(&self, list: &List) -> String {
+        let Some(overlap) = list.overlap else { return NO_STATE.to_owned() };
+        let begin = Timestamp::parse(&self.newest)
+            .map(|newest| Timestamp::from_micros(newest.as_micros() - overlap.as_micros() as i64));
+        match (begin, Timestamp::parse(&self.since)) {
+            (Ok(begin), Ok(since)) => Self::first(&begin.max(since).to_string()),
+            (Ok(begin), Err(_)) => Self::first(&begin.to_string()),
+            (Err(_), _) => Self::first(&self.since),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payments::ids::ConnectorId;
+    use crate::uuid::Uuid;
+
+    fn read_row(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+        page.children.push(LIST.task(&[("row", &row.required("id")?)]));
+        Ok(Some(row.required_date("at")?))
+    }
+
+    const LIST: List = List {
+        name: "rows",
+        key: "rows",
+        rows: "rows",
+        is_last: until_empty,
+        token: "",
+        overlap: Some(Duration::from_mins(1)),
+        read: read_row,
+    };
+
+    fn work(state: &str) -> Work {
+        Work {
+            connector: ConnectorId { provider: "TEST".into(), installation: Uuid::from_bytes([7; 16]) },
+            descriptor: "{}".to_owned(),
+            state: state.to_owned(),
+            now: Timestamp::parse("2024-01-01T00:10:00Z").expect("a date"),
+        }
+    }
+
+    /// A step of a walk: the page, and the state behind it.
+    fn step(state: &str, body: &str) -> (Page, String) {
+        let work = work(state);
+        let page = Place::of(&work).read(&LIST, &work, body.as_bytes()).expect("a list");
+        let state = page.state.clone().expect("a state");
+        (page, state)
+    }
+
+    const FIRST: &str =
+        r#"{"rows":[{"id":1,"at":"2024-01-01T00:05:00Z"},{"id":2,"at":"2024-01-01T00:04:00Z"}]}"#;
+
+    #[test]
+    fn walk_ends_at_empty_page_and_overlaps() {
+        let (page, state) = step("{}", FIRST);
+        assert!(page.has_more && page.children.len() == 2);
+        let place = Place::of(&work(&state));
+        assert_eq!((place.page, place.offset), (1, 2));
+        let (page, state) = step(&state, r#"{"rows":[]}"#);
+        assert_eq!((page.has_more, &*state), (false, r#"{"since":"2024-01-01T00:04:00Z"}"#));
+        // A bound never goes back.
+        let late = r#"{"rows":[{"id":3,"at":"2023-01-01T00:00:00Z"}]}"#;
+        let (_, state) = step(&step(&state, late).1, r#"{"rows":[]}"#);
+        assert_eq!(state, r#"{"since":"2024-01-01T00:04:00Z"}"#);
+    }
+
+    #[test]
+    fn page_that_comes_twice_ends_without_progress() {
+        let (_, state) = step("{}", FIRST);
+        let turned =
+            r#"{"rows":[{"id":2,"at":"2024-01-01T00:04:00Z"},{"id":1,"at":"2024-01-01T00:05:00Z"}]}"#;
+        let (page, state) = step(&state, turned);
+        assert_eq!((page.has_more, &*state), (false, "{}"));
+        assert!(page.warning.is_some_and(|warning| warning.contains("twice")));
+    }
+
+    #[test]
+    fn date_in_the_future_hides_nothing() {
+        let future = r#"{"rows":[{"id":1,"at":"2999-01-01T00:00:00Z"},7,{"id":2,"at":"x"},{"at":"x"}]}"#;
+        let (page, state) = step("{}", future);
+        assert!(page.children.len() == 2 && page.warning.is_some());
+        let (_, state) = step(&state, r#"{"rows":[]}"#);
+        assert_eq!(state, r#"{"since":"2024-01-01T00:09:00Z"}"#);
+    }
+
+    #[test]
+    fn answer_without_list_is_tried_again() {
+        for body in ["", "{", "[1", "7", r#"{"rows":7}"#, r#"{"rows":null}"#, "<html>"] {
+            let work = work("{}");
+            assert!(Place::of(&work).read(&LIST, &work, body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! WISE: balances of profiles, recipients and transfers; transfers to recipients and between balances.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger_core::Timestamp;
+
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required};
+use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::http::{Provider, Tools, escape, parsed};
+use crate::connectors::rows::{Row, Unfit};
+use crate::connectors::walk::{self, List, Place};
+use crate::connectors::{
+    Connector, Failure, Order, Page, Paid, Pending, Start, Transfer, Work, currency, object,
+};
+use crate::http::response::{Json, Numbers};
+use crate::payments::account::NewAccount;
+use crate::payments::balance::NewBalance;
+use crate::payments::codec::Metadata;
+use crate::payments::payment::NewPayment;
+use crate::payments::words::{AccountType, InitiationType, PaymentStatus, PaymentType, Scheme};
+
+const PROVIDER: &str = "WISE";
+
+const ADDRESS: &str = "https://api.transferwise.com";
+
+/// Number of rows that are asked for at once.
+const PAGE_SIZE: u64 = 100;
+
+/// The status of a transfer that waits for its money.
+const UNFUNDED: &str = "incoming_payment_waiting";
+
+/// The metadata key of an account for the profile that owns it.
+const PROFILE: &str = "profile_id";
+
+pub(crate) const ROW: Registered = Registered {
+    provider: PROVIDER,
+    parameters: PARAMETERS,
+    period: "pollingPeriod",
+    slots: SLOTS,
+    abilities: Abilities { pays: true, reverses: false, transfers: true, bank_accounts: false },
+    build: &build,
+    clean: None,
+};
+
+const PARAMETERS: &[Parameter] = &[
+    optional("name", Kind::Text, PROVIDER),
+    required("apiKey", Kind::Text, ""),
+    optional("pollingPeriod", Kind::Duration, "2m0s"),
+];
+
+const PROFILES: List = List {
+    name: "Fetch profiles from client",
+    key: "fetch-profiles",
+    rows: "",
+    is_last: walk::whole,
+    token: "",
+    overlap: None,
+    read: read_profile,
+};
+
+const BALANCES: List = List {
+    name: "Fetch balances of a profile",
+    key: "fetch-balances",
+    rows: "",
+    is_last: walk::whole,
+    token: "",
+    overlap: None,
+    read: read_balance,
+};
+
+const RECIPIENTS: List = List {
+    name: "Fetch recipient accounts from client by profile",
+    key: "fetch-recipient-accounts",
+    rows: "content",
+    is_last: walk::until_empty,
+    token: "seekPositionForNext",
+    overlap: None,
+    read: read_recipient,
+};
+
+const TRANSFERS: List = List {
+    name: "Fetch transfers from client by profile",
+    key: "fetch-transfers",
+    rows: "",
+    is_last: walk::until_empty,
+    token: "",
+    // The status of a transfer changes for weeks.
+    overlap: Some(Duration::from_hours(30 * 24)),
+    read: read_transfer,
+};
+
+struct Wise {
+    provider: Provider,
+    authorization: String,
+}
+
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+    let key = values.text("apiKey");
+    if key.chars().any(char::is_control) {
+        return Err(Refusal("apiKey: a key has no control characters".to_owned()));
+    }
+    let provider = tools.known_provider(PROVIDER, ADDRESS, &[key]);
+    Ok(Arc::new(Wise { provider, authorization: format!("Bearer {key}") }))
+}
+
+impl Connector for Wise {
+    fn first_tasks(&self) -> Vec<Start> {
+        let main = [("name", "Main task to periodically fetch users and transactions"), ("key", "main")];
+        vec![Start::periodic(object(&main))]
+    }
+
+    fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
+        Box::pin(async move {
+            let profile = escape(&work.field("profileID"));
+            let place = Place::of(work);
+            let (list, path) = match work.field("key").as_str() {
+                "main" => return Ok(Page { children: vec![PROFILES.task(&[])], ..Page::default() }),
+                "fetch-profiles" => (&PROFILES, "/v1/profiles".to_owned()),
+                "fetch-balances" => {
+                    (&BALANCES, format!("/v4/profiles/{profile}/balances?types=STANDARD,SAVINGS"))
+                }
+                "fetch-recipient-accounts" => (&RECIPIENTS, recipients(&profile, &place)),
+                "fetch-transfers" => (&TRANSFERS, transfers(&profile, &place)),
+                other => return Err(Failure::final_(format!("there is no task {other:?}"))),
+            };
+            let body = self.provider.get(&path, &[("authorization", &self.authorization)]).await?;
+            place.read(list, work, &body)
+        })
+    }
+
+    fn pay<'a>(&'a self, order: &'a Order) -> Pending<'a, Paid> {
+        Box::pin(async move {
+            match order {
+                // Old transfers may name a profile for a source, which has no balance of its own.
+                Order::Send(transfer)
+                    if transfer.kind == InitiationType::Transfer
+                        && transfer.source_metadata.contains_key(PROFILE) =>
+                {
+                    self.move_between_balances(transfer).await
+                }
+                Order::Send(transfer) => self.send(transfer).await,
+                Order::Look { provider_id, .. } => {
+                    let path = format!("/v1/transfers/{}", escape(provider_id));
+                    let body = self.provider.get(&path, &[("authorization", &self.authorization)]).await?;
+                    paid(&parsed(&body)?)
+                }
+                Order::Reverse { .. } => Err(Failure::final_("WISE reverses no transfers")),
+            }
+        })
+    }
+}
+
+fn recipients(profile: &str, place: &Place) -> String {
+    let seek = if place.token.is_empty() { "0".to_owned() } else { escape(&place.token) };
+    format!("/v2/accounts?profile={profile}&size={PAGE_SIZE}&seekPosition={seek}")
+}
+
+fn transfers(profile: &str, place: &Place) -> String {
+    let mut path = format!("/v1/transfers?profile={profile}&limit={PAGE_SIZE}&offset={}", place.offset);
+    if !place.since.is_empty() {
+        path.push_str(&format!("&createdDateStart={}", escape(&place.since)));
+    }
+    path
+}
+
+fn read_profile(row: &Row<'_>, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    let id = row.required("id")?;
+    page.children.extend([BALANCES, RECIPIENTS, TRANSFERS].map(|list| list.task(&[("profileID", &id)])));
+    Ok(None)
+}
+
+fn read_balance(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    let (reference, code) = (row.required("id")?, row.required("currency")?);
+    page.batch.accounts.push(NewAccount {
+        reference: reference.clone(),
+        created_at: row.required_date("creationTime")?,
+        default_asset: currency::asset(&code),
+        name: row.text("name"),
+        kind: AccountType::Internal,
+        metadata: Metadata::from([(PROFILE.to_owned(), work.field("profileID"))]),
+        raw: Some(row.raw()),
+    });
+    let balance = row.row("amount").amount("value", &code)?;
+    page.batch.balances.push(NewBalance {
+        account: reference,
+        asset: currency::asset(&code),
+        at: work.now,
+        balance,
+    });
+    Ok(None)
+}
+
+fn read_recipient(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    let code = row.text("currency");
+    let name = row.row("name").text("fullName");
+    page.batch.accounts.push(NewAccount {
+        reference: row.required("id")?,
+        // The provider tells no date. A date that changes would make another account of it each time.
+        created_at: row.date("creationTime").unwrap_or(Timestamp::from_micros(0)),
+        default_asset: if code.is_empty() { String::new() } else { currency::asset(&code) },
+        name: if name.is_empty() { row.text("accountHolderName") } else { name },
+        kind: AccountType::External,
+        metadata: Metadata::from([(PROFILE.to_owned(), work.field("profileID"))]),
+        raw: Some(row.raw()),
+    });
+    Ok(None)
+}
+
+fn read_transfer(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, Unfit> {
+    let code = row.required("targetCurrency")?;
+    let (amount, created_at) = (row.amount("targetValue", &code)?, row.required_date("created")?);
+    page.batch.payments.push(NewPayment {
+        kind: PaymentType::Transfer,
+        reference: row.required("id")?,
+        source: work.account(&row.text("sourceAccount")),
+        destination: work.account(&row.text("targetAccount")),
+        status: status(&row.text("status")),
+        initial_amount: amount.clone(),
+        amount,
+        scheme: Scheme::Other,
+        asset: currency::asset(&code),
+        created_at,
+        raw: Some(row.raw()),
+        adjustments: vec![],
+        metadata: Metadata::new(),
+        revision: None,
+    });
+    Ok(Some(created_at))
+}
+
+fn status(word: &str) -> PaymentStatus {
+    match word {
+        "funds_converted" | "outgoing_payment_sent" => PaymentStatus::Succeeded,
+        UNFUNDED | "incoming_payment_initiated" | "processing" => PaymentStatus::Pending,
+        "bounced_back" | "funds_refunded" => PaymentStatus::Failed,
+        "cancelled" => PaymentStatus::Cancelled,
+        _ => PaymentStatus::Other,
+    }
+}
+
+impl Wise {
+    async fn post(&self, path: &str, key: &str, body: String) -> Result<serde_json::Value, Failure> {
+        let headers = [
+            ("authorization", &*self.authorization),
+            ("content-type", "application/json"),
+            ("x-idempotence-uuid", key),
+        ];
+        parsed(&self.provider.post(path, &headers, body).await?)
+    }
+
+    /// Sends money to a recipient: a quote, the transfer, and the payment of the transfer from the balance. The
+    /// provider knows a repeated transfer by its customer transaction id. One that waits for its money was not paid.
+    async fn send(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+        let profile = profile(transfer)?;
+        let (amount, code) = transfer.decimal_amount()?;
+        let key = transfer.idempotency_uuid();
+        let path = format!("/v3/profiles/{profile}/quotes");
+        let mut json = Json::new(Numbers::Plain);
+        json.raw("{\"sourceCurrency\":").string(code).raw(",\"targetCurrency\":").string(code);
+        json.raw(",\"targetAmount\":").raw(&amount).raw(",\"targetAccount\":");
+        json.raw(&number(&transfer.destination)?).raw("}");
+        let quote = text(&self.post(&path, &key, written(json)).await?["id"]);
+        let mut json = Json::new(Numbers::Plain);
+        json.raw("{\"targetAccount\":").raw(&number(&transfer.destination)?);
+        json.raw(",\"quoteUuid\":").string(&quote).raw(",\"customerTransactionId\":").string(&key);
+        json.raw(",\"details\":{\"reference\":").string(&transfer.description).raw("}}");
+        let made = self.post("/v1/transfers", &key, written(json)).await?;
+        let id = text(&made["id"]);
+        if id.is_empty() {
+            return Err(Failure::later("the provider's transfer has no id"));
+        }
+        if made["status"] != UNFUNDED {
+            return paid(&made);
+        }
+        let path = format!("/v3/profiles/{profile}/transfers/{}/payments", escape(&id));
+        let funded = self.post(&path, &key, "{\"type\":\"BALANCE\"}".to_owned()).await?;
+        if funded["status"] == "REJECTED" {
+            return Err(Failure::final_(format!(
+                "the balance pays no transfer: {}",
+                text(&funded["errorCode"])
+            )));
+        }
+        paid(&made)
+    }
+
+    /// Moves money between two balances of a profile.
+    async fn move_between_balances(&self, transfer: &Transfer) -> Result<Paid, Failure> {
+        let profile = profile(transfer)?;
+        let (amount, code) = transfer.decimal_amount()?;
+        let mut json = Json::new(Numbers::Plain);
+        json.raw("{\"amount\":{\"value\":").raw(&amount).raw(",\"currency\":").string(code);
+        json.raw("},\"sourceBalanceId\":").raw(&number(&transfer.source)?);
+        json.raw(",\"targetBalanceId\":").raw(&number(&transfer.destination)?).raw("}");
+        let path = format!("/v2/profiles/{profile}/balance-movements");
+        let made = self.post(&path, &transfer.idempotency_uuid(), written(json)).await?;
+        let (id, state) = (text(&made["id"]), text(&made["state"]));
+        let status = match &*state {
+            "COMPLETED" => PaymentStatus::Succeeded,
+            "CANCELLED" | "REVERSED" => PaymentStatus::Failed,
+            // Movements have no route that tells more; the answer to a repetition does.
+            _ => return Err(Failure::later(format!("the movement is {state:?}"))),
+        };
+        Ok(Paid::of_status(id, status, &state))
+    }
+}
+
+/// The profile of the source: an account that was brought in names its own, callers of old transfers name it directly.
+fn profile(transfer: &Transfer) -> Result<String, Failure> {
+    let known = transfer.source_metadata.get(PROFILE).unwrap_or(&transfer.source);
+    if known.is_empty() {
+        return Err(Failure::final_("WISE needs a source account, which tells the profile"));
+    }
+    Ok(escape(known))
+}
+
+/// An id of this provider, which is a number.
+fn number(id: &str) -> Result<String, Failure> {
+    let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { Ok(id.to_owned()) } else { Err(Failure::final_(format!("{id:?} is no id of WISE"))) }
+}
+
+fn written(json: Json) -> String {
+    String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
+}
+
+fn text(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+fn paid(made: &serde_json::Value) -> Result<Paid, Failure> {
+    let (id, word) = (text(&made["id"]), text(&made["status"]));
+    if id.is_empty() {
+        return Err(Failure::later("the provider's transfer has no id"));
+    }
+    let payment = Some((PaymentType::Transfer, id.clone()));
+    Ok(Paid { payment, ..Paid::of_status(id, status(&word), &word) })
+}

@@ -1,0 +1,208 @@
+//! A provider that repeats, swaps, reorders, truncates and fails pages at random, and a server that is killed meanwhile:
+//! each payment is there once, as the provider has it.
+//!
+//! The ordinary run is short. `INGEST_PAYMENTS=100000 INGEST_KILLS=20 cargo test -p stack-server --test it ingest_kill`
+//! is the whole campaign; `INGEST_SEED` chooses the faults.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use ledger_core::Timestamp;
+use serde_json::{Value, json};
+
+use crate::kill::{Running, ask, start_with};
+use crate::provider::{Asked, Provider, Reply};
+
+const KEY: &str = "canary-of-the-campaign";
+
+/// A transaction of the provider: the second of its last change, and the number of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    number: usize,
+    changes: u64,
+}
+
+/// The books of the provider, ordered by the date of the last change.
+struct Books {
+    by_date: BTreeMap<u64, Record>,
+    next_second: u64,
+    seed: u64,
+    before: String,
+}
+
+impl Books {
+    fn new(count: usize, seed: u64) -> Self {
+        let by_date = (0..count).map(|number| (number as u64, Record { number, changes: 0 })).collect();
+        Self { by_date, next_second: count as u64, seed, before: "[]".to_owned() }
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.seed >> 33) % below
+    }
+
+    /// Changes a record, which then is the last of the list.
+    fn change_one(&mut self) {
+        let place = self.random(self.next_second);
+        let Some((&second, _)) = self.by_date.range(place..).next() else { return };
+        let mut record = self.by_date.remove(&second).expect("it was found");
+        record.changes += 1;
+        self.by_date.insert(self.next_second, record);
+        self.next_second += 1;
+    }
+
+    fn page(&self, since: u64, page: usize, size: usize) -> Vec<Value> {
+        let rows = self.by_date.range(since..).skip((page - 1) * size).take(size);
+        rows.map(|(second, record)| transaction(*second, record)).collect()
+    }
+}
+
+/// The first date of the books.
+fn first() -> Timestamp {
+    Timestamp::parse("2020-01-01T00:00:00Z").expect("a date")
+}
+
+fn transaction(second: u64, record: &Record) -> Value {
+    let at = Timestamp::from_micros(first().as_micros() + second as i64 * 1_000_000).to_string();
+    json!({"id": format!("t{}", record.number), "createdAt": "2020-01-01T00:00:00Z", "updatedAt": at,
+        "currency": "EUR", "type": "PAYIN", "status": "SUCCEEDED", "amount": amount(record).to_string()})
+}
+
+fn amount(record: &Record) -> u64 {
+    record.number as u64 * 1_000 + record.changes
+}
+
+fn number(query: &str, name: &str) -> Option<usize> {
+    query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+}
+
+fn answer(books: &Mutex<Books>, is_faulty: &AtomicBool, asked: &Asked) -> Reply {
+    let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
+    if path != "/transactions" {
+        return Reply::Whole(200, "[]".to_owned());
+    }
+    let mut books = books.lock().expect("no panic");
+    let since = query.split('&').find_map(|pair| pair.strip_prefix("updatedAtFrom="));
+    let since = since.map_or(0, |text| {
+        let at = Timestamp::parse(&text.replace("%3A", ":")).expect("a date");
+        ((at.as_micros() - first().as_micros()) / 1_000_000).max(0) as u64
+    });
+    let (page, size) = (number(query, "page").unwrap_or(1), number(query, "pageSize").unwrap_or(100));
+    let mut rows = books.page(since, page, size);
+    let fault = if is_faulty.load(Ordering::Relaxed) { books.random(40) } else { u64::MAX };
+    match fault {
+        0 => return Reply::Whole(503, "down".to_owned()),
+        1 => return Reply::Truncated(json!(rows).to_string()),
+        2..5 => return Reply::Whole(200, books.before.clone()),
+        // Nothing tells that the very first page is another one, if two answers agree.
+        5..8 if since > 0 || page > 1 => rows = books.page(since, page + 1, size),
+        8..11 => {
+            for at in (1..rows.len()).rev() {
+                let other = books.random(at as u64 + 1) as usize;
+                rows.swap(at, other);
+            }
+        }
+        11..15 => books.change_one(),
+        _ => {}
+    }
+    let text = json!(rows).to_string();
+    books.before.clone_from(&text);
+    Reply::Whole(200, text)
+}
+
+/// The amounts of all payments by reference.
+fn payments(address: &str) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    let mut path = "/api/payments/payments?pageSize=1000&sort=reference:asc".to_owned();
+    loop {
+        let (status, answer) = ask(address, "GET", &path, "").expect("an answer");
+        assert_eq!(status, 200, "{answer}");
+        for payment in answer["cursor"]["data"].as_array().expect("a list") {
+            let reference = payment["reference"].as_str().expect("a reference").to_owned();
+            let amount = payment["amount"].as_u64().expect("an amount");
+            assert!(found.insert(reference, amount).is_none(), "a payment came twice: {payment}");
+        }
+        match answer["cursor"]["next"].as_str() {
+            Some(next) => path = format!("/api/payments/payments?cursor={next}"),
+            None => return found,
+        }
+    }
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn kill(running: &mut Running) {
+    running.child.kill().expect("it can be killed");
+    running.child.wait().expect("it has ended");
+}
+
+/// Waits until the provider was asked so often, or nothing more is asked.
+fn until_asked(asked: &AtomicU64, count: u64) {
+    let began = Instant::now();
+    while asked.load(Ordering::Relaxed) < count && began.elapsed() < Duration::from_secs(25) {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn ingests_once_from_faulty_provider_after_kills() {
+    let (count, kills) = (setting("INGEST_PAYMENTS", 1_500) as usize, setting("INGEST_KILLS", 3));
+    let seed = setting("INGEST_SEED", 7);
+    let books = Arc::new(Mutex::new(Books::new(count, seed)));
+    let (is_faulty, asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+    let provider = Provider::start();
+    let (shared, faulty, counter) = (books.clone(), is_faulty.clone(), asked.clone());
+    provider.handle(move |request| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Some(answer(&shared, &faulty, request))
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let mut running = start_with(&data, &[]);
+    let config = json!({"name": "g", "apiKey": KEY, "endpoint": provider.url(), "pollingPeriod": "50ms"});
+    let installed = ask(&running.address, "POST", "/api/payments/connectors/GENERIC", &config.to_string());
+    assert_eq!(installed.map(|(status, _)| status), Some(201));
+    let pages = (count / 100) as u64;
+    for round in 1..=kills {
+        // A whole walk takes about as many requests as there are pages.
+        until_asked(&asked, round * pages / kills);
+        kill(&mut running);
+        running = start_with(&data, &[]);
+    }
+    until_asked(&asked, asked.load(Ordering::Relaxed) + pages);
+    is_faulty.store(false, Ordering::Relaxed);
+    let expected: BTreeMap<_, _> = {
+        let books = books.lock().expect("no panic");
+        books.by_date.values().map(|record| (format!("t{}", record.number), amount(record))).collect()
+    };
+    let bound = Duration::from_secs(25 + count as u64 / 200);
+    let began = Instant::now();
+    loop {
+        let found = payments(&running.address);
+        if found == expected {
+            break;
+        }
+        let missing = expected.iter().filter(|(reference, amount)| found.get(*reference) != Some(amount));
+        assert!(began.elapsed() < bound, "{} payments of {count} are missing or old", missing.count());
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    kill(&mut running);
+    assert_no_secret(&data);
+}
+
+/// Fails if a file below a folder holds the key.
+fn assert_no_secret(folder: &std::path::Path) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        if entry.path().is_dir() {
+            assert_no_secret(&entry.path());
+            continue;
+        }
+        let bytes = std::fs::read(entry.path()).expect("a file");
+        let has_key = bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes());
+        assert!(!has_key, "{}", entry.path().display());
+    }
+}
