@@ -99,8 +99,9 @@ impl Running {
         let until = Instant::now() + PATIENCE;
         loop {
             let compared = self.judge.compare(store);
-            let is_refused =
-                compared.as_ref().is_err_and(|difference| difference.contains("the index cannot be accessed"));
+            let is_refused = compared
+                .as_ref()
+                .is_err_and(|difference| difference.contains("the index cannot be accessed"));
             if !is_refused || Instant::now() > until {
                 return compared;
             }

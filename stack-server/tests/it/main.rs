@@ -19,6 +19,7 @@ mod client;
 mod conformance;
 mod cursors;
 mod described;
+mod descriptors;
 mod errors;
 mod event_kill;
 mod events;
