@@ -144,7 +144,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "stack-server/src",
         from_the_bottom: &[
-            &["limits", "log", "duration", "schedule", "uuid", "collections"],
+            &["limits", "log", "descriptors", "duration", "schedule", "uuid", "collections"],
             &["http", "documents"],
             &["shapes", "outbound", "sealing"],
             &["auth"],

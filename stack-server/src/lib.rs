@@ -6,6 +6,7 @@
 //! file.
 
 pub mod cli;
+pub mod descriptors;
 pub mod log;
 
 mod api;

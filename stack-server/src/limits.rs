@@ -63,8 +63,15 @@ pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// does not spin while it lasts.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Most open connections of one HTTP thread; more wait in the backlog.
+/// Maximum number of open connections over all HTTP threads; more wait in the backlog.
 pub(crate) const CONNECTIONS_MAX: usize = 10_000;
+
+/// Number of descriptors that connections leave to everything else: the files of the store, deliveries, and exporters.
+/// A process with few descriptors keeps half of them.
+pub(crate) const DESCRIPTORS_RESERVED: usize = 256;
+
+/// A peer may have one in this many of all connections. Keeps one client from shutting out all others.
+pub(crate) const PEER_SHARE: usize = 2;
 
 /// Most rows of a plain page that are read on the HTTP thread itself; a larger page would hold up the others.
 pub(crate) const INLINE_ROWS_MAX: u32 = 100;

@@ -10,6 +10,7 @@ use std::time::Instant;
 use ledger_store::{IndexEvent, Options, ReadError, Store, VerifyReport, Violation, ViolationCode};
 use stack_server::cli::auth::{self, Failure};
 use stack_server::cli::config::{self, Config, Invocation, KeptHead};
+use stack_server::descriptors;
 use stack_server::log::{self, Level};
 use stack_server::{Publishers, Server};
 
@@ -75,6 +76,7 @@ fn stand_by() -> ExitCode {
 
 /// Serves until a signal, then lets requests in flight finish and closes the store.
 fn run(config: &Config) -> Result<(), String> {
+    descriptors::raise_limit();
     // Signals are taken before anything is opened: one that comes early still ends in an orderly stop.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -146,7 +148,12 @@ fn run(config: &Config) -> Result<(), String> {
     log::event(
         Level::Info,
         "start",
-        &[("version", &env!("CARGO_PKG_VERSION")), ("address", &server.address()), ("head", &head)],
+        &[
+            ("version", &env!("CARGO_PKG_VERSION")),
+            ("address", &server.address()),
+            ("head", &head),
+            ("connections_max", &server.connections_max()),
+        ],
     );
     let ended = runtime.block_on(async {
         tokio::select! {

@@ -16,7 +16,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use ledger_store::Store;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::api::app::App;
 use crate::api::call::Call;
@@ -26,17 +26,19 @@ use crate::auth::authority::{self, Authority};
 use crate::auth::guard::{AuthSettings, Guard};
 use crate::auth::housekeeping::Housekeeping;
 use crate::connectors::engine::Worker as ConnectorWorker;
+use crate::descriptors;
 use crate::http::connection::{Patience, Patient, Progress};
 use crate::http::error::{ApiError, Code, Profile};
 use crate::http::request::{self, Query};
 use crate::http::response::{self, Reply};
+use crate::http::slots::Slots;
 use crate::http::tls::Tls;
 use crate::integrations::cleanup::Cleanup;
 use crate::integrations::pipelines::Worker;
 use crate::integrations::pipelines::exporter::Allowed;
 use crate::limits::{
-    ACCEPT_PAUSE, CONNECTIONS_MAX, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX,
-    IDLE_TIMEOUT, WRITE_STALL_TIMEOUT,
+    ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX, IDLE_TIMEOUT,
+    WRITE_STALL_TIMEOUT,
 };
 use crate::log::{self, Level};
 use crate::outbound::Outbound;
@@ -51,6 +53,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     hurry: Hurry,
     threads: Vec<JoinHandle<()>>,
+    connections: usize,
     worker: Option<Worker>,
     cleanup: Option<Cleanup>,
     housekeeping: Option<Housekeeping>,
@@ -127,29 +130,46 @@ impl Server {
         let refused = |reason| io::Error::new(io::ErrorKind::InvalidInput, reason);
         app.connectors().check_key().map_err(refused)?;
         let connectors = cleans_up.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
+        let slots = Slots::new(descriptors::limit(), app.settings().behind_proxy);
+        let connections = slots.max();
         let mut threads = Vec::new();
         for number in 0..app.settings().http_threads.clamp(1, HTTP_THREADS_MAX) {
             // One current-thread runtime each: a connection stays on its thread, and nothing is stolen.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let listener = listener.try_clone()?;
-            let (app, tls) = (app.clone(), tls.clone());
+            let (app, tls, slots) = (app.clone(), tls.clone(), slots.clone());
             let (stopped, hurried) = (stopped.clone(), hurried.clone());
             let thread = std::thread::Builder::new().name(format!("http-{number}"));
             threads.push(thread.spawn(move || {
                 runtime.block_on(async {
-                    let graceful = accept(app, tls, listener, stopped).await;
+                    let graceful = accept(app, tls, slots, listener, stopped).await;
                     drain(graceful, hurried).await;
                 });
             })?);
         }
         // Each thread listens on a handle of its own; the last of them to end frees the port.
         drop(listener);
-        Ok(Self { address, stop, hurry: Hurry(hurry), threads, worker, cleanup, housekeeping, connectors })
+        Ok(Self {
+            address,
+            stop,
+            hurry: Hurry(hurry),
+            threads,
+            connections,
+            worker,
+            cleanup,
+            housekeeping,
+            connectors,
+        })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Maximum number of connections that it has open at once.
+    pub fn connections_max(&self) -> usize {
+        self.connections
     }
 
     /// What makes [`Server::stop`] wait no longer.
@@ -212,12 +232,12 @@ async fn drain(graceful: GracefulShutdown, mut hurried: watch::Receiver<bool>) {
 async fn accept(
     app: App,
     tls: Option<Arc<Tls>>,
+    slots: Slots,
     listener: TcpListener,
     mut stopped: watch::Receiver<bool>,
 ) -> GracefulShutdown {
     let listener = tokio::net::TcpListener::from_std(listener)
         .expect("the listener is non-blocking and the runtime has its I/O driver");
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
     // At most 100 header lines, which is the default; to say so would cost an allocation per request.
     let mut builder = http1::Builder::new();
@@ -226,7 +246,7 @@ async fn accept(
     let patience = Patience { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT };
     loop {
         let next = async {
-            let slot = Arc::clone(&connections).acquire_owned().await.expect("never closed");
+            let slot = slots.free().await;
             (slot, listener.accept().await)
         };
         let (slot, accepted) = tokio::select! {
@@ -239,6 +259,7 @@ async fn accept(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        let Some(slot) = slots.give(slot, peer.ip()) else { continue };
         // Answers are written whole, so waiting for more only adds delay. A peer that is gone is noticed later.
         let _ = stream.set_nodelay(true);
         let app = app.clone();

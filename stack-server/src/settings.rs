@@ -91,6 +91,8 @@ pub struct Settings {
     pub public_url: String,
     /// The publishers for which events of payments are kept until they are delivered.
     pub payment_publishers: Vec<&'static str>,
+    /// Whether a proxy in front speaks to clients: then all connections come from it.
+    pub behind_proxy: bool,
     /// Threads that speak HTTP.
     pub http_threads: usize,
     /// What it needs to speak TLS; without it connections are in the clear.
@@ -130,6 +132,7 @@ impl Default for Settings {
             provider_timeout: PROVIDER_TIMEOUT,
             public_url: "http://localhost".to_owned(),
             payment_publishers: Vec::new(),
+            behind_proxy: false,
             http_threads: 1,
             tls: None,
             authorization: None,

@@ -118,6 +118,13 @@ pub trait Disk: Send + Sync + Debug {
     /// success says nothing about what the first one lost.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
+    /// Opens a directory whose names are going to change, so that [`DiskDir::sync`] needs no descriptor afterwards.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says, for example that the process has no descriptors left.
+    fn open_dir(&self, dir: &Path) -> io::Result<Box<dyn DiskDir>>;
+
     /// The room on the file system of a directory; `None` where that cannot be
     /// told.
     ///
@@ -256,6 +263,16 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// If the file system cannot promise it. Do not try again: a second
     /// success says nothing about what the first one lost.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// An open directory.
+pub trait DiskDir: Send + Sync + Debug {
+    /// Makes the names in it durable.
+    ///
+    /// # Errors
+    ///
+    /// As [`Disk::sync_dir`].
     fn sync(&self) -> io::Result<()>;
 }
 

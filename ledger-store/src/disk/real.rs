@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::aligned::is_aligned;
 use super::{
-    AlignedBuffer, BLOCK_BYTES, BootId, Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode, Space,
+    AlignedBuffer, BLOCK_BYTES, BootId, Disk, DiskDir, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode,
+    Space,
 };
 
 /// Who holds a lock is told in at most this many bytes.
@@ -32,6 +33,16 @@ struct RealFile {
     /// Whether a sync has failed. The system tells a failure to one sync only, so nobody may take the success of the
     /// next one for their own.
     has_failed: Mutex<bool>,
+}
+
+/// An open directory; `None` where directories cannot be opened.
+#[derive(Debug)]
+struct RealDir(Option<File>);
+
+impl DiskDir for RealDir {
+    fn sync(&self) -> io::Result<()> {
+        self.0.as_ref().map_or(Ok(()), File::sync_all)
+    }
 }
 
 /// The operating system frees the locks when the files are closed, also for a
@@ -103,6 +114,16 @@ impl Disk for RealDisk {
     #[cfg(unix)]
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
+    }
+
+    #[cfg(unix)]
+    fn open_dir(&self, dir: &Path) -> io::Result<Box<dyn DiskDir>> {
+        Ok(Box::new(RealDir(Some(File::open(dir)?))))
+    }
+
+    #[cfg(not(unix))]
+    fn open_dir(&self, _dir: &Path) -> io::Result<Box<dyn DiskDir>> {
+        Ok(Box::new(RealDir(None)))
     }
 
     /// Elsewhere a directory cannot be opened as a file, and the file system

@@ -30,6 +30,7 @@ mod mark;
 mod memory;
 mod offsets;
 mod opening;
+mod prepared;
 mod record;
 mod recover;
 mod removal;

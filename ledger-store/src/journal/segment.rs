@@ -33,7 +33,7 @@ use super::record::{Header, Seal, path_of};
 use super::tail::Tail;
 use super::walk::{Found, FrameReader};
 use super::{Chunk, Head, Identity, JournalError, Position, SectionId};
-use crate::disk::{Disk, DiskFile, OpenMode, Space, parent, temporary_name};
+use crate::disk::{Disk, DiskFile, OpenMode};
 
 /// A lookup of one chunk reads so much at once: a chunk of the usual size and its header.
 const LOOKUP_BYTES: usize = 17 << 10;
@@ -46,34 +46,6 @@ pub(super) struct Medium {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     pub(super) identity: Identity,
-}
-
-/// Makes a complete and empty segment under its temporary name, in a file of `len` bytes; durably but for the name.
-/// What bore it before was never finished and is removed.
-pub(super) fn prepare(medium: &Medium, at: Head, len: u64) -> Result<(), JournalError> {
-    let path = temporary_name(&path_of(&medium.dir, at.next));
-    let header = Header { store: medium.identity.store, first: at.next, previous: at.chain };
-    let work = || {
-        if medium.disk.exists(&path)? {
-            medium.disk.remove(&path)?;
-        }
-        let file = medium.disk.open(&path, OpenMode::CreateNew)?;
-        file.set_aside(0, len, Space::Zeroed)?;
-        file.write_at(0, &header.encode(&medium.identity.secret))?;
-        file.sync()
-    };
-    work().map_err(|cause| {
-        // Of what was set aside nothing may be left on a disk that is full.
-        let _ = medium.disk.remove(&path);
-        storage(&path, "create", cause)
-    })
-}
-
-/// Gives a [prepared](prepare) segment its name, durably.
-pub(super) fn publish(medium: &Medium, first: Position) -> Result<(), JournalError> {
-    let path = path_of(&medium.dir, first);
-    let named = medium.disk.rename(&temporary_name(&path), &path);
-    named.and_then(|()| medium.disk.sync_dir(parent(&path))).map_err(|cause| storage(&path, "name", cause))
 }
 
 /// One file of the journal, open or not.

@@ -13,11 +13,11 @@ use parking_lot::{Mutex, RwLock};
 use super::error::is_want_of_room;
 use super::frame::{FRAMES_START, Kind};
 use super::mark::{Mark, MarkFile};
-use super::offsets::Offsets;
 use super::opening::Opened;
+use super::prepared::{Prepared, prepare};
 use super::record::path_of;
 use super::recover::DroppedTail;
-use super::segment::{Medium, OpenSegment, Segment, open_file, prepare, publish, read_header, storage};
+use super::segment::{Medium, Segment, storage};
 use super::tail::{Placed, Tail};
 use super::{
     ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
@@ -221,17 +221,11 @@ impl SegmentedJournal {
         }
         let head = self.head();
         let file_end = self.options.new_file_bytes();
-        // Until here nothing but a temporary file has changed, and the next
-        // batch may try again: a full disk may have room by then.
-        prepare(&self.medium, head, file_end)?;
+        // Until it is published nothing but a temporary file has changed, and the next batch may try again: a full disk
+        // may have room by then, and a process without descriptors may have some.
+        let prepared = Prepared::new(&self.medium, head, file_end)?;
         appender.state = Appending::Failed;
-        publish(&self.medium, head.next)?;
-        let path = path_of(&self.medium.dir, head.next);
-        let file = open_file(&path, head.next, |path| self.medium.disk.open_durable(path))?;
-        let header = read_header(&*file, &self.medium, &path, head.next)?;
-        let tail =
-            Tail::open(&*file, head.next, FRAMES_START).map_err(|cause| storage(&path, "read", cause))?;
-        let open = OpenSegment { file: Arc::from(file), offsets: Offsets::default(), end: FRAMES_START };
+        let (header, tail, open) = prepared.publish(&self.medium)?;
         let _space = self.space.lock();
         self.last_segment().seal(&self.medium, &mut appender.tail, head)?;
         self.segments.write().push(Arc::new(Segment::written(&self.medium, header, open)));

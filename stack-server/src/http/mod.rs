@@ -6,4 +6,5 @@ pub(crate) mod json;
 pub(crate) mod reply_body;
 pub(crate) mod request;
 pub(crate) mod response;
+pub(crate) mod slots;
 pub(crate) mod tls;

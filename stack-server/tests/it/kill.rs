@@ -48,9 +48,10 @@ pub(crate) fn start_with(data: &Path, flags: &[String]) -> Running {
 /// Reads the address of a newly started server from its output.
 pub(crate) fn address_of(server: &mut Child) -> String {
     let stdout = server.stdout.take().expect("it is piped");
-    let mut line = String::new();
-    BufReader::new(stdout).read_line(&mut line).expect("the server says where it listens");
-    let address = line.trim().strip_prefix("listening on ").and_then(|url| url.split_once("://"));
+    let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+    // A test that serves in a process of its own prints lines of the test harness first.
+    let line = lines.find(|line| line.starts_with("listening on ")).unwrap_or_default();
+    let address = line.split_once("://");
     address.unwrap_or_else(|| panic!("the server did not come up: {line:?}")).1.to_owned()
 }
 

@@ -23,6 +23,7 @@ mod conformance;
 mod connectors;
 mod cursors;
 mod described;
+mod descriptors;
 mod errors;
 mod event_kill;
 mod events;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use self::file::{Change, FileState, Random};
-use super::{BootId, Disk, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode, parent};
+use super::{BootId, Disk, DiskDir, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode, parent};
 
 /// What shall go wrong. Operations are counted from 1, over all files.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +35,8 @@ pub struct Faults {
     pub fail_read: Option<u64>,
     /// This read fails, and all after it.
     pub fail_reads_from: Option<u64>,
+    /// This opening of a file or a directory fails, as it does for a process without descriptors.
+    pub fail_open: Option<u64>,
     /// No file can grow.
     pub is_full: bool,
     /// No file can be opened, since all are opened to be written too, and no name changes: so does a file system that is
@@ -65,6 +67,7 @@ struct State {
     syncs: u64,
     writes: u64,
     reads: u64,
+    opens: u64,
     unreadable: Option<usize>,
     full: Option<usize>,
     /// How often the power has returned.
@@ -122,6 +125,11 @@ impl SimDisk {
     /// How many syncs there were, of files and directories.
     pub fn syncs(&self) -> u64 {
         self.state.lock().syncs
+    }
+
+    /// How many openings of files and directories there were.
+    pub fn opens(&self) -> u64 {
+        self.state.lock().opens
     }
 
     /// How many writes and changes of length there were.
@@ -330,6 +338,15 @@ impl State {
         Ok(())
     }
 
+    fn count_open(&mut self) -> io::Result<()> {
+        self.powered()?;
+        self.opens += 1;
+        if self.faults.fail_open == Some(self.opens) {
+            return Err(io::Error::other("injected failure of an opening"));
+        }
+        Ok(())
+    }
+
     fn count_write(&mut self) -> io::Result<()> {
         self.powered()?;
         self.writes += 1;
@@ -373,7 +390,7 @@ impl Disk for SimDisk {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
         let mut state = self.state.lock();
-        state.powered()?;
+        state.count_open()?;
         let file = match mode {
             OpenMode::Existing => {
                 let file = state.file(path)?;
@@ -429,18 +446,12 @@ impl Disk for SimDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let mut state = self.state.lock();
-        if !state.count_sync()? {
-            return Ok(());
-        }
-        state.sync_fails()?;
-        let pending = std::mem::take(&mut state.pending_names);
-        let (now, later): (Vec<_>, Vec<_>) = pending.into_iter().partition(|change| change.dir() == dir);
-        for change in now {
-            change.apply(&mut state.durable_names);
-        }
-        state.pending_names = later;
-        Ok(())
+        self.open_dir(dir)?.sync()
+    }
+
+    fn open_dir(&self, dir: &Path) -> io::Result<Box<dyn DiskDir>> {
+        self.state.lock().count_open()?;
+        Ok(Box::new(SimDir { disk: self.clone(), dir: dir.to_owned() }))
     }
 
     fn lock(&self, dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome> {
@@ -457,6 +468,30 @@ impl Disk for SimDisk {
         }
         state.locks.insert(dir.to_owned(), holder.to_owned());
         Ok(LockOutcome::Taken(Box::new(SimLock { disk: self.clone(), dir: dir.to_owned() })))
+    }
+}
+
+/// An open directory of a [`SimDisk`].
+#[derive(Debug)]
+struct SimDir {
+    disk: SimDisk,
+    dir: PathBuf,
+}
+
+impl DiskDir for SimDir {
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.disk.state.lock();
+        if !state.count_sync()? {
+            return Ok(());
+        }
+        state.sync_fails()?;
+        let pending = std::mem::take(&mut state.pending_names);
+        let (now, later): (Vec<_>, Vec<_>) = pending.into_iter().partition(|change| change.dir() == self.dir);
+        for change in now {
+            change.apply(&mut state.durable_names);
+        }
+        state.pending_names = later;
+        Ok(())
     }
 }
 

@@ -51,6 +51,31 @@ fn after_a_failed_commit_the_outcome_is_unknown_and_nothing_is_appended() {
 }
 
 #[test]
+fn segment_that_cannot_be_opened_is_tried_again() {
+    let mut refused = 0;
+    for nth in 1..20 {
+        let disk = new_disk();
+        let journal = open(&disk).unwrap();
+        disk.set_faults(Faults { fail_open: Some(disk.opens() + nth), ..Faults::default() });
+        let mut acknowledged = Vec::new();
+        for i in 0..12 {
+            let head = journal.head();
+            let drafts = script_append(i, head.next.get());
+            if let Err(error) = journal.make_room() {
+                assert!(matches!(error, JournalError::Storage { .. }), "opening {nth}: {error}");
+                refused += 1;
+                journal.make_room().unwrap_or_else(|error| panic!("opening {nth}: {error}"));
+            }
+            journal.append(head.next, &drafts).unwrap_or_else(|error| panic!("opening {nth}: {error}"));
+            acknowledged.extend(drafts);
+        }
+        drop(journal);
+        assert_eq!(contents(&open(&disk.after_power_cut(nth)).unwrap()), acknowledged, "opening {nth}");
+    }
+    assert!(refused > 5, "{refused} refused");
+}
+
+#[test]
 fn a_failed_write_loses_nothing_that_was_acknowledged() {
     for nth in (1..120).step_by(3) {
         let disk = new_disk();

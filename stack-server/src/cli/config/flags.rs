@@ -80,7 +80,7 @@ static SERVICE: &[Flag] = &[
     Flag { name: "public-url", value: "URL", variable: "STACK_PUBLIC_URL", help: "what links in events of payments begin with (http://localhost)",
         set: |config, value| put(&mut config.settings.public_url, Ok(value.trim_end_matches('/').to_owned())) },
     Flag { name: "behind-proxy", value: "", variable: "STACK_BEHIND_PROXY", help: "a proxy in front speaks TLS: tokens may come in the clear from other machines",
-        set: |config, value| put(&mut config.behind_proxy, switch(value)) },
+        set: |config, value| put(&mut config.settings.behind_proxy, switch(value)) },
     Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach",
         set: |config, value| put(&mut config.allow_unauthenticated, switch(value)) },
 ];

@@ -79,8 +79,6 @@ pub struct Config {
     pub free_space_floor: Option<u64>,
     /// Whether an address that others can reach may be listened on without authentication.
     pub allow_unauthenticated: bool,
-    /// Whether a proxy in front speaks TLS for this server.
-    pub behind_proxy: bool,
     /// Whether requests need tokens.
     pub auth_enabled: bool,
     /// Whose tokens are taken; `None` goes by the switch and the issuers.
@@ -110,7 +108,6 @@ impl Default for Config {
             memory_budget: 512 * 1_024 * 1_024,
             free_space_floor: None,
             allow_unauthenticated: false,
-            behind_proxy: false,
             auth_enabled: false,
             auth_mode: None,
             auth_key_file: None,
@@ -264,7 +261,7 @@ pub fn parse(
             {
                 return Err(ConfigError("TLS needs both --tls-certificate and --tls-key".to_owned()));
             }
-            let is_in_the_clear = config.settings.tls.is_none() && !config.behind_proxy;
+            let is_in_the_clear = config.settings.tls.is_none() && !config.settings.behind_proxy;
             if !config.listen.ip().is_loopback() && config.auth_enabled && is_in_the_clear {
                 return Err(ConfigError(format!(
                     "tokens that come to {} from other machines could be read on their way: pass --tls-certificate \

@@ -1,0 +1,80 @@
+//! A segment before it has its name.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::frame::FRAMES_START;
+use super::offsets::Offsets;
+use super::record::{Header, path_of};
+use super::segment::{Medium, OpenSegment, open_file, read_header, storage};
+use super::tail::Tail;
+use super::{Head, JournalError, Position};
+use crate::disk::{DiskDir, DiskFile, OpenMode, Space, parent, temporary_name};
+
+/// Makes a complete and empty segment under its temporary name, in a file of `len` bytes; durably but for the name.
+/// What bore it before was never finished and is removed.
+pub(super) fn prepare(medium: &Medium, at: Head, len: u64) -> Result<(), JournalError> {
+    let path = temporary_name(&path_of(&medium.dir, at.next));
+    let header = Header { store: medium.identity.store, first: at.next, previous: at.chain };
+    let work = || {
+        if medium.disk.exists(&path)? {
+            medium.disk.remove(&path)?;
+        }
+        let file = medium.disk.open(&path, OpenMode::CreateNew)?;
+        file.set_aside(0, len, Space::Zeroed)?;
+        file.write_at(0, &header.encode(&medium.identity.secret))?;
+        file.sync()
+    };
+    work().map_err(|cause| {
+        // Of what was set aside nothing may be left on a disk that is full.
+        let _ = medium.disk.remove(&path);
+        storage(&path, "create", cause)
+    })
+}
+
+/// Gives a [prepared](prepare) segment its name, durably.
+pub(super) fn publish(medium: &Medium, first: Position) -> Result<(), JournalError> {
+    let path = path_of(&medium.dir, first);
+    let named = medium.disk.rename(&temporary_name(&path), &path);
+    named.and_then(|()| medium.disk.sync_dir(parent(&path))).map_err(|cause| storage(&path, "name", cause))
+}
+
+/// A complete and empty segment with everything that giving it its name needs: from then on no file and no directory
+/// has to be opened, so a process without descriptors fails before anything has changed.
+pub(super) struct Prepared {
+    pub(super) header: Header,
+    pub(super) tail: Tail,
+    file: Box<dyn DiskFile>,
+    dir: Box<dyn DiskDir>,
+    path: PathBuf,
+}
+
+impl Prepared {
+    /// [Prepares](prepare) a segment and opens it. It can be tried again after a failure.
+    pub(super) fn new(medium: &Medium, at: Head, len: u64) -> Result<Self, JournalError> {
+        prepare(medium, at, len)?;
+        let path = path_of(&medium.dir, at.next);
+        let temporary = temporary_name(&path);
+        let work = || {
+            let file = open_file(&temporary, at.next, |path| medium.disk.open_durable(path))?;
+            let header = read_header(&*file, medium, &path, at.next)?;
+            let tail = Tail::open(&*file, at.next, FRAMES_START);
+            let tail = tail.map_err(|cause| storage(&temporary, "read", cause))?;
+            let dir = medium.disk.open_dir(parent(&path));
+            let dir = dir.map_err(|cause| storage(parent(&path), "open", cause))?;
+            Ok(Self { header, tail, file, dir, path: path.clone() })
+        };
+        work().inspect_err(|_| {
+            // Its space belongs to nobody until the next attempt.
+            let _ = medium.disk.remove(&temporary);
+        })
+    }
+
+    /// Gives the segment its name, durably. After a failure only opening the journal again tells what is on disk.
+    pub(super) fn publish(self, medium: &Medium) -> Result<(Header, Tail, OpenSegment), JournalError> {
+        let named = medium.disk.rename(&temporary_name(&self.path), &self.path);
+        named.and_then(|()| self.dir.sync()).map_err(|cause| storage(&self.path, "name", cause))?;
+        let open = OpenSegment { file: Arc::from(self.file), offsets: Offsets::default(), end: FRAMES_START };
+        Ok((self.header, self.tail, open))
+    }
+}

@@ -1,0 +1,115 @@
+//! Connections never take the descriptors of the store: a server with few of them, in a process of its own.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use ledger_store::{Options, Store};
+use stack_server::{Server, Settings, descriptors};
+
+use crate::kill::{Running, address_of};
+
+/// The data directory of the child, which runs [`child_serves_with_few_descriptors`] alone.
+const CHILD_DATA: &str = "STACK_TEST_DESCRIPTORS_DATA";
+
+/// Serves a store of small segments until the parent closes standard input. The parent starts it; in an ordinary run it
+/// does nothing.
+#[test]
+fn child_serves_with_few_descriptors() {
+    let Some(data) = std::env::var_os(CHILD_DATA) else { return };
+    descriptors::raise_limit();
+    let mut options = Options::default();
+    options.segment_bytes = 256 << 10;
+    let store = Store::open_with(Path::new(&data), &options).expect("a store");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = Server::start(&store, Settings::default(), listener).expect("a server");
+    println!("\nlistening on http://{}", server.address());
+    std::io::stdin().read_to_end(&mut Vec::new()).expect("the parent ends it");
+    server.stop();
+    store.close().expect("it closes");
+    // Nobody reads any more, so the test harness could not print its result.
+    std::process::exit(0);
+}
+
+/// Starts the child in a shell, after the commands in `limits`.
+fn start(limits: &str, data: &Path) -> (Child, String) {
+    let this = std::env::current_exe().expect("this program has a path");
+    let command =
+        format!("{limits} exec \"$0\" --exact descriptors::child_serves_with_few_descriptors --nocapture");
+    let mut child = Command::new("sh")
+        .args(["-c", &command])
+        .arg(this)
+        .env(CHILD_DATA, data)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let address = address_of(&mut child);
+    (child, address)
+}
+
+fn segments(data: &Path) -> usize {
+    std::fs::read_dir(data.join("journal")).expect("the journal").count()
+}
+
+/// Sends a request on a connection that stays open, and returns the status.
+fn ask_on(connection: &mut BufReader<TcpStream>, path: &str, body: &str) -> u16 {
+    let length = body.len();
+    let request =
+        format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}");
+    connection.get_mut().write_all(request.as_bytes()).expect("sent");
+    let mut line = String::new();
+    connection.read_line(&mut line).expect("an answer");
+    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let mut length = 0;
+    while line != "\r\n" {
+        line.clear();
+        connection.read_line(&mut line).expect("a header");
+        if let Some(text) = line.strip_prefix("content-length: ") {
+            length = text.trim().parse().expect("a number");
+        }
+    }
+    connection.read_exact(&mut vec![0; length]).expect("a body");
+    status.unwrap_or_else(|| panic!("no answer: {line:?}"))
+}
+
+#[test]
+fn idle_connections_leave_files_to_the_store() {
+    let data = tempfile::tempdir().expect("a directory");
+    let data = data.path().join("store");
+    let (child, address) = start("ulimit -n 128;", &data);
+    let mut running = Running { child, address };
+    let mut honest = BufReader::new(TcpStream::connect(&running.address).expect("it listens"));
+    assert_eq!(ask_on(&mut honest, "/v2/main", ""), 204);
+    // More than the process has descriptors.
+    let idle: Vec<TcpStream> = (0..200).filter_map(|_| TcpStream::connect(&running.address).ok()).collect();
+    assert!(idle.len() > 128, "{}", idle.len());
+    let note = "x".repeat(20_000);
+    let transaction = format!(
+        r#"{{"postings":[{{"source":"world","destination":"a","amount":1,"asset":"USD"}}],"metadata":{{"note":"{note}"}}}}"#
+    );
+    let before = segments(&data);
+    for _ in 0..100 {
+        assert_eq!(ask_on(&mut honest, "/v2/main/transactions", &transaction), 200);
+    }
+    assert!(segments(&data) > before + 3, "the journal began segments meanwhile");
+    drop(idle);
+    drop(running.child.stdin.take());
+    assert!(running.child.wait().expect("it ends").success());
+}
+
+#[test]
+fn raises_soft_limit_of_descriptors() {
+    let data = tempfile::tempdir().expect("a directory");
+    let (child, address) = start("ulimit -Sn 32; ulimit -Hn 1024;", &data.path().join("store"));
+    let running = Running { child, address };
+    let open: Vec<_> = (0..64)
+        .map(|_| {
+            let mut connection = BufReader::new(TcpStream::connect(&running.address).expect("it listens"));
+            assert_eq!(ask_on(&mut connection, "/v2/nowhere/transactions", "{}"), 404);
+            connection
+        })
+        .collect();
+    assert_eq!(open.len(), 64);
+}
