@@ -66,7 +66,7 @@ impl HttpAuth {
     }
 }
 
-/// What the connections ask for.
+/// The request that the connections repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
     Write,

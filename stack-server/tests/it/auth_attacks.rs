@@ -122,7 +122,7 @@ fn an_older_login_than_max_age_is_refused() {
 }
 
 #[test]
-fn introspection_tells_the_email_to_whom_it_was_granted() {
+fn introspection_tells_the_email_with_its_scope() {
     let world = World::new();
     let email = |scope: &str| {
         let tokens = world.exchange(&world.code(&world.app.id, scope)).is(200).json();
@@ -136,7 +136,7 @@ fn introspection_tells_the_email_to_whom_it_was_granted() {
 }
 
 #[test]
-fn nobody_is_locked_out_by_the_wrong_secrets_of_others() {
+fn wrong_secrets_of_others_lock_nobody_out() {
     let mut settings = authorizing();
     let authorization = settings.authorization.as_mut().expect("there is one");
     authorization.wrong_secrets_per_minute = 5;

@@ -22,7 +22,7 @@ struct Tokens {
     refresh: String,
 }
 
-/// What servers have answered since the last judgement.
+/// Answers of servers since the last judgement.
 #[derive(Default)]
 struct Told {
     /// Codes that were exchanged, with the access token of each.

@@ -148,14 +148,35 @@ fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) {
     for form in [exchange, refresh, format!("grant_type={ASSERTION}&assertion={assertion}")] {
         assert_eq!(run.form("/oauth/token", &app, &form).0, 400, "{form}");
     }
+    send_wrong_secrets(run, &app);
+    assert_eq!(run.ask("POST", "/api/auth/keys/rotate", &bearer, "").0, 204);
+    run.ask("POST", "/v2/main", &bearer, "");
+    let posting =
+        r#"{"postings":[{"source":"world","destination":"canary:account","amount":7,"asset":"USD"}]}"#;
+    assert_eq!(run.ask("POST", "/v2/main/transactions", &bearer, posting).0, 200);
+    let (status, _, exported) =
+        ask_with(&run.address, "POST", "/v2/main/logs/export", &format!("{bearer}\r\n"), "")
+            .expect("an export");
+    assert!(status == 200 && exported.contains("canary:account"), "{exported}");
+    run.said.push_str(&exported);
+    for path in ["/api/auth/clients", "/api/auth/users"] {
+        let (status, head, body) =
+            ask_with(&run.address, "GET", path, &format!("{bearer}\r\n"), "").expect("an answer");
+        assert_eq!(status, 200);
+        run.said.push_str(&format!("{head}{body}"));
+    }
+}
+
+/// Sends secrets that nobody has everywhere one is taken.
+fn send_wrong_secrets(run: &mut Run, app: &(String, String)) {
     for wrong in ["canary-wrong-1", "canary-wrong-2"] {
         run.secrets.push(("wrong secret", wrong.to_owned()));
         run.form("/oauth/token", &(app.0.clone(), wrong.to_owned()), "grant_type=client_credentials");
         run.form("/oauth/introspect", &("root".to_owned(), wrong.to_owned()), &format!("token={wrong}"));
-        run.form("/oauth/token", &app, &format!("grant_type=refresh_token&refresh_token={wrong}"));
+        run.form("/oauth/token", app, &format!("grant_type=refresh_token&refresh_token={wrong}"));
         run.form(
             "/oauth/token",
-            &app,
+            app,
             &format!("grant_type=authorization_code&code={wrong}&redirect_uri={wrong}&code_verifier={wrong}"),
         );
         run.ask(
@@ -176,22 +197,6 @@ fn use_secrets(run: &mut Run, provider: &Provider, issuer: &str) {
             &format!("Authorization: {wrong}"),
             &format!("{wrong}&{wrong}"),
         );
-    }
-    assert_eq!(run.ask("POST", "/api/auth/keys/rotate", &bearer, "").0, 204);
-    run.ask("POST", "/v2/main", &bearer, "");
-    let posting =
-        r#"{"postings":[{"source":"world","destination":"canary:account","amount":7,"asset":"USD"}]}"#;
-    assert_eq!(run.ask("POST", "/v2/main/transactions", &bearer, posting).0, 200);
-    let (status, _, exported) =
-        ask_with(&run.address, "POST", "/v2/main/logs/export", &format!("{bearer}\r\n"), "")
-            .expect("an export");
-    assert!(status == 200 && exported.contains("canary:account"), "{exported}");
-    run.said.push_str(&exported);
-    for path in ["/api/auth/clients", "/api/auth/users"] {
-        let (status, head, body) =
-            ask_with(&run.address, "GET", path, &format!("{bearer}\r\n"), "").expect("an answer");
-        assert_eq!(status, 200);
-        run.said.push_str(&format!("{head}{body}"));
     }
 }
 

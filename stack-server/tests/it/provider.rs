@@ -89,14 +89,14 @@ impl Provider {
         self.state.lock().expect("no panic").asked.clone()
     }
 
-    fn reply(&self, asked: Asked) -> Reply {
+    fn reply(&self, asked: &Asked) -> Reply {
         let (handler, found) = {
             let mut state = self.state.lock().expect("no panic");
             state.asked.push(asked.clone());
             let path = asked.path.split('?').next().unwrap_or_default();
             (state.handler.clone(), state.answers.get(path).cloned())
         };
-        if let Some(reply) = handler.and_then(|handler| handler(&asked)) {
+        if let Some(reply) = handler.and_then(|handler| handler(asked)) {
             return reply;
         }
         let (status, body) = found.unwrap_or_else(|| (200, "{\"data\":[],\"has_more\":false}".to_owned()));
@@ -121,7 +121,7 @@ impl Provider {
             reader.read_exact(&mut body).ok()?;
             let body = String::from_utf8_lossy(&body).into_owned();
             let asked = Asked { path, body, headers };
-            let (status, answer, length) = match self.reply(asked) {
+            let (status, answer, length) = match self.reply(&asked) {
                 Reply::Whole(status, answer) => {
                     let length = answer.len();
                     (status, answer, length)

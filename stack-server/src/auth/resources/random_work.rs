@@ -28,7 +28,7 @@ impl Rng {
     }
 }
 
-/// What a client must be.
+/// The expected state of a client.
 struct ModelClient {
     name: String,
     /// Names of scopes that it holds by name.
@@ -39,7 +39,7 @@ struct ModelClient {
     secrets: BTreeMap<String, String>,
 }
 
-/// What the store must hold.
+/// The expected documents of the store.
 #[derive(Default)]
 struct Model {
     clients: BTreeMap<String, ModelClient>,

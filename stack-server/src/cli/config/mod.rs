@@ -67,7 +67,6 @@ impl KeptHead {
 
 /// The configuration of `serve`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the operator's")]
 pub struct Config {
     /// Where to listen; port 0 lets the operating system choose.
     pub listen: SocketAddr,
