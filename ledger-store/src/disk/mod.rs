@@ -118,7 +118,7 @@ pub trait Disk: Send + Sync + Debug {
     /// success says nothing about what the first one lost.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Opens a directory whose names are going to change, so that [`DiskDir::sync`] needs no descriptor afterwards.
+    /// Opens a directory whose names are going to change, so that syncing it needs no descriptor afterwards.
     ///
     /// # Errors
     ///
