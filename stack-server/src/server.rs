@@ -20,7 +20,8 @@ use tokio::sync::watch;
 
 use crate::api::app::App;
 use crate::api::call::Call;
-use crate::api::routes::{self, Match, Mount, Operation, Parts, STREAM};
+use crate::api::routes::{Mount, Operation, STREAM};
+use crate::api::routing::{self, Match, Parts};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority::{self, Authority};
 use crate::auth::guard::{AuthSettings, Guard};
@@ -338,7 +339,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
             exporters: app.settings().experimental_exporters,
             authorization: app.authority().is_some(),
         };
-        let (route, variables) = match routes::find(parts.method.as_str(), &segments, of_server) {
+        let (route, variables) = match routing::find(parts.method.as_str(), &segments, of_server) {
             Match::Found { route, profile: of_mount, variables } => {
                 profile = app.settings().profile.unwrap_or(of_mount);
                 (route, variables)

@@ -17,5 +17,6 @@ mod posting;
 mod rehearsal;
 mod release;
 pub(crate) mod routes;
+pub(crate) mod routing;
 mod script_body;
 pub(crate) mod service;

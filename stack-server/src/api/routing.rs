@@ -1,0 +1,347 @@
+//! From a path to its route.
+//!
+//! A path that matches several templates belongs to the first of them that has its method. Variable segments match any
+//! text but the empty one. `{ledger}` also matches none of the names that its mount reserves, so that no generation of the
+//! API shadows another or the service itself.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use crate::api::routes::{Mount, Route, routes};
+use crate::http::error::Profile;
+
+/// The answer of the table to a method and a path.
+#[derive(Debug)]
+pub(crate) enum Match<'a> {
+    /// A route, the profile of its mount, and its variable segments in order.
+    Found { route: &'static Route, profile: Profile, variables: Vec<Cow<'a, str>> },
+    /// The path has routes, but none with this method: the value of `Allow`.
+    WrongMethod(String),
+    /// No route has this path: the text to answer.
+    NoSuchPath(&'static str),
+}
+
+/// Parts of the server that an operator can leave out, with their routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub(crate) exporters: bool,
+    pub(crate) authorization: bool,
+}
+
+impl Parts {
+    /// Whether a route is among them.
+    const fn have(self, route: &Route) -> bool {
+        match route.mount {
+            Mount::Auth => self.authorization,
+            _ => self.exporters || !route.operation.is_of_exporters(),
+        }
+    }
+}
+
+/// Finds the route of a method and the decoded segments of a path. Routes of parts that are left out are not there.
+pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: Parts) -> Match<'a> {
+    let mut allowed: Vec<&str> = Vec::new();
+    for (prefix, rest) in PREFIXES.iter().filter_map(|prefix| Some((prefix, prefix.rest(segments)?))) {
+        for template in prefix.templates(rest.len()) {
+            let Template { route, .. } = template;
+            if !template.fits(rest, prefix.reserved) || !parts.have(route) {
+                continue;
+            }
+            if route.method == method {
+                let profile = prefix.profile;
+                return Match::Found { route, profile, variables: template.variables(rest) };
+            }
+            if !allowed.contains(&route.method) {
+                allowed.push(route.method);
+            }
+        }
+    }
+    if !allowed.is_empty() {
+        return Match::WrongMethod(allowed.join(", "));
+    }
+    Match::NoSuchPath(match segments {
+        // The gateway answers for paths that belong to no service.
+        [api, service, ..]
+            if api == "api"
+                && !matches!(&**service, "ledger" | "payments" | "generic")
+                && !(service == "auth" && parts.authorization) =>
+        {
+            "Not Found"
+        }
+        [api] if api == "api" => "Not Found",
+        _ => "404 page not found",
+    })
+}
+
+/// No ledger in a path of the second generation.
+const RESERVED_V2: &[&str] = &["_"];
+/// No ledger of the first generation below `/api/ledger`, where the second has its own prefix.
+const RESERVED_V1: &[&str] = &["v2", "_info", "_health", "_healthcheck", "_live"];
+/// No ledger of the first generation at the root, which it shares with everything else.
+const RESERVED_ROOT: &[&str] = &[
+    "api",
+    "v2",
+    "_",
+    "versions",
+    "docs",
+    "openapi.json",
+    "openapi.yaml",
+    "metrics",
+    "console",
+    "_info",
+    "_health",
+    "_healthcheck",
+    "_live",
+];
+
+/// Names that are no ledgers below some prefix of a mount, or stand for something else there.
+pub(crate) fn reserved(mount: Mount) -> Vec<&'static str> {
+    let lists: &[&[&str]] = match mount {
+        Mount::LedgerV1 => &[RESERVED_V1, RESERVED_ROOT],
+        _ => &[RESERVED_V2, &["_info", "_healthcheck"]],
+    };
+    let mut names = lists.concat();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The routes below a prefix.
+struct Prefix {
+    segments: &'static [&'static str],
+    profile: Profile,
+    /// Names that `{ledger}` does not match here.
+    reserved: &'static [&'static str],
+    /// Templates by their number of segments, each list in the order of the table.
+    by_length: Vec<Vec<Template>>,
+}
+
+/// The template of a route, split into its segments.
+struct Template {
+    route: &'static Route,
+    segments: Vec<Segment>,
+}
+
+/// A segment of a template.
+enum Segment {
+    Fixed(&'static str),
+    Ledger,
+    Variable,
+}
+
+/// All prefixes, in the order in which they are tried.
+static PREFIXES: LazyLock<[Prefix; 7]> = LazyLock::new(|| {
+    [
+        Prefix::new(&["api", "generic"], &[Mount::Generic], Profile::Stack, &[]),
+        Prefix::new(&["api", "payments"], &[Mount::Payments], Profile::Stack, &[]),
+        Prefix::new(&["v2"], &[Mount::LedgerV2], Profile::Ledger, RESERVED_V2),
+        Prefix::new(&["api", "ledger", "v2"], &[Mount::LedgerV2], Profile::Stack, RESERVED_V2),
+        Prefix::new(&["api", "ledger"], &[Mount::Service, Mount::LedgerV1], Profile::Stack, RESERVED_V1),
+        Prefix::new(&["api", "auth"], &[Mount::Auth], Profile::Stack, &[]),
+        Prefix::new(&[], &[Mount::Service, Mount::Gateway, Mount::LedgerV1], Profile::Ledger, RESERVED_ROOT),
+    ]
+});
+
+impl Prefix {
+    fn new(
+        segments: &'static [&'static str],
+        mounts: &[Mount],
+        profile: Profile,
+        reserved: &'static [&'static str],
+    ) -> Self {
+        let mut by_length: Vec<Vec<Template>> = Vec::new();
+        for route in routes().iter().filter(|route| mounts.contains(&route.mount)) {
+            let template = Template::new(route);
+            let length = template.segments.len();
+            if by_length.len() <= length {
+                by_length.resize_with(length + 1, Vec::new);
+            }
+            by_length[length].push(template);
+        }
+        Self { segments, profile, reserved, by_length }
+    }
+
+    /// The part of a path behind the prefix, if the path begins with it.
+    fn rest<'p, 'a>(&self, path: &'p [Cow<'a, str>]) -> Option<&'p [Cow<'a, str>]> {
+        let (head, rest) = path.split_at_checked(self.segments.len())?;
+        (head == self.segments).then_some(rest)
+    }
+
+    /// The templates with this number of segments.
+    fn templates(&self, length: usize) -> &[Template] {
+        self.by_length.get(length).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Template {
+    fn new(route: &'static Route) -> Self {
+        let segments = route.template.split('/').filter(|segment| !segment.is_empty());
+        let segments = segments.map(|segment| match segment {
+            "{ledger}" => Segment::Ledger,
+            variable if variable.starts_with('{') => Segment::Variable,
+            fixed => Segment::Fixed(fixed),
+        });
+        Self { route, segments: segments.collect() }
+    }
+
+    /// Whether it matches as many segments of a path.
+    fn fits(&self, path: &[Cow<'_, str>], reserved: &[&str]) -> bool {
+        self.segments.iter().zip(path).all(|(segment, text)| match segment {
+            Segment::Fixed(fixed) => text == fixed,
+            Segment::Ledger => !text.is_empty() && !reserved.contains(&text.as_ref()),
+            Segment::Variable => !text.is_empty(),
+        })
+    }
+
+    /// The texts of its variable segments.
+    fn variables<'a>(&self, path: &[Cow<'a, str>]) -> Vec<Cow<'a, str>> {
+        let pairs = self.segments.iter().zip(path);
+        pairs
+            .filter(|(segment, _)| !matches!(segment, Segment::Fixed(_)))
+            .map(|(_, text)| text.clone())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::routes::{HealthForm, InfoForm, Operation, Payments as P, V1, V2};
+    use crate::http::request::segments;
+    use Operation as O;
+
+    fn found(method: &str, path: &str) -> Result<(Operation, Profile, String), Cow<'static, str>> {
+        match find(
+            method,
+            &segments(path).expect("no bad escapes"),
+            Parts { exporters: true, authorization: true },
+        ) {
+            Match::Found { route, profile, variables } => Ok((route.operation, profile, variables.join("|"))),
+            Match::WrongMethod(allow) => Err(allow.into()),
+            Match::NoSuchPath(text) => Err(text.into()),
+        }
+    }
+
+    #[test]
+    fn a_path_finds_its_route_and_profile() {
+        for (method, path, operation, profile, variables) in [
+            ("GET", "/v2", O::V2(V2::ListLedgers), Profile::Ledger, ""),
+            ("GET", "/v2/", O::V2(V2::ListLedgers), Profile::Ledger, ""),
+            ("GET", "/api/ledger/v2/main", O::V2(V2::ReadLedger), Profile::Stack, "main"),
+            ("GET", "/v2/_info", O::Info(InfoForm::Hybrid), Profile::Ledger, ""),
+            ("GET", "/v2/main/_info", O::V2(V2::LedgerInfo), Profile::Ledger, "main"),
+            ("POST", "/v2/_info", O::V2(V2::CreateLedger), Profile::Ledger, "_info"),
+            (
+                "DELETE",
+                "/v2/m/accounts/a%3Ab/metadata/x%2Fy/",
+                O::V2(V2::DeleteAccountMetadata),
+                Profile::Ledger,
+                "m|a:b|x/y",
+            ),
+            ("GET", "/_info", O::Info(InfoForm::Wrapped), Profile::Ledger, ""),
+            ("GET", "/api/ledger/_/info", O::Info(InfoForm::Bare), Profile::Stack, ""),
+            ("GET", "/versions", O::Versions, Profile::Ledger, ""),
+            ("GET", "/main/stats", O::V1(V1::Stats), Profile::Ledger, "main"),
+            ("GET", "/api/ledger/main/stats", O::V1(V1::Stats), Profile::Stack, "main"),
+            ("GET", "/main/_info", O::V1(V1::LedgerInfo), Profile::Ledger, "main"),
+            ("POST", "/m/transactions/batch", O::V1(V1::CreateBatch), Profile::Ledger, "m"),
+            ("GET", "/m/transactions/batch", O::V1(V1::ReadTransaction), Profile::Ledger, "m|batch"),
+            ("GET", "/m/accounts/a%3Ab", O::V1(V1::ReadAccount), Profile::Ledger, "m|a:b"),
+            // What the root reserves is a ledger where it is not in the way of anything.
+            ("GET", "/api/ledger/versions/stats", O::V1(V1::Stats), Profile::Stack, "versions"),
+            ("GET", "/v2/v2/stats", O::V2(V2::LedgerStats), Profile::Ledger, "v2"),
+            ("GET", "/_live", O::Health(HealthForm::Alive), Profile::Ledger, ""),
+            ("GET", "/api/ledger/_health", O::Health(HealthForm::Checks), Profile::Stack, ""),
+            ("GET", "/api/payments/_info", O::Info(InfoForm::Release), Profile::Stack, ""),
+            (
+                "POST",
+                "/api/payments/connectors/stripe/transfers",
+                O::Payments(P::StripeTransfer),
+                Profile::Stack,
+                "",
+            ),
+            (
+                "POST",
+                "/api/payments/connectors/STRIPE/transfers",
+                O::Payments(P::CreateTransfer),
+                Profile::Stack,
+                "STRIPE",
+            ),
+            (
+                "GET",
+                "/api/payments/connectors/WISE/config",
+                O::Payments(P::ReadConfig),
+                Profile::Stack,
+                "WISE",
+            ),
+            (
+                "GET",
+                "/api/payments/connectors/WISE/x/config",
+                O::Payments(P::ReadConfig),
+                Profile::Stack,
+                "WISE|x",
+            ),
+            (
+                "GET",
+                "/api/payments/connectors/WISE/tasks/x",
+                O::Payments(P::ReadTask),
+                Profile::Stack,
+                "WISE|x",
+            ),
+            (
+                "DELETE",
+                "/api/payments/connectors/WISE/x",
+                O::Payments(P::Uninstall),
+                Profile::Stack,
+                "WISE|x",
+            ),
+        ] {
+            assert_eq!(
+                found(method, path),
+                Ok((operation, profile, variables.to_owned())),
+                "{method} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_route_is_told_apart() {
+        for (method, path, answer) in [
+            ("GET", "/nosuch", "404 page not found"),
+            ("GET", "/", "404 page not found"),
+            ("POST", "/v2/_", "404 page not found"),
+            ("GET", "/v2//accounts", "404 page not found"),
+            ("GET", "/v2/main/accounts/a/b", "404 page not found"),
+            ("GET", "/api/ledger/v2/main/nosuch", "404 page not found"),
+            ("GET", "/api/nosuch/x", "Not Found"),
+            ("GET", "/api/stats", "Not Found"),
+            ("GET", "/metrics/stats", "404 page not found"),
+            ("GET", "/v2/stats/x", "404 page not found"),
+            ("GET", "/api/ledger/_live/stats", "404 page not found"),
+            ("GET", "/api/payments/nothing", "404 page not found"),
+            ("PUT", "/api/payments/payments", "GET, POST"),
+            ("PATCH", "/main/mapping", "GET, PUT"),
+            ("GET", "/api/versions", "Not Found"),
+            ("PATCH", "/v2/main/transactions", "GET, HEAD, POST"),
+            ("DELETE", "/v2/main", "POST, GET"),
+        ] {
+            assert_eq!(found(method, path), Err(answer.into()), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn every_route_is_found_below_its_prefixes() {
+        for route in routes() {
+            for (prefix, profile) in route.mount.prefixes() {
+                let path = format!("{prefix}{}", route.template).replace(['{', '}'], "");
+                let (operation, found_profile, _) = found(route.method, &path).expect(&path);
+                assert_eq!(
+                    (operation, found_profile),
+                    (route.operation, *profile),
+                    "{} {path}",
+                    route.method
+                );
+            }
+        }
+    }
+}
