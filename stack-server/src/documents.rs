@@ -29,7 +29,7 @@ pub(crate) fn damaged(what: &str) -> ReadError {
 ///
 /// # Errors
 ///
-/// What the attempt returns; 503 if every attempt came too late.
+/// Those of the attempt; 503 if every attempt came too late.
 pub(crate) fn again<T>(
     mut attempt: impl FnMut() -> Result<Result<T, WriteError>, ApiError>,
 ) -> Result<Result<T, WriteError>, ApiError> {
@@ -69,7 +69,7 @@ pub(crate) fn date_key(index: u32, at: Timestamp) -> DocumentKey {
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn all_by(
     snapshot: &Snapshot,
     collection: Collection,
@@ -95,7 +95,7 @@ pub(crate) fn all_by(
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn with_key(
     snapshot: &Snapshot,
     collection: Collection,

@@ -9,7 +9,7 @@ pub(crate) const HEADER_BYTES_MAX: usize = 64 * 1_024;
 /// Longest request target: the usual limit of proxies doubled, since filters travel in it.
 pub(crate) const URI_BYTES_MAX: usize = 16 * 1_024;
 
-/// What the connection buffers while it reads a head: room for the largest target and headers that are
+/// Buffer of a connection for a head: room for the largest target and headers that are
 /// answered with an error of ours instead of a closed connection.
 pub(crate) const HEAD_BUFFER_BYTES: usize = 160 * 1_024;
 
@@ -88,10 +88,10 @@ pub(crate) const HTTP_THREADS_MAX: usize = 64;
 /// Largest `pageSize` on the wire: an unsigned 32-bit number. Larger ones are no number of rows at all.
 pub(crate) const PAGE_SIZE_NUMBER_MAX: u64 = u32::MAX as u64;
 
-/// So many bytes of an import are gathered before their logs are taken in.
+/// Bytes of an import that are gathered before their logs are taken in.
 pub(crate) const IMPORT_BYTES: usize = 256 * 1_024;
 
-/// So many logs of an import are committed at once.
+/// Logs of an import that are committed at once.
 pub(crate) const IMPORT_LOGS: usize = 256;
 
 /// Most bytes of one log of an import: an export names the accounts of a transaction in its postings and four times in

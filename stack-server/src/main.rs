@@ -228,7 +228,7 @@ struct Signals {
     hangup: tokio::signal::unix::Signal,
 }
 
-/// What a write beyond the limit for files raises, on every system with this number that Rust builds for but MIPS.
+/// The signal of a write beyond the limit for files, with this number on every system of Rust but MIPS.
 const SIGXFSZ: i32 = 25;
 
 impl Signals {

@@ -37,7 +37,7 @@ impl EncryptionKey {
         Ok(Self(text.as_bytes().into()))
     }
 
-    /// What seals with this key.
+    /// The sealer with this key.
     pub(crate) fn sealer(&self) -> Sealer {
         Sealer::of_secret(&self.0)
     }

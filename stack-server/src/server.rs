@@ -173,7 +173,7 @@ impl Server {
         self.connections
     }
 
-    /// What makes [`Server::stop`] wait no longer.
+    /// The handle that ends the waiting of [`Server::stop`].
     pub fn hurry(&self) -> Hurry {
         self.hurry.clone()
     }

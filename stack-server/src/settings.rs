@@ -1,4 +1,4 @@
-//! What an operator can choose about the answers of a server.
+//! An operator's choices about the answers of a server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub struct Settings {
     pub default_page_size: u32,
     /// Most rows of a page; a larger request is answered with so many.
     pub max_page_size: u32,
-    /// Who runs a script that names no runtime.
+    /// The interpreter of scripts that name no runtime.
     pub runtime: Runtime,
     /// Whether every request that could write is refused.
     pub read_only: bool,
@@ -75,10 +75,10 @@ pub struct Settings {
     pub outbound: Option<Outbound>,
     /// A stream of events shows so often, at least, that it is alive.
     pub events_heartbeat: Duration,
-    /// What becomes of writes that break the rules of their ledger's schemas; the store is opened with it.
+    /// The treatment of writes that break the rules of their ledger's schemas; the store is opened with it.
     pub schema_enforcement: Enforcement,
-    /// What encrypts configurations of connectors and numbers of bank accounts. Without it the key is made of a secret
-    /// that lies in the data directory.
+    /// The key that encrypts configurations of connectors and numbers of bank accounts. Without it the key is made
+    /// of a secret in the data directory.
     pub encryption_key: Option<EncryptionKey>,
     /// Addresses of payment providers other than their own, by the name of the connector.
     pub provider_addresses: BTreeMap<String, String>,
@@ -87,7 +87,7 @@ pub struct Settings {
     pub connectors_directory: Option<PathBuf>,
     /// How long a connector waits for the answer of its provider.
     pub provider_timeout: Duration,
-    /// What links in events of payments begin with.
+    /// The beginning of links in events of payments.
     pub public_url: String,
     /// The publishers for which events of payments are kept until they are delivered.
     pub payment_publishers: Vec<&'static str>,
@@ -95,9 +95,9 @@ pub struct Settings {
     pub behind_proxy: bool,
     /// Threads that speak HTTP.
     pub http_threads: usize,
-    /// What it needs to speak TLS; without it connections are in the clear.
+    /// The files for TLS; without them connections are in the clear.
     pub tls: Option<TlsFiles>,
-    /// What the authorization server needs; `None` is a server without one.
+    /// The settings of the authorization server; `None` is a server without one.
     pub authorization: Option<AuthorizationSettings>,
 }
 

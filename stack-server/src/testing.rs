@@ -1,4 +1,4 @@
-//! What fuzzing needs of the server: requests without a socket, and the parsers behind them. Feature `testing` only,
+//! Entrances for fuzzing: requests without a socket, and the parsers behind them. Feature `testing` only,
 //! and no part of the stable interface.
 
 use std::convert::Infallible;

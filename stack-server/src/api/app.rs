@@ -1,4 +1,4 @@
-//! What all requests share: the store, the settings, and the ways to wait for the store without holding up the
+//! State that all requests share: the store, the settings, and the ways to wait for the store without holding up the
 //! HTTP threads.
 
 use std::sync::Arc;
@@ -64,7 +64,7 @@ struct Shared {
     is_full: AtomicBool,
 }
 
-/// What runs the connectors of a server.
+/// The threads that run the connectors of a server.
 fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
     let secret = store.cursor_key();
     let sealer =
@@ -112,7 +112,7 @@ impl App {
         }))
     }
 
-    /// What runs connectors.
+    /// The engine of the connectors.
     pub(crate) fn connectors(&self) -> &Engine {
         &self.0.connectors
     }
@@ -130,7 +130,7 @@ impl App {
         &self.0.cursor_key
     }
 
-    /// Who looks at the tokens of requests; `None` if nobody does.
+    /// The check of tokens; `None` if no tokens are required.
     pub(crate) fn guard(&self) -> Option<&Guard> {
         self.0.guard.as_ref()
     }
@@ -210,7 +210,7 @@ impl App {
         }
     }
 
-    /// What commands of the first generation would do, as one, to a ledger that is not there and is made with `options`.
+    /// Computes the effect of commands of the first generation, as one, on a new ledger made with `options`.
     pub(crate) async fn rehearse(
         &self,
         options: LedgerOptions,
@@ -255,7 +255,7 @@ impl App {
         &self.0.pipelines
     }
 
-    /// What callers may have the server reach.
+    /// The addresses that callers may have the server reach.
     pub(crate) fn allowed(&self) -> &Allowed {
         &self.0.allowed
     }

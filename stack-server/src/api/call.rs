@@ -23,7 +23,7 @@ pub(crate) struct Call<'a> {
     pub(crate) query: Query<'a>,
     /// Path and query as they were sent.
     pub(crate) target: &'a str,
-    /// Who sent it: the other end of the connection.
+    /// The address of the sender: the other end of the connection.
     pub(crate) peer: IpAddr,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,

@@ -21,7 +21,7 @@ const DIGEST_BYTES: usize = 16;
 /// The secret of a store that its cursors are authenticated with.
 pub(crate) type CursorKey = [u8; 32];
 
-/// What lists can be sorted by. Each has its natural order and some of the others.
+/// The sort orders of lists. Each list has its natural order and some of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Sort {
     /// By id, by address, by date of recording: whatever the list is by itself.

@@ -25,7 +25,7 @@ use crate::payments::words::{AccountType, PaymentStatus, PaymentType};
 ///
 /// # Errors
 ///
-/// What it is refused with.
+/// The refusal.
 pub(crate) async fn answer(operation: Generic, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {
         Generic::Accounts => accounts(call, AccountType::Internal).await,

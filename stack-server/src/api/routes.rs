@@ -63,7 +63,7 @@ pub struct Route {
     pub mount: Mount,
     /// The path below the mount, with `{…}` for variable segments.
     pub template: &'static str,
-    /// What a caller must be allowed to.
+    /// The scope that a caller needs.
     pub scope: Scope,
     /// Most bytes of a body.
     pub body_limit: usize,
@@ -83,7 +83,7 @@ impl Route {
     }
 }
 
-/// What a route does.
+/// The operation of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     V1(V1),
@@ -97,7 +97,7 @@ pub(crate) enum Operation {
     Document(DocumentForm),
 }
 
-/// What a route of the first generation does.
+/// An operation of the first generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum V1 {
     LedgerInfo,
@@ -123,7 +123,7 @@ pub(crate) enum V1 {
     ListLogs,
 }
 
-/// What a route of the second generation does.
+/// An operation of the second generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum V2 {
     ListLedgers,
@@ -177,7 +177,7 @@ pub(crate) enum V2 {
     ExplainLogs,
 }
 
-/// What a route of the authorization server does.
+/// An operation of the authorization server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Auth {
     Info,
@@ -214,7 +214,7 @@ pub(crate) enum Auth {
     LoggedOut,
 }
 
-/// What a route of the generic connector API does.
+/// An operation of the generic connector API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Generic {
     Accounts,
@@ -223,7 +223,7 @@ pub(crate) enum Generic {
     Transactions,
 }
 
-/// What a route of the payments API does.
+/// An operation of the payments API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::enum_variant_names, reason = "payments are one of the things that it lists")]
 pub(crate) enum Payments {

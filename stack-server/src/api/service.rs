@@ -1,4 +1,4 @@
-//! What the service tells about itself.
+//! Release and health of the service.
 
 use hyper::StatusCode;
 use ledger_core::schema::Enforcement;

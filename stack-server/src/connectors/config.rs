@@ -43,7 +43,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What values a parameter takes.
+/// The type of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -120,7 +120,7 @@ impl Values {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for a person.
+    /// The text says why the configuration is refused.
     pub(crate) fn read(body: &[u8], parameters: &[Parameter]) -> Result<Self, String> {
         let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
         let Entries(entries) =

@@ -14,7 +14,7 @@ pub(crate) type Build = dyn Fn(&Values, &Tools) -> Result<Arc<dyn Connector>, Re
 pub(crate) struct Row {
     /// Its name, in upper case.
     pub(crate) provider: &'static str,
-    /// What it is configured with. The first is `name`.
+    /// The parameters of its configuration. The first is `name`.
     pub(crate) parameters: &'static [Parameter],
     /// Which parameter says how often to poll.
     pub(crate) period: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Row {
     pub(crate) clean: Option<fn(&Values)>,
 }
 
-/// What a connector can do beside fetching.
+/// Abilities of a connector beside fetching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is asked for by an operation of its own")]
 pub(crate) struct Abilities {

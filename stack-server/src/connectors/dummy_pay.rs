@@ -48,7 +48,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter { shown: Shown::Nowhere, ..optional("fileGenerationPeriod", Kind::Duration, "0s") },
 ];
 
-/// What the names of files begin with that this connector wrote itself.
+/// The beginning of the names of files that this connector generates.
 const GENERATED: &str = "dummypay-generated-file-";
 
 /// Most files that are written, and most tasks that are begun, in one step.
@@ -337,7 +337,7 @@ impl<'de> Fields<'de> for File<'de> {
     }
 }
 
-/// What an account or a payment of a file has; each has some of it.
+/// The fields of an account or a payment in a file; each kind has some of them.
 #[derive(Default)]
 struct Record<'a> {
     reference: Text<'a>,

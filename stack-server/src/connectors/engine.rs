@@ -179,7 +179,7 @@ impl Engine {
     }
 }
 
-/// What a configuration is encrypted for.
+/// The purpose for which a configuration is encrypted.
 fn purpose(id: &ConnectorId) -> Vec<u8> {
     format!("connector {}", id.text()).into_bytes()
 }

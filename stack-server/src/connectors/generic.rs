@@ -240,7 +240,7 @@ impl<'de> Fields<'de> for OneBalance<'de> {
     }
 }
 
-/// What an account, a beneficiary or a transaction has; each has some of it.
+/// The fields of an account, a beneficiary or a transaction; each kind has some of them.
 #[derive(Default)]
 struct ProviderRow<'a> {
     id: Text<'a>,

@@ -14,7 +14,7 @@ use crate::connectors::{Failure, Retry};
 use crate::limits::{PROVIDER_ANSWER_BYTES_MAX, PROVIDER_CONNECT_TIMEOUT, RETRY_AFTER_MAX};
 use crate::outbound::{Answered, Client, Identity, Outbound, Question, Target};
 
-/// What connectors are built with.
+/// The tools that every connector gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
     client: Arc<Client>,
@@ -125,7 +125,7 @@ impl Tools {
 pub(crate) struct Provider {
     client: Arc<Client>,
     base: String,
-    /// What no error may show.
+    /// Texts that no error may contain.
     secrets: Vec<Box<str>>,
     timeout: Duration,
 }

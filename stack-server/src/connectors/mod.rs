@@ -49,7 +49,7 @@ use crate::uuid;
 /// The answer of a connector, some time later.
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
-/// What speaks to a provider.
+/// The client of a payment provider.
 pub(crate) trait Connector: Send + Sync {
     /// The tasks that begin with the installation.
     fn first_tasks(&self) -> Vec<Start>;
@@ -67,7 +67,7 @@ pub(crate) struct Work {
     pub(crate) connector: ConnectorId,
     /// The descriptor of the task: a JSON object.
     pub(crate) descriptor: String,
-    /// What the step before left behind: a JSON object.
+    /// The state that the step before returned: a JSON object.
     pub(crate) state: String,
     pub(crate) now: Timestamp,
 }
@@ -110,17 +110,17 @@ fn object(members: &[(&str, &str)]) -> String {
     String::from_utf8(json.into_bytes()).expect("JSON is UTF-8")
 }
 
-/// What a step brought.
+/// The result of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) batch: Batch,
-    /// What the next step begins with; `None` leaves what was there.
+    /// The state for the next step; `None` keeps the old one.
     pub(crate) state: Option<String>,
     /// Tasks to begin.
     pub(crate) children: Vec<Start>,
     /// Whether there is more to fetch at once.
     pub(crate) has_more: bool,
-    /// What was wrong with some of it, though all else was taken.
+    /// The reason why some records were passed over.
     pub(crate) warning: Option<String>,
 }
 
@@ -147,7 +147,7 @@ impl Start {
     }
 }
 
-/// What becomes of a task that was there before.
+/// Whether a task that already exists begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
     /// It stays as it is.
@@ -189,7 +189,7 @@ impl Failure {
     }
 }
 
-/// What a connector is asked to do with money.
+/// An order to move money.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// To send it.
@@ -204,13 +204,13 @@ pub(crate) enum Order {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transfer {
     pub(crate) kind: InitiationType,
-    /// What the provider calls the accounts; the source is empty where there is none.
+    /// The provider's names of the accounts; the source is empty where there is none.
     pub(crate) source: String,
     pub(crate) destination: String,
     pub(crate) amount: Balance,
     pub(crate) asset: String,
     pub(crate) description: String,
-    /// What tells the provider that a repetition is one.
+    /// The key by which the provider recognises a repetition.
     pub(crate) idempotency_key: String,
     pub(crate) metadata: Metadata,
     /// The metadata of the source account, as the connector brought it in.
@@ -254,13 +254,13 @@ impl fmt::Debug for BankDetails {
     }
 }
 
-/// What became of an order.
+/// The result of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Paid {
     pub(crate) outcome: Outcome,
     /// The payment as which it will be fetched, if that is known.
     pub(crate) payment: Option<(PaymentType, String)>,
-    /// What the provider calls the transfer.
+    /// The provider's name of the transfer.
     pub(crate) provider_id: String,
     /// The provider's record of the transfer: a JSON text.
     pub(crate) raw: String,

@@ -21,7 +21,7 @@ use crate::payments::service::{Payments, installed};
 use crate::payments::task::{Schedule, Task};
 use crate::payments::words::{AccountType, InitiationStatus, PaymentType, TaskStatus};
 
-/// What is done with an initiation.
+/// The direction of a task of money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Pay,
@@ -50,7 +50,7 @@ pub(super) fn start(initiation: &Initiation, action: Action, now: Timestamp) -> 
     Start { schedule, ..Start::once(descriptor, Restart::IfNotActive) }
 }
 
-/// What a task of money is about; `None` for all other tasks.
+/// The action and the initiation of a task of money; `None` for other tasks.
 pub(super) fn of_task(descriptor: &str) -> Option<(Action, InitiationId)> {
     let value: serde_json::Value = serde_json::from_str(descriptor).ok()?;
     let action = match value["key"].as_str()? {
@@ -61,7 +61,7 @@ pub(super) fn of_task(descriptor: &str) -> Option<(Action, InitiationId)> {
     Some((action, InitiationId::parse(value["transferID"].as_str()?)?))
 }
 
-/// What a task of money does next.
+/// The next step of a task of money.
 pub(super) enum Next {
     /// The provider is asked.
     Ask(Box<Order>),
@@ -112,7 +112,7 @@ pub(super) fn terminated(task: &Task, now: Timestamp) -> Task {
     Task { status, error, updated_at: now, ..task.clone() }
 }
 
-/// What the provider is asked.
+/// The order for the provider.
 fn order(
     payments: &Payments,
     snapshot: &Snapshot,
@@ -243,7 +243,7 @@ fn failed(step: &mut Step, action: Action, reason: &str) {
     reason.clone_into(&mut step.error);
 }
 
-/// What an answer of the connector makes of an initiation; whether it has come to its end.
+/// Applies an answer of the connector to an initiation; returns whether the initiation has ended.
 fn apply(initiation: &mut Initiation, step: &mut Step, action: Action, paid: &Paid, now: Timestamp) -> bool {
     step.error.clear();
     if !paid.provider_id.is_empty() {

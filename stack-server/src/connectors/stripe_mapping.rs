@@ -51,19 +51,19 @@ pub(super) fn metadata(value: &Value) -> Metadata {
     members.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// What a balance transaction is about.
+/// The payment behind a balance transaction.
 struct About<'a> {
     /// The charge, payout or transfer that is the payment.
     original: &'a Value,
     kind: PaymentType,
     status: PaymentStatus,
-    /// What is left of the amount.
+    /// The amount less refunds.
     amount: Balance,
     initial_amount: Balance,
     scheme: Scheme,
-    /// What happened to a payment that was there before.
+    /// The change to a payment that already existed.
     adjustment: Option<(PaymentStatus, Option<Balance>)>,
-    /// What has metadata beside the original.
+    /// A second source of metadata, beside the original.
     also: &'a Value,
 }
 

@@ -24,7 +24,7 @@ use crate::payments::task::{self, Task};
 use crate::payments::words::{PaymentStatus, PaymentType, Scheme, TaskStatus};
 use crate::sealing::Sealer;
 
-/// What the provider answers next, and what it was asked with.
+/// The next answers of the provider, and the requests that it got.
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Result<Page, Failure>>,

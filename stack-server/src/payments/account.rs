@@ -85,7 +85,7 @@ impl Record for Account {
     }
 }
 
-/// What a connector, or a caller by hand, says of an account.
+/// An account as a connector or a caller describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewAccount {
     pub(crate) reference: String,
@@ -98,7 +98,7 @@ pub(crate) struct NewAccount {
 }
 
 impl NewAccount {
-    /// What the account of this becomes, beside what a connector brought in earlier; `None` if nothing changes. The
+    /// Merges it into the stored account; `None` if nothing changes. The
     /// type, the date of creation and the raw record stay as they were first seen.
     pub(crate) fn merged(self, connector: &ConnectorId, stored: Option<Account>) -> Option<Account> {
         let Some(stored) = stored else { return Some(self.first(connector)) };
@@ -111,7 +111,7 @@ impl NewAccount {
         (merged != stored).then_some(merged)
     }
 
-    /// What the account of this becomes where a caller says it: the raw record is the last request.
+    /// Merges it into the stored account as a caller's request: the raw record is the last request.
     pub(crate) fn replaced(self, connector: &ConnectorId, stored: Option<Account>) -> Account {
         let first = self.first(connector);
         match stored {

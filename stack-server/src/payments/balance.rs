@@ -17,7 +17,7 @@ pub(crate) const BY_LAST_UPDATE: u32 = 2;
 pub(crate) const BY_ASSET: u32 = 3;
 pub(crate) const BY_BALANCE: u32 = 4;
 
-/// What an account held of an asset for a time.
+/// The balance of an account in one asset during a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AccountBalance {
     pub(crate) account: AccountId,
@@ -29,17 +29,17 @@ pub(crate) struct AccountBalance {
     pub(crate) balance: Balance,
 }
 
-/// What a connector says of a balance.
+/// A balance as a connector describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewBalance {
-    /// What the provider calls the account.
+    /// The provider's name of the account.
     pub(crate) account: String,
     pub(crate) asset: String,
     pub(crate) at: Timestamp,
     pub(crate) balance: Balance,
 }
 
-/// What the keys of an account's balances begin with.
+/// The common prefix of the keys of an account's balances.
 pub(crate) fn prefix(account: &AccountId) -> Vec<u8> {
     let mut key = account.connector.installation.bytes().to_vec();
     key.extend_from_slice(&(account.reference.len() as u16).to_be_bytes());
@@ -47,7 +47,7 @@ pub(crate) fn prefix(account: &AccountId) -> Vec<u8> {
     key
 }
 
-/// What the keys of an account's balances of an asset begin with.
+/// The common prefix of the keys of an account's balances in one asset.
 fn asset_prefix(account: &AccountId, asset: &str) -> Vec<u8> {
     let mut key = prefix(account);
     key.push(asset.len() as u8);

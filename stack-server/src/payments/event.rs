@@ -35,7 +35,7 @@ pub(crate) const KINDS: [&str; 9] = [
 #[derive(Debug)]
 pub(crate) struct Events {
     publishers: Vec<&'static str>,
-    /// What addresses of this server begin with.
+    /// The beginning of addresses of this server.
     base: String,
     next: AtomicU64,
 }

@@ -9,7 +9,7 @@ use crate::http::json::{self, Array, Entries, Text};
 const DEPTH_MAX: usize = 16;
 const NODES_MAX: usize = 200;
 
-/// What a key of a list takes.
+/// The type of the values of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeyKind {
     /// A text, compared in any way.
@@ -36,7 +36,7 @@ pub(crate) enum Value {
     Number(Balance),
 }
 
-/// What a filter asks a row.
+/// A row as a filter reads it.
 pub(crate) trait Row {
     /// The value of a key of the list.
     fn value(&self, key: &str) -> Option<Value>;
@@ -76,7 +76,7 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for a person.
+    /// The text says why the filter is refused.
     pub(crate) fn parse(text: &[u8], keys: Keys) -> Result<Self, String> {
         let value: &RawValue = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let mut nodes = NODES_MAX;

@@ -15,7 +15,7 @@ use crate::payments::payment::{NewPayment, Payment};
 use crate::payments::record::{self, CHANGES_MAX, Record};
 use crate::payments::service::{Payments, installed};
 
-/// What a connector fetched.
+/// Records that a connector fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) accounts: Vec<NewAccount>,
@@ -145,7 +145,7 @@ struct Merged<'a> {
     payments: Changing<Payment>,
 }
 
-/// What is known of a record: from earlier in the batch, or as it is stored.
+/// The current state of a record: from earlier in the batch, or as it is stored.
 fn known<R: Record + Clone>(
     changing: &Changing<R>,
     snapshot: &Snapshot,

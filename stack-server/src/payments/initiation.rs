@@ -30,14 +30,14 @@ pub(crate) struct Initiation {
     pub(crate) source: Option<AccountId>,
     pub(crate) destination: AccountId,
     pub(crate) initial_amount: Balance,
-    /// What is left after reversals.
+    /// The amount less reversals.
     pub(crate) amount: Balance,
     pub(crate) asset: String,
     pub(crate) metadata: Metadata,
     /// Every step, oldest first. There is always one.
     pub(crate) steps: Vec<Step>,
     pub(crate) payments: Vec<RelatedPayment>,
-    /// What is to be reversed, or was.
+    /// Its reversals, requested or done.
     pub(crate) reversals: Vec<Reversal>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) enum From {
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     pub(crate) collection: Collection,
-    /// What the further keys of all of them begin with.
+    /// The common prefix of the secondary keys of all rows.
     pub(crate) prefix: Vec<u8>,
     /// At least one key.
     pub(crate) order: Vec<OrderKey>,

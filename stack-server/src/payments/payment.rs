@@ -34,7 +34,7 @@ pub(crate) struct Payment {
     pub(crate) status: PaymentStatus,
     /// As it was first seen.
     pub(crate) initial_amount: Balance,
-    /// What is left of it.
+    /// The amount less refunds and chargebacks.
     pub(crate) amount: Balance,
     pub(crate) scheme: Scheme,
     pub(crate) asset: String,
@@ -190,7 +190,7 @@ fn decode_adjustment(input: &mut Decoder<'_>) -> Option<Adjustment> {
     })
 }
 
-/// What a connector, or a caller by hand, says of a payment.
+/// A payment as a connector or a caller describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewPayment {
     pub(crate) kind: PaymentType,
@@ -210,7 +210,7 @@ pub(crate) struct NewPayment {
 }
 
 impl NewPayment {
-    /// What the payment of this becomes, beside what is stored of it; `None` if nothing changes.
+    /// Merges it into the stored payment; `None` if nothing changes.
     pub(crate) fn merged(
         self,
         connector: &ConnectorId,

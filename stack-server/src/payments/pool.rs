@@ -60,7 +60,7 @@ impl Record for Pool {
 }
 
 impl Member {
-    /// What the keys of a pool's members begin with.
+    /// The common prefix of the keys of a pool's members.
     pub(crate) fn prefix(pool: &Uuid) -> Vec<u8> {
         pool.bytes().to_vec()
     }

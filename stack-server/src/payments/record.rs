@@ -1,4 +1,4 @@
-//! What is kept of the payments API: records of several kinds, each a document of a collection of its own.
+//! The records of the payments API: each kind is a collection of documents.
 
 use std::ops::Bound;
 
@@ -20,7 +20,7 @@ pub(crate) const CHANGES_MAX: usize = 900;
 pub(crate) trait Record: Sized {
     /// The documents that hold it.
     const COLLECTION: Collection;
-    /// What it is called where one is damaged.
+    /// The name of the kind in reports of damage.
     const NAME: &'static str;
 
     /// The key of its document.

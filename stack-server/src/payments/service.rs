@@ -12,7 +12,7 @@ use crate::payments::installation::{self, Installation};
 use crate::payments::record::{self, Versioned};
 use crate::sealing::Sealer;
 
-/// What payments share.
+/// The context of every operation on payments.
 pub(crate) struct Payments {
     pub(crate) store: Store,
     pub(crate) sealer: Sealer,

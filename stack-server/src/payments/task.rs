@@ -68,7 +68,7 @@ impl Task {
         }
     }
 
-    /// What the keys of an installation's tasks begin with.
+    /// The common prefix of the keys of an installation's tasks.
     pub(crate) fn prefix(installation: &Uuid) -> Vec<u8> {
         installation.bytes().to_vec()
     }

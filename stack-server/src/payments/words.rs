@@ -113,7 +113,7 @@ words! {
 }
 
 words! {
-    /// What a transfer initiation asks for: money to an account of the owner, or to a counterparty.
+    /// The kind of a transfer initiation: money to an account of the owner, or to a counterparty.
     InitiationType {
         Transfer = 0, "TRANSFER";
         Payout = 1, "PAYOUT";

@@ -14,7 +14,7 @@ use crate::kill::{Running, start_with};
 const WORKERS: usize = 4;
 const PUBLIC: &str = "https://stack.example";
 
-/// What servers have answered, over all rounds.
+/// Answers of the servers, over all rounds.
 #[derive(Default)]
 struct Told {
     /// Clients with a secret that must be good.

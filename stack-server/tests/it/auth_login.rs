@@ -13,7 +13,7 @@ use crate::client::{Answer, TestServer, escape};
 
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
-/// What is wrong with the token of a provider.
+/// Defects of a provider's token.
 type Change = fn(&mut Value);
 
 fn challenge() -> String {

@@ -17,7 +17,7 @@ fn bulk(server: &TestServer, query: &str, elements: &Value) -> Answer {
     server.post(&format!("/v2/main/_bulk{query}"), &elements.to_string())
 }
 
-/// What became of each element: its code or else its response type.
+/// The result of each element: its code or else its response type.
 #[track_caller]
 fn results(answer: &Answer) -> String {
     let json = answer.json();

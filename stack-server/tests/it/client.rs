@@ -191,7 +191,7 @@ impl Answer {
         self.headers.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
     }
 
-    /// What holds of every answer of a handler.
+    /// Checks the promises about every answer of a handler.
     #[track_caller]
     fn check(&self, method: &str, path: &str) {
         assert!(self.status != 500, "{method} {path}: {self:?}");

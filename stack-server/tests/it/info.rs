@@ -1,4 +1,4 @@
-//! What the service tells about itself, and what browsers want of it.
+//! Release, health and description of the service, and its headers for browsers.
 
 use ledger_core::Runtime;
 use serde_json::json;

@@ -261,7 +261,7 @@ fn secrets_are_encrypted_and_another_key_is_noticed() {
     }
 }
 
-/// What two servers have in common: the members of a list without ids.
+/// The comparable part of a list: its members without ids.
 fn comparable(server: &TestServer, path: &str, members: &[&str]) -> Vec<String> {
     let rows = rows(server, path);
     let mut all: Vec<_> =

@@ -32,7 +32,7 @@ struct State {
     answers: Vec<u16>,
     /// The status of all responses, which overrides `answers`.
     always: Option<u16>,
-    /// What successes say.
+    /// The body of successes.
     says: String,
 }
 
@@ -74,7 +74,7 @@ impl Receiver {
         self.shared.0.lock().expect("no panic").always = status;
     }
 
-    /// What successes say from now on.
+    /// Sets the body of successes.
     pub(crate) fn say(&self, body: &str) {
         body.clone_into(&mut self.shared.0.lock().expect("no panic").says);
     }

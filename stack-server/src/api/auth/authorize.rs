@@ -288,7 +288,7 @@ fn has_cookie(call: &Call<'_>, name: &str, value: &str) -> bool {
     pairs.any(|(have, shown)| have == name && same_secret(shown.as_bytes(), value.as_bytes()))
 }
 
-/// What a client may know of the user of a token.
+/// The claims about the user of a token that a client may read.
 pub(super) fn user_info(call: &Call<'_>) -> Result<Reply, ApiError> {
     let authority = authority(call)?;
     let unauthorized = |text: &str| {

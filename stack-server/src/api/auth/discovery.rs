@@ -1,4 +1,4 @@
-//! What clients need to know before they ask for a token.
+//! Documents that clients read before they request a token.
 
 use hyper::StatusCode;
 use serde_json::{Value, json};

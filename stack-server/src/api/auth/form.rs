@@ -1,4 +1,4 @@
-//! What arrives at a protocol endpoint: parameters of a form or a query, and who the client says it is.
+//! Parameters of a protocol endpoint, from a form or a query, and the credentials of the client.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -58,7 +58,7 @@ impl Form {
         self.get(name).ok_or_else(|| OAuthError::new(Word::InvalidRequest, format!("{name} missing")))
     }
 
-    /// Who the client says it is: the header goes before the form.
+    /// The credentials of the client: the header goes before the form.
     ///
     /// # Errors
     ///

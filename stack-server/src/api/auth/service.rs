@@ -1,4 +1,4 @@
-//! What the authorization server tells of itself.
+//! Release and health of the authorization server.
 
 use hyper::StatusCode;
 

@@ -9,7 +9,7 @@ use crate::settings::Compat;
 /// A client, by what it can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// What is answered to those that do not say who they are.
+    /// The release for clients that name none.
     compat: Compat,
     release: Option<Release>,
     /// Whether it is the client that servers of 2.4 ship.

@@ -30,7 +30,7 @@ pub(crate) struct Kind {
     pub(crate) metadata: bool,
     /// Whether its rows ascend for clients of 2.4, who page by cursors alone.
     pub(crate) ascends_later: bool,
-    /// What the parameters select; checks them in the order of this list.
+    /// The selection by the parameters; checks them in the order of this list.
     pub(crate) select: fn(&Parameters) -> Result<Vec<FilterNode>, ApiError>,
 }
 

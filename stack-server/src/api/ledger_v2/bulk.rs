@@ -235,7 +235,7 @@ fn stream(body: &[u8], runtime: Runtime) -> Elements {
     elements
 }
 
-/// What became of an element.
+/// The result of an element.
 enum Answer {
     Done(Receipt),
     Failed(ApiError),

@@ -1,4 +1,4 @@
-//! What all lists have in common: their parameters, the cursor, the envelope.
+//! The common part of all lists: their parameters, the cursor, the envelope.
 
 use ledger_core::{Filter, Resource, Switch};
 use ledger_store::{Clock, Direction, Expand, LedgerView, Page, PageRequest, Start};
@@ -10,15 +10,15 @@ use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};
 use crate::limits::INLINE_ROWS_MAX;
 
-/// What is particular to a list.
+/// The particular part of a list.
 pub(crate) struct Kind {
     /// The word that its cursors are bound to.
     pub(crate) name: &'static str,
-    /// What it lists.
+    /// The kind of its rows.
     pub(crate) resource: Resource,
     /// Its order where the caller asks for none.
     pub(crate) direction: Direction,
-    /// What it can be sorted by, in snake case, and the order that this is.
+    /// The keys by which it can be sorted, in snake case, with the order of each.
     pub(crate) sortable: &'static [(&'static str, Sort)],
     /// The parameters that bound it in time, the upper end first.
     pub(crate) until: &'static [&'static str],
@@ -30,7 +30,7 @@ pub(crate) struct List {
     /// The word that its cursors are bound to, and beside it the ledger or what else.
     name: &'static str,
     ledger: String,
-    /// What it lists, where the answer says so.
+    /// The kind of its rows, where the answer says so.
     resource: Option<&'static str>,
     pub(crate) query: ListQuery,
     pub(crate) filter: Filter,
@@ -220,7 +220,7 @@ pub(crate) fn expand(call: &Call<'_>) -> Expand {
     kept_by_ledger(call, expand)
 }
 
-/// What of an expansion the ledger can show: one without the feature of effective volumes answers without them.
+/// The expansions that the ledger can show: one without the feature of effective volumes answers without them.
 pub(crate) fn kept_by_ledger(call: &Call<'_>, expand: Expand) -> Expand {
     let lacks = |ledger: LedgerView| ledger.info().features.effective_volumes == Switch::Off;
     if expand.effective_volumes && call.ledger().is_ok_and(lacks) {

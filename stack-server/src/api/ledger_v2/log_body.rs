@@ -112,7 +112,7 @@ impl<'de> Fields<'de> for DataBody<'de> {
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The text says why the line is refused.
 pub(crate) fn read_log(value: &RawValue) -> Result<ImportedLog, String> {
     let malformed = |error: serde_json::Error| error.to_string();
     let Object(log) = json::first::<Object<LogBody<'_>>>(value.get().as_bytes()).map_err(malformed)?;

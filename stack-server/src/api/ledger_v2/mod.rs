@@ -1,7 +1,7 @@
 //! The second generation of the ledger's API.
 //!
 //! Handlers translate: a body or a query becomes a command or a question, an outcome or a page becomes an answer.
-//! What is allowed is decided in the core, what there is is known by the store; no handler computes a balance.
+//! The core decides, the store knows the data; no handler computes a balance.
 
 mod accounts;
 mod bulk;

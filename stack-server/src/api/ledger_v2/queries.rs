@@ -224,7 +224,7 @@ fn integer(json: &JsonValue, name: &str) -> Result<Option<i64>, ApiError> {
     }
 }
 
-/// What to show besides: words, of which unknown ones are ignored.
+/// The additions to an answer: words, of which unknown ones are ignored.
 fn expand(json: &JsonValue) -> Result<Option<Expand>, ApiError> {
     let words = match json.get("expand") {
         None | Some(JsonValue::Null) => return Ok(None),

@@ -1,4 +1,4 @@
-//! What all writes have in common: submitting one command, and the answer of those that return nothing.
+//! The common part of all writes: submitting one command, and the answer of those that return nothing.
 
 use ledger_core::{Command, Idempotency, LogEntry, Metadata};
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
@@ -13,7 +13,7 @@ use crate::shapes::request_hash;
 ///
 /// # Errors
 ///
-/// What the command is refused with, or why there is no outcome.
+/// The refusal of the command, or the reason why there is no outcome.
 pub(crate) async fn submit(call: &Call<'_>, command: Command, detail: Detail) -> Result<Receipt, ApiError> {
     let key = call.idempotency_key().map_err(|error| call.unless_no_ledger(error))?;
     let schema_version = match &command {

@@ -103,7 +103,7 @@ fn operation(
     operation
 }
 
-/// What a caller needs: nothing where the server asks for no tokens.
+/// The security requirement of a route: nothing where the server requires no tokens.
 fn security(route: &Route, guard: Option<&Guard>) -> Option<Value> {
     match (route.scope, guard) {
         (Scope::Open, _) | (_, None) => None,

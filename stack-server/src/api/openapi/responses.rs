@@ -10,7 +10,7 @@ use crate::api::routes::{Mount, Route, STREAM};
 use crate::auth::Scope;
 use crate::http::error::{ApiError, Code, Profile};
 
-/// What an answer of one status can be.
+/// The forms of an answer with one status.
 #[derive(Default)]
 struct Response {
     summary: Option<&'static str>,
@@ -56,7 +56,7 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
     Value::Object(rendered.collect())
 }
 
-/// What every operation can be refused with.
+/// Refusals that every operation has.
 fn common(route: &Route) -> Vec<Refusal> {
     // Long targets and heads, packed bodies; late bodies.
     let mut statuses = vec![408, 414, 415, 431];

@@ -1,4 +1,4 @@
-//! What the service tells about itself, described.
+//! Descriptions of the operations about the service itself.
 
 use crate::api::openapi::description::{Content, Description};
 use crate::api::routes::{DocumentForm, HealthForm, InfoForm};

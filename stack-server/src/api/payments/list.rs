@@ -1,4 +1,4 @@
-//! What lists of the payments API have in common: pages, cursors, sorting and filters.
+//! The common part of lists of the payments API: pages, cursors, sorting and filters.
 
 use hyper::StatusCode;
 use ledger_core::Timestamp;

@@ -19,7 +19,7 @@ use crate::http::response::Reply;
 ///
 /// # Errors
 ///
-/// What it is refused with.
+/// The refusal.
 pub(crate) async fn answer(operation: P, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {
         P::ListPayments => payment::list(call).await,

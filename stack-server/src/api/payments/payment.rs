@@ -262,7 +262,7 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(data(call, StatusCode::OK, |json| forms::payment(json, &created, reader)))
 }
 
-/// What the payment of a caller becomes. A known one keeps its date and its initial amount, and shows the last request.
+/// The payment after a caller's request. A known one keeps its date and its initial amount, and shows the last request.
 fn by_hand(news: NewPayment, connector: &ConnectorId, stored: Option<Payment>, now: Timestamp) -> Payment {
     match stored {
         None => news.merged(connector, None, now).expect("a payment that was not there is new"),

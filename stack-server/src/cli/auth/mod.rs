@@ -65,7 +65,7 @@ fn misused(reason: impl Into<String>) -> Failure {
     Failure::Misused(reason.into())
 }
 
-/// What the command line says.
+/// The parsed command line.
 #[derive(Default)]
 struct Line {
     words: Vec<String>,

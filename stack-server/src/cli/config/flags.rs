@@ -25,11 +25,11 @@ use crate::settings::Compat;
 /// A flag of `serve`.
 pub(super) struct Flag {
     pub(super) name: &'static str,
-    /// What its value is called; empty for a switch.
+    /// The name of its value; empty for a switch.
     pub(super) value: &'static str,
     /// Its environment variable.
     pub(super) variable: &'static str,
-    /// What it does.
+    /// Its effect.
     pub(super) help: &'static str,
     /// Reads a value into the configuration, which stays as it was if it is none.
     pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
@@ -227,7 +227,7 @@ fn add_issuers(config: &mut Config, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What there is to choose about the authorization server.
+/// The options of the authorization server.
 fn own(config: &mut Config) -> &mut AuthorizationSettings {
     let source = KeySource::File(key_file_of(&config.data));
     config.settings.authorization.get_or_insert_with(|| AuthorizationSettings::new(source))

@@ -27,7 +27,7 @@ use crate::auth::keys::master::KeySource;
 use crate::integrations::events::Publishing;
 use crate::settings::Settings;
 
-/// What the command line asks for.
+/// The command of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
     /// Serve until a signal.
@@ -86,13 +86,13 @@ pub struct Config {
     pub auth_key_file: Option<PathBuf>,
     /// Whose tokens, and what they must allow.
     pub auth: AuthSettings,
-    /// What there is to choose about answers.
+    /// Settings of answers.
     pub settings: Settings,
     /// Which events are published where.
     pub publishing: Publishing,
     /// Whether it says where a separate worker is: then its work is asked for, and done by the server.
     pub names_worker: bool,
-    /// What was given and has no meaning here: flags of other servers, and variables that other software has too.
+    /// Given options without meaning here: flags of other servers, and variables that other software has too.
     pub ignored: Vec<String>,
 }
 

@@ -31,7 +31,7 @@ impl ClickHouse {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The text says why the address is refused.
     pub(super) fn parse(dsn: &str) -> Result<Self, String> {
         let (scheme, rest) = dsn.trim().split_once("://").ok_or("dsn is no address")?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));

@@ -20,7 +20,7 @@ pub(crate) struct Elasticsearch {
     index: String,
 }
 
-/// What a bulk answers, as far as it is looked at.
+/// The used part of the answer to a bulk.
 #[derive(Deserialize)]
 struct BulkAnswer {
     errors: bool,
@@ -31,7 +31,7 @@ impl Elasticsearch {
     ///
     /// # Errors
     ///
-    /// What is wrong with them.
+    /// The text says which setting is refused.
     pub(super) fn new(endpoint: &str, user: Option<(&str, &str)>, index: &str) -> Result<Self, String> {
         let target = Target::parse(endpoint).map_err(|reason| format!("endpoint: {reason}"))?;
         let is_name = !index.starts_with(['-', '_', '+', '.'])

@@ -96,7 +96,7 @@ fn quoted(text: &str) -> String {
     String::from_utf8(out.into_bytes()).unwrap_or_default()
 }
 
-/// What is shown of a text that may hold a password, if it holds one.
+/// The shown form of a text that may hold a password, if it holds one.
 fn shown(path: &str, secret: &str) -> Option<String> {
     if path == "authentication.password" {
         return (!secret.is_empty()).then(|| HIDDEN.to_owned());

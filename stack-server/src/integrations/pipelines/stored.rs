@@ -185,7 +185,7 @@ fn put_pipeline(pipeline: &Pipeline, expected: Expected) -> DocumentChange {
     }
 }
 
-/// What begins the keys of a ledger's pipelines: no name holds the byte that ends it.
+/// The common prefix of the keys of a ledger's pipelines: no name contains the byte that ends it.
 fn prefix(ledger: &LedgerName) -> Vec<u8> {
     [ledger.as_str().as_bytes(), &[0]].concat()
 }
@@ -310,7 +310,7 @@ pub(crate) fn pipelines(
 ///
 /// # Errors
 ///
-/// What any write may meet.
+/// Those of any write.
 pub(crate) fn delete_orphans(store: &Store) -> Result<bool, ApiError> {
     let snapshot = store.snapshot();
     let mut orphans = stored_pipelines(&snapshot, None)?;
@@ -379,7 +379,7 @@ pub(crate) fn create_pipeline(store: &Store, pipeline: &Pipeline) -> Result<(), 
     }
 }
 
-/// What is asked of a pipeline.
+/// An order to a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Start,
