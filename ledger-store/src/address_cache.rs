@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_its_bytes_and_keeps_what_is_asked_for() {
+    fn it_stays_within_its_bytes() {
         let bytes = 1 << 20;
         let cache = AddressCache::new(bytes);
         for account in 0..100_000 {

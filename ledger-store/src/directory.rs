@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_other_files_is_refused_and_left_alone() {
+    fn a_directory_with_other_files_is_left_alone() {
         for name in ["notes.txt", "journal/00000000000000000001.log", "index/1.redb", "state.redb"] {
             let disk = SimDisk::new();
             let file = path().join(name);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_of_projections_is_made_again_in_a_store() {
+    fn the_directory_of_projections_is_made_again() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("data");
         let open = || DataDirectory::open(Arc::new(RealDisk), &path).unwrap();

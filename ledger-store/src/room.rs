@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_that_is_given_counts_and_a_disk_that_cannot_tell_has_room() {
+    fn a_disk_that_cannot_tell_has_room() {
         let disk = SimDisk::new();
         let is_low = |floor| Room::new(Arc::new(disk.clone()), PathBuf::from("data"), floor).is_low();
         assert!(!is_low(Some(u64::MAX)));

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_become_values_with_their_type_or_text_inside_a_text() {
+    fn variables_become_typed_values_or_text() {
         let query = query(
             r#"{"resource":"accounts","vars":{"n":{"type":"int","default":7},"who":"string","on":"boolean"},
                 "body":{"$and":[{"$gt":{"balance[EUR]":"${n}"}},{"$match":{"address":"a:${who}:x${n}"}},

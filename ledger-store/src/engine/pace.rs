@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_that_takes_longer_than_the_last_is_waited_for_that_much() {
+    fn a_slower_flush_is_waited_for_longer() {
         let met = write(Some(taught(300 * MS)), &[400 * MS]);
         assert!(met.longest_wait <= 110 * MS, "{:?}", met.longest_wait);
     }

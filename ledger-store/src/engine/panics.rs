@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_while_deciding_ends_the_writing_and_everybody_is_told() {
+    fn a_panic_while_deciding_ends_the_writing() {
         let clock = Arc::new(Trap::default());
         let store = Store::in_memory_with(&Options { clock: clock.clone(), ..Options::default() });
         store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");

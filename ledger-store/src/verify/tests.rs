@@ -548,7 +548,7 @@ fn each_filter_value(change: impl Fn(bool, &mut Vec<u8>), check: impl Fn(&Verify
 }
 
 #[test]
-fn a_filter_that_denies_a_row_is_found_although_its_checksum_is_right() {
+fn a_filter_that_denies_a_row_is_found() {
     let denied = |report: &VerifyReport| {
         expect(report, ViolationCode::RecordChecksum);
         let details = report.violations.iter().map(|violation| &violation.detail);

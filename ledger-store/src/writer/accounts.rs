@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_flush_holds_stays_and_is_not_searched_for_room_again_and_again() {
+    fn unflushed_accounts_stay_and_are_skipped() {
         let mut table = AccountTable::new(10_000);
         for account in 0..1_000 {
             insert(&mut table, account, 5);
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_of_many_blocks_are_found_removed_and_put_again() {
+    fn accounts_of_many_blocks_come_and_go() {
         let mut table = AccountTable::new(usize::MAX);
         let count = 2 * BLOCK as u32 + 7;
         for account in 0..count {

@@ -241,7 +241,7 @@ mod tests {
     use crate::entry::{Event, IdempotencyRecord, LogRecord};
 
     #[test]
-    fn keys_are_found_by_ledger_kind_and_text_whatever_their_fingerprints() {
+    fn keys_with_equal_fingerprints_are_told_apart() {
         let mut keys = RecentKeys::new(1);
         let record = IdempotencyRecord { key: "a", hash: "hash" };
         let log = LogRecord {

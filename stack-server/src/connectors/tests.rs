@@ -197,7 +197,7 @@ fn a_failure_for_good_ends_the_task() {
 }
 
 #[test]
-fn children_run_once_and_again_when_they_are_begun_again() {
+fn children_run_once_for_each_start() {
     let bench = Bench::new();
     let child = |restart| {
         let start = Start::once("{\"name\":\"child\"}".to_owned(), restart);

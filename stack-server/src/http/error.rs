@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_profiles_differ_in_what_their_clients_cannot_read() {
+    fn profiles_avoid_forms_unknown_to_their_clients() {
         let reference = Reference::parse("r").expect("a reference");
         let conflict = ApiError::from(Rejection::ReferenceTaken { reference });
         assert_eq!(shown(&conflict, Profile::Stack), (400, "CONFLICT"));

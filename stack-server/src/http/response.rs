@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_of_any_size_are_exact_and_quoted_on_request() {
+    fn amounts_are_exact_and_quoted_on_request() {
         let huge: Amount = "9".repeat(87).parse().expect("digits");
         for (numbers, expected) in
             [(Numbers::Plain, format!("7,{huge}")), (Numbers::Quoted, format!("\"7\",\"{huge}\""))]

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_first_stays_and_what_changes_is_taken() {
+    fn merging_keeps_first_facts_and_takes_changes() {
         let first = news(10).merged(&connector(), None, at(1)).expect("it is new");
         assert_eq!(news(10).merged(&connector(), Some(first.clone()), at(2)), None);
         let mut later = news(4);

@@ -279,7 +279,7 @@ fn many_unknown_tokens_ask_the_issuer_seldom() {
 }
 
 #[test]
-fn a_token_without_a_key_name_may_be_signed_with_any_key() {
+fn a_token_without_key_name_may_use_any_key() {
     let (one, two) = (Signer::new(ONE, None), Signer::new(TWO, Some("two")));
     let issuer = Issuer::start(vec![two.public(), one.public()]);
     let server = issuer.guarded(false);

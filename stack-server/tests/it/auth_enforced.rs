@@ -155,7 +155,7 @@ fn rotation_under_load_refuses_no_good_token() {
 }
 
 #[test]
-fn clients_manage_with_a_token_without_scopes_by_default() {
+fn management_needs_no_scopes_by_default() {
     let mut auth = own(true);
     auth.check_management_scopes = false;
     let mut settings = authorizing();

@@ -59,7 +59,7 @@ fn a_login_ends_with_tokens_of_a_user() {
 }
 
 #[test]
-fn a_code_is_used_once_and_its_second_use_ends_the_session() {
+fn a_second_use_of_a_code_ends_the_session() {
     let world = World::new();
     let code = world.code(&world.app.id, "scope=openid+offline_access");
     let body = |redirect: &str| {
@@ -164,7 +164,7 @@ fn a_session_ends_by_revocation_or_by_logging_out() {
 }
 
 #[test]
-fn public_clients_show_the_verifier_of_their_challenge() {
+fn public_clients_prove_their_challenge() {
     let world = World::new();
     let token = world.root.token(&world.server, "");
     let value = format!("Bearer {token}");

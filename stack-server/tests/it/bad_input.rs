@@ -123,7 +123,7 @@ fn values_of_the_wrong_type_are_refused() {
 }
 
 #[test]
-fn numbers_that_are_no_amount_are_refused_and_large_ones_are_exact() {
+fn amounts_are_whole_numbers_of_any_size() {
     let server = server();
     let body = |amount: &str| {
         format!(r#"{{"postings":[{{"source":"world","destination":"a","amount":{amount},"asset":"USD"}}]}}"#)
@@ -198,7 +198,7 @@ fn what_is_there_already_is_not_made_twice() {
 }
 
 #[test]
-fn unknown_members_are_ignored_and_of_two_the_last_counts() {
+fn unknown_members_are_ignored_the_last_counts() {
     let server = server();
     let body = r#"{"nosuch":{"a":[1]},"Postings":[{"source":"x y","destination":"b","amount":1,"asset":"USD"}],
         "postings":[{"source":"world","destination":"b","amount":1,"AMOUNT":2,"asset":"USD","color":"red"}]} trailing"#;
@@ -275,7 +275,7 @@ fn a_cursor_with_any_bit_flipped_is_refused() {
 }
 
 #[test]
-fn names_and_addresses_outside_their_grammar_are_refused() {
+fn malformed_names_and_addresses_are_refused() {
     let server = server();
     let ledgers = ["a%20b", "a.b", "a%2Fb", "%C3%A9", "a%00", "a:b", &"a".repeat(64)];
     let requests = ledgers.iter().map(|name| ("POST", format!("/v2/{name}"), &b""[..]));
@@ -415,7 +415,7 @@ fn a_script_that_cannot_run_is_refused() {
 }
 
 #[test]
-fn an_import_that_cannot_be_read_or_into_a_used_ledger_is_refused() {
+fn unreadable_and_misplaced_imports_are_refused() {
     let server = server();
     for path in ["/v2/main/logs/import", "/v2/other/logs/import"] {
         let bodies: [&[u8]; 5] =

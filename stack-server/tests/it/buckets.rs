@@ -10,7 +10,7 @@ fn names(server: &TestServer, query: &str) -> String {
 }
 
 #[test]
-fn ledgers_of_a_deleted_bucket_are_gone_until_it_is_restored() {
+fn a_deleted_bucket_hides_its_ledgers() {
     let server = TestServer::start();
     for (name, bucket) in [("a1", "a"), ("b1", "b"), ("a2", "a")] {
         server.post(&format!("/v2/{name}"), &json!({"bucket": bucket}).to_string()).is(204);
@@ -131,7 +131,7 @@ fn what_a_ledger_does_not_keep_is_not_shown() {
 }
 
 #[test]
-fn lists_are_sorted_by_every_date_that_their_rows_have() {
+fn lists_are_sorted_by_every_date() {
     let server = TestServer::with_main();
     for (account, day) in [("c", 3), ("a", 5), ("b", 1)] {
         let body = json!({"timestamp": format!("2024-01-0{day}T00:00:00Z"), "postings": [

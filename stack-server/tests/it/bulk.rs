@@ -82,7 +82,7 @@ fn a_failure_stops_the_rest_or_not() {
 }
 
 #[test]
-fn an_element_that_makes_no_command_fails_at_its_place() {
+fn an_element_without_command_fails_in_place() {
     let server = TestServer::with_main();
     let elements = json!([create("world", "a", 1), create("a b", "a", 1), create("world", "a", 1)]);
     let answer = bulk(&server, "", &elements).is(400);
@@ -167,7 +167,7 @@ fn keys_of_elements_are_answered_once() {
 }
 
 #[test]
-fn streams_are_executed_up_to_their_first_malformed_element() {
+fn streams_end_at_the_first_malformed_element() {
     let server = TestServer::with_main();
     let stream = format!("{}\n{} {{\"action\":\"NOSUCH\"}}", create("world", "a", 1), create("a", "b", 1));
     let answer = server.send("POST", "/v2/main/_bulk", &[("Content-Type", JSON_STREAM)], &stream).is(400);
@@ -186,7 +186,7 @@ fn streams_are_executed_up_to_their_first_malformed_element() {
 }
 
 #[test]
-fn an_atomic_bulk_shows_what_it_would_have_done_and_does_nothing() {
+fn a_failed_atomic_bulk_does_nothing() {
     let server = TestServer::with_main();
     let refused = json!([create("world", "a", 1), create("b", "a", 1), create("a", "c", 1)]);
     let nonsense = json!([create("world", "a", 1), create("no address", "a", 1), create("a", "c", 1)]);

@@ -63,7 +63,7 @@ fn clickhouse_gets_rows_in_a_table_it_makes() {
 }
 
 #[test]
-fn elasticsearch_gets_documents_and_refusals_are_tried_again() {
+fn elasticsearch_refusals_are_tried_again() {
     let server = server_with(settings());
     let receiver = Receiver::start();
     receiver.say(r#"{"errors":true}"#);

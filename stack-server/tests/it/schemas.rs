@@ -28,7 +28,7 @@ const PAY_OUTSIDE: &str =
     r#"{"postings":[{"source":"world","destination":"outside","amount":1,"asset":"USD"}]}"#;
 
 #[test]
-fn a_version_is_added_once_and_shown_as_it_was_normalized() {
+fn a_version_is_added_once_and_normalized() {
     let server = TestServer::with_main();
     let body = r#" {"Chart":{"b":{},"a":{"$x":{}}},"queries":{},"ignored":7} trailing"#;
     server.post("/v2/main/schemas/v1?dryRun=true", body).is(204);
@@ -134,7 +134,7 @@ fn versions_are_listed_sorted_and_filtered() {
 }
 
 #[test]
-fn the_strict_mode_refuses_what_the_audit_mode_reports() {
+fn strict_mode_refuses_and_audit_mode_reports() {
     let server = strict();
     server.post("/v2/main/transactions", PAY_OUTSIDE).is(200);
     insert(&server, "v1", &json!({"chart": chart()}));

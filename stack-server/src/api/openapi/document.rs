@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_route_is_described_below_every_mount_and_nothing_else_is() {
+    fn exactly_the_routes_are_described() {
         let document = document(None);
         let mut described = 0;
         for route in routes() {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_somewhere_and_every_schema_is_used() {
+    fn references_and_schemas_match() {
         let document = document(None);
         let mut used = BTreeSet::new();
         walk(&document, &mut |value| {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_that_a_handler_asks_for_is_described() {
+    fn every_used_parameter_is_described() {
         let document = document(None);
         let mut described = BTreeSet::new();
         walk(&document["paths"], &mut |value| {
