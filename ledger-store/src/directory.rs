@@ -37,7 +37,7 @@ pub(crate) enum DirectoryError {
     InUse {
         /// The directory.
         path: PathBuf,
-        /// What the holder says about itself, such as its process id.
+        /// The holder's own description, such as its process id.
         holder: String,
     },
     /// The directory holds files but no store.
@@ -56,7 +56,7 @@ pub(crate) enum DirectoryError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What does not hold.
+        /// The broken rule.
         what: &'static str,
     },
     /// The store was written by a newer version of this software.
@@ -72,7 +72,7 @@ pub(crate) enum DirectoryError {
     Storage {
         /// The file or directory.
         path: PathBuf,
-        /// What was being done.
+        /// The attempted action.
         action: &'static str,
         /// The disk's answer.
         cause: io::Error,
@@ -169,7 +169,7 @@ impl DataDirectory {
         &self.disk
     }
 
-    /// What tells this store from every other.
+    /// The identity, which tells this store from every other.
     pub(crate) fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -208,7 +208,7 @@ fn failed<'a>(path: &'a Path, action: &'static str) -> impl Fn(io::Error) -> Dir
     move |cause| DirectoryError::Storage { path: path.to_owned(), action, cause }
 }
 
-/// What a directory holds.
+/// The content of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contents {
     /// A manifest, and so a store.

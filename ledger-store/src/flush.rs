@@ -59,7 +59,7 @@ impl Watermark {
         Ok(Self { store, next, chain, hashed })
     }
 
-    /// What an index says of itself; `None` if nothing was ever flushed into it.
+    /// Reads the watermark of an index; `None` if nothing was ever flushed into it.
     pub(crate) fn read(index: &IndexSnapshot) -> Result<Option<Self>, IndexError> {
         let found = index.read(tables::ABOUT, ABOUT_KEY, |bytes| {
             Self::decode(bytes).map_err(|corrupt| IndexError::corrupt(tables::ABOUT, corrupt))
@@ -320,7 +320,7 @@ fn write_accounts(
     write.table(tables::ADDRESSES)?.put_ascending(addresses)
 }
 
-/// What stands in the table of addresses for an account.
+/// The row of an account in the table of addresses.
 fn address_entry(account: &NewAccount) -> (Vec<u8>, [u8; 4]) {
     (
         [account.ledger.to_be_bytes().as_slice(), account.address.as_bytes()].concat(),
@@ -360,7 +360,7 @@ fn write_first_usages(write: &IndexWrite, pieces: &[Arc<Piece>]) -> Result<(), I
     Ok(())
 }
 
-/// What a name's number is of.
+/// The kind of things that a name's number stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum NameKind {

@@ -16,7 +16,7 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 /// A manifest is some 150 bytes; a file of this size is none.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 4096;
 
-/// What a manifest says.
+/// A parsed manifest.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Manifest {
     /// Of a version that this one reads.
@@ -69,7 +69,7 @@ impl Manifest {
 
 const TOO_SHORT: &str = "it ends too early";
 
-/// What a manifest says of the secret, so that the two are known to belong
+/// The manifest's line about the secret, so that the two are known to belong
 /// together. It does not disclose the secret, and keys nothing.
 pub(crate) fn secret_check(secret: &Secret) -> String {
     hex_half(blake3::derive_key("ledger store 2026 check of the secret", &secret.0))

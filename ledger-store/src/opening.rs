@@ -182,7 +182,7 @@ impl IndexHome {
     }
 }
 
-/// What it takes to open an index.
+/// The parts that are needed to open an index.
 struct Opening<'a> {
     home: &'a IndexHome,
     journal: &'a Arc<dyn Journal>,

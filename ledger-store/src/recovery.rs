@@ -41,11 +41,11 @@ impl From<IndexError> for OpenError {
     }
 }
 
-/// What opening found out.
+/// The results of an opening.
 pub(crate) struct Recovered {
     /// The writer's state after the last entry of the journal.
     pub(crate) state: State,
-    /// What readers see.
+    /// The view for readers.
     pub(crate) view: View,
     /// Wire hashes of entries before this position have their checkpoints.
     pub(crate) hashed: Position,

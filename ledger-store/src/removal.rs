@@ -8,7 +8,7 @@
 //! bucket with deleted ones gets a section of its own. Sections are removed whole, so that one never holds what is
 //! gone beside what is kept.
 //!
-//! What is left of a removed ledger is then [reclaimed](Store::reclaim): rows of the index, and the entries of its
+//! The rest of a removed ledger is then [reclaimed](Store::reclaim): rows of the index, and the entries of its
 //! section, which leave their digest behind, so that the chain of the journal stays what it was. That changes no
 //! answer, and whoever is interrupted begins again.
 
@@ -30,9 +30,9 @@ use crate::lookup::tables;
 use crate::query::LedgerInfo;
 use crate::store::Store;
 
-/// What is remembered of a ledger that was removed for good.
+/// The record of a ledger that was removed for good.
 pub(crate) struct Tombstone {
-    /// What it was, without its metadata.
+    /// The ledger as it was, without its metadata.
     pub(crate) info: Arc<LedgerInfo>,
     /// The section that its entries were in.
     pub(crate) section: u32,
@@ -75,7 +75,7 @@ pub(crate) fn tombstones(index: &IndexSnapshot) -> Result<Vec<Tombstone>, ReadEr
     Ok(all)
 }
 
-/// What a plain table of the index may hold of a ledger.
+/// The ranges of the plain tables of the index that hold a ledger.
 fn stretches(ledger: u32) -> impl Iterator<Item = Stretch> {
     let of = |table: &'static str, number: u32| {
         (table, number.to_be_bytes().to_vec(), (number + 1).to_be_bytes().to_vec())
@@ -146,7 +146,7 @@ impl Store {
     /// the journal once, and needs the space of one of its files. It ends early once `should_stop` says so, or if the
     /// store is closed.
     ///
-    /// What was interrupted is done by the next call, also after an opening.
+    /// An interrupted removal is finished by the next call, also after an opening.
     ///
     /// # Errors
     ///
@@ -326,7 +326,7 @@ mod tests {
         of_ledger.filter(|row| R::ledger_of(&row.key()) == ledger).count()
     }
 
-    /// What the index has of a ledger: rows, and values of plain tables.
+    /// The remains of a ledger in the index: rows, and values of plain tables.
     fn left_of(store: &Store, ledger: u32) -> (Vec<usize>, Vec<usize>) {
         let index = &store.engine().view().index;
         let rows = vec![

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use crate::submission::{Request, Submission};
 use crate::writer::{KeyPrints, Near};
 
-/// What compiling a script gave.
+/// The result of compiling a script.
 pub(crate) type Compiled = Arc<Result<Program, ScriptError>>;
 
 /// For each request of a submission its compiled script; empty if none has one.
@@ -51,7 +51,7 @@ struct Kept {
     bytes: usize,
 }
 
-/// What an entry takes besides its program and its text.
+/// Bytes of an entry besides its program and its text.
 const ENTRY_BYTES: usize = 128;
 
 impl Scripts {

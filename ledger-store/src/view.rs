@@ -1,4 +1,4 @@
-//! What readers see: one moment of the store, published after its entries are on disk.
+//! The view of readers: one moment of the store, published after its entries are on disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl Counters {
 /// A ledger at one moment.
 #[derive(Clone)]
 pub(crate) struct LedgerHead {
-    /// What it is.
+    /// Its description.
     pub(crate) info: Arc<LedgerInfo>,
     /// The section of the journal that its bucket has.
     pub(crate) section: u32,
@@ -179,7 +179,7 @@ pub(crate) struct View {
     pub(crate) flushed: u64,
     /// Entries before this position are in `index`, and no others.
     pub(crate) indexed: Position,
-    /// What is not in the index yet, oldest first.
+    /// Memtables that are not in the index yet, oldest first.
     pub(crate) pieces: Vec<PublishedPiece>,
     /// The ledgers.
     pub(crate) heads: Heads,

@@ -1,4 +1,4 @@
-//! Who is told that something was committed.
+//! Callbacks that are called after a commit.
 
 use std::fmt;
 use std::sync::Arc;

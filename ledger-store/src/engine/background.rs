@@ -18,7 +18,7 @@ use crate::journal::Position;
 use crate::projection::Piece;
 use crate::view::{LedgerHead, PieceSize, View};
 
-/// So many pieces of about one size are merged in the background. Many at once: each row is then copied seldom.
+/// Number of pieces of about one size that are merged in the background. It is large: each row is then copied seldom.
 pub(super) const MERGE_FAN_IN: usize = 16;
 /// So long the flusher waits for its turn to decide that a flush begins, before it looks whether one was begun.
 const TURN_PATIENCE: Duration = Duration::from_millis(10);
@@ -33,7 +33,7 @@ fn unwritten(error: &str) -> String {
 }
 
 impl Engine {
-    /// What the flusher thread does until it is stopped.
+    /// Runs the flusher thread until it is stopped.
     pub(crate) fn flush_loop(&self) {
         let mut patience = self.flush_interval;
         let mut failures = Backoff::new();
@@ -220,7 +220,7 @@ impl Engine {
         true
     }
 
-    /// What the merger thread does until it is stopped.
+    /// Runs the merger thread until it is stopped.
     pub(crate) fn merge_loop(&self) {
         let stop = || self.is_stopping() || self.stopped().is_some();
         loop {

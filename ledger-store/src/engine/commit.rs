@@ -21,7 +21,7 @@ pub(super) struct DecidedBatch {
     /// The heads of the ledgers that it changed, as they are after it.
     pub(super) heads: Vec<(u32, LedgerHead)>,
     pub(super) answers: Vec<(Done, Result<Pending, WriteError>)>,
-    /// What was not decided, since the disk has no room for it.
+    /// Work that was not decided, since the disk has no room for it.
     pub(super) turned_away: Vec<TurnedAway>,
 }
 
@@ -65,7 +65,7 @@ impl Engine {
         self.handover.filled.notify_one();
     }
 
-    /// What the committer does until no more batches come.
+    /// Runs the committer thread until no more batches come.
     pub(crate) fn commit_loop(&self) {
         loop {
             let decided = {

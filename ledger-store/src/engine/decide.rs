@@ -13,7 +13,7 @@ use crate::scripts::{Prepared, Programs};
 use crate::submission::{Atomicity, Mode, Receipt, Submission};
 use crate::writer::{Ahead, Batch, COMMANDS_AHEAD, Decided, Setting, State};
 
-/// So many ledgers are looked at by one command that marks a bucket: a batch stays small, whatever the bucket holds.
+/// Number of ledgers that one command of a bucket visits: a batch stays small, whatever the bucket holds.
 const LEDGERS_MARKED: usize = 10_000;
 
 impl Engine {

@@ -15,7 +15,7 @@ use crate::writer::State;
 /// journal. Where it need not, texts within a budget of bytes wait for it.
 const HASH_LAG_MAX: u64 = 2_000_000;
 
-/// What the flusher is asked for.
+/// A request to the flusher.
 pub(super) struct FlushRequest {
     pub(super) begun: Instant,
     /// Whether it holds all that may gather.
@@ -34,7 +34,7 @@ pub(super) struct Flushes {
     pub(super) failed: bool,
     /// Why the flush under way does not get on, if it failed and is to be tried again.
     pub(super) failing: Option<Failing>,
-    /// What stood in the way may be gone.
+    /// The cause of a failure may be gone.
     pub(super) retry_now: bool,
 }
 

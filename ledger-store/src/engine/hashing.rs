@@ -27,7 +27,7 @@ const GATHER: Duration = Duration::from_millis(5);
 const WAIT: Duration = Duration::from_millis(200);
 
 impl Engine {
-    /// What the hashing thread does until it is stopped.
+    /// Runs the hashing thread until it is stopped.
     ///
     /// Nobody needs its work at once. So a read that fails is tried again; meanwhile what is committed is left to be
     /// read from the journal, and the writer does not wait.

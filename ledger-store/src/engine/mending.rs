@@ -1,4 +1,4 @@
-//! What becomes of an index file that fails while the store runs.
+//! The repair of an index file that fails while the store runs.
 //!
 //! The journal is the truth, so no failure of the index ends the writing:
 //!
@@ -42,30 +42,30 @@ const WAIT: Duration = Duration::from_secs(1);
 /// costs is then little beside it.
 const REOPEN_SPACING: Duration = Duration::from_millis(50);
 
-/// What happened to the index of a store while it was open.
+/// An event of the index of an open store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexEvent {
     /// A new index is being built beside the one in use. Reads that meet damage fail until it is done.
     Rebuilding {
-        /// What is wrong with the one in use.
+        /// The defect of the one in use.
         reason: String,
     },
     /// A new index has taken the place of the old one.
     Rebuilt {
-        /// What was wrong with the old one.
+        /// The defect of the old one.
         reason: String,
         /// How long it took to build.
         took: Duration,
     },
     /// No new index could be built. It is tried again.
     RebuildFailed {
-        /// What failed.
+        /// The failure.
         reason: String,
     },
     /// The disk refused an access to the index. It is tried again.
     Unavailable {
-        /// What it refused.
+        /// The refused access.
         reason: String,
     },
     /// The index can be written again.
@@ -85,7 +85,7 @@ pub struct IndexStatus {
 
 type Watcher = Box<dyn Fn(&IndexEvent) + Send>;
 
-/// What those who notice a fault share with the thread that mends it.
+/// The state shared by the threads that notice a fault and the thread that mends it.
 #[derive(Default)]
 pub(crate) struct Mending {
     wanted: Mutex<bool>,
@@ -215,7 +215,7 @@ impl Engine {
         status
     }
 
-    /// What the thread that mends the index does until it is stopped.
+    /// Runs the thread that mends the index until it is stopped.
     pub(crate) fn mend_loop(&self) {
         let Some(home) = &self.home else { return };
         let mut failures = Backoff::new();

@@ -107,7 +107,7 @@ impl Work {
     }
 }
 
-/// What becomes of a bucket.
+/// A change of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Its ledgers are found by nobody.
@@ -138,8 +138,8 @@ pub(crate) enum Answer {
 
 type Reply = Box<dyn FnOnce(Result<Answer, WriteError>) + Send>;
 
-/// Who waits for an answer. Nobody waits for ever: dropped without one, as a panic does, it tells that the outcome is
-/// unknown.
+/// A caller that waits for an answer. It never waits for ever: dropped without one, as a panic does, it tells that the
+/// outcome is unknown.
 pub(crate) struct Done(Option<Reply>);
 
 impl Done {
@@ -151,7 +151,7 @@ impl Done {
         self.reply(|| answer);
     }
 
-    /// What panics in the callback is nobody's concern here: the write is what it is, and others are to be told too.
+    /// A panic in the callback is caught: the write stands as it is, and other callers get their answers too.
     fn reply(&mut self, answer: impl FnOnce() -> Result<Answer, WriteError>) {
         if let Some(reply) = self.0.take() {
             let _ = catch_unwind(AssertUnwindSafe(|| reply(answer())));
@@ -291,7 +291,7 @@ impl Engine {
         Self { disk_room: Some(room), home: Some(home), ..self }
     }
 
-    /// What is acknowledged now.
+    /// The view that is acknowledged now.
     pub(crate) fn view(&self) -> Arc<View> {
         self.view.read().clone()
     }
@@ -366,7 +366,7 @@ impl Engine {
         queue.jobs.push_back(job);
     }
 
-    /// What the writer does until the queue is closed and empty.
+    /// Runs the writer thread until the queue is closed and empty.
     pub(crate) fn write_loop(&self) {
         loop {
             {
@@ -484,7 +484,7 @@ impl Engine {
         }
     }
 
-    /// What can be done, and what the disk or the memory has no room for.
+    /// Splits jobs into those that can be done, and those that the disk or the memory has no room for.
     fn turn_away(&self, jobs: Vec<Job>, state: &State) -> (Vec<Job>, Vec<TurnedAway>) {
         let (why, may_stay): (_, fn(&Work) -> bool) = match self.lack_of_memory(state) {
             Some(why) => (why, Work::writes_nothing),
@@ -526,7 +526,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// What differs.
+    /// The difference.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn check_bytes(&self) -> Result<(), String> {
         self.decider.lock().check_bytes()
@@ -556,7 +556,7 @@ impl Engine {
         self.mending.want();
     }
 
-    /// What answers questions about a ledger at a moment.
+    /// The reader for questions about a ledger at a moment.
     fn session(&self, ledger: u32, view: &Arc<View>) -> Result<Session, ReadError> {
         let reader = LedgerReader::new(self.journal.clone(), view.clone(), ledger);
         let head = reader.head()?.clone();

@@ -1,6 +1,6 @@
 //! How the writer is slowed bit by bit while a flush is slower than what gathers behind it.
 //!
-//! What gathers has a share of the memory. Where it fills the share before the flush under way is done, the
+//! Gathering rows have a share of the memory. Where they fill the share before the flush under way is done, the
 //! writer must wait; left to the end, that is one long stand-still that everybody feels who writes just then. So
 //! the wait is laid on the batches before it: of what may gather, no more does than of the time has passed that a
 //! flush takes. What is written in all is the same, since the end of a flush ends each wait.
@@ -52,7 +52,7 @@ mod tests {
     const BATCH: usize = 1 << 20;
     const MS: Duration = Duration::from_millis(1);
 
-    /// What a writer meets who decides a batch in 3 ms, so fills the share in 108, while the flushes take these times.
+    /// The waits of a writer that decides a batch in 3 ms (the share in 108), while the flushes take these times.
     struct Met {
         longest_wait: Duration,
         in_all: Duration,

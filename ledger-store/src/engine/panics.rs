@@ -1,4 +1,4 @@
-//! What becomes of a store when one of its threads panics: a fault of ours, after which nothing it left half done may
+//! The end of a store when one of its threads panics: a fault of ours, after which nothing it left half done may
 //! be built upon, and nobody may wait for it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ pub(super) const FAULT: &str = "a write met a fault of this program";
 /// Ends the writing when it is dropped by a panic. What is declared before it is let go of after that.
 pub(super) struct StopOnPanic<'a> {
     engine: &'a Engine,
-    /// Who writes may be unwinding already, and write while it cleans up.
+    /// Whether the writing thread was unwinding already: it may write while it cleans up.
     was_panicking: bool,
 }
 

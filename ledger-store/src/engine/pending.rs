@@ -40,7 +40,7 @@ pub(super) enum Pending {
         mode: Mode,
         detail: Detail,
         outcomes: Vec<Decided>,
-        /// What nobody needs any more, to be dropped beside the writer.
+        /// Requests to be dropped beside the writer.
         spent: Vec<Request>,
     },
     Ledger(LedgerInfo),
@@ -155,7 +155,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// What answers a question about a ledger, within the limits of one question.
+    /// The reader for a question about a ledger, within the limits of one question.
     fn session(&mut self, ledger: u32) -> Result<&Session, ReadError> {
         let kept = self.session.take().filter(|session| session.ledger() == ledger);
         let session = kept.map_or_else(|| self.engine.session(ledger, &self.view), Ok)?;

@@ -23,7 +23,7 @@ const BUDGET_PART: usize = 10;
 /// After this many rounds the flushes wait for the last one. Each is about as long as the writing during the one before
 /// it, so few are needed unless the disk is far too slow.
 const ROUNDS_MAX: usize = 6;
-/// So many checkpoints of hash chains are written at a time.
+/// Number of checkpoints of hash chains that are written at a time.
 const CHECKPOINTS: usize = 1 << 16;
 
 impl Engine {

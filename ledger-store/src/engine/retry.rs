@@ -26,7 +26,7 @@ impl Backoff {
         wait
     }
 
-    /// What was tried has succeeded.
+    /// Begins anew after a success.
     pub(super) fn reset(&mut self) {
         *self = Self::new();
     }

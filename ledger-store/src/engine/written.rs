@@ -1,4 +1,4 @@
-//! What was decided, read back while it may not be published yet.
+//! Reads decided transactions that may not be published yet.
 
 use compact_str::CompactString;
 use ledger_core::TransactionId;

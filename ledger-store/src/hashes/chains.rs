@@ -12,7 +12,7 @@ use crate::read::LedgerReader;
 
 /// A checkpoint is kept after so many entries of a ledger.
 const CHECKPOINT_ENTRIES: u32 = 64;
-/// So many chains are kept going; beyond that all are begun anew from their checkpoints.
+/// Number of chains that are kept going; beyond that all are begun anew from their checkpoints.
 const CHAINS_MAX: usize = 4_096;
 
 /// Chains by what they are of.

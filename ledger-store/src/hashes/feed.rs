@@ -1,4 +1,4 @@
-//! What the writer hands to the hashing thread: entries or their texts, so that it need not read them back.
+//! The writer's feed to the hashing thread: entries or their texts, so that it need not read them back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const SPARE_MAX: usize = 3;
 /// Room for texts grows by no less.
 const ROOM_MIN: usize = 4 << 10;
 
-/// What is known of the text of an entry in [`Unhashed`].
+/// The state of the text of an entry in [`Unhashed`].
 #[derive(Clone, Copy, Debug)]
 enum Text {
     /// It ends here.
@@ -36,7 +36,7 @@ struct Place {
     text: Text,
 }
 
-/// What is to be hashed of a batch, in order of its entries.
+/// The unhashed content of a batch, in order of its entries.
 ///
 /// Requests for transactions that nobody needs any more are handed over as they are, and the thread that hashes makes
 /// the texts: the writer has enough to do. Texts of the others are written before they go to who asked for them.
@@ -184,7 +184,7 @@ fn put_text(memento: &Memento<'_>, bytes: &mut Vec<u8>, start: usize, dates: &mu
     }
 }
 
-/// What is to be hashed of a batch that is on disk.
+/// The unhashed content of a batch that is on disk.
 pub(crate) struct FedBatch {
     /// The position after its last entry.
     pub(crate) next: Position,
@@ -199,7 +199,7 @@ struct Waiting {
     /// Whether batches are taken. Before, the hashing thread reads entries from the journal.
     open: bool,
     spare: Vec<Unhashed>,
-    /// What the last batch took: the next will be alike, and what grows is copied again and again.
+    /// The size of the last batch: the next will be alike, and what grows is copied again and again.
     last: UnhashedMark,
 }
 

@@ -121,7 +121,7 @@ pub(crate) struct Hashes {
     advanced: Condvar,
     /// The thread cannot read what it needs, and tries again.
     is_failing: AtomicBool,
-    /// What is committed and not hashed yet.
+    /// Entries that are committed and not hashed yet.
     pub(crate) feed: Feed,
 }
 

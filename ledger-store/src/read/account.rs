@@ -174,7 +174,7 @@ pub(crate) struct Expansion {
 }
 
 impl Session {
-    /// What an account shall show at a moment.
+    /// Resolves the requested expansions of an account at a moment.
     ///
     /// # Errors
     ///

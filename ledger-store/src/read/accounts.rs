@@ -18,7 +18,7 @@ use crate::index::Way;
 use crate::lookup::missing;
 use crate::query::{Account, AccountKey, AccountOrder, AccountQuery, Clock, Direction, Page};
 
-/// What narrows the accounts that a filter can select. Whatever is narrowed, the filter has the last word.
+/// The range of accounts that a filter can select. However narrow it is, the filter has the last word.
 #[derive(Debug)]
 pub(crate) struct AccountPlan {
     /// Only these, ascending.
@@ -52,7 +52,7 @@ impl AccountPlan {
         self.addresses.as_deref()
     }
 
-    /// What addresses begin with.
+    /// The prefix of the addresses.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }

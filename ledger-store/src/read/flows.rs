@@ -1,4 +1,4 @@
-//! What went in and out of a holding: in all, up to a date on either clock, or in a window.
+//! Flows into and out of a holding: in all, up to a date on either clock, or in a window.
 
 use ledger_core::{Balance, Timestamp, Volumes};
 
@@ -12,9 +12,9 @@ use crate::query::Clock;
 /// Everything that went in and out of a holding by some moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flows {
-    /// What came in.
+    /// The total input.
     pub(crate) input: Quantity,
-    /// What went out.
+    /// The total output.
     pub(crate) output: Quantity,
     /// How many transactions moved it.
     pub(crate) moves: u64,
@@ -112,7 +112,7 @@ impl Session {
         Ok(Window { before, until: self.until(to, clock)? })
     }
 
-    /// What moved in a window; `None` if nothing did.
+    /// The flows in a window; `None` if nothing moved.
     pub(crate) fn flows_in(&self, holding: u32, window: &Window) -> Result<Option<Flows>, ReadError> {
         let mut flows = self.flows(holding, &window.until)?;
         if window.before != Until::Never && flows.moves > 0 {
@@ -125,7 +125,7 @@ impl Session {
         Ok((flows.moves > 0).then_some(flows))
     }
 
-    /// What moved until then.
+    /// The flows until then.
     pub(crate) fn flows(&self, holding: u32, until: &Until) -> Result<Flows, ReadError> {
         match until {
             Until::Never => Ok(Flows::NONE),

@@ -205,7 +205,7 @@ impl Session {
     }
 }
 
-/// What the log of a transaction told that is not what it would tell here. Only imported ones do.
+/// The parts of a transaction's log that differ from those it would have here. Only imported ones have such.
 struct Told {
     /// When the original of a revert had last changed.
     original_updated_at: Option<Timestamp>,

@@ -254,7 +254,7 @@ impl LedgerReader {
         })
     }
 
-    /// What a decision needs of a recorded transaction. `made` knows the accounts that are not published yet.
+    /// The facts of a recorded transaction for a decision. `made` knows the accounts that are not published yet.
     pub(crate) fn recorded(
         &self,
         record: &Record<'_>,

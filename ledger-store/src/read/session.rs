@@ -1,4 +1,4 @@
-//! What one question needs: the reader of a ledger, its tables, and a meter of the work.
+//! The context of one question: the reader of a ledger, its tables, and a meter of the work.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -102,12 +102,12 @@ impl Session {
         cell.get_or_init(|| self.reader.view.table(rows))
     }
 
-    /// What transactions did to holdings, by insertion.
+    /// The effects of transactions on holdings, by insertion.
     pub(crate) fn history(&self) -> &TableView<HistoryRow> {
         self.table(&self.history, |piece| &piece.history)
     }
 
-    /// What displaced transactions did to holdings, by effective date.
+    /// The effects of displaced transactions on holdings, by effective date.
     pub(crate) fn displaced(&self) -> &TableView<DisplacedRow> {
         self.table(&self.displaced, |piece| &piece.displaced)
     }

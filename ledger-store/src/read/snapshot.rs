@@ -49,12 +49,12 @@ impl Snapshot {
         Self { journal, view, directory, fingerprints, hashes }
     }
 
-    /// What is published at this moment.
+    /// The view of this moment.
     pub(super) fn view(&self) -> &View {
         &self.view
     }
 
-    /// What reads one ledger of this moment, by its number.
+    /// The reader of one ledger of this moment, by its number.
     pub(super) fn session(&self, ledger: u32) -> Result<Session, ReadError> {
         let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), ledger);
         let head = reader.head()?.clone();
@@ -138,7 +138,7 @@ pub struct LedgerView {
 }
 
 impl LedgerView {
-    /// What answers one question.
+    /// The reader for one question.
     pub(super) fn session(&self) -> Session {
         let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), self.head.info.id);
         Session::new(reader, self.head.clone(), self.fingerprints.clone(), self.hashes.clone())
@@ -330,7 +330,7 @@ impl LedgerView {
         self.session().aggregated_balances(query)
     }
 
-    /// What moved in a window of time, by account and asset.
+    /// The flows in a window of time, by account and asset.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ use crate::journal::Position;
 use crate::lookup;
 use crate::query::TransactionView;
 
-/// What happened to a transaction after it was recorded, by a moment.
+/// The changes of a transaction after it was recorded, by a moment.
 #[derive(Debug, Default)]
 struct Overlay {
     updated_at: Option<Timestamp>,

@@ -16,7 +16,7 @@ use crate::journal::{
 ///
 /// # Errors
 ///
-/// What the file system says.
+/// Those of the file system.
 pub fn bare_writes(directory: &Path, bytes: usize, writes: u64) -> io::Result<Duration> {
     let path = directory.join("bare");
     drop(RealDisk.open(&path, OpenMode::CreateNew)?);
@@ -42,7 +42,7 @@ pub fn bare_writes(directory: &Path, bytes: usize, writes: u64) -> io::Result<Du
 ///
 /// # Errors
 ///
-/// What the journal says, as text.
+/// Those of the journal, as text.
 pub fn journal_appends(
     directory: &Path,
     bytes: usize,

@@ -20,7 +20,7 @@ use crate::removal::Reclaimed;
 use crate::store::Store;
 use crate::submission::{Atomicity, Mode, Outcome, Submission};
 
-/// What a store must be like: the model of its ledgers, its documents, and how many entries its journal has.
+/// The expected store: the model of its ledgers, its documents, and how many entries its journal has.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
     pub(super) model: Model,
@@ -53,7 +53,7 @@ enum Before {
 pub struct ImportStep {
     /// Whose logs.
     pub from: LedgerName,
-    /// Who takes them.
+    /// The ledger that takes them.
     pub to: LedgerName,
     /// How many at most, after those that it has.
     pub count: usize,
@@ -63,7 +63,7 @@ pub struct ImportStep {
     pub again: bool,
 }
 
-/// What came of a step: `None` if the store answered as it must, or the error that is no answer.
+/// The result of a step: `None` if the store answered as it must, or the error that is no answer.
 type Judged = Result<Option<WriteError>, String>;
 
 impl Judge {
@@ -105,7 +105,7 @@ impl Judge {
     ///
     /// # Errors
     ///
-    /// What differs.
+    /// The difference.
     pub fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Result<Option<WriteError>, String> {
         let judged = match step {
             Step::Create(name, options) => {
@@ -195,7 +195,7 @@ impl Judge {
         }
     }
 
-    /// What the model answers. Commands of `found` that could not be read happen in neither.
+    /// The model's answer. Commands of `found` that could not be read happen in neither.
     fn submit(&mut self, submission: &Submission, found: &[Outcome], now: Timestamp) -> Vec<Expected> {
         let before = self.model.moment();
         let log = |model: &Model| model.log(&submission.ledger).len() as u64;
@@ -325,7 +325,7 @@ impl Judge {
     ///
     /// # Errors
     ///
-    /// What differs.
+    /// The difference.
     pub fn compare(&self, store: &Store) -> Result<(), String> {
         let found = logs(store).map_err(|error| error.to_string())?;
         let names: Vec<&LedgerName> = self.model.ledgers().collect();

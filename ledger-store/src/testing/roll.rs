@@ -123,7 +123,7 @@ impl Roll {
         }
     }
 
-    /// What is found by a name.
+    /// The ledger that is found by a name.
     pub(super) fn info(&self, name: &LedgerName) -> Option<&LedgerInfo> {
         self.there().map(|ledger| &ledger.info).find(|info| info.name == *name && info.deleted_at.is_none())
     }
@@ -142,7 +142,7 @@ impl Roll {
         self.there().find(|ledger| ledger.info.name == *name).map(|ledger| ledger.info.id)
     }
 
-    /// What is there, deleted ledgers too.
+    /// The existing ledgers, deleted ones too.
     fn there(&self) -> impl Iterator<Item = &Enrolled> {
         self.all.iter().filter(|ledger| !ledger.is_removed)
     }
@@ -157,7 +157,7 @@ impl Roll {
     ///
     /// # Errors
     ///
-    /// What differs.
+    /// The difference.
     pub(super) fn compare(&self, snapshot: &Snapshot) -> Result<(), String> {
         let page = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
         let all = Filter::all(ledger_core::Resource::Ledgers);
@@ -187,7 +187,7 @@ impl Roll {
     ///
     /// # Errors
     ///
-    /// What differs.
+    /// The difference.
     pub(super) fn ask(
         &self,
         snapshot: &Snapshot,

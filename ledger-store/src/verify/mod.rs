@@ -8,7 +8,7 @@
 //!    that are local to a run, and rows that others have superseded are not contents.
 //! 4. What must be unique is, inputs equal outputs, and the wire hashes are computed again ([`rules`]).
 //!
-//! What cannot be told afterwards is whether an overdraft was allowed: the journal does not say what the
+//! Nobody can tell afterwards whether an overdraft was allowed: the journal does not say what the
 //! request permitted.
 
 mod compare;
@@ -38,12 +38,12 @@ pub use self::report::{VerifyError, VerifyReport, Violation, ViolationCode};
 
 /// No more violations than these are gathered.
 const VIOLATIONS_MAX: usize = 1_000;
-/// What the replay may use of a memory budget that the store itself nearly fills.
+/// The replay's part of a memory budget that the store itself nearly fills.
 const BUDGET_PART: usize = 10;
 /// The file of the second index, beside the real one.
 const WORKSPACE: &str = "verify.redb";
 
-/// What was found so far.
+/// The findings so far.
 struct Findings {
     violations: Vec<Violation>,
     complete: bool,
@@ -147,7 +147,7 @@ impl Store {
         Ok(report)
     }
 
-    /// What was wrong with the index and was mended, by the opening or since. An index that was absent, or of another format,
+    /// Defects of the index that were mended, by the opening or since. An index that was absent, or of another format,
     /// store or history, is built again too: nothing was wrong with what was stored then.
     fn mended(&self) -> Vec<Violation> {
         let opening = self.opening();
@@ -161,7 +161,7 @@ impl Store {
     }
 }
 
-/// What opening dropped from the journal and may have been acknowledged.
+/// The bytes that opening dropped from the journal and that may have been acknowledged.
 fn torn_tail(opening: &Opening) -> Option<Violation> {
     let dropped = opening.dropped_tail.filter(|dropped| dropped.may_have_been_acknowledged)?;
     let detail = format!(

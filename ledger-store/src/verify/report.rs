@@ -1,4 +1,4 @@
-//! What a verification found.
+//! The findings of a verification.
 
 use std::fmt;
 
@@ -128,7 +128,7 @@ pub struct Violation {
     pub ledger: Option<LedgerName>,
     /// At which position of the journal, where one is known.
     pub position: Option<u64>,
-    /// What was expected and what was found, for a person.
+    /// The expected and the found value, for a person.
     pub detail: String,
 }
 
@@ -145,10 +145,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What [`Store::verify`](crate::Store::verify) found.
+/// The findings of [`Store::verify`](crate::Store::verify).
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifyReport {
-    /// What is wrong, in the order in which it was found.
+    /// The defects, in the order in which they were found.
     pub violations: Vec<Violation>,
     /// How many entries of the journal were read.
     pub entries: u64,
@@ -214,7 +214,7 @@ impl VerifyReport {
 pub enum VerifyError {
     /// There is no place for the projection to compare with.
     Workspace {
-        /// What was tried.
+        /// The attempted access.
         reason: String,
     },
 }

@@ -196,7 +196,7 @@ fn journal_of(logs: &[LogRecord<'static>]) -> Arc<dyn Journal> {
     Arc::new(journal)
 }
 
-/// What a flush would write of a journal, defects of its entries included.
+/// The rows that a flush would write of a journal, defects of its entries included.
 fn projected(journal: &Arc<dyn Journal>) -> (Piece, Vec<(u32, LedgerHead)>, Watermark) {
     let replayed =
         recovery::replay(journal, &index(), &identity(), shares(), Position::FIRST, &mut |_| Ok(())).unwrap();

@@ -1,6 +1,6 @@
 //! The accounts that the writer knows, within a budget of bytes.
 //!
-//! What changed since the index was last flushed stays (the residence rule), so that whatever is not here
+//! Changes since the index was last flushed stay (the residence rule), so that whatever is not here
 //! stands in the index exactly. The rest goes when room is needed, the least recently used first, roughly.
 
 use std::borrow::Cow;
@@ -31,7 +31,7 @@ impl Near {
     const NOWHERE: u32 = u32::MAX;
 }
 
-/// What the writer knows of an account.
+/// The writer's record of an account.
 #[derive(Clone, Debug)]
 pub(crate) struct AccountState {
     /// The ledger.
@@ -74,7 +74,7 @@ struct Slot(Option<AccountState>);
 /// A million accounts must fit the writer's share of the default budget.
 const _: () = assert!(size_of::<Slot>() == 128);
 
-/// What the writer knows of an account's document.
+/// The writer's record of an account's document.
 #[derive(Clone, Debug)]
 pub(crate) enum DocumentState {
     /// It stands in the index.
@@ -125,10 +125,10 @@ impl AccountState {
     }
 }
 
-/// So many slots are looked at in search of room, each time: what is under way to the index cannot go, and to go
+/// Number of slots that one search for room visits: rows under way to the index cannot go, and to go
 /// round and round about it would cost every batch the same again.
 const EVICTION_STEPS: usize = 1 << 16;
-/// So many slots are made at once: a table that grows then copies nothing.
+/// Number of slots that are made at once: a table that grows then copies nothing.
 const BLOCK: usize = 4_096;
 
 /// Accounts by ledger and address.

@@ -1,4 +1,4 @@
-//! What commands are about to need, looked for before it is their turn: so they wait for memory together.
+//! Lookups for commands before it is their turn: so they wait for memory together.
 
 use ledger_core::{Command, Movement};
 use smallvec::SmallVec;
@@ -18,7 +18,7 @@ pub(crate) struct KeyPrints {
     pub(crate) reference: Option<u64>,
 }
 
-/// What was found for some commands, each to be taken once.
+/// Results of lookups for some commands, each to be taken once.
 #[derive(Default)]
 pub(crate) struct Ahead {
     /// Of each command the fingerprints of its keys, and how many of `ends` are its own.
@@ -35,7 +35,7 @@ impl Ahead {
         self.taken.0 == self.commands.len()
     }
 
-    /// What was found for the next command: the fingerprints of its keys, and of each of its postings, if it has some,
+    /// The results for the next command: the fingerprints of its keys, and of each of its postings, if it has some,
     /// source and destination.
     pub(crate) fn take(&mut self) -> (KeyPrints, &[Near]) {
         let (command, first) = self.taken;

@@ -1,4 +1,4 @@
-//! What an entry does to the state, and the rows it projects into.
+//! The effect of an entry on the state, and the rows it projects into.
 //!
 //! This is the one place for both: the writer comes here with what it has just decided, recovery with what
 //! it has read back, and the rows that readers see are made of nothing else.
@@ -30,7 +30,7 @@ use crate::removal::name_in;
 use crate::verify::ViolationCode;
 use crate::view::Counters;
 
-/// What is known of what an entry names.
+/// Known facts about the things that an entry names.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
     /// Where its accounts are, in the order in which it names them: its holdings', then those whose metadata
@@ -38,17 +38,17 @@ pub(crate) struct Hints {
     pub(crate) located: SmallVec<[Located; 4]>,
     /// The metadata with which the transaction was recorded that it changes or reverts.
     pub(crate) original: Option<Metadata>,
-    /// What had happened to that transaction since.
+    /// The changes of that transaction so far.
     pub(crate) changed: Prior<Box<TransactionDocument>>,
-    /// What stands where the entry puts a document or a schema.
+    /// The value where the entry puts a document or a schema.
     pub(crate) stored: Prior<Box<[u8]>>,
     /// The fingerprints of its keys.
     pub(crate) prints: KeyPrints,
-    /// What the chart of a schema gives to the accounts that it is the first to use, ascending by address.
+    /// Metadata that the chart of a schema gives to the accounts that it is the first to use, ascending by address.
     pub(crate) defaults: Vec<(AccountAddress, Metadata)>,
 }
 
-/// What stands where an entry puts something. The writer reads it before it changes anything, so that a failed read
+/// The value where an entry puts something. The writer reads it before it changes anything, so that a failed read
 /// leaves nothing half done; a replay reads it when it gets there.
 #[derive(Debug, Default)]
 pub(crate) enum Prior<T> {
@@ -62,7 +62,7 @@ pub(crate) enum Prior<T> {
 }
 
 impl<T: Clone> Prior<T> {
-    /// What was looked up.
+    /// The result of a lookup.
     pub(crate) fn of(found: Option<T>) -> Self {
         found.map_or(Self::Absent, Self::Found)
     }
@@ -725,7 +725,7 @@ impl State {
     }
 }
 
-/// What is wrong with the volumes that a transaction gives its holding at this place.
+/// The defect of the volumes that a transaction gives its holding at this place.
 fn wrong_volumes(before: Volumes, transaction: &TransactionRecord<'_>, at: usize) -> Option<String> {
     let mut expected = before;
     for posting in &transaction.moves {

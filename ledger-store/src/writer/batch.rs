@@ -6,7 +6,7 @@ use crate::hashes::{Unhashed, UnhashedMark};
 use crate::journal::Position;
 use crate::projection::{PieceBuilder, PieceMark};
 
-/// What was decided since the last flush began.
+/// The decisions since the last flush began.
 pub(crate) struct Batch {
     /// The position of its first entry.
     pub(crate) first: Position,
@@ -14,11 +14,11 @@ pub(crate) struct Batch {
     pub(crate) flush: u64,
     pub(crate) chunks: ChunkBuilder,
     pub(crate) rows: PieceBuilder,
-    /// What of it is to be hashed.
+    /// The part that is to be hashed.
     pub(crate) unhashed: Unhashed,
     /// Ledgers that it changed.
     pub(crate) ledgers: Vec<u32>,
-    /// What its commands took in memory.
+    /// The memory that its commands took.
     pub(crate) submitted: usize,
 }
 

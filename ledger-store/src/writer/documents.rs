@@ -17,7 +17,7 @@ use crate::error::ReadError;
 use crate::journal::{Position, SectionId};
 use crate::projection::{PieceBuilder, StoredDocument};
 
-/// What stands where each change goes.
+/// The stored value at the key of each change.
 type Before = Vec<Option<Box<[u8]>>>;
 
 impl State {
@@ -72,7 +72,7 @@ impl State {
         Ok(position)
     }
 
-    /// What stands where each change goes, if every document stands as expected and no unique key would belong to two.
+    /// The stored values of the changes, if every document stands as expected and no unique key would belong to two.
     fn check_changes(
         &self,
         changes: &[DocumentChange],

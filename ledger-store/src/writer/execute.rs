@@ -26,7 +26,7 @@ use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 use crate::scripts::{Compiled, Prepared};
 use crate::submission::{Detail, Receipt, Request};
 
-/// What became of a command before its batch is on disk.
+/// The result of a command before its batch is on disk.
 #[derive(Debug)]
 pub(crate) enum Decided {
     /// It is in the batch.
@@ -37,11 +37,11 @@ pub(crate) enum Decided {
     Refused(Rejection),
     /// It was not tried, or is undone.
     Cancelled,
-    /// What it needs could not be read. Nothing of it happened.
+    /// A failed read of something that it needs. Nothing of it happened.
     Failed(ReadError),
 }
 
-/// What the commands of a submission have in common.
+/// The common context of the commands of a submission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) ledger: u32,
@@ -50,7 +50,7 @@ pub(crate) struct Setting {
     pub(crate) detail: Detail,
 }
 
-/// What is written but perhaps not published yet; the batch in hand included.
+/// Written entries that are perhaps not published yet; the batch in hand included.
 pub(crate) trait Written {
     /// The transaction as it was recorded; `None` if there is none.
     fn transaction(
@@ -474,7 +474,7 @@ impl State {
     }
 }
 
-/// What an entry may take: a chunk, less its head and the entry's own.
+/// Most bytes of an entry: a chunk, less its head and the entry's own.
 const ENTRY_BYTES_MAX: usize = MAX_CHUNK_PAYLOAD_BYTES - 64 * 1_024;
 /// More than every number of a posting or a holding takes, but for amounts.
 const NUMBERS: usize = 64;
@@ -533,7 +533,7 @@ fn is_surely_small(command: &Command, facts: &Facts) -> bool {
         && facts.volumes.iter().all(is_short)
 }
 
-/// What is surely small is small: with names as long as they may be.
+/// Checks that surely small entries are small: with names as long as they may be.
 const _: () = assert!(
     8 * (3 * ADDRESS_BYTES_MAX + 16 * NUMBERS) + METADATA_BYTES_MAX + 64 * NUMBERS <= ENTRY_BYTES_MAX
 );

@@ -9,12 +9,12 @@ use super::state::State;
 use crate::codec::Corrupt;
 use crate::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
 
-/// What the journal has given before the writer began.
+/// Numbers that the journal has given before the writer began.
 #[derive(Debug, Default)]
 pub(crate) struct Fence {
     /// The highest number of a ledger.
     ledgers: u32,
-    /// What the last chunk of the journal that the index holds says of the ledgers in it.
+    /// The ledgers of the last chunk of the journal that the index holds.
     seen: BTreeMap<u32, Seen>,
 }
 

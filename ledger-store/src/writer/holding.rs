@@ -1,4 +1,4 @@
-//! What the writer knows of a holding, in few bytes: all accounts that are in use must fit its share.
+//! The writer's record of a holding, in few bytes: all accounts that are in use must fit its share.
 
 use std::ops::{Deref, DerefMut};
 

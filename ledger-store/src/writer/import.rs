@@ -189,7 +189,7 @@ impl State {
 }
 
 impl State {
-    /// What the chart of the version that a log names gives to new accounts: other servers keep it out of the log too.
+    /// Metadata that the chart of a log's version gives to new accounts: other servers keep it out of the log too.
     fn imported_defaults(
         &mut self,
         ledger: u32,

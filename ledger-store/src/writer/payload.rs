@@ -1,4 +1,4 @@
-//! What a log entry says of a command, for who asked for the entry.
+//! The content of a log entry, for a caller that asked for the entry.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::numbers::holding_names;
 
-/// What was decided, without what it borrows from its command.
+/// A decision without the parts that it borrows from its command.
 pub(super) enum Told {
     /// A new transaction that still lacks what its command says, see [`created`].
     Created(Box<Transaction>),
@@ -19,8 +19,8 @@ pub(super) enum Told {
 }
 
 impl Told {
-    /// What was decided and is recorded at `date`; `id` is that of the transaction, if it is one, and `volumes` are those
-    /// after it.
+    /// Takes a decision that is recorded at `date`; `id` is that of the transaction, if it is one, and `volumes` are
+    /// those after it.
     pub(super) fn of(
         decision: Decision<'_>,
         volumes: SmallVec<[Volumes; 4]>,

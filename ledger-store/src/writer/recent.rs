@@ -1,4 +1,4 @@
-//! What was written since the index was last flushed, by key.
+//! Values written since the index was last flushed, by key.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-/// What one generation keeps.
+/// The container of one generation.
 pub(super) trait Generation {
     /// Empty, with room for so many.
     fn with_room(count: usize) -> Self;
@@ -40,7 +40,7 @@ impl<T> Generation for HashTable<T> {
     }
 }
 
-/// What is dropped, a generation at a time, when the flush that holds it is done.
+/// Values that are dropped, a generation at a time, when the flush that holds them is done.
 ///
 /// There is one for the rows that gather now, and one for each flush that is under way.
 pub(super) struct Generations<G> {
@@ -105,7 +105,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         Self { generations: Generations::new(flush), hasher: RandomState::default() }
     }
 
-    /// What was put last under a key.
+    /// The newest value under a key.
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         if self.generations.newest_first().all(HashTable::is_empty) {
             return None;

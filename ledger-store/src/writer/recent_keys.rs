@@ -52,7 +52,7 @@ impl RecentKey {
     }
 }
 
-/// So many keys wait to be put into a table together.
+/// Number of keys that are put into a table together.
 const LATELY_MAX: usize = 32;
 
 /// The keys of one generation in the order in which they came, and a table of where each lies.
@@ -158,7 +158,7 @@ impl RecentKeys {
         Self(Generations::new(flush))
     }
 
-    /// What was put last under a key.
+    /// The newest value under a key.
     pub(crate) fn find(
         &self,
         ledger: u32,

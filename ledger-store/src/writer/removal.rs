@@ -10,7 +10,7 @@ use crate::query::LedgerInfo;
 use crate::removal::{SectionLedgers, Tombstone};
 use crate::view::{Counters, LedgerHead};
 
-/// What is left in memory of a ledger that is removed.
+/// The head that stays in memory for a removed ledger.
 fn removed_head(info: Arc<LedgerInfo>, section: u32) -> LedgerHead {
     LedgerHead {
         info,

@@ -106,7 +106,7 @@ impl State {
         self.put_document(position, &document, &Prior::Absent, rows)
     }
 
-    /// What the chart gives to the accounts that a settled command is the first to use.
+    /// Metadata that the chart gives to the accounts that a settled command is the first to use.
     pub(super) fn defaults(
         &mut self,
         ledger: u32,

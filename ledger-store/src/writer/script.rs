@@ -1,4 +1,4 @@
-//! What scripts read while they are settled: the writer's own state, so that nothing is out of date.
+//! The reads of scripts while they are settled: from the writer's own state, so that nothing is out of date.
 
 use ledger_core::script::{Reads, colored_asset};
 use ledger_core::{AccountAddress, Balance, CompactString, MetadataValue};

@@ -45,7 +45,7 @@ pub(crate) struct LedgerState {
     last_keys: SmallVec<[LastKey; LAST_KEYS]>,
 }
 
-/// So many of the metadata keys that were used last are remembered.
+/// Number of the metadata keys used last that are remembered.
 const LAST_KEYS: usize = 4;
 
 /// A metadata key that was used last.
@@ -107,7 +107,7 @@ impl LedgerState {
     }
 }
 
-/// What can be taken back of a submission that is all or nothing, or a dry run.
+/// The record for undoing a submission that is all or nothing, or a dry run.
 pub(crate) struct Undo {
     pub(crate) next: Position,
     pub(crate) ledger: u32,
@@ -136,7 +136,7 @@ pub(crate) struct State {
     pub(crate) keys: RecentKeys,
     /// By them nearly every reference, key and new address is proved new.
     pub(crate) known: KnownKeys,
-    /// What happened to transactions after they were recorded, by ledger and id.
+    /// Changes of transactions after they were recorded, by ledger and id.
     pub(crate) documents: Recent<(u32, u64), TransactionDocument>,
     /// Documents and the indexes over them.
     keyed: Overlay,
@@ -156,7 +156,7 @@ pub(crate) struct State {
     index: StoredState,
     /// Where accounts are by number; only while entries are replayed.
     by_number: Option<HashMap<(u32, u32), Place, RandomState>>,
-    /// What is wrong with the entries applied so far; only while entries are replayed, since what was just
+    /// Defects of the entries applied so far; only while entries are replayed, since what was just
     /// decided is right by construction.
     pub(crate) audit: Option<Vec<Violation>>,
     /// Numbers that no entry may give again.
@@ -188,7 +188,7 @@ impl StoredState {
     }
 }
 
-/// What a command names, as far as it exists: an account, and for a holding its asset in it.
+/// An account that a command names, as far as it exists, and for a holding its asset in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Located {
     /// By which the account is found.
@@ -326,7 +326,7 @@ impl State {
         self.index.flushed
     }
 
-    /// What is written from now on belongs to the next flush; says the number of the one that ends.
+    /// Assigns later writes to the next flush; returns the number of the one that ends.
     pub(crate) fn begin_flush(&mut self) -> u64 {
         let ended = self.flush;
         self.flush += 1;
@@ -560,7 +560,7 @@ impl State {
         Ok(())
     }
 
-    /// What a reference or an idempotency key is known by.
+    /// The key space and the fingerprint of a reference or an idempotency key.
     pub(crate) fn probe_key(&self, ledger: u32, kind: KeyKind, text: &str) -> (u64, u64) {
         let space = key_space(ledger, kind);
         (space, self.fingerprints.of(space, text))
@@ -572,13 +572,13 @@ impl State {
         Ok(self.index.keys.probe(space, fingerprint)?)
     }
 
-    /// What stands under a key of the documents.
+    /// The value under a key of the documents.
     pub(crate) fn stored_document(&self, key: &[u8]) -> Result<Option<Box<[u8]>>, ReadError> {
         self.reading()?;
         self.keyed.get(&self.index.snapshot, key)
     }
 
-    /// What stands under the keys of the documents from one up to another.
+    /// The values under the keys of the documents from one up to another.
     pub(crate) fn scan_documents<'a>(
         &'a self,
         from: &'a [u8],
@@ -596,7 +596,7 @@ impl State {
         }
     }
 
-    /// What happened to a transaction after it was recorded.
+    /// The changes of a transaction after it was recorded.
     pub(crate) fn transaction_document(
         &self,
         ledger: u32,
@@ -684,7 +684,7 @@ impl State {
     ///
     /// # Errors
     ///
-    /// What differs.
+    /// The difference.
     #[cfg(any(test, debug_assertions, feature = "testing"))]
     pub(crate) fn check_bytes(&self) -> Result<(), String> {
         self.accounts.check_bytes()?;

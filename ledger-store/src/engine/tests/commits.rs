@@ -1,4 +1,4 @@
-//! What others see and do while an append is under way, and after it failed.
+//! Views and writes during an append, and after it failed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -14,7 +14,7 @@ fn pay(engine: &Engine, mode: Mode) -> Result<Vec<Outcome>, WriteError> {
     apply(engine, vec![payment("world", "users:1", "")], Atomicity::Independent, mode)
 }
 
-/// What waits for a flush in memory.
+/// The size of the memtables that wait for a flush.
 fn waiting_bytes(engine: &Engine) -> usize {
     engine.view().pieces.iter().map(|piece| piece.piece.bytes).sum()
 }

@@ -8,7 +8,7 @@ use crate::journal::{
     Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, MemoryJournal, Position, SectionId,
 };
 
-/// What happens while an append is under way.
+/// An observer that is called during an append.
 type Look = Box<dyn Fn(Head) + Send>;
 
 /// Keeps its chunks in memory and follows a script.

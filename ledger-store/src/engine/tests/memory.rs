@@ -1,4 +1,4 @@
-//! What a dry run or an undone submission leaves in memory: nothing.
+//! Dry runs and undone submissions leave nothing in memory.
 
 use super::*;
 
