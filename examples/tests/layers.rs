@@ -75,10 +75,11 @@ const LAYERS: &[Layers] = &[
         upward: &[],
         circles: &[],
     },
+    Layers { sources: "ledger-store/codec/src", from_the_bottom: &[], upward: &[], circles: &[] },
     Layers {
         sources: "ledger-store/src",
         from_the_bottom: &[
-            &["codec", "names", "options", "watch", "address_cache"],
+            &["names", "options", "watch", "address_cache"],
             &["disk", "room"],
             &["index"],
             &["journal"],

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ledger_codec::{Corrupt, Reader, put_varint};
 use ledger_core::{Timestamp, WireHash};
 
-use crate::codec::{Corrupt, Reader, put_varint};
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
 use crate::index::{

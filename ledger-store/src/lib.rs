@@ -26,7 +26,6 @@
 //! else that can be asked through [`Store::snapshot`].
 
 mod address_cache;
-mod codec;
 mod directory;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for tests alone"))]
 mod disk;

@@ -1,8 +1,8 @@
 //! Single things in the index: accounts, holdings, documents, by number or by name.
 
+use ledger_codec::Corrupt;
 use ledger_core::Timestamp;
 
-use crate::codec::Corrupt;
 use crate::documents::{AccountDocument, TransactionDocument};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, Subject, key_space, subject_space};

@@ -3,10 +3,10 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use ledger_core::Metadata;
 
 use crate::address_cache::AddressCache;
-use crate::codec::Corrupt;
 use crate::documents::keys::{self, Space};
 use crate::documents::overlay::{self, Merged};
 use crate::documents::{LEDGERS, MAPPINGS, decode_ledger, decode_value};

@@ -17,9 +17,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ledger_codec::{Corrupt, Reader, put_prefixed};
 use ledger_core::{LedgerName, Metadata};
 
-use crate::codec::{Corrupt, Reader, put_prefixed};
 use crate::documents::{decode_ledger, encode_ledger, ledger_of_schema, schema_ranges};
 use crate::engine::{Answer, Engine, Work};
 use crate::error::{ReadError, WriteError};

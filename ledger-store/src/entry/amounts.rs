@@ -1,8 +1,7 @@
 //! Amounts in stored bytes: LEB128 without an upper limit.
 
+use ledger_codec::{Corrupt, Output, Reader};
 use ledger_core::Amount;
-
-use crate::codec::{Corrupt, Output, Reader};
 
 /// Maximum size of a varint that fits a `u64` for certain: 9 bytes hold numbers below 2^63.
 const SMALL_BYTES_MAX: usize = 9;

@@ -1,5 +1,6 @@
 //! Packing records into chunks.
 
+use ledger_codec::{Corrupt, Output, put_varint};
 use ledger_core::Timestamp;
 
 use super::amounts::put_amount;
@@ -7,7 +8,6 @@ use super::record::{
     AddressRef, Body, Event, MetadataRecord, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
 };
 use super::section::{LedgerBase, find_in_section, flag, kind, zigzag};
-use crate::codec::{Corrupt, Output, put_varint};
 use crate::journal::{CHUNK_BYTES, ChunkDraft, Position, SectionId};
 
 /// A chunk is closed when its entries take this many bytes: what fills pages, less the chunk's head, the

@@ -1,8 +1,9 @@
 //! Finds entries in a chunk, for readers that need many entries of one chunk.
 
+use ledger_codec::{Corrupt, Reader};
+
 use super::record::Record;
 use super::section::{Entry, SectionReader};
-use crate::codec::{Corrupt, Reader};
 use crate::journal::{Chunk, Position, Section};
 
 /// The byte ranges of all entries of a chunk, by position.

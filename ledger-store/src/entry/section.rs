@@ -16,6 +16,7 @@
 //! Ids follow each other unless a gap is flagged; dates are deltas in microseconds. Names are
 //! `0` + text (inline), `(id+1)*2` (known) or `(id+1)*2+1` + text (numbered here).
 
+use ledger_codec::{Corrupt, Reader};
 use ledger_core::Timestamp;
 use smallvec::SmallVec;
 
@@ -24,7 +25,6 @@ use super::record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
     Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
-use crate::codec::{Corrupt, Reader};
 use crate::journal::{Chunk, Position, Section};
 
 pub(super) mod kind {

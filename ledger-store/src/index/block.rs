@@ -17,7 +17,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
 
 use super::cursor::Direction;
 use super::row::{KeyBytes, Row};

@@ -3,9 +3,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use redb::ReadableTable;
-
-use crate::codec::Corrupt;
 
 use super::block::{Block, BlockRows};
 use super::error::{IndexError, shield, storage};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::codec::Corrupt;
+use ledger_codec::Corrupt;
 
 /// Why the index did not answer.
 ///

@@ -27,10 +27,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use ledger_codec::{Corrupt, Reader};
 use parking_lot::Mutex;
 use redb::{Builder, Database, Durability, ReadableDatabase, StorageBackend, TableError, TableHandle};
-
-use crate::codec::{Corrupt, Reader};
 
 use super::error::{IndexError, shield, storage};
 use super::filter::FilterCache;

@@ -15,9 +15,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use parking_lot::Mutex;
-
-use crate::codec::Corrupt;
 
 use super::error::IndexError;
 use super::runs::RunMeta;

@@ -9,9 +9,8 @@
 
 use std::ops::Bound;
 
+use ledger_codec::Output;
 use parking_lot::MutexGuard;
-
-use crate::codec::Output;
 
 use super::error::{IndexError, storage};
 use super::file::{Commit, IndexFile};

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
 
 /// The greatest length in bytes of a key of any table.
 pub(crate) const KEY_BYTES_MAX: usize = 32;

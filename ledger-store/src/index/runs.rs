@@ -13,7 +13,7 @@ use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range};
 
-use crate::codec::{Corrupt, Output, Reader, put_varint};
+use ledger_codec::{Corrupt, Output, Reader, put_varint};
 
 use super::block::BlockBuilder;
 use super::error::{IndexError, storage};

@@ -1,6 +1,6 @@
 //! The rows of one run in the order of their keys, for a merge: all of them, or whole blocks as they are stored.
 
-use crate::codec::{Corrupt, Reader};
+use ledger_codec::{Corrupt, Reader};
 
 use super::block::{Block, STORED_BYTES_MAX};
 use super::cursor::{corrupt, damaged, load};

@@ -3,9 +3,8 @@
 use std::cell::Cell;
 use std::ops::Bound;
 
+use ledger_codec::{Output, put_varint};
 use redb::{CursorError, ReadableTable, ReadableTableMetadata, WriteTransaction};
-
-use crate::codec::{Output, put_varint};
 
 use super::error::{IndexError, shield, storage};
 use super::file::{COUNTS_KEY, IndexFile};

@@ -38,9 +38,10 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use ledger_codec::{Corrupt, Reader, put_varint, varint_len};
+
 use super::hashed::HashedBytes;
 use super::{ChainHash, Position, Secret, SectionId};
-use crate::codec::{Corrupt, Reader, put_varint, varint_len};
 
 /// The newest version of the layout above.
 pub(super) const FORMAT_VERSION: u8 = 1;

@@ -23,10 +23,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ledger_codec::Reader;
+
 use super::record::MARK;
 use super::segment::Medium;
 use super::{ChainHash, Head, Identity, JournalError, Position};
-use crate::codec::Reader;
 use crate::disk::{BootId, DiskFile, OpenMode};
 
 const FORMAT_VERSION: u8 = 1;

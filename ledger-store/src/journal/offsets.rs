@@ -10,8 +10,9 @@
 //!
 //! `v` is a varint. Each frame lists what came since the one before it.
 
+use ledger_codec::{Corrupt, Reader, put_varint};
+
 use super::Secret;
-use crate::codec::{Corrupt, Reader, put_varint};
 
 /// A chunk is noted when it begins at least this many bytes after the last noted one. Bounds how many bytes a lookup
 /// walks over, and by 131,072 for each GiB of a segment what is held in memory.

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use ledger_codec::{Corrupt, Reader};
+
 use super::{ChainHash, Head, Identity, JournalError, Position, Secret, StoreId};
-use crate::codec::{Corrupt, Reader};
 use crate::disk::TEMPORARY_SUFFIX;
 
 /// Stands in the digest of the record that a segment begins with.

@@ -1,5 +1,6 @@
 //! Accounts by address: lists and counts.
 
+use ledger_codec::{Corrupt, Reader};
 use ledger_core::{
     AccountAddress, AddressRole, AddressTest, CompactString, Condition, Filter, FilterNode, TextTest,
     Timestamp,
@@ -11,7 +12,6 @@ use super::flows::Until;
 use super::foremost::Foremost;
 use super::page::PageBuilder;
 use super::session::{Moment, Session};
-use crate::codec::{Corrupt, Reader};
 use crate::error::ReadError;
 use crate::fingerprint::{Subject, subject_space};
 use crate::index::Way;

@@ -3,9 +3,9 @@
 use std::ops::Bound;
 
 use compact_str::CompactString;
+use ledger_codec::Corrupt;
 
 use super::session::Session;
-use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::index::PlainRange;
 use crate::lookup::tables;

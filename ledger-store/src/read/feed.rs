@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use ledger_codec::Corrupt;
 use ledger_core::{
     Features, HashLogs, HoldingVolumes, LedgerName, LogEntry, LogId, LogPayload, Metadata, Transaction,
 };
@@ -18,7 +19,6 @@ use super::effective::Later;
 use super::limits::{Meter, ReadLimits};
 use super::session::Session;
 use super::snapshot::{LedgerView, Snapshot};
-use crate::codec::Corrupt;
 use crate::entry::{Body, Record, read_chunk};
 use crate::error::ReadError;
 use crate::hashes::ChainId;

@@ -1,9 +1,9 @@
 //! What went in and out of a holding: in all, up to a date on either clock, or in a window.
 
+use ledger_codec::Corrupt;
 use ledger_core::{Balance, Timestamp, Volumes};
 
 use super::session::Session;
-use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::index::{HistoryRow, Quantity, TransactionRow};
 use crate::lookup::missing_in;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
+use ledger_codec::Corrupt;
 use ledger_core::{
     Condition, DateField, FilterSubject, HashLogs, LogEntry, LogPayload, TextField, Timestamp, Transaction,
 };
@@ -14,7 +15,6 @@ use super::plan::{dates_where, narrow_ids};
 use super::session::{Moment, Session};
 use super::streams::Span;
 use super::transaction::TransactionSubject;
-use crate::codec::Corrupt;
 use crate::entry::{Body, Event, LogRecord, Record};
 use crate::error::ReadError;
 use crate::hashes::ChainId;

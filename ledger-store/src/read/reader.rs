@@ -7,13 +7,13 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use ledger_codec::Corrupt;
 use ledger_core::{
     AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload,
     Metadata, Posting, Postings, Reference, Target, Transaction, TransactionId, Volumes,
 };
 
 use super::open_pages::OpenPages;
-use crate::codec::Corrupt;
 use crate::entry::{
     AddressRef, Body, EntryPlaces, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
     TargetRecord, TransactionRecord, ValueRef, find_in_chunk,

@@ -4,11 +4,11 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use ledger_core::{Switch, Timestamp};
 
 use super::limits::{Meter, ReadLimits};
 use super::reader::LedgerReader;
-use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::hashes::Hashes;

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
+use ledger_codec::Corrupt;
 use ledger_core::{
     AddressRole, DateField, FilterSubject, HoldingVolumes, Metadata, MetadataValue, TextField, Timestamp,
     Transaction, TransactionId,
 };
 
 use super::session::{Moment, Session};
-use crate::codec::Corrupt;
 use crate::documents::TransactionDocument;
 use crate::entry::{Body, Event, LogRecord, Record, TransactionRecord};
 use crate::error::ReadError;

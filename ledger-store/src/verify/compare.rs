@@ -3,8 +3,9 @@
 use std::fmt::Debug;
 use std::ops::Bound;
 
+use ledger_codec::Corrupt;
+
 use super::{Findings, Stop, ViolationCode};
-use crate::codec::Corrupt;
 use crate::flush::{Watermark, ledger_count};
 use crate::index::rows::TABLES;
 use crate::index::{

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use ledger_core::Volumes;
 
 use super::{Findings, Stop, ViolationCode};
-use crate::codec::Corrupt;
 use crate::entry::{Body, find_in_chunk, read_chunk};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use compact_str::CompactString;
+use ledger_codec::Corrupt;
 use ledger_core::{AccountAddress, Amount, Metadata, MetadataValue, Timestamp, Volumes};
 use smallvec::SmallVec;
 
@@ -14,7 +15,6 @@ use super::accounts::{DocumentState, NewState, Place};
 use super::ahead::KeyPrints;
 use super::holding::{HoldingState, Holdings};
 use super::state::{Located, State};
-use crate::codec::Corrupt;
 use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
 use crate::entry::{
     AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,

@@ -1,6 +1,7 @@
 //! The entries and rows that one flush of the journal will make durable.
 
-use crate::codec::Corrupt;
+use ledger_codec::Corrupt;
+
 use crate::entry::{ChunkBuilder, Mark, Record};
 use crate::hashes::{Unhashed, UnhashedMark};
 use crate::journal::Position;

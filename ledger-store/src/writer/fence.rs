@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use ledger_codec::Corrupt;
+
 use super::state::State;
-use crate::codec::Corrupt;
 use crate::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
 
 /// What the journal has given before the writer began.

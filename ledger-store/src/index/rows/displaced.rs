@@ -10,7 +10,8 @@
 //! [input, output, count of the source]
 //! ```
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
+
 use crate::index::row::{
     Row, difference, joined, key_parts, ordered, put_difference, put_key_parts, unordered, varint_u32,
 };

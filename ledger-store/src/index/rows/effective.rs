@@ -6,7 +6,8 @@
 //! transaction  varint  zigzag difference to the row before
 //! ```
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
+
 use crate::index::row::{Row, difference, joined, ledger_key_parts, ordered, put_difference, unordered};
 
 use super::{put_step, read_step};

@@ -9,7 +9,8 @@
 //! displaced    0 none   1 as before   2 as before plus this move   3 input, output, count stand here
 //! ```
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
+
 use crate::index::row::{Row, increase, joined_short, key_parts, put_key_parts, varint_u32};
 
 use super::Quantity;

@@ -6,7 +6,8 @@
 //! value        varint  difference to the row before if the fingerprint is the same too, else whole
 //! ```
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
+
 use crate::index::row::{Row, increase, joined, key_parts, put_key_parts};
 
 /// Something of a ledger that is found by the fingerprint of its text.

@@ -7,7 +7,8 @@
 //! date         varint  zigzag difference to the row before
 //! ```
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
+
 use crate::index::row::{Row, difference, joined_short, ledger_key_parts, put_difference};
 
 use super::{put_step, read_step};

@@ -1,6 +1,7 @@
 //! The kinds of rows, one file each, with the layout of their bytes.
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
+
 use crate::index::row::varint_u32;
 
 pub(crate) mod displaced;

@@ -3,9 +3,8 @@
 use std::cmp::Ordering;
 
 use dashu_int::UBig;
+use ledger_codec::{Corrupt, Output, Reader};
 use ledger_core::Amount;
-
-use crate::codec::{Corrupt, Output, Reader};
 
 /// An exact, unsigned, unbounded number; up to 64 bits it allocates nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -8,7 +8,8 @@
 //! position     varint  zigzag difference of (position - id) to that of the row before
 //! ```
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
+
 use crate::index::row::{Row, difference, increase, joined, key_parts, put_difference, put_key_parts};
 
 /// That something has a term (a key and value of its metadata), or has it no longer.

@@ -8,7 +8,8 @@
 //! length       varint, then the bytes
 //! ```
 
-use crate::codec::{Corrupt, Output, Reader};
+use ledger_codec::{Corrupt, Output, Reader};
+
 use crate::index::row::{Row, difference, increase, joined, key_parts, put_difference, put_key_parts};
 
 /// What a document was from a position of the journal on.

@@ -1,10 +1,10 @@
 //! Pages of holdings in the index.
 
+use ledger_codec::{Corrupt, Output, Reader};
 use ledger_core::Volumes;
 
 use super::columns::{ACCOUNT, ASSET, COLUMNS, CORRUPT, Columns, INPUT, ORDINAL, OUTPUT, Packed, pack};
 use super::page_key;
-use crate::codec::{Corrupt, Output, Reader};
 use crate::entry::{put_amount, read_amount};
 use crate::index::{DisplacedSums, Quantity};
 

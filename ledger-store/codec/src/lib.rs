@@ -5,17 +5,21 @@
 //! sort as their values do. Reading checks every length before it touches a
 //! byte: damaged input gives [`Corrupt`], never a panic and never an
 //! allocation that the input alone decides.
+//!
+//! Internal to `ledger-store`, for its journal and its index: the API is not stable.
+
+#![forbid(unsafe_code)]
 
 use std::fmt;
 
 /// The longest varint: ten groups of seven bits hold 64.
-pub(crate) const MAX_VARINT_BYTES: usize = 10;
+pub const MAX_VARINT_BYTES: usize = 10;
 
 /// Stored bytes that do not follow their layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Corrupt {
+pub struct Corrupt {
     /// What was being read, or which rule the bytes break.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
 }
 
 impl fmt::Display for Corrupt {
@@ -28,7 +32,7 @@ impl std::error::Error for Corrupt {}
 
 /// Appends `value` as a varint of 1 to 10 bytes.
 #[inline]
-pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
+pub fn put_varint(out: &mut Vec<u8>, value: u64) {
     if value < 0x80 {
         return out.push(value as u8);
     }
@@ -71,14 +75,14 @@ fn gather(groups: u64) -> u64 {
 }
 
 /// The number of bytes that [`put_varint`] appends for `value`.
-pub(crate) const fn varint_len(value: u64) -> usize {
+pub const fn varint_len(value: u64) -> usize {
     // The bits in groups of seven, rounded up; zero still takes one byte. Up to 64 that is the same as this.
     let bits = 64 - (value | 1).leading_zeros();
     (bits as usize * 9 + 64) / 64
 }
 
 /// Appends the length of `bytes` as a varint and then the bytes.
-pub(crate) fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -87,57 +91,77 @@ pub(crate) fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
 ///
 /// A failed read leaves the position where it was.
 #[derive(Clone, Debug)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
     /// Starts at the first of `bytes`.
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
     /// Whether every byte has been read.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// The number of bytes not yet read.
-    pub(crate) fn remaining(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
     /// The bytes not yet read, without moving on.
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Reads the next `n` bytes as they are.
-    pub(crate) fn bytes(&mut self, n: usize) -> Result<&'a [u8], Corrupt> {
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if there are fewer.
+    pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], Corrupt> {
         let (taken, rest) = self.rest.split_at_checked(n).ok_or(Corrupt { what: "ends too early" })?;
         self.rest = rest;
         Ok(taken)
     }
 
     /// Reads the next `N` bytes into an array.
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Corrupt> {
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if there are fewer.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Corrupt> {
         let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or(Corrupt { what: "ends too early" })?;
         self.rest = rest;
         Ok(*taken)
     }
 
     /// Reads one byte.
-    pub(crate) fn u8(&mut self) -> Result<u8, Corrupt> {
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if there is none.
+    pub fn u8(&mut self) -> Result<u8, Corrupt> {
         self.array::<1>().map(|[byte]| byte)
     }
 
     /// Reads four bytes, big-endian.
-    pub(crate) fn u32(&mut self) -> Result<u32, Corrupt> {
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if there are fewer.
+    pub fn u32(&mut self) -> Result<u32, Corrupt> {
         self.array().map(u32::from_be_bytes)
     }
 
     /// Reads eight bytes, big-endian.
-    pub(crate) fn u64(&mut self) -> Result<u64, Corrupt> {
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if there are fewer.
+    pub fn u64(&mut self) -> Result<u64, Corrupt> {
         self.array().map(u64::from_be_bytes)
     }
 
@@ -146,8 +170,12 @@ impl<'a> Reader<'a> {
     /// Refuses what [`put_varint`] never writes: more than 64 bits, and a
     /// last group of zeros. So each number has one encoding, and equal
     /// values have equal bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the bytes end in it, or for such a number.
     #[inline]
-    pub(crate) fn varint(&mut self) -> Result<u64, Corrupt> {
+    pub fn varint(&mut self) -> Result<u64, Corrupt> {
         // Most stored numbers are small.
         match *self.rest {
             [first, ref rest @ ..] if first < 0x80 => {
@@ -195,7 +223,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a varint that must fit 32 bits.
-    pub(crate) fn varint_u32(&mut self) -> Result<u32, Corrupt> {
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if there is no varint, or it is larger.
+    pub fn varint_u32(&mut self) -> Result<u32, Corrupt> {
         let mut ahead = self.clone();
         let value = u32::try_from(ahead.varint()?).map_err(|_| Corrupt { what: "number above 32 bits" })?;
         *self = ahead;
@@ -203,7 +235,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads what [`put_prefixed`] wrote: a length and that many bytes.
-    pub(crate) fn prefixed(&mut self) -> Result<&'a [u8], Corrupt> {
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if there is no length, or fewer bytes than it says.
+    pub fn prefixed(&mut self) -> Result<&'a [u8], Corrupt> {
         let mut ahead = self.clone();
         let len = usize::try_from(ahead.varint()?).map_err(|_| Corrupt { what: "length above memory" })?;
         let bytes = ahead.bytes(len)?;
@@ -212,7 +248,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses bytes after the last field.
-    pub(crate) fn finish(self) -> Result<(), Corrupt> {
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if there are any.
+    pub fn finish(self) -> Result<(), Corrupt> {
         if self.is_empty() { Ok(()) } else { Err(Corrupt { what: "bytes after the end" }) }
     }
 }
@@ -225,27 +265,28 @@ const LARGE: usize = 1 << 20;
 /// A buffer to which many short values are appended: room is made for several at once, and none is appended bit by
 /// bit.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Output {
+pub struct Output {
     /// The buffer; what is behind `length` means nothing.
     bytes: Vec<u8>,
     length: usize,
 }
 
+#[allow(clippy::len_without_is_empty, reason = "callers compare lengths, and none asks whether it is empty")]
 impl Output {
     /// How many bytes were appended.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.length
     }
 
     /// The bytes that were appended.
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
     /// Makes room for what one row appends.
     #[inline]
-    pub(crate) fn make_room(&mut self) {
+    pub fn make_room(&mut self) {
         if self.bytes.len() - self.length < ROOM {
             self.grow(ROOM);
         }
@@ -261,31 +302,31 @@ impl Output {
 
     /// Takes back what was appended after the first `length` bytes.
     #[inline]
-    pub(crate) fn truncate(&mut self, length: usize) {
+    pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
 
     /// Removes the first `length` bytes.
-    pub(crate) fn remove_first(&mut self, length: usize) {
+    pub fn remove_first(&mut self, length: usize) {
         self.bytes.copy_within(length..self.length, 0);
         self.length -= length;
     }
 
     /// Appends a byte, for which there is room.
     #[inline]
-    pub(crate) fn put_byte(&mut self, byte: u8) {
+    pub fn put_byte(&mut self, byte: u8) {
         self.bytes[self.length] = byte;
         self.length += 1;
     }
 
     /// Replaces a byte that was appended.
     #[inline]
-    pub(crate) fn set_byte(&mut self, at: usize, byte: u8) {
+    pub fn set_byte(&mut self, at: usize, byte: u8) {
         self.bytes[at] = byte;
     }
 
     /// Appends bytes, and makes room for more.
-    pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
         if self.bytes.len() - self.length < bytes.len() + ROOM {
             self.grow(bytes.len() + ROOM);
         }
@@ -294,14 +335,14 @@ impl Output {
     }
 
     /// Appends a length, for which there is room, and that many bytes, and makes room for more.
-    pub(crate) fn put_prefixed(&mut self, bytes: &[u8]) {
+    pub fn put_prefixed(&mut self, bytes: &[u8]) {
         self.put_varint(bytes.len() as u64);
         self.put_bytes(bytes);
     }
 
     /// Appends a varint, for which there is room, as [`put_varint`] does.
     #[inline]
-    pub(crate) fn put_varint(&mut self, value: u64) {
+    pub fn put_varint(&mut self, value: u64) {
         if value < 1 << 7 {
             self.put_byte(value as u8);
         } else if value < 1 << 14 {
