@@ -77,11 +77,26 @@ const LAYERS: &[Layers] = &[
     },
     Layers { sources: "ledger-store/codec/src", from_the_bottom: &[], upward: &[], circles: &[] },
     Layers {
+        sources: "ledger-store/index/src",
+        from_the_bottom: &[
+            &["error", "row", "tournament"],
+            &["gate", "rows", "sort"],
+            &["health", "stored", "tables"],
+            &["range"],
+            &["block", "cursor", "file", "filter", "runs", "snapshot", "stream", "write"],
+            &["merge", "purge", "resident", "table"],
+        ],
+        upward: &[],
+        circles: &[
+            "block cursor file filter runs snapshot stream write",
+            "merge purge",
+        ],
+    },
+    Layers {
         sources: "ledger-store/src",
         from_the_bottom: &[
-            &["names", "options", "watch", "address_cache"],
+            &["names", "options", "watch", "address_cache", "quantity"],
             &["disk", "room"],
-            &["index"],
             &["journal"],
             &["manifest", "fingerprint"],
             &["directory"],
@@ -132,9 +147,7 @@ const LAYERS: &[Layers] = &[
             "writer::state -> verify::report",
         ],
         circles: &[
-            "index::block index::cursor index::file index::filter index::runs index::snapshot index::stream index::write",
             "engine engine::background engine::commit engine::flushes engine::mending engine::panics engine::pending engine::retry flush hashes hashes::feed import opening read::documents read::effective read::flows read::reader read::schemas read::session read::snapshot recovery removal scripts store verify verify::compare verify::journal verify::rules writer::ahead writer::apply writer::batch writer::execute writer::fence writer::numbers writer::payload writer::schema writer::script writer::state",
-            "index::merge index::purge",
             "journal::opening journal::segments",
             "lookup projection::pages::usages",
             "projection::pages::columns projection::pages::holdings",

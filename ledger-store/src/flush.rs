@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ledger_codec::{Corrupt, Reader, put_varint};
 use ledger_core::{Timestamp, WireHash};
-
-use crate::fingerprint::{Subject, subject_space};
-use crate::hashes::checkpoint_key;
-use crate::index::{
+use ledger_index::{
     ABOUT_KEY, Commit, DisplacedRow, EffectiveRow, FORMAT, HistoryRow, IndexError, IndexFile, IndexSnapshot,
     IndexWrite, KeyRow, LogRow, PlainTable, TermRow, TransactionRow, VersionRow, linked, merged, write_run,
 };
+
+use crate::fingerprint::{Subject, subject_space};
+use crate::hashes::checkpoint_key;
 use crate::journal::{ChainHash, Position, StoreId};
 use crate::lookup::tables;
 use crate::projection::{

@@ -16,11 +16,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ledger_index::{IndexError, IndexFile, IndexOptions, IndexSnapshot};
+
 use crate::directory::DataDirectory;
 use crate::disk::{Disk, OpenMode, backend};
 use crate::error::{OpenError, ReadError};
 use crate::flush::Watermark;
-use crate::index::{IndexError, IndexFile, IndexOptions, IndexSnapshot};
 use crate::journal::{ChainHash, Identity, Journal, Position};
 use crate::options::Shares;
 use crate::recovery::{self, Recovered};

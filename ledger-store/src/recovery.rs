@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ledger_codec::Corrupt;
 use ledger_core::Metadata;
+use ledger_index::{IndexError, IndexFile, IndexSnapshot, Way};
 
 use crate::address_cache::AddressCache;
 use crate::documents::keys::{self, Space};
@@ -14,7 +15,6 @@ use crate::entry::{Body, Event, LogRecord, Record, TargetRecord, find_in_chunk, 
 use crate::error::{OpenError, ReadError};
 use crate::fingerprint::Fingerprints;
 use crate::flush::{self, NameKind, Watermark, name_key};
-use crate::index::{IndexError, IndexFile, IndexSnapshot, Way};
 use crate::journal::{Identity, Journal, Position, Section};
 use crate::lookup::tables;
 use crate::options::Shares;
@@ -205,7 +205,7 @@ pub(crate) fn flush_now(
     let heads = state.take_changed_heads();
     let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
     flush::write(index, &pieces, &heads, &[], watermark)?;
-    while crate::index::maintain(index, &|| false)? {}
+    while ledger_index::maintain(index, &|| false)? {}
     let flushed = state.begin_flush();
     view.index = index.snapshot()?;
     view.flushed = flushed;

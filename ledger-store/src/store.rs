@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::{JoinHandle, ThreadId};
 
 use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata, NameError};
+use ledger_index::{IndexFile, IndexOptions};
 use parking_lot::{Condvar, Mutex};
 
 use crate::directory::{DataDirectory, DirectoryError};
@@ -12,7 +13,6 @@ use crate::disk::{Disk, RealDisk};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{Answer, Done, Engine, IndexEvent, IndexStatus, LedgerEdit, Mark, Work};
 use crate::error::{OpenError, ReadError, WriteError};
-use crate::index::{IndexFile, IndexOptions};
 use crate::journal::{
     ChainHash, DroppedTail, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions,
 };

@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use compact_str::CompactString;
 use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata};
+use ledger_index::IndexFile;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use self::commit::{DecidedBatch, Handover, refuse};
@@ -41,7 +42,6 @@ use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
 use crate::hashes::Hashes;
 use crate::import::{Imported, ImportedLog};
-use crate::index::IndexFile;
 use crate::journal::{Identity, Journal};
 use crate::opening::IndexHome;
 use crate::options::{Options, Shares, TimeSource};

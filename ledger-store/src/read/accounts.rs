@@ -5,6 +5,7 @@ use ledger_core::{
     AccountAddress, AddressRole, AddressTest, CompactString, Condition, Filter, FilterNode, TextTest,
     Timestamp,
 };
+use ledger_index::Way;
 
 use super::account::{AccountSubject, Expansion};
 use super::addresses::AddressWalk;
@@ -14,7 +15,6 @@ use super::page::PageBuilder;
 use super::session::{Moment, Session};
 use crate::error::ReadError;
 use crate::fingerprint::{Subject, subject_space};
-use crate::index::Way;
 use crate::lookup::missing;
 use crate::query::{Account, AccountKey, AccountOrder, AccountQuery, Clock, Direction, Page};
 

@@ -14,6 +14,7 @@ use ledger_codec::Corrupt;
 use ledger_core::{
     Features, HashLogs, HoldingVolumes, LedgerName, LogEntry, LogId, LogPayload, Metadata, Transaction,
 };
+use ledger_index::{LogRow, Way};
 
 use super::effective::Later;
 use super::limits::{Meter, ReadLimits};
@@ -22,7 +23,6 @@ use super::snapshot::{LedgerView, Snapshot};
 use crate::entry::{Body, Record, read_chunk};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
-use crate::index::{LogRow, Way};
 use crate::journal::Position;
 use crate::query::LogView;
 

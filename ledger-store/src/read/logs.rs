@@ -7,6 +7,7 @@ use ledger_codec::Corrupt;
 use ledger_core::{
     Condition, DateField, FilterSubject, HashLogs, LogEntry, LogPayload, TextField, Timestamp, Transaction,
 };
+use ledger_index::LogRow;
 
 use super::accounts::conjuncts;
 use super::effective::Later;
@@ -18,7 +19,6 @@ use super::transaction::TransactionSubject;
 use crate::entry::{Body, Event, LogRecord, Record};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
-use crate::index::LogRow;
 use crate::journal::Position;
 use crate::lookup::missing_in;
 use crate::query::{Direction, LogHashes, LogQuery, LogView, Page};

@@ -4,9 +4,9 @@
 use std::cell::RefCell;
 
 use ledger_core::Volumes;
+use ledger_index::IndexSnapshot;
 
 use crate::error::ReadError;
-use crate::index::IndexSnapshot;
 use crate::lookup::{self, tables};
 use crate::projection::{ACCOUNT_PLACES, AccountPage, HOLDING_PLACES, HoldingPage, StoredHolding};
 

@@ -5,6 +5,7 @@ use ledger_core::{
     AccountAddress, AddressRole, AddressTest, Balance, Comparison, Condition, DateField, Filter, FilterNode,
     TextField, TextTest, Timestamp,
 };
+use ledger_index::{HistoryRow, TransactionRow, Way};
 
 use super::accounts::conjuncts;
 use super::addresses::AddressWalk;
@@ -12,7 +13,6 @@ use super::session::{Moment, Session};
 use super::streams::{Candidate, Span, Stream, sorted, union};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
-use crate::index::{HistoryRow, TransactionRow, Way};
 use crate::lookup::missing;
 use crate::query::Direction;
 

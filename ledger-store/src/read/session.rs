@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use ledger_codec::Corrupt;
 use ledger_core::{Switch, Timestamp};
+use ledger_index::{
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TableView, TermRow,
+    TransactionRow, VersionRow,
+};
 
 use super::limits::{Meter, ReadLimits};
 use super::reader::LedgerReader;
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::hashes::Hashes;
-use crate::index::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TableView, TermRow,
-    TransactionRow, VersionRow,
-};
 use crate::lookup::missing_in;
 use crate::projection::Piece;
 use crate::view::LedgerHead;

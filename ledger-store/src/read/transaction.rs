@@ -8,12 +8,12 @@ use ledger_core::{
     AddressRole, DateField, FilterSubject, HoldingVolumes, Metadata, MetadataValue, TextField, Timestamp,
     Transaction, TransactionId,
 };
+use ledger_index::TransactionRow;
 
 use super::session::{Moment, Session};
 use crate::documents::TransactionDocument;
 use crate::entry::{Body, Event, LogRecord, Record, TransactionRecord};
 use crate::error::ReadError;
-use crate::index::TransactionRow;
 use crate::journal::Position;
 use crate::lookup;
 use crate::query::TransactionView;

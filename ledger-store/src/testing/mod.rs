@@ -23,10 +23,10 @@ mod writers;
 use std::collections::BTreeMap;
 
 use ledger_core::{LedgerName, LogEntry};
+use ledger_index::Way;
 
 use crate::entry::read_chunk;
 use crate::error::ReadError;
-use crate::index::Way;
 use crate::journal::{Position, decode_untrusted};
 use crate::read::LedgerReader;
 use crate::store::Store;

@@ -23,12 +23,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ledger_core::LedgerName;
+use ledger_index::{Gone, IndexError, IndexFile, IndexOptions, IndexSnapshot};
 
 use crate::directory::DataDirectory;
 use crate::disk::{OpenMode, backend};
 use crate::error::{OpenError, ReadError};
 use crate::flush::Watermark;
-use crate::index::{Gone, IndexError, IndexFile, IndexOptions, IndexSnapshot};
 use crate::journal::{Identity, Journal};
 use crate::options::Shares;
 use crate::recovery;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use ledger_codec::Corrupt;
 use ledger_core::Volumes;
+use ledger_index::{Gone, IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way};
 
 use super::{Findings, Stop, ViolationCode};
 use crate::entry::{Body, find_in_chunk, read_chunk};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
 use crate::hashes::{Chain, ChainId};
-use crate::index::{Gone, IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way};
 use crate::journal::{Journal, Position};
 use crate::lookup::{self, missing, tables};
 use crate::projection::HoldingPage;

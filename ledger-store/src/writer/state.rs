@@ -13,6 +13,7 @@ use ledger_codec::Corrupt;
 use ledger_core::schema::Enforcement;
 use ledger_core::script::Scratch;
 use ledger_core::{BucketName, LedgerName};
+use ledger_index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
 use smallvec::SmallVec;
 
 use super::accounts::{AccountTable, DocumentState, Near, NewState, Place};
@@ -25,7 +26,6 @@ use crate::documents::TransactionDocument;
 use crate::documents::overlay::{Before, Merged, Overlay};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, KeyPrint, Subject, key_space, subject_space};
-use crate::index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
 use crate::journal::Position;
 use crate::lookup::{self, missing, missing_in};
 use crate::options::Shares;

@@ -3,11 +3,12 @@
 
 use std::thread;
 
+use ledger_index::{IndexFile, IndexOptions};
+
 use super::*;
 use crate::engine::hashing::hash_stretch;
 use crate::flush::Watermark;
 use crate::hashes::{Chains, Hashes};
-use crate::index::{IndexFile, IndexOptions};
 use crate::journal::{Journal, Position};
 
 fn pay(engine: &Engine, mode: Mode) -> Result<Vec<Outcome>, WriteError> {
