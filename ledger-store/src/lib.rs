@@ -26,18 +26,15 @@
 //! else that can be asked through [`Store::snapshot`].
 
 mod address_cache;
+mod backend;
 mod directory;
-#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for tests alone"))]
-mod disk;
 mod documents;
 mod engine;
-mod entry;
 mod error;
 mod fingerprint;
 mod flush;
 mod hashes;
 mod import;
-mod journal;
 mod ledger;
 mod lookup;
 mod manifest;
@@ -69,8 +66,8 @@ pub use documents::{
 pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
 pub use import::{ImportError, ImportRefusal, ImportedLog};
-pub use journal::DroppedTail;
 pub use ledger::{Ledger, LedgerError, TransactionBuilder};
+pub use ledger_journal::DroppedTail;
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;
 pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Snapshot};

@@ -2,15 +2,13 @@
 
 use ledger_codec::Corrupt;
 use ledger_core::Timestamp;
-use ledger_index::{IndexError, IndexSnapshot, KeyRow, TableView, VersionRow};
+use ledger_index::{IndexError, IndexSnapshot, KeyRow, TableView, VersionRow, tables};
+use ledger_journal::JournalError;
 
 use crate::documents::{AccountDocument, TransactionDocument};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, Subject, key_space, subject_space};
-use crate::journal::JournalError;
 use crate::projection::{AccountPage, HoldingPage, StoredAccount, StoredHolding, UsagePage};
-
-pub(crate) use ledger_index::tables;
 
 impl From<IndexError> for ReadError {
     fn from(error: IndexError) -> Self {

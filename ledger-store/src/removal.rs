@@ -19,14 +19,15 @@ use std::time::Duration;
 
 use ledger_codec::{Corrupt, Reader, put_prefixed};
 use ledger_core::{LedgerName, Metadata};
-use ledger_index::{Commit, Gone, IndexError, IndexFile, IndexSnapshot, Stretch, purge_plain, purge_runs};
+use ledger_index::{
+    Commit, Gone, IndexError, IndexFile, IndexSnapshot, Stretch, purge_plain, purge_runs, tables,
+};
+use ledger_journal::SectionId;
 
 use crate::documents::{decode_ledger, encode_ledger, ledger_of_schema, schema_ranges};
 use crate::engine::{Answer, Engine, Work};
 use crate::error::{ReadError, WriteError};
 use crate::hashes::ChainId;
-use crate::journal::SectionId;
-use crate::lookup::tables;
 use crate::query::LedgerInfo;
 use crate::store::Store;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use ledger_core::{LedgerName, Timestamp};
 use ledger_index::{IndexSnapshot, PieceRows, Row, TableView};
+use ledger_journal::Position;
 use parking_lot::RwLock;
 
 use crate::address_cache::AddressCache;
-use crate::journal::Position;
 use crate::lookup::BEFORE_ALL;
 use crate::names::Names;
 use crate::projection::Piece;

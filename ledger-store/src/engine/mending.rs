@@ -21,13 +21,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ledger_index::{Fault, IndexError, IndexFile, IndexSnapshot};
+use ledger_journal::Position;
 use parking_lot::{Condvar, Mutex};
 
 use super::Engine;
 use super::retry::Backoff;
 use crate::error::OpenError;
 use crate::flush::Watermark;
-use crate::journal::Position;
 use crate::opening::{IndexHome, Unusable};
 use crate::view::View;
 

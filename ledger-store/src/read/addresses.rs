@@ -4,11 +4,10 @@ use std::ops::Bound;
 
 use compact_str::CompactString;
 use ledger_codec::Corrupt;
-use ledger_index::PlainRange;
+use ledger_index::{PlainRange, tables};
 
 use super::session::Session;
 use crate::error::ReadError;
-use crate::lookup::tables;
 use crate::projection::NewAccount;
 use crate::query::Direction;
 

@@ -9,12 +9,12 @@ use ledger_core::{
     Transaction, TransactionId,
 };
 use ledger_index::TransactionRow;
+use ledger_journal::Position;
+use ledger_journal::entry::{Body, Event, LogRecord, Record, TransactionRecord};
 
 use super::session::{Moment, Session};
 use crate::documents::TransactionDocument;
-use crate::entry::{Body, Event, LogRecord, Record, TransactionRecord};
 use crate::error::ReadError;
-use crate::journal::Position;
 use crate::lookup;
 use crate::query::TransactionView;
 

@@ -6,12 +6,11 @@ use std::ops::Bound;
 use ledger_codec::Corrupt;
 use ledger_index::{
     DisplacedRow, EffectiveRow, Gone, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row, TABLES,
-    TableView, TermRow, TransactionRow, VersionRow, Way,
+    TableView, TermRow, TransactionRow, VersionRow, Way, tables,
 };
 
 use super::{Findings, Stop, ViolationCode};
 use crate::flush::{Watermark, ledger_count};
-use crate::lookup::tables;
 use crate::projection::{AccountPage, HoldingPage, UsagePage};
 use crate::removal::{Tombstone, ledger_of};
 

@@ -4,23 +4,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ledger_core::{LedgerName, LedgerOptions, Timestamp, Volumes};
-use ledger_index::{Commit, IndexFile, IndexOptions, PieceRows};
+use ledger_index::{Commit, IndexFile, IndexOptions, PieceRows, tables};
+use ledger_journal::entry::{
+    AddressRef, Body, ChunkBuilder, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LedgerBase,
+    LogRecord, Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
+};
+use ledger_journal::{
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, MemoryJournal, Position,
+    Secret, SectionId, StoreId,
+};
 use redb::backends::InMemoryBackend;
 use smallvec::smallvec;
 
 use super::{VerifyReport, ViolationCode, check};
 use crate::documents::{LEDGERS, encode_ledger};
-use crate::entry::{
-    AddressRef, Body, ChunkBuilder, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LedgerBase,
-    LogRecord, Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
-};
 use crate::error::OpenError;
 use crate::flush::{self, Watermark};
-use crate::journal::{
-    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, MemoryJournal, Position,
-    Secret, SectionId, StoreId,
-};
-use crate::lookup::tables;
 use crate::options::{Options, Shares};
 use crate::projection::Piece;
 use crate::projection::{HoldingPage, StoredHolding};

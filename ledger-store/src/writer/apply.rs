@@ -12,6 +12,10 @@ use ledger_core::{AccountAddress, Amount, Metadata, MetadataValue, Timestamp, Vo
 use ledger_index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
 };
+use ledger_journal::entry::{
+    AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
+    TargetRecord, TransactionRecord, ValueRef,
+};
 use smallvec::SmallVec;
 
 use super::accounts::{DocumentState, NewState, Place};
@@ -19,10 +23,6 @@ use super::ahead::KeyPrints;
 use super::holding::{HoldingState, Holdings};
 use super::state::{Located, State};
 use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
-use crate::entry::{
-    AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
-    TargetRecord, TransactionRecord, ValueRef,
-};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
 use crate::projection::{NewAccount, NewHolding, PieceBuilder};

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use ledger_codec::Corrupt;
+use ledger_journal::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
 
 use super::state::State;
-use crate::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
 
 /// What the journal has given before the writer began.
 #[derive(Debug, Default)]

@@ -3,10 +3,10 @@
 use ledger_codec::{Corrupt, Output, Reader};
 use ledger_core::Volumes;
 use ledger_index::{DisplacedSums, Quantity};
+use ledger_journal::entry::{put_amount, read_amount};
 
 use super::columns::{ACCOUNT, ASSET, COLUMNS, CORRUPT, Columns, INPUT, ORDINAL, OUTPUT, Packed, pack};
 use super::page_key;
-use crate::entry::{put_amount, read_amount};
 use crate::quantity::amount_of;
 
 /// Number of holdings per page. A page mostly fits a page of the file, because its columns are as narrow as possible. A

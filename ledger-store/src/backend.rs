@@ -3,9 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use ledger_journal::disk::{Disk, DiskFile, OpenMode, read_patiently};
 use redb::StorageBackend;
-
-use super::{Disk, DiskFile, OpenMode, read_patiently};
 
 /// The file `path` for the storage engine: a new one, or one that exists and has bytes. The engine would take one
 /// without bytes for new, and so forget what it held.

@@ -6,9 +6,9 @@ use super::record::{Event, LogRecord, TargetRecord};
 
 /// The data of a request that its entry keeps, for comparing later requests with the same idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Recognition {
+pub struct Recognition {
     /// Hash of the request; empty if there is none.
-    pub(crate) hash: CompactString,
+    pub hash: CompactString,
     /// Whether another server may have computed the hash. It may use another function, so a difference proves nothing.
     foreign: bool,
     operation: Operation,
@@ -16,7 +16,7 @@ pub(crate) struct Recognition {
 
 impl Recognition {
     /// Returns the idempotency key of an entry and the data that recognizes its request.
-    pub(crate) fn of<'a>(log: &LogRecord<'a>) -> Option<(&'a str, Self)> {
+    pub fn of<'a>(log: &LogRecord<'a>) -> Option<(&'a str, Self)> {
         let idempotency = log.idempotency?;
         let (hash, operation) = (idempotency.hash.into(), operation_of(&log.event));
         Some((idempotency.key, Self { hash, foreign: log.imported, operation }))
@@ -24,7 +24,7 @@ impl Recognition {
 
     /// Whether a request may be a repetition of this one. If `several` commands share the key, only the hash can tell,
     /// because nothing else records how many logs they created.
-    pub(crate) fn admits(&self, hash: &str, command: &Command, several: bool) -> bool {
+    pub fn admits(&self, hash: &str, command: &Command, several: bool) -> bool {
         let unknown = self.foreign || self.hash.is_empty() || hash.is_empty();
         let is_same =
             if several { self.hash == hash && !hash.is_empty() } else { self.hash == hash || unknown };

@@ -25,7 +25,7 @@ use super::record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
     Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
-use crate::journal::{Chunk, Position, Section};
+use crate::{Chunk, Position, Section};
 
 pub(super) mod kind {
     pub(crate) const TRANSACTION: u8 = 1;
@@ -63,15 +63,15 @@ pub(super) mod flag {
 
 /// The ids and the date at the head of a section. The entries of a ledger store their differences from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LedgerBase {
+pub struct LedgerBase {
     /// Number of the ledger.
-    pub(crate) ledger: u32,
+    pub ledger: u32,
     /// Id of the ledger's next log entry.
-    pub(crate) log: u64,
+    pub log: u64,
     /// Id of the ledger's next transaction.
-    pub(crate) transaction: u64,
+    pub transaction: u64,
     /// Date to which the ledger's next entry adds its difference, in microseconds since 1970.
-    pub(crate) date: i64,
+    pub date: i64,
 }
 
 pub(super) fn zigzag(value: i64) -> u64 {
@@ -83,7 +83,11 @@ fn unzigzag(value: u64) -> i64 {
 }
 
 /// Calls `each` for every record of a chunk, in order of position. Skips removed sections.
-pub(crate) fn read_chunk<'a>(
+///
+/// # Errors
+///
+/// [`Corrupt`] if a section does not follow its layout, and what `each` returns.
+pub fn read_chunk<'a>(
     chunk: &'a Chunk,
     mut each: impl FnMut(Record<'a>) -> Result<(), Corrupt>,
 ) -> Result<(), Corrupt> {
@@ -120,7 +124,11 @@ pub(crate) fn read_chunk<'a>(
 }
 
 /// Returns the record at a position of a chunk. Returns `None` if the section of the entry was removed.
-pub(crate) fn find_in_chunk(chunk: &Chunk, position: Position) -> Result<Option<Record<'_>>, Corrupt> {
+///
+/// # Errors
+///
+/// [`Corrupt`] if a section does not follow its layout.
+pub fn find_in_chunk(chunk: &Chunk, position: Position) -> Result<Option<Record<'_>>, Corrupt> {
     for (_, section) in chunk.sections() {
         if let Section::Present(bytes) = section
             && let Some(record) = find_in_section(chunk.first(), bytes, position)?

@@ -50,10 +50,10 @@ pub(super) const FORMAT_VERSION: u8 = 1;
 /// of a disk, which a lookup reads and verifies as a whole. More entries than
 /// fit go to the next chunk; a larger entry gets a chunk of its own. A little
 /// more than 16 KiB, since BLAKE3 hashes 16 KiB at once twice as fast as less.
-pub(crate) const CHUNK_BYTES: usize = 16 * 1024 + 256;
+pub const CHUNK_BYTES: usize = 16 * 1024 + 256;
 
 /// The most that the sections of one chunk may hold, in bytes.
-pub(crate) const MAX_CHUNK_PAYLOAD_BYTES: usize = 4 * 1024 * 1024;
+pub const MAX_CHUNK_PAYLOAD_BYTES: usize = 4 * 1024 * 1024;
 
 /// About what a chunk takes in memory without its sections' bytes.
 const EMPTY_WEIGHT: usize = 512;
@@ -65,14 +65,14 @@ const MIN_TABLE_ROW_BYTES: usize = 2 + 1;
 
 /// A chunk to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChunkDraft {
+pub struct ChunkDraft {
     /// The position of its first entry.
-    pub(crate) first: Position,
+    pub first: Position,
     /// How many entries it holds, at least 1.
-    pub(crate) entries: u32,
+    pub entries: u32,
     /// What it holds, by ascending and unique id; at least one section, and
     /// [`MAX_CHUNK_PAYLOAD_BYTES`] in total.
-    pub(crate) sections: Vec<(SectionId, HashedBytes)>,
+    pub sections: Vec<(SectionId, HashedBytes)>,
 }
 
 impl ChunkDraft {
@@ -107,7 +107,7 @@ impl ChunkDraft {
 
 /// The bytes of a section: a part of its chunk's, cheap to clone.
 #[derive(Clone)]
-pub(crate) struct SectionBytes {
+pub struct SectionBytes {
     chunk: Arc<[u8]>,
     range: Range<usize>,
 }
@@ -128,7 +128,7 @@ impl fmt::Debug for SectionBytes {
 
 /// What a chunk holds for one bucket or domain.
 #[derive(Clone, Debug)]
-pub(crate) enum Section {
+pub enum Section {
     /// The bytes that were appended.
     Present(SectionBytes),
     /// The bucket was removed; only the digest of the bytes is left.
@@ -146,7 +146,7 @@ struct Row {
 
 /// A chunk that was read and verified.
 #[derive(Clone, Debug)]
-pub(crate) struct Chunk {
+pub struct Chunk {
     first: Position,
     entries: u32,
     previous: ChainHash,
@@ -157,7 +157,7 @@ pub(crate) struct Chunk {
 
 impl Chunk {
     /// The position of its first entry.
-    pub(crate) fn first(&self) -> Position {
+    pub fn first(&self) -> Position {
         self.first
     }
 
@@ -168,27 +168,27 @@ impl Chunk {
     }
 
     /// The position after its last entry.
-    pub(crate) fn next(&self) -> Position {
+    pub fn next(&self) -> Position {
         self.first.after(self.entries).expect("checked when the chunk was decoded")
     }
 
     /// The chain hash before it.
-    pub(crate) fn previous(&self) -> ChainHash {
+    pub fn previous(&self) -> ChainHash {
         self.previous
     }
 
     /// The chain hash that it ends with.
-    pub(crate) fn chain(&self) -> ChainHash {
+    pub fn chain(&self) -> ChainHash {
         self.chain
     }
 
     /// What it holds, by ascending id.
-    pub(crate) fn sections(&self) -> &[(SectionId, Section)] {
+    pub fn sections(&self) -> &[(SectionId, Section)] {
         &self.sections
     }
 
     /// Whether only the digest is left of a section.
-    pub(crate) fn has_holes(&self) -> bool {
+    pub fn has_holes(&self) -> bool {
         self.rows.iter().any(|row| !row.present)
     }
 
@@ -346,7 +346,7 @@ pub(super) fn peek_positions(bytes: &[u8]) -> Option<(Position, Position)> {
 
 /// Any bytes as a chunk, for fuzzing: as they are, or else as two sections with digests that fit.
 #[cfg(feature = "testing")]
-pub(crate) fn decode_untrusted(bytes: &[u8]) -> Option<Chunk> {
+pub fn decode_untrusted(bytes: &[u8]) -> Option<Chunk> {
     let secret = Secret([0; 32]);
     if let Ok(chunk) = decode(bytes, &secret) {
         return Some(chunk);

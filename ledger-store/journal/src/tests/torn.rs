@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::disk::Faults;
-use crate::journal::frame::{FRAMES_START, HEADER_BYTES, SECTOR_BYTES, header_place};
-use crate::journal::mark::MarkFile;
-use crate::journal::record::path_of;
-use crate::journal::segment::Medium;
+use crate::frame::{FRAMES_START, HEADER_BYTES, SECTOR_BYTES, header_place};
+use crate::mark::MarkFile;
+use crate::record::path_of;
+use crate::segment::Medium;
 
 fn path() -> PathBuf {
     path_of(&dir(), Position::FIRST)

@@ -3,21 +3,21 @@
 use ledger_core::{Amount, Timestamp, Volumes};
 use smallvec::SmallVec;
 
-use crate::journal::Position;
+use crate::Position;
 
 /// One entry, with numbers in the place of names. Texts borrow from the command or from the chunk.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Record<'a> {
+pub struct Record<'a> {
     /// Position of the entry in the journal.
-    pub(crate) position: Position,
+    pub position: Position,
     /// Content of the entry.
-    pub(crate) body: Body<'a>,
+    pub body: Body<'a>,
 }
 
 /// The kinds of entries.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "nearly every entry is of the large kind, and none is kept")]
-pub(crate) enum Body<'a> {
+pub enum Body<'a> {
     /// An entry of a ledger's log.
     Log(LogRecord<'a>),
     /// A change of a small keyed document. It belongs to no log.
@@ -26,27 +26,27 @@ pub(crate) enum Body<'a> {
 
 /// An entry of a ledger's log.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LogRecord<'a> {
+pub struct LogRecord<'a> {
     /// Number of the ledger in the store.
-    pub(crate) ledger: u32,
+    pub ledger: u32,
     /// Id in the ledger's log.
-    pub(crate) log: u64,
+    pub log: u64,
     /// Date when it was recorded.
-    pub(crate) date: Timestamp,
+    pub date: Timestamp,
     /// Idempotency key and hash of the request.
-    pub(crate) idempotency: Option<IdempotencyRecord<'a>>,
+    pub idempotency: Option<IdempotencyRecord<'a>>,
     /// Schema version that the request named.
-    pub(crate) schema_version: Option<&'a str>,
+    pub schema_version: Option<&'a str>,
     /// Whether an import copied it from another ledger's log.
-    pub(crate) imported: bool,
+    pub imported: bool,
     /// The recorded change.
-    pub(crate) event: Event<'a>,
+    pub event: Event<'a>,
 }
 
 /// The change that a log entry records.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "nearly every entry is a transaction, and none is kept")]
-pub(crate) enum Event<'a> {
+pub enum Event<'a> {
     /// A transaction, which may revert another one.
     Transaction(TransactionRecord<'a>),
     /// Metadata keys were set.
@@ -76,7 +76,7 @@ impl Event<'_> {
     /// Returns a transaction without content. The caller overwrites it in place, which avoids a copy of the large
     /// value.
     #[inline]
-    pub(crate) fn blank() -> Self {
+    pub fn blank() -> Self {
         Self::Transaction(TransactionRecord {
             id: 0,
             timestamp: Timestamp::MIN,
@@ -98,16 +98,16 @@ impl Event<'_> {
 
 /// An idempotency key and the hash that recognizes a repeated request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct IdempotencyRecord<'a> {
+pub struct IdempotencyRecord<'a> {
     /// The idempotency key.
-    pub(crate) key: &'a str,
+    pub key: &'a str,
     /// Hash as text; empty if there is nothing to compare.
-    pub(crate) hash: &'a str,
+    pub hash: &'a str,
 }
 
 /// A name that its ledger may have numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NameRef<'a> {
+pub enum NameRef<'a> {
     /// A name that an earlier entry numbered.
     Known(u32),
     /// A name that this entry numbers.
@@ -118,16 +118,16 @@ pub(crate) enum NameRef<'a> {
 
 /// An account. Every account has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AddressRef<'a> {
+pub struct AddressRef<'a> {
     /// Number of the account in its ledger.
-    pub(crate) account: u32,
+    pub account: u32,
     /// Address of the account, if this entry is the first to name it.
-    pub(crate) new: Option<&'a str>,
+    pub new: Option<&'a str>,
 }
 
 /// The owner of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TargetRecord<'a> {
+pub enum TargetRecord<'a> {
     /// An account.
     Account(AddressRef<'a>),
     /// A transaction.
@@ -138,7 +138,7 @@ pub(crate) enum TargetRecord<'a> {
 
 /// A metadata value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ValueRef<'a> {
+pub enum ValueRef<'a> {
     /// A string.
     Text(&'a str),
     /// Any other JSON value, as compact text.
@@ -146,89 +146,89 @@ pub(crate) enum ValueRef<'a> {
 }
 
 /// Metadata keys and values, in ascending order of the key text.
-pub(crate) type MetadataRecord<'a> = SmallVec<[(NameRef<'a>, ValueRef<'a>); 2]>;
+pub type MetadataRecord<'a> = SmallVec<[(NameRef<'a>, ValueRef<'a>); 2]>;
 
 /// A transaction.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TransactionRecord<'a> {
+pub struct TransactionRecord<'a> {
     /// Id of the transaction.
-    pub(crate) id: u64,
+    pub id: u64,
     /// Effective date.
-    pub(crate) timestamp: Timestamp,
+    pub timestamp: Timestamp,
     /// Date when it was first recorded, if that differs from the date of its log. Only imported transactions have one.
-    pub(crate) inserted_at: Option<Timestamp>,
+    pub inserted_at: Option<Timestamp>,
     /// Date of the last change of the reverted transaction, if it differs from the date of the log. Only imported
     /// transactions have one.
-    pub(crate) original_updated_at: Option<Timestamp>,
+    pub original_updated_at: Option<Timestamp>,
     /// Whether its log was imported without volumes and is therefore returned without them.
-    pub(crate) volumes_untold: bool,
+    pub volumes_untold: bool,
     /// Reference that the caller chose.
-    pub(crate) reference: Option<&'a str>,
+    pub reference: Option<&'a str>,
     /// Schema template from which it was made.
-    pub(crate) template: Option<&'a str>,
+    pub template: Option<&'a str>,
     /// Id of the transaction that it reverts.
-    pub(crate) reverts: Option<u64>,
+    pub reverts: Option<u64>,
     /// Holdings that it touches, each once.
-    pub(crate) holdings: SmallVec<[HoldingRecord<'a>; 2]>,
+    pub holdings: SmallVec<[HoldingRecord<'a>; 2]>,
     /// Postings, in order.
-    pub(crate) moves: SmallVec<[Move; 1]>,
+    pub moves: SmallVec<[Move; 1]>,
     /// Metadata of the transaction.
-    pub(crate) metadata: MetadataRecord<'a>,
+    pub metadata: MetadataRecord<'a>,
     /// Metadata that the transaction sets on accounts.
-    pub(crate) account_metadata: Vec<(AddressRef<'a>, MetadataRecord<'a>)>,
+    pub account_metadata: Vec<(AddressRef<'a>, MetadataRecord<'a>)>,
     /// Number of leading items of `account_metadata` that are defaults of new accounts from the chart of a schema.
-    pub(crate) defaults: usize,
+    pub defaults: usize,
     /// Volumes of each holding by effective date at the time of the commit, if they differ from those by insertion
     /// date.
-    pub(crate) effective: Option<Vec<Volumes>>,
+    pub effective: Option<Vec<Volumes>>,
 }
 
 /// An asset in an account, with its volumes right after the transaction.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct HoldingRecord<'a> {
+pub struct HoldingRecord<'a> {
     /// Number of the holding in its ledger.
-    pub(crate) holding: u32,
+    pub holding: u32,
     /// Whether this entry is the first to touch it.
-    pub(crate) is_new: bool,
+    pub is_new: bool,
     /// Account of the holding.
-    pub(crate) account: AddressRef<'a>,
+    pub account: AddressRef<'a>,
     /// Asset of the holding.
-    pub(crate) asset: NameRef<'a>,
+    pub asset: NameRef<'a>,
     /// Volumes right after the transaction.
-    pub(crate) after: Volumes,
+    pub after: Volumes,
 }
 
 /// A posting. Source and destination are indexes into the holdings of the transaction.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Move {
+pub struct Move {
     /// Index of the holding that sends.
-    pub(crate) source: u32,
+    pub source: u32,
     /// Index of the holding that receives.
-    pub(crate) destination: u32,
+    pub destination: u32,
     /// Amount that moves.
-    pub(crate) amount: Amount,
+    pub amount: Amount,
 }
 
 /// A change of a document: `Some` value stores it, `None` removes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DocumentRecord<'a> {
+pub struct DocumentRecord<'a> {
     /// Number of the collection.
-    pub(crate) collection: u32,
+    pub collection: u32,
     /// Key of the document in the collection.
-    pub(crate) key: &'a [u8],
+    pub key: &'a [u8],
     /// Stored value of the document.
-    pub(crate) value: Option<&'a [u8]>,
+    pub value: Option<&'a [u8]>,
     /// Secondary keys of the document.
-    pub(crate) secondary: Vec<SecondaryKey<'a>>,
+    pub secondary: Vec<SecondaryKey<'a>>,
 }
 
 /// A secondary key of a document, in one of the indexes of its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SecondaryKey<'a> {
+pub struct SecondaryKey<'a> {
     /// Number of the index.
-    pub(crate) index: u32,
+    pub index: u32,
     /// Whether no other document can have the same key in the index.
-    pub(crate) unique: bool,
+    pub unique: bool,
     /// The key. Keys sort in byte order.
-    pub(crate) key: &'a [u8],
+    pub key: &'a [u8],
 }

@@ -11,12 +11,12 @@ mod recognition;
 mod record;
 mod section;
 
-pub(crate) use amounts::{put_amount, read_amount};
-pub(crate) use builder::{ChunkBuilder, Mark};
-pub(crate) use places::EntryPlaces;
-pub(crate) use recognition::Recognition;
-pub(crate) use record::{
+pub use amounts::{put_amount, read_amount};
+pub use builder::{ChunkBuilder, Mark};
+pub use places::EntryPlaces;
+pub use recognition::Recognition;
+pub use record::{
     AddressRef, Body, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LogRecord, MetadataRecord,
     Move, NameRef, Record, SecondaryKey, TargetRecord, TransactionRecord, ValueRef,
 };
-pub(crate) use section::{LedgerBase, find_in_chunk, read_chunk};
+pub use section::{LedgerBase, find_in_chunk, read_chunk};

@@ -11,7 +11,7 @@ use super::{Position, StoreId};
 /// Paths name the file a person has to look at. Only
 /// [`JournalError::OutcomeUnknown`] leaves it open if an append took place.
 #[derive(Debug)]
-pub(crate) enum JournalError {
+pub enum JournalError {
     /// The append expected another head: someone else has appended.
     Fenced {
         /// What the caller took for the next position.
@@ -106,7 +106,7 @@ pub(crate) enum JournalError {
 
 impl JournalError {
     /// Whether the disk refused for want of room: with more of it, the same may succeed.
-    pub(crate) fn is_want_of_room(&self) -> bool {
+    pub fn is_want_of_room(&self) -> bool {
         matches!(self, Self::Storage { cause, .. } if is_want_of_room(cause))
     }
 }

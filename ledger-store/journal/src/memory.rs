@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use parking_lot::Mutex;
 
 use super::chunk::{decode, encode, encode_without};
+use super::journal::check_append;
 use super::{
     ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
-    check_append,
 };
 
 /// A journal that is gone with the process.
 #[derive(Debug)]
-pub(crate) struct MemoryJournal {
+pub struct MemoryJournal {
     identity: Identity,
     state: Mutex<State>,
 }
@@ -25,7 +25,7 @@ struct State {
 
 impl MemoryJournal {
     /// An empty journal of the store with this identity.
-    pub(crate) fn new(identity: Identity) -> Self {
+    pub fn new(identity: Identity) -> Self {
         let head = Head { next: Position::FIRST, chain: ChainHash::genesis(identity.store) };
         Self { identity, state: Mutex::new(State { head, chunks: Vec::new() }) }
     }

@@ -5,7 +5,7 @@ use std::io;
 
 /// 16 random bytes that tell one store from every other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct StoreId(pub(crate) [u8; 16]);
+pub struct StoreId(pub [u8; 16]);
 
 impl fmt::Display for StoreId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,11 +24,11 @@ impl fmt::Debug for StoreId {
 /// They key the digests of stored values, so that a client who chooses what
 /// is stored still cannot choose how a stored page begins.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(pub(crate) [u8; 32]);
+pub struct Secret(pub [u8; 32]);
 
 impl Secret {
     /// The digest of a stored value: `parts` one after the other, keyed.
-    pub(crate) fn digest(&self, parts: &[&[u8]]) -> [u8; 16] {
+    pub fn digest(&self, parts: &[&[u8]]) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         for part in parts {
             hasher.update(part);
@@ -48,11 +48,11 @@ impl fmt::Debug for Secret {
 
 /// What tells a store from every other, and its values from forged ones.
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
+pub struct Identity {
     /// Stands in every file of the store.
-    pub(crate) store: StoreId,
+    pub store: StoreId,
     /// Keys the digests of what is stored.
-    pub(crate) secret: Secret,
+    pub secret: Secret,
 }
 
 impl Identity {
@@ -61,7 +61,7 @@ impl Identity {
     /// # Errors
     ///
     /// If the system has no randomness to give.
-    pub(crate) fn random() -> io::Result<Self> {
+    pub fn random() -> io::Result<Self> {
         let mut store = [0; 16];
         let mut secret = [0; 32];
         let failed = |error: getrandom::Error| io::Error::other(error.to_string());

@@ -8,7 +8,7 @@ use super::record::{
     AddressRef, Body, Event, MetadataRecord, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
 };
 use super::section::{LedgerBase, find_in_section, flag, kind, zigzag};
-use crate::journal::{CHUNK_BYTES, ChunkDraft, Position, SectionId};
+use crate::{CHUNK_BYTES, ChunkDraft, Position, SectionId};
 
 /// A chunk is closed when its entries take this many bytes: what fills pages, less the chunk's head, the
 /// section table and the bases of some ledgers.
@@ -39,7 +39,7 @@ struct OpenChunk {
 
 /// Packs records into chunks.
 #[derive(Default, Debug)]
-pub(crate) struct ChunkBuilder {
+pub struct ChunkBuilder {
     closed: Vec<ChunkDraft>,
     open: Option<OpenChunk>,
     /// The two parts of an entry whose length comes before them.
@@ -51,38 +51,38 @@ pub(crate) struct ChunkBuilder {
 
 /// A place to return to, see [`ChunkBuilder::mark`].
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub struct Mark {
     closed: usize,
     open: Option<OpenChunk>,
 }
 
 impl ChunkBuilder {
     /// Whether nothing was pushed.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.closed.is_empty() && self.open.is_none()
     }
 
     /// How many records were pushed.
     #[cfg(debug_assertions)]
-    pub(crate) fn entries(&self) -> u64 {
+    pub fn entries(&self) -> u64 {
         let closed = self.closed.iter().map(|chunk| chunk.entries);
         closed.chain(self.open.iter().map(|open| open.entries)).map(u64::from).sum()
     }
 
     /// Remembers this state, to return to with [`ChunkBuilder::reset`].
-    pub(crate) fn mark(&self) -> Mark {
+    pub fn mark(&self) -> Mark {
         Mark { closed: self.closed.len(), open: self.open.clone() }
     }
 
     /// Drops what was pushed since the mark.
-    pub(crate) fn reset(&mut self, mark: Mark) {
+    pub fn reset(&mut self, mark: Mark) {
         self.closed.truncate(mark.closed);
         self.open = mark.open;
     }
 
     /// Appends a record. Positions must ascend without a gap. `section` is the bucket of its ledger, and
     /// `base` what the ledger's ids and date count from: its next ids as they are before this record.
-    pub(crate) fn push(&mut self, record: &Record<'_>, section: SectionId, base: LedgerBase) {
+    pub fn push(&mut self, record: &Record<'_>, section: SectionId, base: LedgerBase) {
         self.content.truncate(0);
         let (kind, mut flags) = put_content(&mut self.content, &record.body);
         if self.open.as_ref().is_some_and(|open| open.bytes + self.content.len() > CHUNK_BYTES_TARGET) {
@@ -180,7 +180,11 @@ impl ChunkBuilder {
     }
 
     /// Reads a pushed record back. It ends the open chunk.
-    pub(crate) fn read<T>(
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the packed bytes do not follow their layout.
+    pub fn read<T>(
         &mut self,
         position: Position,
         then: impl FnOnce(&Record<'_>) -> T,
@@ -197,7 +201,7 @@ impl ChunkBuilder {
     }
 
     /// All chunks, in order.
-    pub(crate) fn finish(mut self) -> Vec<ChunkDraft> {
+    pub fn finish(mut self) -> Vec<ChunkDraft> {
         self.close();
         self.closed
     }

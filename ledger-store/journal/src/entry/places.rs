@@ -4,10 +4,10 @@ use ledger_codec::{Corrupt, Reader};
 
 use super::record::Record;
 use super::section::{Entry, SectionReader};
-use crate::journal::{Chunk, Position, Section};
+use crate::{Chunk, Position, Section};
 
 /// The byte ranges of all entries of a chunk, by position.
-pub(crate) struct EntryPlaces(Vec<EntryPlace>);
+pub struct EntryPlaces(Vec<EntryPlace>);
 
 /// The header of an entry, and where its content is.
 struct EntryPlace {
@@ -31,7 +31,7 @@ impl EntryPlaces {
     /// # Errors
     ///
     /// [`Corrupt`] if the header of an entry cannot be read.
-    pub(crate) fn of(chunk: &Chunk) -> Result<Self, Corrupt> {
+    pub fn of(chunk: &Chunk) -> Result<Self, Corrupt> {
         let mut places = Vec::new();
         for (section, (_, content)) in chunk.sections().iter().enumerate() {
             let Section::Present(bytes) = content else { continue };
@@ -65,11 +65,7 @@ impl EntryPlaces {
     /// # Errors
     ///
     /// [`Corrupt`] if the entry cannot be read.
-    pub(crate) fn find<'a>(
-        &self,
-        chunk: &'a Chunk,
-        position: Position,
-    ) -> Result<Option<Record<'a>>, Corrupt> {
+    pub fn find<'a>(&self, chunk: &'a Chunk, position: Position) -> Result<Option<Record<'a>>, Corrupt> {
         let found = self.0.binary_search_by_key(&position.get(), |place| place.position);
         let Ok(found) = found else { return Ok(None) };
         let EntryPlace { position, kind, flags, ledger, log, transaction, date, section, start, end } =

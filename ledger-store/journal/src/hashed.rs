@@ -7,7 +7,7 @@ use std::ops::Deref;
 /// The thread that packs a section hashes it: the bytes are in the cache of its processor, and the batch before is on its
 /// way to the disk meanwhile. An append of 1 MiB takes a sixth less time than one that hashes; `journal_rate` measures it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HashedBytes {
+pub struct HashedBytes {
     bytes: Vec<u8>,
     digest: [u8; 32],
 }

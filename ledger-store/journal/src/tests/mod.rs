@@ -5,6 +5,7 @@ mod damage;
 mod faults;
 mod torn;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -4,11 +4,11 @@
 //! length are all multiples of a block.
 
 /// The block of direct writes, in bytes. Every file system in use accepts it.
-pub(crate) const BLOCK_BYTES: usize = 4096;
+pub const BLOCK_BYTES: usize = 4096;
 
 /// Bytes whose first one lies at a multiple of [`BLOCK_BYTES`] in memory.
 #[derive(Debug, Default)]
-pub(crate) struct AlignedBuffer {
+pub struct AlignedBuffer {
     /// The bytes, behind as many unused ones as alignment takes.
     memory: Vec<u8>,
     start: usize,
@@ -16,7 +16,7 @@ pub(crate) struct AlignedBuffer {
 
 impl AlignedBuffer {
     /// The bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.memory[self.start..]
     }
 
@@ -26,7 +26,7 @@ impl AlignedBuffer {
     }
 
     /// Makes room for `more` bytes, so that [`AlignedBuffer::end`] takes them without moving the buffer.
-    pub(crate) fn reserve(&mut self, more: usize) {
+    pub fn reserve(&mut self, more: usize) {
         let fits = self.memory.capacity() - self.memory.len() >= more;
         if fits && self.bytes().as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
             return;
@@ -40,7 +40,7 @@ impl AlignedBuffer {
 
     /// Where bytes are appended. More than was [reserved](AlignedBuffer::reserve) may move the buffer to memory that is
     /// not aligned: it is then written through the page cache.
-    pub(crate) fn end(&mut self) -> &mut Vec<u8> {
+    pub fn end(&mut self) -> &mut Vec<u8> {
         &mut self.memory
     }
 

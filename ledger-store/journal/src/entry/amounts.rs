@@ -11,7 +11,7 @@ const AMOUNT_GROUPS_MAX: usize = 1_024;
 
 /// Appends an amount of any size. The caller has reserved space for a varint. A larger amount reserves more, and leaves
 /// that space free behind it.
-pub(crate) fn put_amount(out: &mut Output, amount: &Amount) {
+pub fn put_amount(out: &mut Output, amount: &Amount) {
     match amount.to_u64() {
         Some(small) => out.put_varint(small),
         None => put_large(out, amount),
@@ -34,7 +34,11 @@ fn put_large(out: &mut Output, amount: &Amount) {
 }
 
 /// Decodes an amount that [`put_amount`] wrote.
-pub(crate) fn read_amount(reader: &mut Reader<'_>) -> Result<Amount, Corrupt> {
+///
+/// # Errors
+///
+/// [`Corrupt`] if the bytes do not begin with an amount.
+pub fn read_amount(reader: &mut Reader<'_>) -> Result<Amount, Corrupt> {
     let rest = reader.rest();
     let Some(last) = rest.iter().take(AMOUNT_GROUPS_MAX).position(|byte| *byte < 0x80) else {
         return Err(Corrupt { what: "amount without an end" });

@@ -12,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::error::is_want_of_room;
 use super::frame::{FRAMES_START, Kind};
+use super::journal::check_append;
 use super::mark::{Mark, MarkFile};
 use super::opening::Opened;
 use super::prepared::{Prepared, prepare};
@@ -21,25 +22,24 @@ use super::segment::{Medium, Segment, storage};
 use super::tail::{Placed, Tail};
 use super::{
     ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
-    check_append,
 };
 use crate::disk::{BLOCK_BYTES, BootId, Disk, Space, temporary_name};
 
 /// How a journal on disk uses memory and files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SegmentOptions {
+pub struct SegmentOptions {
     /// A segment that has taken this many bytes is sealed before the next batch. Bounds what is read again after a
     /// crash.
-    pub(crate) segment_bytes: u64,
+    pub segment_bytes: u64,
     /// How much of what was appended last is kept in memory, in bytes: direct writes leave nothing in the page cache.
-    pub(crate) cache_bytes: usize,
+    pub cache_bytes: usize,
     /// How much of the end is verified when a journal is opened that was closed, in bytes.
-    pub(crate) tail_bytes: usize,
+    pub tail_bytes: usize,
     /// How many sealed segments are kept open for reading.
-    pub(crate) open_sealed: usize,
+    pub open_sealed: usize,
     /// How much space is set aside at a time at the end of the segment that is written, in bytes. At least an eighth of
     /// it is there before a batch is decided, so that a full disk refuses the batch instead of breaking it off.
-    pub(crate) space_bytes: u64,
+    pub space_bytes: u64,
 }
 
 impl Default for SegmentOptions {
@@ -67,7 +67,7 @@ const SMALL_APPEND_BYTES: u64 = 128 << 10;
 
 /// A journal in files.
 #[derive(Debug)]
-pub(crate) struct SegmentedJournal {
+pub struct SegmentedJournal {
     medium: Medium,
     options: SegmentOptions,
     boot: Option<BootId>,
@@ -144,11 +144,7 @@ impl SegmentedJournal {
     /// # Errors
     ///
     /// [`JournalError::Storage`] if the disk fails.
-    pub(crate) fn initialise(
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
-        identity: Identity,
-    ) -> Result<(), JournalError> {
+    pub fn initialise(disk: Arc<dyn Disk>, dir: PathBuf, identity: Identity) -> Result<(), JournalError> {
         let head = Head { next: Position::FIRST, chain: ChainHash::genesis(identity.store) };
         let medium = Medium { disk, dir, identity };
         prepare(&medium, head, BLOCK_BYTES as u64)?;
@@ -165,7 +161,7 @@ impl SegmentedJournal {
     }
 
     /// Whether [`SegmentedJournal::initialise`] leaves a file of this name when it is interrupted.
-    pub(crate) fn is_unfinished_name(name: &str) -> bool {
+    pub fn is_unfinished_name(name: &str) -> bool {
         let first = temporary_name(&path_of(Path::new(""), Position::FIRST));
         let mark = Path::new(super::record::MARK);
         let name = Path::new(name);
@@ -181,7 +177,7 @@ impl SegmentedJournal {
     ///
     /// Every variant of [`JournalError`] that speaks of files. Then nothing
     /// of what the journal holds was changed.
-    pub(crate) fn open(
+    pub fn open(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
         identity: Identity,
@@ -210,7 +206,7 @@ impl SegmentedJournal {
     }
 
     /// What opening dropped from the end, if anything.
-    pub(crate) fn dropped(&self) -> Option<DroppedTail> {
+    pub fn dropped(&self) -> Option<DroppedTail> {
         self.dropped
     }
 

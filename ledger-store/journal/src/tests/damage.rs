@@ -1,9 +1,9 @@
 //! Files that are missing, foreign, cut or changed.
 
 use super::*;
-use crate::journal::chunk::encode;
-use crate::journal::frame::FRAMES_START;
-use crate::journal::record::{MARK, path_of};
+use crate::chunk::encode;
+use crate::frame::FRAMES_START;
+use crate::record::{MARK, path_of};
 
 /// A disk with a closed journal of several segments, and what is in it.
 fn closed_journal() -> (SimDisk, Vec<ChunkDraft>) {

@@ -7,7 +7,6 @@
 //! by [`DiskFile::sync`], its name by [`Disk::sync_dir`] on its directory.
 
 mod aligned;
-mod backend;
 mod real;
 #[cfg(any(test, feature = "testing"))]
 mod sim;
@@ -17,8 +16,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::aligned::{AlignedBuffer, BLOCK_BYTES};
-pub(crate) use self::backend::backend;
+pub use self::aligned::{AlignedBuffer, BLOCK_BYTES};
 pub use self::real::RealDisk;
 #[cfg(any(test, feature = "testing"))]
 pub use self::sim::{Faults, SimDisk};
@@ -293,12 +291,16 @@ pub enum LockOutcome {
 
 /// Reads as [`DiskFile::read_at`] does, and tries a read that fails once more: a disk may fail one for a moment, and
 /// some who read cannot try again themselves.
-pub(crate) fn read_patiently(file: &dyn DiskFile, offset: u64, out: &mut [u8]) -> io::Result<()> {
+///
+/// # Errors
+///
+/// As [`DiskFile::read_at`].
+pub fn read_patiently(file: &dyn DiskFile, offset: u64, out: &mut [u8]) -> io::Result<()> {
     file.read_at(offset, out).or_else(|_| file.read_at(offset, out))
 }
 
 /// The directory that a path is in; `.` for a bare name.
-pub(crate) fn parent(path: &Path) -> &Path {
+pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         Some(_) => Path::new("."),
@@ -308,7 +310,7 @@ pub(crate) fn parent(path: &Path) -> &Path {
 
 /// The name that a file has until it is complete. Whatever bears it may be
 /// deleted.
-pub(crate) fn temporary_name(path: &Path) -> PathBuf {
+pub fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(TEMPORARY_SUFFIX);
     PathBuf::from(name)
