@@ -20,8 +20,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{Disk, DiskLock, LockOutcome, parent, temporary_name};
-use crate::journal::{Identity, JournalError, Secret, SegmentOptions, SegmentedJournal};
+use ledger_journal::disk::{Disk, DiskLock, LockOutcome, parent, temporary_name};
+use ledger_journal::{Identity, JournalError, Secret, SegmentOptions, SegmentedJournal};
+
 use crate::manifest::{FORMAT_VERSION, MAX_MANIFEST_BYTES, Manifest, secret_check};
 
 const MANIFEST: &str = "MANIFEST";
@@ -314,9 +315,10 @@ fn read_identity(disk: &dyn Disk, path: &Path) -> Result<Identity, DirectoryErro
 
 #[cfg(test)]
 mod tests {
+    use ledger_journal::disk::{Faults, OpenMode, RealDisk, SimDisk};
+    use ledger_journal::{ChunkDraft, Journal, Position, SectionId, StoreId};
+
     use super::*;
-    use crate::disk::{Faults, OpenMode, RealDisk, SimDisk};
-    use crate::journal::{ChunkDraft, Journal, Position, SectionId, StoreId};
 
     fn path() -> PathBuf {
         PathBuf::from("data")

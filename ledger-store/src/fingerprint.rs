@@ -3,9 +3,8 @@
 //! They are keyed by the store's secret, so that nobody outside can make two texts collide; where one is
 //! found, the text itself is compared all the same.
 
+use ledger_journal::Secret;
 use siphasher::sip::SipHasher13;
-
-use crate::journal::Secret;
 
 /// What a key of the key table names. The number is stored and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ledger_codec::{Corrupt, Reader, put_varint};
 use ledger_core::{Timestamp, WireHash};
+use ledger_index::{
+    ABOUT_KEY, Commit, DisplacedRow, EffectiveRow, FORMAT, HistoryRow, IndexError, IndexFile, IndexSnapshot,
+    IndexWrite, KeyRow, LogRow, PlainTable, TermRow, TransactionRow, VersionRow, linked, merged, tables,
+    write_run,
+};
+use ledger_journal::{ChainHash, Position, StoreId};
 
-use crate::codec::{Corrupt, Reader, put_varint};
 use crate::fingerprint::{Subject, subject_space};
 use crate::hashes::checkpoint_key;
-use crate::index::{
-    ABOUT_KEY, Commit, DisplacedRow, EffectiveRow, FORMAT, HistoryRow, IndexError, IndexFile, IndexSnapshot,
-    IndexWrite, KeyRow, LogRow, PlainTable, TermRow, TransactionRow, VersionRow, linked, merged, write_run,
-};
-use crate::journal::{ChainHash, Position, StoreId};
-use crate::lookup::tables;
 use crate::projection::{
     ACCOUNT_PLACES, AccountPage, HoldingPage, NewAccount, NewHolding, Piece, StoredAccount, UsagePage,
 };

@@ -26,20 +26,15 @@
 //! else that can be asked through [`Store::snapshot`].
 
 mod address_cache;
-mod codec;
+mod backend;
 mod directory;
-#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for tests alone"))]
-mod disk;
 mod documents;
 mod engine;
-mod entry;
 mod error;
 mod fingerprint;
 mod flush;
 mod hashes;
 mod import;
-mod index;
-mod journal;
 mod ledger;
 mod lookup;
 mod manifest;
@@ -47,6 +42,7 @@ mod names;
 mod opening;
 mod options;
 mod projection;
+mod quantity;
 mod query;
 mod read;
 mod recovery;
@@ -70,8 +66,8 @@ pub use documents::{
 pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
 pub use import::{ImportError, ImportRefusal, ImportedLog};
-pub use journal::DroppedTail;
 pub use ledger::{Ledger, LedgerError, TransactionBuilder};
+pub use ledger_journal::DroppedTail;
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;
 pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Snapshot};

@@ -1,16 +1,14 @@
 //! Single things in the index: accounts, holdings, documents, by number or by name.
 
+use ledger_codec::Corrupt;
 use ledger_core::Timestamp;
+use ledger_index::{IndexError, IndexSnapshot, KeyRow, TableView, VersionRow, tables};
+use ledger_journal::JournalError;
 
-use crate::codec::Corrupt;
 use crate::documents::{AccountDocument, TransactionDocument};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, Subject, key_space, subject_space};
-use crate::index::{IndexError, IndexSnapshot, KeyRow, TableView, VersionRow};
-use crate::journal::JournalError;
 use crate::projection::{AccountPage, HoldingPage, StoredAccount, StoredHolding, UsagePage};
-
-pub(crate) use crate::index::tables;
 
 impl From<IndexError> for ReadError {
     fn from(error: IndexError) -> Self {

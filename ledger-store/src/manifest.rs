@@ -8,7 +8,7 @@
 //! check <32>           of the lines above
 //! ```
 
-use crate::journal::{Identity, Secret, StoreId};
+use ledger_journal::{Identity, Secret, StoreId};
 
 /// The newest version of the directory's layout, and of all in it.
 pub(crate) const FORMAT_VERSION: u32 = 1;

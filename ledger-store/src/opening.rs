@@ -16,12 +16,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ledger_index::{IndexError, IndexFile, IndexOptions, IndexSnapshot};
+use ledger_journal::disk::{Disk, OpenMode};
+use ledger_journal::{ChainHash, Identity, Journal, Position};
+
+use crate::backend::backend;
 use crate::directory::DataDirectory;
-use crate::disk::{Disk, OpenMode, backend};
 use crate::error::{OpenError, ReadError};
 use crate::flush::Watermark;
-use crate::index::{IndexError, IndexFile, IndexOptions, IndexSnapshot};
-use crate::journal::{ChainHash, Identity, Journal, Position};
 use crate::options::Shares;
 use crate::recovery::{self, Recovered};
 

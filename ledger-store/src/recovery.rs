@@ -3,20 +3,19 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use ledger_core::Metadata;
+use ledger_index::{IndexError, IndexFile, IndexSnapshot, Way, tables};
+use ledger_journal::entry::{Body, Event, LogRecord, Record, TargetRecord, find_in_chunk, read_chunk};
+use ledger_journal::{Identity, Journal, Position, Section};
 
 use crate::address_cache::AddressCache;
-use crate::codec::Corrupt;
 use crate::documents::keys::{self, Space};
 use crate::documents::overlay::{self, Merged};
 use crate::documents::{LEDGERS, MAPPINGS, decode_ledger, decode_value};
-use crate::entry::{Body, Event, LogRecord, Record, TargetRecord, find_in_chunk, read_chunk};
 use crate::error::{OpenError, ReadError};
 use crate::fingerprint::Fingerprints;
 use crate::flush::{self, NameKind, Watermark, name_key};
-use crate::index::{IndexError, IndexFile, IndexSnapshot, Way};
-use crate::journal::{Identity, Journal, Position, Section};
-use crate::lookup::tables;
 use crate::options::Shares;
 use crate::projection::{Piece, PieceBuilder};
 use crate::query::LedgerInfo;
@@ -205,7 +204,7 @@ pub(crate) fn flush_now(
     let heads = state.take_changed_heads();
     let watermark = Watermark { store: identity.store, next: view.next, chain, hashed };
     flush::write(index, &pieces, &heads, &[], watermark)?;
-    while crate::index::maintain(index, &|| false)? {}
+    while ledger_index::maintain(index, &|| false)? {}
     let flushed = state.begin_flush();
     view.index = index.snapshot()?;
     view.flushed = flushed;
@@ -247,7 +246,7 @@ fn original_of(
     view: &View,
     rows: &PieceBuilder,
     journal: &dyn Journal,
-    chunk: &crate::journal::Chunk,
+    chunk: &ledger_journal::Chunk,
 ) -> Result<Option<Metadata>, ReadError> {
     let Body::Log(log) = &record.body else { return Ok(None) };
     let id = match &log.event {

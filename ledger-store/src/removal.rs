@@ -17,16 +17,17 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ledger_codec::{Corrupt, Reader, put_prefixed};
 use ledger_core::{LedgerName, Metadata};
+use ledger_index::{
+    Commit, Gone, IndexError, IndexFile, IndexSnapshot, Stretch, purge_plain, purge_runs, tables,
+};
+use ledger_journal::SectionId;
 
-use crate::codec::{Corrupt, Reader, put_prefixed};
 use crate::documents::{decode_ledger, encode_ledger, ledger_of_schema, schema_ranges};
 use crate::engine::{Answer, Engine, Work};
 use crate::error::{ReadError, WriteError};
 use crate::hashes::ChainId;
-use crate::index::{Commit, Gone, IndexError, IndexFile, IndexSnapshot, Stretch, purge_plain, purge_runs};
-use crate::journal::SectionId;
-use crate::lookup::tables;
 use crate::query::LedgerInfo;
 use crate::store::Store;
 
@@ -286,12 +287,12 @@ mod tests {
 
     use ledger_core::schema::Schema;
     use ledger_core::{BucketName, Command, InsertSchema, LedgerOptions, SchemaVersion, Timestamp};
-
-    use super::*;
-    use crate::index::{
+    use ledger_index::{
         DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TableView, TermRow, TransactionRow,
         VersionRow, Way,
     };
+
+    use super::*;
     use crate::options::Options;
 
     #[test]

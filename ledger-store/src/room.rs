@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::disk::{Disk, DiskRoom};
+use ledger_journal::disk::{Disk, DiskRoom};
 
 /// Unless asked otherwise, one part in so many of the disk stays free,
 const FLOOR_PART: u64 = 20;
@@ -44,8 +44,9 @@ fn floor_of(room: DiskRoom) -> u64 {
 mod tests {
     use std::path::Path;
 
+    use ledger_journal::disk::{Faults, RealDisk, SimDisk};
+
     use super::*;
-    use crate::disk::{Faults, RealDisk, SimDisk};
 
     #[test]
     fn the_floor_follows_the_disk_within_bounds() {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::thread::{JoinHandle, ThreadId};
 
 use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata, NameError};
+use ledger_index::{IndexFile, IndexOptions};
+use ledger_journal::disk::{Disk, RealDisk};
+use ledger_journal::{
+    ChainHash, DroppedTail, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions,
+};
 use parking_lot::{Condvar, Mutex};
 
 use crate::directory::{DataDirectory, DirectoryError};
-use crate::disk::{Disk, RealDisk};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{Answer, Done, Engine, IndexEvent, IndexStatus, LedgerEdit, Mark, Work};
 use crate::error::{OpenError, ReadError, WriteError};
-use crate::index::{IndexFile, IndexOptions};
-use crate::journal::{
-    ChainHash, DroppedTail, Identity, Journal, JournalError, MemoryJournal, Position, SegmentOptions,
-};
 use crate::opening::{self, IndexHome, Opened, Rebuilt};
 use crate::options::Options;
 use crate::query::LedgerInfo;

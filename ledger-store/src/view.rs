@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ledger_core::{LedgerName, Timestamp};
+use ledger_index::{IndexSnapshot, PieceRows, Row, TableView};
+use ledger_journal::Position;
 use parking_lot::RwLock;
 
 use crate::address_cache::AddressCache;
-use crate::index::{IndexSnapshot, PieceRows, Row, TableView};
-use crate::journal::Position;
 use crate::lookup::BEFORE_ALL;
 use crate::names::Names;
 use crate::projection::Piece;

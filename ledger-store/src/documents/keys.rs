@@ -11,8 +11,9 @@
 
 use std::ops::Bound;
 
+use ledger_codec::{Corrupt, Reader, put_prefixed, put_varint};
+
 use super::{Document, DocumentKey, DocumentVersion};
-use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
 
 /// A part of a collection's key space: its documents, or one of its indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

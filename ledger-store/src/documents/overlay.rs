@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
+use ledger_index::{IndexSnapshot, Way, tables};
+
 use crate::error::ReadError;
-use crate::index::{IndexSnapshot, Way};
-use crate::lookup::tables;
 
 /// A key and its new value; `None` if the key was removed.
 pub(crate) type Change = (Box<[u8]>, Option<Box<[u8]>>);

@@ -2,12 +2,12 @@
 
 use std::ops::Bound;
 
+use ledger_codec::{Corrupt, Reader, put_prefixed, put_varint};
 use ledger_core::{
     BucketName, Features, FirstId, HashLogs, LedgerName, Metadata, MetadataValue, Switch, Timestamp,
 };
 
 use super::keys::{self, Space};
-use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
 use crate::query::LedgerInfo;
 
 /// Data of an account beside its volumes. Each change writes a new version.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ledger_index::{Fault, IndexError, IndexFile};
+use ledger_journal::Position;
 use parking_lot::MutexGuard;
 
 use super::Engine;
@@ -13,8 +15,6 @@ use super::retry::Backoff;
 use crate::error::ReadError;
 use crate::flush::{self, Watermark};
 use crate::hashes::ChainId;
-use crate::index::{Fault, IndexError, IndexFile};
-use crate::journal::Position;
 use crate::projection::Piece;
 use crate::view::{LedgerHead, PieceSize, View};
 
@@ -146,7 +146,7 @@ impl Engine {
         let last = last.map(|last| self.journal.read(last)).transpose().map_err(ReadError::from);
         let chain = match last.map_err(FlushFailure::Journal)?.flatten() {
             Some(chunk) => chunk.chain(),
-            None => crate::journal::ChainHash::genesis(self.identity.store),
+            None => ledger_journal::ChainHash::genesis(self.identity.store),
         };
         let installing = self.install.lock();
         let view = self.view();
@@ -239,7 +239,7 @@ impl Engine {
                     // It is being mended, and then there are merges again.
                     break;
                 }
-                let merged = crate::index::maintain(&index, &stop);
+                let merged = ledger_index::maintain(&index, &stop);
                 match merged.and_then(|merged| self.install_snapshot(&index).map(|()| merged)) {
                     Ok(true) => {}
                     Ok(false) => break,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ledger_journal::JournalError;
 use parking_lot::{ArcMutexGuard, Condvar, Mutex, RawMutex};
 
 use super::panics::StopOnPanic;
 use super::pending::{Pending, Resolver};
 use super::{Done, Engine, TurnedAway, background};
 use crate::error::WriteError;
-use crate::journal::JournalError;
 use crate::view::{LedgerHead, View};
 use crate::writer::Batch;
 

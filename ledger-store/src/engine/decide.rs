@@ -1,11 +1,12 @@
 //! Work decided: what each kind of it does to the state and the batch.
 
+use ledger_journal::entry::DocumentRecord;
+
 use super::pending::{Pending, answer_from_within};
 use super::written::WrittenHere;
 use super::{Engine, LedgerEdit, Mark, Work};
 use crate::documents::keys::document_key;
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
-use crate::entry::DocumentRecord;
 use crate::error::WriteError;
 use crate::import::Imported;
 use crate::query::LedgerInfo;

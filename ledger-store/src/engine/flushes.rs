@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use ledger_journal::Position;
+
 use super::Engine;
 use super::pace::Pace;
 use super::panics::StopOnPanic;
 use crate::error::WriteError;
-use crate::journal::Position;
 use crate::view::LedgerHead;
 use crate::writer::State;
 

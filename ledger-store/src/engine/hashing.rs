@@ -6,13 +6,13 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_core::HashLogs;
+use ledger_journal::entry::{Body, read_chunk};
+use ledger_journal::{Journal, Position};
 
 use super::Engine;
 use super::retry::Backoff;
-use crate::entry::{Body, read_chunk};
 use crate::error::ReadError;
 use crate::hashes::{Chains, FedBatch, Hashes, Scratch};
-use crate::journal::{Journal, Position};
 use crate::read::LedgerReader;
 use crate::view::View;
 

@@ -20,14 +20,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ledger_index::{Fault, IndexError, IndexFile, IndexSnapshot};
+use ledger_journal::Position;
 use parking_lot::{Condvar, Mutex};
 
 use super::Engine;
 use super::retry::Backoff;
 use crate::error::OpenError;
 use crate::flush::Watermark;
-use crate::index::{Fault, IndexError, IndexFile, IndexSnapshot};
-use crate::journal::Position;
 use crate::opening::{IndexHome, Unusable};
 use crate::view::View;
 

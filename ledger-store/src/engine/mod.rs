@@ -29,6 +29,8 @@ use std::time::Duration;
 
 use compact_str::CompactString;
 use ledger_core::{BucketName, LedgerName, LedgerOptions, Metadata};
+use ledger_index::IndexFile;
+use ledger_journal::{Identity, Journal};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use self::commit::{DecidedBatch, Handover, refuse};
@@ -41,8 +43,6 @@ use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
 use crate::hashes::Hashes;
 use crate::import::{Imported, ImportedLog};
-use crate::index::IndexFile;
-use crate::journal::{Identity, Journal};
 use crate::opening::IndexHome;
 use crate::options::{Options, Shares, TimeSource};
 use crate::projection::PieceBuilder;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ledger_journal::Position;
+
 use super::{Answer, Engine};
 use crate::documents::DocumentVersion;
 use crate::error::{ReadError, WriteError};
 use crate::import::Imported;
-use crate::journal::Position;
 use crate::query::LedgerInfo;
 use crate::read::{Later, Session, TriedMoves};
 use crate::submission::{Detail, Mode, Outcome, Receipt, Request};

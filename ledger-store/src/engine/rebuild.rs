@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ledger_index::{IndexFile, IndexSnapshot};
+use ledger_journal::{Chunk, ChunkDraft, Freed, Head, Journal, JournalError, Position, SectionId};
 use parking_lot::MutexGuard;
 
 use super::Engine;
@@ -13,8 +15,6 @@ use super::hashing::hash_stretch;
 use crate::error::{OpenError, ReadError};
 use crate::flush::{self, Watermark};
 use crate::hashes::{Chains, Hashes};
-use crate::index::{IndexFile, IndexSnapshot};
-use crate::journal::{Chunk, ChunkDraft, Freed, Head, Journal, JournalError, Position, SectionId};
 use crate::recovery;
 use crate::view::View;
 

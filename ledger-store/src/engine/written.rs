@@ -2,11 +2,11 @@
 
 use compact_str::CompactString;
 use ledger_core::TransactionId;
+use ledger_journal::Position;
+use ledger_journal::entry::{Recognition, Record, find_in_chunk};
 
 use super::Engine;
-use crate::entry::{Recognition, Record, find_in_chunk};
 use crate::error::ReadError;
-use crate::journal::Position;
 use crate::read::LedgerReader;
 use crate::scripts::Compiled;
 use crate::view::View;

@@ -4,9 +4,9 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use ledger_core::{LogEntry, WireHash};
+use ledger_journal::entry::{Body, Record};
 
 use super::{Chain, ChainId, Hashes};
-use crate::entry::{Body, Record};
 use crate::error::ReadError;
 use crate::read::LedgerReader;
 

@@ -7,10 +7,10 @@ use ledger_core::{
     Command, Decision, LegacyLog, Memento, NewTransaction, SchemaVersion, Timestamp, TimestampText,
     TransactionId,
 };
+use ledger_journal::Position;
 use parking_lot::{Condvar, Mutex};
 
 use super::ChainId;
-use crate::journal::Position;
 use crate::submission::Request;
 
 /// The room of so many batches is kept for those to come, each of at most the budget divided by as many.

@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ledger_codec::Corrupt;
 use ledger_core::{Features, HashChain, HashLogs, LegacyHashChain, LogEntry, Switch, WireHash};
+use ledger_index::{Way, tables};
+use ledger_journal::Position;
 use parking_lot::{Condvar, Mutex};
 
 pub(crate) use self::chains::Chains;
 use self::feed::Feed;
 pub(crate) use self::feed::{FedBatch, Scratch, Unhashed, UnhashedMark};
-use crate::codec::Corrupt;
 use crate::error::ReadError;
-use crate::index::Way;
-use crate::journal::Position;
-use crate::lookup::{missing_in, tables};
+use crate::lookup::missing_in;
 use crate::read::LedgerReader;
 
 /// One of the chains of a ledger.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
-
-use crate::index::{
+use ledger_index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TermRow, TransactionRow,
     VersionRow, merge_pieces, piece_bytes, seal_piece, sort_rows,
 };

@@ -1,9 +1,11 @@
 //! Accounts by address: lists and counts.
 
+use ledger_codec::{Corrupt, Reader};
 use ledger_core::{
     AccountAddress, AddressRole, AddressTest, CompactString, Condition, Filter, FilterNode, TextTest,
     Timestamp,
 };
+use ledger_index::Way;
 
 use super::account::{AccountSubject, Expansion};
 use super::addresses::AddressWalk;
@@ -11,10 +13,8 @@ use super::flows::Until;
 use super::foremost::Foremost;
 use super::page::PageBuilder;
 use super::session::{Moment, Session};
-use crate::codec::{Corrupt, Reader};
 use crate::error::ReadError;
 use crate::fingerprint::{Subject, subject_space};
-use crate::index::Way;
 use crate::lookup::missing;
 use crate::query::{Account, AccountKey, AccountOrder, AccountQuery, Clock, Direction, Page};
 

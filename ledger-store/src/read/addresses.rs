@@ -3,12 +3,11 @@
 use std::ops::Bound;
 
 use compact_str::CompactString;
+use ledger_codec::Corrupt;
+use ledger_index::{PlainRange, tables};
 
 use super::session::Session;
-use crate::codec::Corrupt;
 use crate::error::ReadError;
-use crate::index::PlainRange;
-use crate::lookup::tables;
 use crate::projection::NewAccount;
 use crate::query::Direction;
 

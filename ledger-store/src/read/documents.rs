@@ -1,12 +1,13 @@
 //! Reads documents from a snapshot.
 
+use ledger_index::{Way, tables};
+
 use super::Snapshot;
 use crate::documents::keys::{self, Space, document_key, document_of, index_key};
 use crate::documents::overlay::{Changes, Merged, stored};
 use crate::documents::{Collection, DOCUMENTS_PAGE_MAX, Document, DocumentRange, decode_value};
 use crate::error::ReadError;
-use crate::index::Way;
-use crate::lookup::{missing, tables};
+use crate::lookup::missing;
 use crate::projection::StoredDocument;
 use crate::query::Direction;
 use crate::view::View;

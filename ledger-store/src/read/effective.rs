@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use ledger_core::{
     AccountAddress, Asset, HoldingVolumes, LogPayload, Posting, Switch, Timestamp, Transaction, Volumes,
 };
+use ledger_index::{Quantity, TransactionRow, Way};
 
 use super::flows::{Flows, Until};
 use super::session::Session;
 use crate::error::ReadError;
-use crate::index::{Quantity, TransactionRow, Way};
 use crate::lookup::missing;
+use crate::quantity::quantity_of;
 
 /// Where transactions may be that were recorded after the one in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +156,8 @@ impl Session {
             }
             if later.moves > 0 {
                 let (input, output) = (&held.volumes.input, &held.volumes.output);
-                let mut flows = Flows { input: input.into(), output: output.into(), moves: later.moves };
+                let mut flows =
+                    Flows { input: quantity_of(input), output: quantity_of(output), moves: later.moves };
                 flows.take(&later.input, &later.output, later.moves)?;
                 let all = effective.get_or_insert_with(|| transaction.post_commit_volumes.clone());
                 all[at].volumes = flows.volumes();
@@ -275,7 +277,7 @@ impl Flows {
 
 /// Amounts that a posting moves into and out of a holding.
 fn moved(posting: &Posting, held: &HoldingVolumes) -> (Quantity, Quantity) {
-    let part = |is_end: bool| if is_end { Quantity::from(&posting.amount) } else { Quantity::ZERO };
+    let part = |is_end: bool| if is_end { quantity_of(&posting.amount) } else { Quantity::ZERO };
     let same = posting.asset == held.asset;
     (part(same && posting.destination == held.account), part(same && posting.source == held.account))
 }

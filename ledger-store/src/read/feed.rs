@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use ledger_codec::Corrupt;
 use ledger_core::{
     Features, HashLogs, HoldingVolumes, LedgerName, LogEntry, LogId, LogPayload, Metadata, Transaction,
 };
+use ledger_index::{LogRow, Way};
+use ledger_journal::Position;
+use ledger_journal::entry::{Body, Record, read_chunk};
 
 use super::effective::Later;
 use super::limits::{Meter, ReadLimits};
 use super::session::Session;
 use super::snapshot::{LedgerView, Snapshot};
-use crate::codec::Corrupt;
-use crate::entry::{Body, Record, read_chunk};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
-use crate::index::{LogRow, Way};
-use crate::journal::Position;
 use crate::query::LogView;
 
 /// Number of journal bytes in one part of the feed of all ledgers. Bounds the memory of a read. The journal returns

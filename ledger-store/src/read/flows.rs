@@ -1,12 +1,13 @@
 //! Flows into and out of a holding: in all, up to a date on either clock, or in a window.
 
+use ledger_codec::Corrupt;
 use ledger_core::{Balance, Timestamp, Volumes};
+use ledger_index::{HistoryRow, Quantity, TransactionRow};
 
 use super::session::Session;
-use crate::codec::Corrupt;
 use crate::error::ReadError;
-use crate::index::{HistoryRow, Quantity, TransactionRow};
 use crate::lookup::missing_in;
+use crate::quantity::{amount_of, quantity_of};
 use crate::query::Clock;
 
 /// Everything that went in and out of a holding by some moment.
@@ -46,12 +47,12 @@ impl Flows {
 
     /// As volumes.
     pub(crate) fn volumes(&self) -> Volumes {
-        Volumes { input: self.input.to_amount(), output: self.output.to_amount() }
+        Volumes { input: amount_of(&self.input), output: amount_of(&self.output) }
     }
 
     /// Input minus output.
     pub(crate) fn balance(&self) -> Balance {
-        Balance::of(&self.input.to_amount(), &self.output.to_amount())
+        Balance::of(&amount_of(&self.input), &amount_of(&self.output))
     }
 }
 
@@ -185,8 +186,8 @@ impl Session {
         let stored = self.reader.stored_holding(holding)?;
         let (volumes, ordinal) = stored.ok_or_else(|| missing_in(&self.reader.view.index, "a holding"))?;
         Ok(Flows {
-            input: Quantity::from(&volumes.input),
-            output: Quantity::from(&volumes.output),
+            input: quantity_of(&volumes.input),
+            output: quantity_of(&volumes.output),
             moves: u64::from(ordinal),
         })
     }

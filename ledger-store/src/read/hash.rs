@@ -1,12 +1,12 @@
 //! Reads the wire hashes of log entries.
 
 use ledger_core::{LogEntry, WireHash};
+use ledger_index::Way;
+use ledger_journal::Position;
 
 use super::session::Session;
 use crate::error::ReadError;
 use crate::hashes::{Chain, ChainId};
-use crate::index::Way;
-use crate::journal::Position;
 
 /// Maximum number of entries without a stored hash that a read hashes itself. If more are missing, the read waits for
 /// the hashing thread.

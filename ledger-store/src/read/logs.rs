@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
+use ledger_codec::Corrupt;
 use ledger_core::{
     Condition, DateField, FilterSubject, HashLogs, LogEntry, LogPayload, TextField, Timestamp, Transaction,
 };
+use ledger_index::LogRow;
+use ledger_journal::Position;
+use ledger_journal::entry::{Body, Event, LogRecord, Record};
 
 use super::accounts::conjuncts;
 use super::effective::Later;
@@ -14,12 +18,8 @@ use super::plan::{dates_where, narrow_ids};
 use super::session::{Moment, Session};
 use super::streams::Span;
 use super::transaction::TransactionSubject;
-use crate::codec::Corrupt;
-use crate::entry::{Body, Event, LogRecord, Record};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
-use crate::index::LogRow;
-use crate::journal::Position;
 use crate::lookup::missing_in;
 use crate::query::{Direction, LogHashes, LogQuery, LogView, Page};
 

@@ -4,10 +4,10 @@
 use std::cell::RefCell;
 
 use ledger_core::Volumes;
+use ledger_index::{IndexSnapshot, tables};
 
 use crate::error::ReadError;
-use crate::index::IndexSnapshot;
-use crate::lookup::{self, tables};
+use crate::lookup;
 use crate::projection::{ACCOUNT_PLACES, AccountPage, HOLDING_PLACES, HoldingPage, StoredHolding};
 
 /// The page of the last lookup.

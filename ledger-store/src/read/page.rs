@@ -1,6 +1,7 @@
 //! Builds the pages of a list: the direction in which to walk the list, and the final order of the items.
 
-use crate::index::Way;
+use ledger_index::Way;
+
 use crate::query::{Direction, Page, PageRequest, Start};
 
 impl Direction {

@@ -1,18 +1,18 @@
 //! Plans how to find the transactions that a filter selects: which index to follow, and between which keys.
 
+use ledger_codec::Corrupt;
 use ledger_core::{
     AccountAddress, AddressRole, AddressTest, Balance, Comparison, Condition, DateField, Filter, FilterNode,
     TextField, TextTest, Timestamp,
 };
+use ledger_index::{HistoryRow, TransactionRow, Way};
 
 use super::accounts::conjuncts;
 use super::addresses::AddressWalk;
 use super::session::{Moment, Session};
 use super::streams::{Candidate, Span, Stream, sorted, union};
-use crate::codec::Corrupt;
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
-use crate::index::{HistoryRow, TransactionRow, Way};
 use crate::lookup::missing;
 use crate::query::Direction;
 

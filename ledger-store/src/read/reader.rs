@@ -7,20 +7,21 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use ledger_codec::Corrupt;
 use ledger_core::{
     AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload,
     Metadata, Posting, Postings, Reference, Target, Transaction, TransactionId, Volumes,
 };
-
-use super::open_pages::OpenPages;
-use crate::codec::Corrupt;
-use crate::entry::{
+use ledger_index::tables;
+use ledger_journal::entry::{
     AddressRef, Body, EntryPlaces, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
     TargetRecord, TransactionRecord, ValueRef, find_in_chunk,
 };
+use ledger_journal::{Chunk, Journal, Position};
+
+use super::open_pages::OpenPages;
 use crate::error::ReadError;
-use crate::journal::{Chunk, Journal, Position};
-use crate::lookup::{missing, missing_in, tables};
+use crate::lookup::{missing, missing_in};
 use crate::projection::{AccountPage, FoundHolding};
 use crate::view::{LedgerHead, View};
 use crate::writer::{RecordedTransaction, value_of};

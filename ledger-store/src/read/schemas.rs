@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::ops::Bound;
 
+use ledger_codec::Corrupt;
 use ledger_core::schema::created_at_of;
 use ledger_core::{DateField, FilterSubject, SchemaVersion, TextField, Timestamp};
 
 use super::documents::DocumentReader;
 use super::limits::{Meter, ReadLimits};
 use super::page::PageBuilder;
-use crate::codec::Corrupt;
 use crate::documents::{
     Document, DocumentRange, SCHEMAS, SCHEMAS_BY_POSITION, schema_key, schema_position_key,
 };

@@ -4,18 +4,18 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use ledger_core::{Switch, Timestamp};
-
-use super::limits::{Meter, ReadLimits};
-use super::reader::LedgerReader;
-use crate::codec::Corrupt;
-use crate::error::ReadError;
-use crate::fingerprint::{Fingerprints, KeyKind, key_space};
-use crate::hashes::Hashes;
-use crate::index::{
+use ledger_index::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, PieceRows, Row, TableView, TermRow,
     TransactionRow, VersionRow,
 };
+
+use super::limits::{Meter, ReadLimits};
+use super::reader::LedgerReader;
+use crate::error::ReadError;
+use crate::fingerprint::{Fingerprints, KeyKind, key_space};
+use crate::hashes::Hashes;
 use crate::lookup::missing_in;
 use crate::projection::Piece;
 use crate::view::LedgerHead;

@@ -7,6 +7,7 @@ use ledger_core::{
     AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashLogs, LedgerName, MetadataValue,
     SchemaVersion, Switch, TextField, Timestamp, TransactionId,
 };
+use ledger_journal::Journal;
 
 use super::page::PageBuilder;
 use super::reader::LedgerReader;
@@ -15,7 +16,6 @@ use super::session::Session;
 use crate::error::ReadError;
 use crate::fingerprint::Fingerprints;
 use crate::hashes::{Chain, ChainId, Hashes};
-use crate::journal::Journal;
 use crate::query::{
     Account, AccountQuery, Balances, BalancesQuery, Deleted, Direction, Expand, Explanation, LedgerInfo,
     LogQuery, LogView, Page, PageRequest, SchemaQuery, SchemaView, Stats, TransactionQuery, TransactionView,

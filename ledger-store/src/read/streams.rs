@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use ledger_index::TransactionRow;
+
 use crate::error::ReadError;
-use crate::index::TransactionRow;
 use crate::query::Direction;
 
 /// A transaction that a filter may select.

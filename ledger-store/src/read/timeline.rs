@@ -1,10 +1,10 @@
 //! Converts dates into ids: finds the last log or transaction recorded up to a date.
 
 use ledger_core::Timestamp;
+use ledger_index::{IndexError, LogRow, Row, TableView, TransactionRow, Way};
 
 use super::session::Session;
 use crate::error::ReadError;
-use crate::index::{IndexError, LogRow, Row, TableView, TransactionRow, Way};
 
 /// A row in a ledger's timeline. The date never decreases as the id grows.
 pub(crate) trait Dated: Row<Key = (u32, u64)> {
@@ -139,8 +139,9 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use ledger_index::{IndexFile, IndexOptions, seal_piece};
+
     use super::*;
-    use crate::index::{IndexFile, IndexOptions, seal_piece};
 
     #[test]
     fn finds_the_last_row_up_to_a_date() {

@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
+use ledger_codec::Corrupt;
 use ledger_core::{
     AddressRole, DateField, FilterSubject, HoldingVolumes, Metadata, MetadataValue, TextField, Timestamp,
     Transaction, TransactionId,
 };
+use ledger_index::TransactionRow;
+use ledger_journal::Position;
+use ledger_journal::entry::{Body, Event, LogRecord, Record, TransactionRecord};
 
 use super::session::{Moment, Session};
-use crate::codec::Corrupt;
 use crate::documents::TransactionDocument;
-use crate::entry::{Body, Event, LogRecord, Record, TransactionRecord};
 use crate::error::ReadError;
-use crate::index::TransactionRow;
-use crate::journal::Position;
 use crate::lookup;
 use crate::query::TransactionView;
 

@@ -1,6 +1,7 @@
 //! Lists and counts transactions, by id or by effective date.
 
 use ledger_core::{DateField, Filter, FilterSubject, Timestamp, TransactionId};
+use ledger_index::Way;
 
 use super::foremost::Foremost;
 use super::page::PageBuilder;
@@ -9,7 +10,6 @@ use super::session::{Moment, Session};
 use super::streams::{Span, Stream};
 use super::transaction::TransactionSubject;
 use crate::error::ReadError;
-use crate::index::Way;
 use crate::lookup::missing;
 use crate::query::{
     AFTER_ALL, Direction, Page, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::disk::{AlignedBuffer, BLOCK_BYTES, Disk, OpenMode, RealDisk, Space};
-use crate::journal::{
+use ledger_journal::disk::{AlignedBuffer, BLOCK_BYTES, Disk, OpenMode, RealDisk, Space};
+use ledger_journal::{
     CHUNK_BYTES, ChunkDraft, Identity, Journal, JournalError, Position, SectionId, SegmentOptions,
     SegmentedJournal,
 };

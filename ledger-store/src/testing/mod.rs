@@ -23,11 +23,11 @@ mod writers;
 use std::collections::BTreeMap;
 
 use ledger_core::{LedgerName, LogEntry};
+use ledger_index::Way;
+use ledger_journal::entry::read_chunk;
+use ledger_journal::{Position, decode_untrusted};
 
-use crate::entry::read_chunk;
 use crate::error::ReadError;
-use crate::index::Way;
-use crate::journal::{Position, decode_untrusted};
 use crate::read::LedgerReader;
 use crate::store::Store;
 
@@ -45,7 +45,7 @@ pub use self::tally::Tally;
 pub use self::trial::{Trials, trial_of};
 pub use self::workload::{Step, Workload};
 pub use self::writers::power_cut_under_writers;
-pub use crate::disk::{
+pub use ledger_journal::disk::{
     Disk, DiskFile, DiskLock, DiskRoom, Faults, LockOutcome, OpenMode, RealDisk, SimDisk, Space,
 };
 

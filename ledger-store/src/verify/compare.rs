@@ -3,15 +3,14 @@
 use std::fmt::Debug;
 use std::ops::Bound;
 
-use super::{Findings, Stop, ViolationCode};
-use crate::codec::Corrupt;
-use crate::flush::{Watermark, ledger_count};
-use crate::index::rows::TABLES;
-use crate::index::{
-    DisplacedRow, EffectiveRow, Gone, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row, TableView,
-    TermRow, TransactionRow, VersionRow, Way,
+use ledger_codec::Corrupt;
+use ledger_index::{
+    DisplacedRow, EffectiveRow, Gone, HistoryRow, IndexError, IndexSnapshot, KeyRow, LogRow, Row, TABLES,
+    TableView, TermRow, TransactionRow, VersionRow, Way, tables,
 };
-use crate::lookup::tables;
+
+use super::{Findings, Stop, ViolationCode};
+use crate::flush::{Watermark, ledger_count};
 use crate::projection::{AccountPage, HoldingPage, UsagePage};
 use crate::removal::{Tombstone, ledger_of};
 

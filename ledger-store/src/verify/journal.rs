@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Findings, Stop, ViolationCode};
-use crate::documents::{LEDGERS, decode_ledger};
-use crate::entry::{Body, Record, read_chunk};
-use crate::journal::{
+use ledger_journal::entry::{Body, Record, read_chunk};
+use ledger_journal::{
     ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, Section, SectionId,
 };
+
+use super::{Findings, Stop, ViolationCode};
+use crate::documents::{LEDGERS, decode_ledger};
 
 /// How much of the journal is read at once.
 const WALK_BYTES: usize = 4 << 20;

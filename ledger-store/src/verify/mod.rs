@@ -23,13 +23,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ledger_core::LedgerName;
+use ledger_index::{Gone, IndexError, IndexFile, IndexOptions, IndexSnapshot};
+use ledger_journal::disk::OpenMode;
+use ledger_journal::{Identity, Journal};
 
+use crate::backend::backend;
 use crate::directory::DataDirectory;
-use crate::disk::{OpenMode, backend};
 use crate::error::{OpenError, ReadError};
 use crate::flush::Watermark;
-use crate::index::{Gone, IndexError, IndexFile, IndexOptions, IndexSnapshot};
-use crate::journal::{Identity, Journal};
 use crate::options::Shares;
 use crate::recovery;
 use crate::store::{Opening, Store};
@@ -227,7 +228,7 @@ fn check_all(
         }
         Some(watermark) => watermark.next,
         // An index that was never flushed into holds nothing.
-        None => crate::journal::Position::FIRST,
+        None => ledger_journal::Position::FIRST,
     };
     let bounded: Arc<dyn Journal> = Arc::new(journal::Bounded::new(journal.clone(), through, walked));
     let mut stopped = false;
@@ -236,7 +237,7 @@ fn check_all(
         second,
         identity,
         shares,
-        crate::journal::Position::FIRST,
+        ledger_journal::Position::FIRST,
         &mut |violation| {
             stopped |= findings.push(violation).is_err();
             if stopped { Err(OpenError::Damaged { reason: String::new() }) } else { Ok(()) }

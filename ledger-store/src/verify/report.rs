@@ -3,8 +3,7 @@
 use std::fmt;
 
 use ledger_core::{LedgerName, write_json_text};
-
-use crate::index::IndexError;
+use ledger_index::IndexError;
 
 /// Which rule a stored byte, entry or row breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

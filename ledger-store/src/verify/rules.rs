@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use ledger_codec::Corrupt;
 use ledger_core::Volumes;
+use ledger_index::{Gone, IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way, tables};
+use ledger_journal::entry::{Body, find_in_chunk, read_chunk};
+use ledger_journal::{Journal, Position};
 
 use super::{Findings, Stop, ViolationCode};
-use crate::codec::Corrupt;
-use crate::entry::{Body, find_in_chunk, read_chunk};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
 use crate::hashes::{Chain, ChainId};
-use crate::index::{Gone, IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way};
-use crate::journal::{Journal, Position};
-use crate::lookup::{self, missing, tables};
+use crate::lookup::{self, missing};
 use crate::projection::HoldingPage;
 use crate::read::{LedgerReader, idempotency_of, reference_of};
 use crate::view::View;

@@ -4,26 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ledger_core::{LedgerName, LedgerOptions, Timestamp, Volumes};
+use ledger_index::{Commit, IndexFile, IndexOptions, PieceRows, tables};
+use ledger_journal::entry::{
+    AddressRef, Body, ChunkBuilder, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LedgerBase,
+    LogRecord, Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
+};
+use ledger_journal::{
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, MemoryJournal, Position,
+    Secret, SectionId, StoreId,
+};
 use redb::backends::InMemoryBackend;
 use smallvec::smallvec;
 
 use super::{VerifyReport, ViolationCode, check};
 use crate::documents::{LEDGERS, encode_ledger};
-use crate::entry::{
-    AddressRef, Body, ChunkBuilder, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LedgerBase,
-    LogRecord, Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
-};
 use crate::error::OpenError;
 use crate::flush::{self, Watermark};
-use crate::index::{Commit, IndexFile, IndexOptions, PieceRows};
-use crate::journal::{
-    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, MemoryJournal, Position,
-    Secret, SectionId, StoreId,
-};
-use crate::lookup::tables;
 use crate::options::{Options, Shares};
 use crate::projection::Piece;
 use crate::projection::{HoldingPage, StoredHolding};
+use crate::quantity::quantity_of;
 use crate::query::LedgerInfo;
 use crate::recovery;
 use crate::view::LedgerHead;
@@ -359,7 +359,7 @@ fn wrong_volumes_are_found() {
         logs.push(log(3, Event::Transaction(exchange)));
     });
     planted_in_rows(ViolationCode::VolumeMismatch, |piece| {
-        edit(&mut piece.history, 0, |row| row.input = crate::index::Quantity::from(1_u64));
+        edit(&mut piece.history, 0, |row| row.input = ledger_index::Quantity::from(1_u64));
     });
     planted_in_table(ViolationCode::VolumeMismatch, tables::HOLDINGS, &[0, 0, 0, 1, 0, 0, 0, 0], |page| {
         page.map(|page| {
@@ -373,7 +373,7 @@ fn wrong_volumes_are_found() {
         })
     });
     planted_in_rows(ViolationCode::EffectiveVolumeMismatch, |piece| {
-        edit(&mut piece.displaced, 0, |row| row.input = crate::index::Quantity::from(9_u64));
+        edit(&mut piece.displaced, 0, |row| row.input = ledger_index::Quantity::from(9_u64));
     });
 }
 
@@ -476,7 +476,7 @@ fn holdings_edited(page: &[u8], mut edit: impl FnMut(u32, &mut StoredHolding) ->
                 place,
                 (holding.account, holding.asset),
                 holding.ordinal,
-                (&(&holding.volumes.input).into(), &(&holding.volumes.output).into()),
+                (&quantity_of(&holding.volumes.input), &quantity_of(&holding.volumes.output)),
                 holding.displaced.as_deref(),
             );
         }
@@ -539,7 +539,7 @@ fn each_filter_value(change: impl Fn(bool, &mut Vec<u8>), check: impl Fn(&Verify
         let (piece, heads, watermark) = projected(&journal);
         let live = index();
         flush::write(&live, &[Arc::new(piece)], &heads, &[], watermark).unwrap();
-        if !crate::index::filter::alter(&live, number, &change) {
+        if !ledger_index::alter_filter(&live, number, &change) {
             return number;
         }
         check(&verify(&journal, &live));

@@ -7,25 +7,26 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use compact_str::CompactString;
+use ledger_codec::Corrupt;
 use ledger_core::{AccountAddress, Amount, Metadata, MetadataValue, Timestamp, Volumes};
+use ledger_index::{
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
+};
+use ledger_journal::entry::{
+    AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
+    TargetRecord, TransactionRecord, ValueRef,
+};
 use smallvec::SmallVec;
 
 use super::accounts::{DocumentState, NewState, Place};
 use super::ahead::KeyPrints;
 use super::holding::{HoldingState, Holdings};
 use super::state::{Located, State};
-use crate::codec::Corrupt;
 use crate::documents::{LEDGERS, MAPPINGS, TransactionDocument, decode_ledger};
-use crate::entry::{
-    AddressRef, Body, DocumentRecord, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
-    TargetRecord, TransactionRecord, ValueRef,
-};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, Subject, key_space, subject_space};
-use crate::index::{
-    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TermRow, TransactionRow, VersionRow,
-};
 use crate::projection::{NewAccount, NewHolding, PieceBuilder};
+use crate::quantity::quantity_of;
 use crate::removal::name_in;
 use crate::verify::ViolationCode;
 use crate::view::Counters;
@@ -362,8 +363,8 @@ impl State {
             let row = rows.history.last_mut().expect("it was pushed");
             row.holding = holding_key(ledger, holding.holding);
             row.transaction = id;
-            row.input = Quantity::from(&holding.after.input);
-            row.output = Quantity::from(&holding.after.output);
+            row.input = quantity_of(&holding.after.input);
+            row.output = quantity_of(&holding.after.output);
             row.displaced = state.displaced();
             row.ordinal = state.ordinal;
             row.is_displaced = displaced;
@@ -775,5 +776,5 @@ fn shown(value: ValueRef<'_>) -> Cow<'_, str> {
 
 fn difference(after: &Amount, before: &Amount) -> Result<Quantity, Corrupt> {
     let moved = after.checked_sub(before).ok_or(Corrupt { what: "volumes that shrink" })?;
-    Ok(Quantity::from(&moved))
+    Ok(quantity_of(&moved))
 }

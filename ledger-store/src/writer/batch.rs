@@ -1,9 +1,10 @@
 //! The entries and rows that one flush of the journal will make durable.
 
-use crate::codec::Corrupt;
-use crate::entry::{ChunkBuilder, Mark, Record};
+use ledger_codec::Corrupt;
+use ledger_journal::Position;
+use ledger_journal::entry::{ChunkBuilder, Mark, Record};
+
 use crate::hashes::{Unhashed, UnhashedMark};
-use crate::journal::Position;
 use crate::projection::{PieceBuilder, PieceMark};
 
 /// The decisions since the last flush began.

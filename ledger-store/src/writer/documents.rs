@@ -3,6 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
+use ledger_journal::entry::{Body, DocumentRecord, LedgerBase, Record, SecondaryKey};
+use ledger_journal::{Position, SectionId};
+
 use super::apply::{Hints, Prior};
 use super::batch::Batch;
 use super::state::State;
@@ -12,9 +15,7 @@ use crate::documents::{
     DOCUMENT_KEYS_MAX, DocumentAction, DocumentChange, DocumentRejection, DocumentVersion, Expected,
     decode_value,
 };
-use crate::entry::{Body, DocumentRecord, LedgerBase, Record, SecondaryKey};
 use crate::error::ReadError;
-use crate::journal::{Position, SectionId};
 use crate::projection::{PieceBuilder, StoredDocument};
 
 /// The stored value at the key of each change.

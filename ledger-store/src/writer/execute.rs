@@ -10,6 +10,8 @@ use ledger_core::{
     Rules, SchemaVersion, SlotList, Target, Timestamp, TransactionId, Volumes, check_before_script, decide,
     needs, reverting_reference,
 };
+use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Recognition, Record};
+use ledger_journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 
 use super::accounts::{DocumentState, Near, Place};
 use super::apply::{Hints, Prior};
@@ -18,11 +20,9 @@ use super::holding::HoldingState;
 use super::payload::{Told, created};
 use super::script::ScriptReads;
 use super::state::{Located, State};
-use crate::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Recognition, Record};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
 use crate::hashes::ChainId;
-use crate::journal::{MAX_CHUNK_PAYLOAD_BYTES, Position, SectionId};
 use crate::scripts::{Compiled, Prepared};
 use crate::submission::{Detail, Receipt, Request};
 

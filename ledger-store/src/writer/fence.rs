@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use ledger_codec::Corrupt;
+use ledger_journal::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
+
 use super::state::State;
-use crate::codec::Corrupt;
-use crate::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
 
 /// Numbers that the journal has given before the writer began.
 #[derive(Debug, Default)]

@@ -3,8 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use ledger_core::{Amount, Balance, Volumes};
-
-use crate::index::{DisplacedSums, Quantity};
+use ledger_index::{DisplacedSums, Quantity};
 
 /// An asset in an account.
 #[derive(Clone, Debug)]

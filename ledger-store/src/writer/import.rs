@@ -8,16 +8,16 @@ use ledger_core::{
     LogPayload, Memento, Metadata, Movement, NewTransaction, Overdraft, Rejection, RevertDate,
     RevertTransaction, Rules, SchemaVersion, Transaction, TransactionId, decide,
 };
+use ledger_journal::SectionId;
+use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
 
 use super::apply::{Hints, Prior};
 use super::batch::Batch;
 use super::execute::{Written, is_too_large};
 use super::state::State;
-use crate::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
 use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::import::{ImportRefusal, ImportedLog};
-use crate::journal::SectionId;
 
 fn inconsistent<T>(reason: impl Into<String>) -> Result<T, ImportRefusal> {
     Err(ImportRefusal::Inconsistent { reason: reason.into() })

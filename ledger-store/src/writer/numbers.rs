@@ -4,14 +4,14 @@ use ledger_core::{
     AccountAddress, Asset, Decision, Facts, Metadata, MetadataValue, NewTransaction, Slots, Target,
     TransactionId,
 };
+use ledger_journal::entry::{
+    AddressRef, Event, HoldingRecord, MetadataRecord, Move, NameRef, TargetRecord, TransactionRecord,
+    ValueRef,
+};
 use smallvec::SmallVec;
 
 use super::apply::Hints;
 use super::state::{Located, State};
-use crate::entry::{
-    AddressRef, Event, HoldingRecord, MetadataRecord, Move, NameRef, TargetRecord, TransactionRecord,
-    ValueRef,
-};
 
 impl State {
     /// The entry's event, with the numbers that new names will get. It is put where it lies, and was

@@ -3,10 +3,10 @@
 use compact_str::CompactString;
 use hashbrown::HashTable;
 use hashbrown::hash_table;
+use ledger_journal::entry::Recognition;
 
 use super::half_hash::{Entry, half, spread};
 use super::recent::{Generation, Generations};
-use crate::entry::Recognition;
 use crate::fingerprint::KeyKind;
 
 /// A reference or an idempotency key that was used recently.
@@ -236,9 +236,9 @@ impl RecentKeys {
 #[cfg(test)]
 mod tests {
     use ledger_core::Timestamp;
+    use ledger_journal::entry::{Event, IdempotencyRecord, LogRecord};
 
     use super::*;
-    use crate::entry::{Event, IdempotencyRecord, LogRecord};
 
     #[test]
     fn keys_with_equal_fingerprints_are_told_apart() {

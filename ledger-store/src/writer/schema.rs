@@ -8,12 +8,12 @@ use ledger_core::schema::{Schema, SchemaError, version_of};
 use ledger_core::{
     AccountAddress, Command, CompactString, Metadata, Movement, Rejection, SchemaVersion, Target,
 };
+use ledger_journal::entry::{DocumentRecord, SecondaryKey};
 
 use super::apply::Prior;
 use super::state::State;
 use crate::documents::keys::document_key;
 use crate::documents::{SCHEMAS, SCHEMAS_BY_POSITION, decode_value, schema_key, schema_position_key};
-use crate::entry::{DocumentRecord, SecondaryKey};
 use crate::error::ReadError;
 use crate::projection::PieceBuilder;
 

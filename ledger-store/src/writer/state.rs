@@ -9,9 +9,12 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use ledger_codec::Corrupt;
 use ledger_core::schema::Enforcement;
 use ledger_core::script::Scratch;
 use ledger_core::{BucketName, LedgerName};
+use ledger_index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
+use ledger_journal::Position;
 use smallvec::SmallVec;
 
 use super::accounts::{AccountTable, DocumentState, Near, NewState, Place};
@@ -20,13 +23,10 @@ use super::holding::{HoldingState, Holdings};
 use super::recent::Recent;
 use super::recent_keys::{RecentKey, RecentKeys};
 use super::schema::SchemaCache;
-use crate::codec::Corrupt;
 use crate::documents::TransactionDocument;
 use crate::documents::overlay::{Before, Merged, Overlay};
 use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, KeyPrint, Subject, key_space, subject_space};
-use crate::index::{IndexSnapshot, KeyRow, KnownKeys, Row, TableView, VersionRow};
-use crate::journal::Position;
 use crate::lookup::{self, missing, missing_in};
 use crate::options::Shares;
 use crate::projection::{PieceMark, StoredAccount};
@@ -396,16 +396,17 @@ impl State {
     pub(crate) fn metadata_of(
         &self,
         ledger: u32,
-        record: &crate::entry::MetadataRecord<'_>,
+        record: &ledger_journal::entry::MetadataRecord<'_>,
     ) -> Result<ledger_core::Metadata, ReadError> {
         let keys = &self.ledgers[ledger as usize - 1].head.keys;
         let mut metadata = ledger_core::Metadata::with_capacity(record.len());
         for (key, value) in record {
             let text = match key {
-                crate::entry::NameRef::Known(id) => {
+                ledger_journal::entry::NameRef::Known(id) => {
                     keys.text(*id).ok_or_else(|| missing("a metadata key"))?
                 }
-                crate::entry::NameRef::New(_, text) | crate::entry::NameRef::Inline(text) => (*text).into(),
+                ledger_journal::entry::NameRef::New(_, text)
+                | ledger_journal::entry::NameRef::Inline(text) => (*text).into(),
             };
             metadata.insert(text, super::apply::value_of(*value));
         }

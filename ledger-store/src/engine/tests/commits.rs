@@ -5,11 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ledger_core::{Rejection, Timestamp};
+use ledger_journal::Journal;
 
 use super::*;
 use crate::engine::{BATCH_BYTES, PART_BYTES};
 use crate::flush::Watermark;
-use crate::journal::Journal;
 use crate::options::TimeSource;
 
 fn pay(engine: &Engine, reference: &str) -> Result<Vec<Outcome>, WriteError> {

@@ -1,10 +1,10 @@
 //! An entry that fails while it is applied: nothing is written on the state that it leaves.
 
 use ledger_core::Timestamp;
+use ledger_journal::Journal;
+use ledger_journal::entry::{Body, Event, LogRecord, Record};
 
 use super::*;
-use crate::entry::{Body, Event, LogRecord, Record};
-use crate::journal::Journal;
 
 /// Has the writer refuse the next logs of `main` in the middle of applying them, as if the journal had given their
 /// numbers before.

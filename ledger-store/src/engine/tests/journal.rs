@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use parking_lot::{Condvar, Mutex};
-
-use crate::journal::{
+use ledger_journal::{
     Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, MemoryJournal, Position, SectionId,
 };
+use parking_lot::{Condvar, Mutex};
 
 /// An observer that is called during an append.
 type Look = Box<dyn Fn(Head) + Send>;

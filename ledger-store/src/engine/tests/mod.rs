@@ -18,11 +18,11 @@ use ledger_core::{
     AccountAddress, Command, CreateTransaction, LedgerName, LedgerOptions, Metadata, Posting, Postings,
     Target,
 };
+use ledger_journal::Identity;
 
 use self::journal::ScriptedJournal;
 use super::{Answer, Done, Engine, Work};
 use crate::error::WriteError;
-use crate::journal::Identity;
 use crate::options::Options;
 use crate::scripts::Programs;
 use crate::store::Store;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use compact_str::CompactString;
+use ledger_codec::{Corrupt, Reader, put_prefixed, put_varint};
 
 use super::page_key;
-use crate::codec::{Corrupt, Reader, put_prefixed, put_varint};
 
 /// Number of accounts per page. Bounds the bytes that a flush writes again when one account changes.
 pub(crate) const ACCOUNT_PLACES: u32 = 64;

@@ -1,7 +1,8 @@
 //! Packs the numbers of a page of holdings into columns.
 
+use ledger_codec::Corrupt;
+
 use super::holdings::HOLDING_PLACES;
-use crate::codec::Corrupt;
 
 pub(super) const COLUMNS: usize = 5;
 /// Indexes of the columns, in the order in which they are stored.

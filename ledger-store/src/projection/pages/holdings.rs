@@ -1,12 +1,13 @@
 //! Pages of holdings in the index.
 
+use ledger_codec::{Corrupt, Output, Reader};
 use ledger_core::Volumes;
+use ledger_index::{DisplacedSums, Quantity};
+use ledger_journal::entry::{put_amount, read_amount};
 
 use super::columns::{ACCOUNT, ASSET, COLUMNS, CORRUPT, Columns, INPUT, ORDINAL, OUTPUT, Packed, pack};
 use super::page_key;
-use crate::codec::{Corrupt, Output, Reader};
-use crate::entry::{put_amount, read_amount};
-use crate::index::{DisplacedSums, Quantity};
+use crate::quantity::amount_of;
 
 /// Number of holdings per page. A page mostly fits a page of the file, because its columns are as narrow as possible. A
 /// flush can change holdings anywhere and then writes nearly all pages again.
@@ -115,7 +116,7 @@ impl HoldingPage {
         let place = (number % HOLDING_PLACES) as u8;
         let (small_input, small_output, large) = match (input.as_u64(), output.as_u64()) {
             (Some(input), Some(output)) => (input, output, None),
-            _ => (0, 0, Some(Volumes { input: input.to_amount(), output: output.to_amount() })),
+            _ => (0, 0, Some(Volumes { input: amount_of(input), output: amount_of(output) })),
         };
         let numbers = [u64::from(account), u64::from(asset), u64::from(ordinal), small_input, small_output];
         for (column, number) in self.columns.iter_mut().zip(numbers) {
@@ -248,9 +249,10 @@ fn read_extra(reader: &mut Reader<'_>) -> Result<(u8, Extra), Corrupt> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quantity::quantity_of;
 
     fn quantity(text: &str) -> Quantity {
-        Quantity::from(&text.parse::<ledger_core::Amount>().expect("digits"))
+        quantity_of(&text.parse().expect("digits"))
     }
 
     #[test]
@@ -316,7 +318,7 @@ mod tests {
             let before = model.get(&place);
             let is_displaced = kind == 0 || before.is_some_and(|holding| holding.displaced.is_some());
             let is_large =
-                kind == 1 || before.is_some_and(|holding| holding.volumes.output == beyond.to_amount());
+                kind == 1 || before.is_some_and(|holding| holding.volumes.output == amount_of(&beyond));
             let input = Quantity::from(u64::from(step));
             let output = if is_large { beyond.clone() } else { quantity("9") };
             let sums = DisplacedSums { input: input.clone(), output: output.clone(), count: step };
@@ -327,7 +329,7 @@ mod tests {
                     account: place,
                     asset: 1,
                     ordinal: step,
-                    volumes: Volumes { input: input.to_amount(), output: output.to_amount() },
+                    volumes: Volumes { input: amount_of(&input), output: amount_of(&output) },
                     displaced: is_displaced.then(|| Box::new(sums)),
                 },
             );

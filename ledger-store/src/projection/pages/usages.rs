@@ -1,9 +1,9 @@
 //! Pages of first usages: the date of each account's earliest use.
 
+use ledger_codec::Corrupt;
 use ledger_core::Timestamp;
 
 use super::page_key;
-use crate::codec::Corrupt;
 use crate::lookup::BEFORE_ALL;
 
 /// Number of first usages per page. Such a page fits a page of the file.

@@ -1,0 +1,425 @@
+//! Blocks: what a run is stored in, a few kilobytes of rows behind one key.
+//!
+//! ```text
+//! rows         each as a difference to the one before; every 64th one whole
+//! [next key    KEY_BYTES, the first key of the run's next block]
+//! restarts     u16 little-endian each: where the whole rows begin, but for the first
+//! count        u8, how many restarts
+//! has next     u8, 1 if there is a next block, else 0
+//! checksum     8 bytes, put and checked by the file
+//! ```
+//!
+//! The next block's key makes the blocks of a run a chain: a block that is
+//! missing, or that a damaged tree hides, is noticed by whoever crosses it.
+//! The whole rows are searched by halving, so that finding one row decodes
+//! some 64 and not all.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use ledger_codec::{Corrupt, Output, Reader};
+
+use super::cursor::Direction;
+use super::row::{KeyBytes, Row};
+use super::stored::CHECKSUM_BYTES;
+
+/// The greatest length of a stored block of more than one row.
+///
+/// The storage engine rounds a page up to a power of two and needs some of it for itself.
+pub(super) const STORED_BYTES_MAX: usize = 8 * 1024 - 64;
+
+/// How many rows lie between two whole ones.
+const SEGMENT_ROWS: usize = 64;
+
+const EMPTY_SEGMENT: Corrupt = Corrupt { what: "a part of a block has no rows" };
+
+/// A block that grows at the end of a buffer.
+#[derive(Debug)]
+pub(crate) struct BlockBuilder {
+    /// Where it starts in the buffer.
+    start: usize,
+    /// Where its rows may end in the buffer, once it has one.
+    end_max: usize,
+    /// How many more rows follow until the next whole one.
+    until_restart: usize,
+    restarts: Vec<u16>,
+}
+
+impl BlockBuilder {
+    /// An empty block that starts at `start`.
+    pub(crate) fn new(start: usize) -> Self {
+        Self { start, end_max: start, until_restart: 0, restarts: Vec::new() }
+    }
+
+    /// Where the block starts in the buffer.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Notes that what stood before the block is gone from the buffer.
+    pub(crate) fn move_to_front(&mut self) {
+        self.end_max -= self.start;
+        self.start = 0;
+    }
+
+    /// Appends a row; false, and without effect, if the block is too full for it.
+    ///
+    /// `previous` is the row appended before, if there was one.
+    #[inline]
+    pub(crate) fn push<R: Row>(&mut self, row: &R, previous: Option<&R>, out: &mut Output) -> bool {
+        let mark = out.len();
+        out.make_room();
+        if self.until_restart == 0 {
+            row.encode(None, out);
+            return self.restart::<R>(mark, out);
+        }
+        row.encode(previous, out);
+        if out.len() > self.end_max {
+            out.truncate(mark);
+            return false;
+        }
+        self.until_restart -= 1;
+        true
+    }
+
+    /// Keeps the whole row that was appended at `mark`, if there is room for it.
+    fn restart<R: Row>(&mut self, mark: usize, out: &mut Output) -> bool {
+        if mark == self.start {
+            // A row that is greater than a block gets one of its own.
+            self.end_max = self.start + STORED_BYTES_MAX - (R::KEY_BYTES + 2 + CHECKSUM_BYTES);
+        } else {
+            if out.len() + size_of::<u16>() > self.end_max {
+                out.truncate(mark);
+                return false;
+            }
+            self.end_max -= size_of::<u16>();
+            self.restarts.push((mark - self.start) as u16);
+        }
+        self.until_restart = SEGMENT_ROWS - 1;
+        true
+    }
+
+    /// Makes the rows of a stored block those of this one, which is empty and is full then.
+    pub(crate) fn adopt(&mut self, rows: &[u8], restarts: &[u16], out: &mut Output) {
+        debug_assert!(out.len() == self.start, "the block is empty");
+        out.put_bytes(rows);
+        self.restarts.extend_from_slice(restarts);
+        self.end_max = self.start;
+        self.until_restart = 0;
+    }
+
+    /// Completes the block, but for its checksum, and starts an empty one behind that.
+    pub(crate) fn close(&mut self, next: Option<&KeyBytes>, out: &mut Output) {
+        if let Some(next) = next {
+            out.put_bytes(next.as_slice());
+        }
+        for restart in &self.restarts {
+            out.put_bytes(&restart.to_le_bytes());
+        }
+        out.put_bytes(&[self.restarts.len() as u8, u8::from(next.is_some())]);
+        self.start = out.len() + CHECKSUM_BYTES;
+        self.end_max = self.start;
+        self.until_restart = 0;
+        self.restarts.clear();
+    }
+}
+
+/// A stored block, its checksum verified and removed.
+pub(crate) struct Block<'a, R> {
+    rows: &'a [u8],
+    restarts: &'a [[u8; 2]],
+    next: Option<KeyBytes>,
+    kind: PhantomData<R>,
+}
+
+impl<'a, R: Row> Block<'a, R> {
+    /// Reads what stands around the rows.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the bytes are not a block.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Corrupt> {
+        const SHORT: Corrupt = Corrupt { what: "a block is too short" };
+        let (bytes, [restarts, has_next]) = bytes.split_last_chunk::<2>().ok_or(SHORT)?;
+        let length = bytes.len().checked_sub(2 * usize::from(*restarts)).ok_or(SHORT)?;
+        let (bytes, restarts) = bytes.split_at(length);
+        let (rows, next) = match has_next {
+            0 => (bytes, None),
+            1 => {
+                let length = bytes.len().checked_sub(R::KEY_BYTES).ok_or(SHORT)?;
+                let (rows, next) = bytes.split_at(length);
+                (rows, Some(KeyBytes::from_slice(next)?))
+            }
+            _ => return Err(Corrupt { what: "a block ends in no known way" }),
+        };
+        Ok(Self { rows, restarts: restarts.as_chunks().0, next, kind: PhantomData })
+    }
+
+    /// The first key of the run's next block; none if this is the last.
+    pub(crate) fn next_key(&self) -> Option<KeyBytes> {
+        self.next
+    }
+
+    /// Puts its rows, and where the whole ones begin but for the first, in the place of what the buffers hold.
+    pub(crate) fn copy_to(&self, rows: &mut Vec<u8>, restarts: &mut Vec<u16>) {
+        rows.clear();
+        rows.extend_from_slice(self.rows);
+        restarts.clear();
+        restarts.extend(self.restarts.iter().map(|place| u16::from_le_bytes(*place)));
+    }
+
+    /// Where a segment begins; behind the last one, where the rows end.
+    fn place(&self, segment: usize) -> usize {
+        let restart = segment.checked_sub(1).map(|before| self.restarts.get(before));
+        restart.map_or(0, |place| place.map_or(self.rows.len(), |place| u16::from_le_bytes(*place).into()))
+    }
+
+    /// The rows from one whole row up to the next.
+    fn segment(&self, number: usize) -> Result<Reader<'a>, Corrupt> {
+        let rows = self.rows.get(self.place(number)..self.place(number + 1));
+        rows.filter(|rows| !rows.is_empty()).map(Reader::new).ok_or(EMPTY_SEGMENT)
+    }
+
+    /// The rows from `from` to `to`, both included. Those that are taken first in a direction are decoded, and the
+    /// others once they are needed: who wants some rows of many should not wait for all of a block.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the rows that are decoded do not decode.
+    pub(crate) fn rows_in(
+        &self,
+        from: &R::Key,
+        to: &R::Key,
+        direction: Direction,
+    ) -> Result<BlockRows<R>, Corrupt> {
+        let first = self.segment_of(from)?;
+        let last = match &self.next {
+            Some(next) if *next <= KeyBytes::of::<R>(to) => self.restarts.len(),
+            _ => self.segment_of(to)?,
+        };
+        let (left, decoded) = match direction {
+            Direction::Ascending => (first + 1..last + 1, first),
+            Direction::Descending => (first..last, last),
+        };
+        let decoded = segment_rows(self.segment(decoded)?, from, to)?.into_iter();
+        let begin = self.place(left.start);
+        let bytes = if left.is_empty() { None } else { self.rows.get(begin..self.place(left.end)) };
+        let ends = left.clone().map(|segment| self.place(segment + 1).saturating_sub(begin)).collect();
+        let undecoded = Segments { bytes: bytes.unwrap_or_default().into(), ends, left: 0..left.len() };
+        Ok(BlockRows { decoded, undecoded, from: *from, to: *to })
+    }
+
+    /// The number of the last segment that begins at or before `key`; the first one if none does.
+    fn segment_of(&self, key: &R::Key) -> Result<usize, Corrupt> {
+        let (mut found, mut end) = (0, self.restarts.len() + 1);
+        while end - found > 1 {
+            let middle = usize::midpoint(found, end);
+            if R::decode(None, &mut self.segment(middle)?)?.key() <= *key {
+                found = middle;
+            } else {
+                end = middle;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The last row at or before `key`, if the block has one.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the rows on the way there do not decode.
+    pub(crate) fn last_at_or_before(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
+        let mut reader = self.segment(self.segment_of(key)?)?;
+        let mut found = None;
+        while !reader.is_empty() {
+            let row = R::decode(found.as_ref(), &mut reader)?;
+            if row.key() > *key {
+                break;
+            }
+            found = Some(row);
+        }
+        Ok(found)
+    }
+
+    /// The first row at or after `key`, if the block has one.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the rows on the way there do not decode.
+    pub(crate) fn first_at_or_after(&self, key: &R::Key) -> Result<Option<R>, Corrupt> {
+        let start = self.segment_of(key)?;
+        for number in start..=self.restarts.len() {
+            let mut reader = self.segment(number)?;
+            let mut previous = None;
+            while !reader.is_empty() {
+                let row = R::decode(previous.as_ref(), &mut reader)?;
+                if row.key() >= *key {
+                    return Ok(Some(row));
+                }
+                previous = Some(row);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The rows of a segment from `from` to `to`, both included.
+fn segment_rows<R: Row>(mut reader: Reader<'_>, from: &R::Key, to: &R::Key) -> Result<Vec<R>, Corrupt> {
+    let mut rows = Vec::with_capacity(SEGMENT_ROWS);
+    let mut row = R::decode(None, &mut reader)?;
+    loop {
+        let key = row.key();
+        if key > *to {
+            return Ok(rows);
+        }
+        let next = if reader.is_empty() { None } else { Some(R::decode(Some(&row), &mut reader)?) };
+        if key >= *from {
+            rows.push(row);
+        }
+        match next {
+            Some(next) => row = next,
+            None => return Ok(rows),
+        }
+    }
+}
+
+/// Segments that were not decoded yet.
+struct Segments {
+    bytes: Box<[u8]>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+    /// Which of them are left.
+    left: Range<usize>,
+}
+
+impl Segments {
+    /// The next one in a direction; none if no one is left.
+    fn take(&mut self, direction: Direction) -> Option<Result<Reader<'_>, Corrupt>> {
+        let number = match direction {
+            Direction::Ascending => self.left.next(),
+            Direction::Descending => self.left.next_back(),
+        }?;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let rows = self.bytes.get(start..self.ends[number]).filter(|rows| !rows.is_empty());
+        Some(rows.map(Reader::new).ok_or(EMPTY_SEGMENT))
+    }
+}
+
+/// Rows of a block, of which some were decoded. They are taken from one end alone.
+pub(crate) struct BlockRows<R: Row> {
+    decoded: std::vec::IntoIter<R>,
+    undecoded: Segments,
+    from: R::Key,
+    to: R::Key,
+}
+
+impl<R: Row> BlockRows<R> {
+    /// No rows.
+    pub(crate) fn none(from: R::Key, to: R::Key) -> Self {
+        let undecoded = Segments { bytes: Box::default(), ends: Vec::new(), left: 0..0 };
+        Self { decoded: Vec::new().into_iter(), undecoded, from, to }
+    }
+
+    /// The key of the next row, which is decoded if it was not yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if it does not decode.
+    #[inline]
+    pub(crate) fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, Corrupt> {
+        loop {
+            let rows = self.decoded.as_slice();
+            let row = if direction == Direction::Ascending { rows.first() } else { rows.last() };
+            if let Some(row) = row {
+                return Ok(Some(row.key()));
+            }
+            let Some(segment) = self.undecoded.take(direction) else { return Ok(None) };
+            self.decoded = segment_rows(segment?, &self.from, &self.to)?.into_iter();
+        }
+    }
+
+    /// Takes the row that was peeked at.
+    #[inline]
+    pub(crate) fn take(&mut self, direction: Direction) -> Option<R> {
+        match direction {
+            Direction::Ascending => self.decoded.next(),
+            Direction::Descending => self.decoded.next_back(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TermRow;
+
+    const ROWS: u64 = 3 * SEGMENT_ROWS as u64 + 10;
+
+    /// Every second id of a term.
+    fn row(number: u64) -> TermRow {
+        TermRow::new(1, 7, 2 * number, number, true)
+    }
+
+    fn block() -> Vec<u8> {
+        let (mut out, mut builder, mut previous) = (Output::default(), BlockBuilder::new(0), None);
+        for number in 0..ROWS {
+            let row = row(number);
+            assert!(builder.push(&row, previous.as_ref(), &mut out), "the block has room");
+            previous = Some(row);
+        }
+        builder.close(None, &mut out);
+        out.as_slice().to_vec()
+    }
+
+    fn taken(mut rows: BlockRows<TermRow>, direction: Direction) -> Vec<u64> {
+        let mut ids = Vec::new();
+        while let Some(key) = rows.peek(direction).expect("it decodes") {
+            assert_eq!(rows.take(direction).expect("it was peeked at").key(), key);
+            ids.push(key.2);
+        }
+        assert_eq!(rows.take(direction), None);
+        ids
+    }
+
+    #[test]
+    fn rows_between_any_two_keys_are_taken_from_either_end() {
+        let stored = block();
+        let block = Block::<TermRow>::parse(&stored).expect("a block");
+        let key = |id| (1, 7, id, u64::MAX);
+        let near = |segment: u64| [0, 1, 2, 3].map(|more| 2 * segment * SEGMENT_ROWS as u64 + more);
+        let ids: Vec<u64> = (0..=4).flat_map(near).chain([2 * ROWS - 1, 1_000]).collect();
+        for from in &ids {
+            for to in ids.iter().filter(|to| *to >= from) {
+                let mut expected: Vec<u64> =
+                    (0..ROWS).map(|number| 2 * number).filter(|id| id > from && id <= to).collect();
+                for direction in [Direction::Ascending, Direction::Descending] {
+                    let rows = block.rows_in(&key(*from), &key(*to), direction).expect("it decodes");
+                    assert_eq!(taken(rows, direction), expected, "{from} to {to}, {direction:?}");
+                    expected.reverse();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_segment_that_is_taken_from_is_decoded_and_damage_behind_it_is_an_error() {
+        let mut stored = block();
+        let mut whole = Output::default();
+        whole.make_room();
+        row(SEGMENT_ROWS as u64).encode(None, &mut whole);
+        let damaged = Block::<TermRow>::parse(&stored).expect("a block").place(1) + whole.len();
+        // Flags that no row has, in the second row of the second segment.
+        stored[damaged] = u8::MAX;
+        let block = Block::<TermRow>::parse(&stored).expect("a block");
+        let (first, last) = (TermRow::FIRST, row(SEGMENT_ROWS as u64 - 1).key());
+        let rows = block.rows_in(&first, &last, Direction::Ascending).expect("the first segment is whole");
+        assert_eq!(taken(rows, Direction::Ascending).len(), SEGMENT_ROWS);
+        let rows = block.rows_in(&first, &TermRow::LAST, Direction::Ascending);
+        let mut rows = rows.expect("the first segment is whole");
+        for _ in 0..SEGMENT_ROWS {
+            assert!(rows.peek(Direction::Ascending).is_ok_and(|key| key.is_some()));
+            rows.take(Direction::Ascending);
+        }
+        assert!(rows.peek(Direction::Ascending).is_err());
+    }
+}

@@ -1,0 +1,383 @@
+//! The redb file of the index.
+//!
+//! The storage engine checks its pages only in repair. Therefore every value
+//! here ends with a checksum over the table's name, the key and the value,
+//! which is verified by every read, and a panic of the engine over damaged
+//! pages becomes an error.
+//!
+//! ```text
+//! runs.list          table number (u8)                     -> list of runs (see `runs`)
+//! runs.list          255 (u8)                              -> how many rows every other table has
+//! runs.filters       run (u64), page (u32)                 -> filter page, or the fences (see `filter`)
+//! runs.<rows>        run (u64), first key of the block     -> block (see `block`)
+//! any other name     a plain table (see `tables`): any key -> any value
+//! ```
+//!
+//! Integers in keys are big-endian.
+//!
+//! That something is not here must be proved too, for a flipped bit in a key hides the value under it:
+//!
+//! - A snapshot has exactly the tables that [`tables`] lists, each with as many rows as the last commit counted.
+//! - A lookup that finds nothing reads the entries on both sides of the place where the key would be. Their values are
+//!   checked with their keys, so a key that is not the one that was written is an error (`stored.rs`).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use ledger_codec::{Corrupt, Reader};
+use parking_lot::Mutex;
+use redb::{Builder, Database, Durability, ReadableDatabase, StorageBackend, TableError, TableHandle};
+
+use super::error::{IndexError, shield, storage};
+use super::filter::FilterCache;
+use super::gate::Gated;
+use super::health::{Fault, Health};
+use super::rows::TABLES;
+use super::runs;
+use super::snapshot::{IndexSnapshot, RunTable, Snapshot};
+use super::stored::{RawTable, counted, definition, read};
+use super::tables::{self, ABOUT, FILTERS, LISTS};
+use super::write::IndexWrite;
+
+/// The format of the index. Another one is not read: the index is built again from the journal.
+pub const FORMAT: u32 = 12;
+/// The key of the record that says what the index is. It begins with the format, 4 bytes, big-endian.
+pub const ABOUT_KEY: &[u8] = b"projection";
+/// The key of the row counts, among the lists of runs.
+pub(super) const COUNTS_KEY: &[u8] = &[u8::MAX];
+
+/// How much memory the file may use.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexOptions {
+    /// Bytes of the storage engine's page cache.
+    pub cache_bytes: usize,
+    /// Bytes of the cache of filter pages.
+    pub filter_bytes: usize,
+}
+
+/// What a commit promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commit {
+    /// Readers see it; a crash may undo it, together with all later ones.
+    Visible,
+    /// It is on disk, with all commits before it, when the commit returns.
+    Durable,
+}
+
+/// The open index file. Cheap to clone; all clones are the same file.
+#[derive(Clone)]
+pub struct IndexFile {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Taken only when the file is closed.
+    database: Option<Database>,
+    /// Closing writes nothing.
+    abandoned: AtomicBool,
+    filters: Arc<FilterCache>,
+    health: Arc<Health>,
+    next_run: AtomicU64,
+    /// Runs that no list names and no merge is writing: (table number, run).
+    garbage: Mutex<Vec<(u8, u64)>>,
+    /// Held by the one merge at work.
+    merging: Mutex<()>,
+}
+
+impl IndexFile {
+    /// Makes a new index in an empty backend, and returns once it is on disk.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if the backend is not empty; else as the storage engine fails.
+    pub fn create(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
+        if backend.len().map_err(|error| storage(redb::StorageError::Io(error)))? != 0 {
+            return Err(IndexError::damaged(LISTS, "a new index needs an empty file"));
+        }
+        let file = Self::start(backend, options)?;
+        let write = file.begin_write(Commit::Durable)?;
+        shield("creating the tables", || {
+            for name in tables::counted().chain([LISTS]) {
+                write.txn.open_table(definition(name)).map_err(storage)?;
+            }
+            Ok(())
+        })?;
+        // An empty list is written, so that a list that is not found is damage.
+        for table in 0..TABLES.len() {
+            write.set_runs(table as u8, &[])?;
+        }
+        write.commit()?;
+        Ok(file)
+    }
+
+    /// Opens an index that [`create`](Self::create) made.
+    ///
+    /// Runs that were being written when the process ended are found here and
+    /// removed by the next merge steps.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if there is no index in the backend or it is
+    /// visibly damaged; [`IndexError::OtherFormat`] if another release wrote
+    /// it; else as the storage engine fails.
+    pub fn open(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
+        if backend.len().map_err(|error| storage(redb::StorageError::Io(error)))? == 0 {
+            return Err(IndexError::damaged(LISTS, "the file is empty"));
+        }
+        let file = Self::start(backend, options)?;
+        // Closing a damaged file would write to it.
+        file.check_format().and_then(|()| file.find_runs()).inspect_err(|_| file.abandon())?;
+        Ok(file)
+    }
+
+    /// Refuses a file that another release wrote: its tables may be others, and that is no damage.
+    fn check_format(&self) -> Result<(), IndexError> {
+        shield("reading the format", || {
+            let txn = self.database()?.begin_read().map_err(storage)?;
+            let about = match txn.open_table(definition(ABOUT)) {
+                Ok(about) => about,
+                Err(TableError::TableDoesNotExist(_)) => {
+                    // Before format 11 a table was created when it was first written.
+                    let mut names = txn.list_tables().map_err(storage)?;
+                    let is_unwritten = names.all(|table| table.name().starts_with("runs."));
+                    return if is_unwritten { Err(IndexError::OtherFormat) } else { Ok(()) };
+                }
+                Err(error) => return Err(storage(error)),
+            };
+            // The checksums of other formats are others, too: only the number counts.
+            match about.get(ABOUT_KEY).map_err(storage)? {
+                Some(stored) if !stored.value().starts_with(&FORMAT.to_be_bytes()) => {
+                    Err(IndexError::OtherFormat)
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Finds the runs that no list names, and the ids that are free.
+    fn find_runs(&self) -> Result<(), IndexError> {
+        let snapshot = self.snapshot()?;
+        let mut next_run = 0;
+        let mut garbage = Vec::new();
+        for table in 0..TABLES.len() {
+            let listed = snapshot.runs(table as u8);
+            for run in snapshot.stored_runs(table)? {
+                next_run = next_run.max(run.saturating_add(1));
+                if listed.iter().all(|meta| meta.id != run) {
+                    garbage.push((table as u8, run));
+                }
+            }
+            let after = listed.iter().map(|meta| meta.id.saturating_add(1)).max();
+            next_run = next_run.max(after.unwrap_or(0));
+        }
+        self.inner.next_run.store(next_run, Relaxed);
+        *self.inner.garbage.lock() = garbage;
+        Ok(())
+    }
+
+    /// Makes the last owner close the file without writing to it.
+    ///
+    /// For a file that has shown damage and is to be rebuilt: the engine's
+    /// usual closing commit can panic twice on damaged pages, which would
+    /// abort the process. What was not committed durably is lost.
+    pub fn abandon(&self) {
+        self.inner.abandoned.store(true, Relaxed);
+    }
+
+    /// What is wrong with the file, if somebody noticed anything.
+    pub fn fault(&self) -> Option<Fault> {
+        self.inner.health.fault()
+    }
+
+    /// Notes what an error that was met with this file says of it.
+    pub fn note(&self, error: &IndexError) {
+        self.inner.health.note_error(error);
+    }
+
+    /// Notes that the file must be replaced.
+    pub fn condemn(&self, reason: String) {
+        self.inner.health.note_fault(Fault::Damaged(reason));
+    }
+
+    /// Calls `tell` whenever a fault is noted from now on. Only the first call counts.
+    pub fn tell_faults(&self, tell: impl Fn() + Send + Sync + 'static) {
+        self.inner.health.tell(tell);
+    }
+
+    /// Notes that a flush failed halfway. Nothing more may be flushed into the file as it was opened, and no snapshot of
+    /// it may be published: it can hold more than the last flush that succeeded.
+    pub fn spoil(&self) {
+        self.inner.health.spoil();
+    }
+
+    /// Whether a flush failed halfway.
+    pub fn is_spoilt(&self) -> bool {
+        self.inner.health.is_spoilt()
+    }
+
+    /// Shuts everybody who has this file open, snapshots too, off from the disk, so that it can be opened anew.
+    pub fn retire(&self) {
+        self.abandon();
+        self.inner.health.gate.shut();
+    }
+
+    /// Whether both are the same opening of a file.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    fn database(&self) -> Result<&Database, IndexError> {
+        self.inner.database.as_ref().ok_or_else(|| storage(redb::StorageError::DatabaseClosed))
+    }
+
+    fn start(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
+        let health = Arc::new(Health::default());
+        let backend = Gated::new(backend, health.gate.clone());
+        let database = shield("opening the file", || {
+            Builder::new().set_cache_size(options.cache_bytes).create_with_backend(backend).map_err(storage)
+        })?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                database: Some(database),
+                abandoned: AtomicBool::new(false),
+                filters: Arc::new(FilterCache::new(options.filter_bytes)),
+                health,
+                next_run: AtomicU64::new(0),
+                garbage: Mutex::default(),
+                merging: Mutex::default(),
+            }),
+        })
+    }
+
+    /// Starts the write transaction; waits while another one is open.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub fn begin_write(&self, commit: Commit) -> Result<IndexWrite, IndexError> {
+        let txn = shield("starting a transaction", || {
+            let mut txn = self.database()?.begin_write().map_err(storage)?;
+            match commit {
+                Commit::Visible => txn.set_durability(Durability::None).map_err(storage)?,
+                // Reopening after a crash then walks no tree.
+                Commit::Durable => txn.set_quick_repair(true),
+            }
+            Ok(txn)
+        })?;
+        Ok(IndexWrite::new(txn, self.clone()))
+    }
+
+    /// What is committed now, durable or not, for reading. Costs some microseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if a table is missing, unknown, or has not as many rows as were committed, or if a list of
+    /// runs is missing or damaged; else as the storage engine fails.
+    pub fn snapshot(&self) -> Result<IndexSnapshot, IndexError> {
+        self.inner.health.note(self.take_snapshot())
+    }
+
+    fn take_snapshot(&self) -> Result<IndexSnapshot, IndexError> {
+        let mut tables = self.committed_tables()?;
+        let mut take =
+            |name: &str| tables.remove(name).ok_or_else(|| IndexError::damaged(name, "the table is missing"));
+        let lists = take(LISTS)?;
+        let counts = read(&lists, LISTS, COUNTS_KEY, |counts| {
+            decode_counts(counts).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
+        })?;
+        let counts = counts.ok_or_else(|| IndexError::damaged(LISTS, "the counts of rows are missing"))?;
+        let mut counts = counts.into_iter();
+        let mut take = |name| counted(take(name)?, name, counts.next());
+        let mut run_tables = Vec::with_capacity(TABLES.len());
+        for (number, name) in TABLES.iter().enumerate() {
+            let blocks = take(name)?;
+            let key = [number as u8];
+            let runs = read(&lists, LISTS, &key, |list| {
+                runs::decode_list(list).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
+            })?;
+            let runs = runs.ok_or_else(|| IndexError::damaged(LISTS, "a list of runs is missing"))?;
+            run_tables.push(RunTable { blocks, runs: runs.into() });
+        }
+        let filter_pages = take(FILTERS)?;
+        let plain = tables::PLAIN.iter().map(|name| Ok((*name, take(name)?))).collect::<Result<_, _>>()?;
+        let filters = self.inner.filters.clone();
+        let health = self.inner.health.clone();
+        Ok(IndexSnapshot { inner: Arc::new(Snapshot { run_tables, filter_pages, plain, filters, health }) })
+    }
+
+    /// The tables that are committed now, by name; all of them are known.
+    fn committed_tables(&self) -> Result<HashMap<&'static str, RawTable>, IndexError> {
+        shield("opening a snapshot", || {
+            let txn = self.database()?.begin_read().map_err(storage)?;
+            let mut tables = HashMap::new();
+            for handle in txn.list_tables().map_err(storage)? {
+                let name = tables::known(handle.name())
+                    .ok_or_else(|| IndexError::damaged(handle.name(), "nobody knows the table"))?;
+                tables.insert(name, txn.open_table(definition(name)).map_err(storage)?);
+            }
+            Ok(tables)
+        })
+    }
+
+    /// A run id that no run has.
+    pub(super) fn allocate_run(&self) -> u64 {
+        self.inner.next_run.fetch_add(1, Relaxed)
+    }
+
+    /// Leaves an unlisted run to be deleted.
+    pub(super) fn discard_run(&self, table: u8, run: u64) {
+        self.inner.garbage.lock().push((table, run));
+    }
+
+    /// The run to be deleted next.
+    pub(super) fn next_garbage(&self) -> Option<(u8, u64)> {
+        self.inner.garbage.lock().last().copied()
+    }
+
+    /// Notes that an unlisted run is deleted.
+    pub(super) fn forget_garbage(&self, table: u8, run: u64) {
+        self.inner.garbage.lock().retain(|entry| *entry != (table, run));
+    }
+
+    /// The lock of the one merge at work.
+    pub(super) fn merging(&self) -> &Mutex<()> {
+        &self.inner.merging
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let Some(database) = self.database.take() else {
+            return;
+        };
+        // The usual closing would write.
+        let abandoned = self.abandoned.load(Relaxed) || self.health.fault().is_some();
+        // The result of closing says nothing that reopening does not find out.
+        let _ = catch_unwind(AssertUnwindSafe(move || {
+            let _database = database;
+            if abandoned {
+                // The engine writes nothing when it is dropped by an unwinding thread.
+                resume_unwind(Box::new(()));
+            }
+        }));
+    }
+}
+
+impl fmt::Debug for IndexFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("IndexFile").finish_non_exhaustive()
+    }
+}
+
+/// The row counts, in the order of the tables.
+fn decode_counts(bytes: &[u8]) -> Result<Vec<u64>, Corrupt> {
+    let mut reader = Reader::new(bytes);
+    let mut counts = Vec::new();
+    while !reader.is_empty() {
+        counts.push(reader.varint()?);
+    }
+    Ok(counts)
+}

@@ -1,0 +1,429 @@
+//! Filters: proof that a run lacks a key, without reading its blocks.
+//!
+//! A filter is cut into pages in the order of the keys, so that it is built
+//! in constant memory and read page by page through a cache of bounded size.
+//! The *fences*, the first key of each page, are stored beside it.
+//!
+//! ```text
+//! page         lines of 64 bytes: eight words of 64 bits, little-endian
+//! fences       for each page 16 bytes: the first key that it knows, two words little-endian
+//! ```
+//!
+//! A key sets one bit in each word of one line: about 16 bits a key, and 0.1
+//! to 0.2 % of the absent keys are taken for present.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ledger_codec::Corrupt;
+use parking_lot::Mutex;
+
+use super::error::IndexError;
+use super::runs::RunMeta;
+use super::snapshot::IndexSnapshot;
+use super::stored::{CHECKSUM_BYTES, read};
+use super::tables::FILTERS;
+
+/// Words in a line.
+const LINE_WORDS: usize = 8;
+/// Bytes of a line.
+const LINE_BYTES: usize = LINE_WORDS * 8;
+/// Keys for which a line is made: 16 bits each.
+pub(super) const LINE_KEYS: usize = 32;
+/// Lines in a page, which with its checksum and key fits the engine's page of 16 KiB.
+const PAGE_LINES: usize = 255;
+/// Keys after which a page is full.
+const PAGE_KEYS: usize = PAGE_LINES * LINE_KEYS;
+/// The page number under which the fences are stored.
+const FENCES: u32 = u32::MAX;
+
+pub(super) type Line = [u64; LINE_WORDS];
+
+/// A key of a filter; pages are cut in its order.
+pub(crate) type ProbeKey = (u64, u64);
+
+/// What filters know of a key. Every bit of it depends on all bits of the key.
+fn hash(key: ProbeKey) -> u64 {
+    let product = u128::from(key.0 ^ 0x9e37_79b9_7f4a_7c15) * u128::from(key.1 ^ 0xbf58_476d_1ce4_e5b9);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// The line number among `lines`; and, six bits for each word, which bit.
+fn spot(hash: u64, lines: usize) -> (usize, u64) {
+    let line = ((hash >> 32) * lines as u64) >> 32;
+    (line as usize, hash.wrapping_mul(0x94d0_49bb_1331_11eb) >> 16)
+}
+
+/// The line number among `lines`, and the bit of each word.
+pub(super) fn place(key: ProbeKey, lines: usize) -> (usize, Line) {
+    let (line, mut bits) = spot(hash(key), lines);
+    let mut mask = [0; LINE_WORDS];
+    for word in &mut mask {
+        *word = 1 << (bits & 63);
+        bits >>= 6;
+    }
+    (line, mask)
+}
+
+/// Builds the filter of a run from its keys in ascending order.
+#[derive(Debug, Default)]
+pub(crate) struct FilterBuilder {
+    /// The last key.
+    last: Option<ProbeKey>,
+    /// What the page that grows knows of its keys.
+    hashes: Vec<u64>,
+    /// The first key of each page, with that of the one that grows.
+    fences: Vec<ProbeKey>,
+    pages: Vec<(u32, Vec<u8>)>,
+    pending_bytes: usize,
+}
+
+impl FilterBuilder {
+    /// Adds a key; one that repeats the last costs nothing.
+    #[inline]
+    pub(crate) fn add(&mut self, key: ProbeKey) {
+        if self.last == Some(key) {
+            return;
+        }
+        if self.hashes.len() == PAGE_KEYS {
+            self.close_page();
+        }
+        if self.hashes.is_empty() {
+            self.fences.push(key);
+        }
+        self.last = Some(key);
+        self.hashes.push(hash(key));
+    }
+
+    /// Completes the filter; returns its number of pages.
+    pub(crate) fn finish(&mut self) -> u32 {
+        self.close_page();
+        let count = self.fences.len() as u32;
+        if count > 0 {
+            let fences = self.fences.iter().flat_map(|fence| [fence.0, fence.1]);
+            let bytes: Vec<u8> = fences.flat_map(u64::to_le_bytes).collect();
+            self.pending_bytes += bytes.len();
+            self.pages.push((FENCES, bytes));
+        }
+        count
+    }
+
+    /// Bytes of the pages that wait to be written.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending_bytes
+    }
+
+    /// The pages that wait to be written, by page number.
+    pub(crate) fn take_pages(&mut self) -> Vec<(u32, Vec<u8>)> {
+        self.pending_bytes = 0;
+        std::mem::take(&mut self.pages)
+    }
+
+    fn close_page(&mut self) {
+        if self.hashes.is_empty() {
+            return;
+        }
+        let mut lines: Vec<Line> = vec![[0; LINE_WORDS]; self.hashes.len().div_ceil(LINE_KEYS)];
+        for hash in &self.hashes {
+            let (line, mut bits) = spot(*hash, lines.len());
+            for word in &mut lines[line] {
+                *word |= 1 << (bits & 63);
+                bits >>= 6;
+            }
+        }
+        let mut page = Vec::with_capacity(lines.len() * LINE_BYTES + CHECKSUM_BYTES);
+        for word in lines.iter().flatten() {
+            page.extend_from_slice(&word.to_le_bytes());
+        }
+        self.pending_bytes += page.len();
+        self.pages.push((self.fences.len() as u32 - 1, page));
+        self.hashes.clear();
+    }
+}
+
+/// The key in [`FILTERS`] of a page.
+pub(super) fn page_key(run: u64, page: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&run.to_be_bytes());
+    key[8..].copy_from_slice(&page.to_be_bytes());
+    key
+}
+
+/// Whether the run may hold rows with `key`: false is certain.
+///
+/// # Errors
+///
+/// [`IndexError::Damaged`] if the filter is not as it was written; else as the storage engine fails.
+pub(super) fn may_contain(
+    snapshot: &IndexSnapshot,
+    run: &RunMeta,
+    key: ProbeKey,
+) -> Result<bool, IndexError> {
+    if run.filter_pages == 0 {
+        return Ok(true);
+    }
+    let Cached::Fences(fences) = &*cached(snapshot, run, FENCES)? else {
+        return Err(IndexError::damaged(FILTERS, "a page stands in the place of fences"));
+    };
+    let Some(page) = fences.partition_point(|fence| *fence <= key).checked_sub(1) else {
+        return Ok(false);
+    };
+    let Cached::Page(lines) = &*cached(snapshot, run, page as u32)? else {
+        return Err(IndexError::damaged(FILTERS, "fences stand in the place of a page"));
+    };
+    let (line, mask) = place(key, lines.len());
+    Ok(lines[line].iter().zip(mask).all(|(word, bit)| word & bit != 0))
+}
+
+fn cached(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Arc<Cached>, IndexError> {
+    if let Some(found) = snapshot.filters().get((run.id, page)) {
+        return Ok(found);
+    }
+    let found = Arc::new(stored(snapshot, run, page)?);
+    snapshot.filters().insert((run.id, page), found.clone());
+    Ok(found)
+}
+
+/// A filter that was read whole.
+pub(super) struct Whole {
+    /// The first key of each page.
+    pub(super) fences: Box<[ProbeKey]>,
+    /// The lines of each page.
+    pub(super) pages: Vec<Box<[Line]>>,
+}
+
+/// Reads a run's filter.
+///
+/// # Errors
+///
+/// As [`may_contain`].
+pub(super) fn whole(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Whole, IndexError> {
+    let Cached::Fences(fences) = stored(snapshot, run, FENCES)? else {
+        return Err(IndexError::damaged(FILTERS, "a page stands in the place of fences"));
+    };
+    let pages = (0..run.filter_pages).map(|page| match stored(snapshot, run, page)? {
+        Cached::Page(lines) => Ok(lines),
+        Cached::Fences(_) => Err(IndexError::damaged(FILTERS, "fences stand in the place of a page")),
+    });
+    Ok(Whole { fences, pages: pages.collect::<Result<_, _>>()? })
+}
+
+/// Bytes of a whole filter of so many pages in memory, at most.
+pub(super) fn whole_bytes(pages: u32) -> usize {
+    pages as usize * (PAGE_KEYS.div_ceil(LINE_KEYS) * LINE_BYTES + size_of::<ProbeKey>())
+}
+
+fn stored(snapshot: &IndexSnapshot, run: &RunMeta, page: u32) -> Result<Cached, IndexError> {
+    let found = read(snapshot.filter_pages(), FILTERS, &page_key(run.id, page), |bytes| {
+        let decoded =
+            if page == FENCES { decode_fences(bytes, run.filter_pages) } else { decode_page(bytes) };
+        decoded.map_err(|corrupt| IndexError::corrupt(FILTERS, corrupt))
+    })?;
+    found.ok_or_else(|| IndexError::damaged(FILTERS, "a page is missing"))
+}
+
+fn decode_fences(bytes: &[u8], pages: u32) -> Result<Cached, Corrupt> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let (pairs, odd) = words.as_chunks::<2>();
+    if !rest.is_empty() || !odd.is_empty() || pairs.len() != pages as usize {
+        return Err(Corrupt { what: "the fences are not as many as the pages" });
+    }
+    let fence = |pair: &[[u8; 8]; 2]| (u64::from_le_bytes(pair[0]), u64::from_le_bytes(pair[1]));
+    Ok(Cached::Fences(pairs.iter().map(fence).collect()))
+}
+
+fn decode_page(bytes: &[u8]) -> Result<Cached, Corrupt> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let (lines, odd) = words.as_chunks::<LINE_WORDS>();
+    if !rest.is_empty() || !odd.is_empty() || lines.is_empty() {
+        return Err(Corrupt { what: "a filter page has no whole lines" });
+    }
+    Ok(Cached::Page(lines.iter().map(|line| line.map(u64::from_le_bytes)).collect()))
+}
+
+/// What the cache holds.
+#[derive(Debug)]
+enum Cached {
+    Fences(Box<[ProbeKey]>),
+    Page(Box<[Line]>),
+}
+
+impl Cached {
+    fn bytes(&self) -> usize {
+        // Map entry, slot and reference counts take about as much as a line and a half.
+        96 + match self {
+            Self::Fences(fences) => size_of_val(&**fences),
+            Self::Page(lines) => lines.len() * LINE_BYTES,
+        }
+    }
+}
+
+/// Filter pages in memory, up to a number of bytes; the ones not used of late go first.
+#[derive(Debug)]
+pub(crate) struct FilterCache {
+    clock: Mutex<Clock>,
+    bytes_max: usize,
+}
+
+/// Slots in a circle: the hand takes away the mark of use, and evicts what has none.
+#[derive(Debug, Default)]
+struct Clock {
+    places: HashMap<(u64, u32), usize>,
+    slots: Vec<Slot>,
+    hand: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: (u64, u32),
+    value: Arc<Cached>,
+    used: bool,
+}
+
+impl FilterCache {
+    /// An empty cache of at most `bytes_max` bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { clock: Mutex::default(), bytes_max }
+    }
+
+    fn get(&self, key: (u64, u32)) -> Option<Arc<Cached>> {
+        let mut clock = self.clock.lock();
+        let place = *clock.places.get(&key)?;
+        let slot = clock.slots.get_mut(place)?;
+        slot.used = true;
+        Some(slot.value.clone())
+    }
+
+    fn insert(&self, key: (u64, u32), value: Arc<Cached>) {
+        let bytes = value.bytes();
+        if bytes > self.bytes_max {
+            return;
+        }
+        let mut clock = self.clock.lock();
+        if clock.places.contains_key(&key) {
+            // Two readers missed at the same time.
+            return;
+        }
+        while clock.bytes + bytes > self.bytes_max {
+            clock.evict();
+        }
+        let place = clock.slots.len();
+        clock.places.insert(key, place);
+        clock.slots.push(Slot { key, value, used: false });
+        clock.bytes += bytes;
+    }
+}
+
+impl Clock {
+    /// Removes one slot; there is one, since the bytes are not zero.
+    fn evict(&mut self) {
+        loop {
+            if self.hand >= self.slots.len() {
+                self.hand = 0;
+            }
+            let slot = &mut self.slots[self.hand];
+            if !std::mem::take(&mut slot.used) {
+                break;
+            }
+            self.hand += 1;
+        }
+        let gone = self.slots.swap_remove(self.hand);
+        self.bytes -= gone.value.bytes();
+        self.places.remove(&gone.key);
+        if let Some(moved) = self.slots.get(self.hand) {
+            self.places.insert(moved.key, self.hand);
+        }
+    }
+}
+
+/// Replaces the value with this number in the order of their keys, under a checksum that is right; says whether there is
+/// one. `change` is told whether the value is the fences of a filter.
+#[cfg(feature = "testing")]
+pub fn alter(index: &super::file::IndexFile, number: usize, change: impl FnOnce(bool, &mut Vec<u8>)) -> bool {
+    use redb::ReadableTable;
+
+    use super::stored::{checksum, verified};
+
+    let write = index.begin_write(super::file::Commit::Durable).unwrap();
+    let mut table = write.raw_table(FILTERS).unwrap();
+    let stored = table.iter().unwrap().nth(number).map(|entry| {
+        let (key, value) = entry.unwrap();
+        (key.value().to_vec(), verified(FILTERS, key.value(), value.value()).unwrap().to_vec())
+    });
+    let Some((key, mut value)) = stored else { return false };
+    change(key.ends_with(&FENCES.to_be_bytes()), &mut value);
+    let sum = checksum(FILTERS, &key, &value);
+    value.extend_from_slice(&sum);
+    table.insert(key.as_slice(), value.as_slice()).unwrap();
+    drop(table);
+    write.commit().unwrap();
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::tests::Dice;
+
+    fn build(keys: &[ProbeKey]) -> (Vec<ProbeKey>, Vec<Box<[Line]>>) {
+        let mut builder = FilterBuilder::default();
+        for key in keys {
+            builder.add(*key);
+        }
+        builder.finish();
+        let pages = builder.take_pages().into_iter().filter(|page| page.0 != FENCES);
+        let pages = pages.map(|(_, bytes)| match decode_page(&bytes) {
+            Ok(Cached::Page(lines)) => lines,
+            other => panic!("{other:?}"),
+        });
+        (builder.fences.clone(), pages.collect())
+    }
+
+    fn contains(filter: &(Vec<ProbeKey>, Vec<Box<[Line]>>), key: ProbeKey) -> bool {
+        let page = filter.0.partition_point(|fence| *fence <= key);
+        page > 0 && {
+            let lines = &filter.1[page - 1];
+            let (line, mask) = place(key, lines.len());
+            lines[line].iter().zip(mask).all(|(word, bit)| word & bit != 0)
+        }
+    }
+
+    #[test]
+    fn no_key_is_denied_and_few_others_are_taken_for_present() {
+        let mut dice = Dice::new(1);
+        let mut keys: Vec<ProbeKey> = (0..100_000).map(|_| (dice.below(3), dice.any())).collect();
+        keys.sort_unstable();
+        let filter = build(&keys);
+        assert!(keys.iter().all(|key| contains(&filter, *key)));
+        let wrong = (0..200_000).filter(|_| contains(&filter, (dice.below(3), dice.any()))).count();
+        assert!(wrong < 600, "{wrong} of 200,000");
+    }
+
+    #[test]
+    fn dense_keys_are_as_good_as_random_ones() {
+        let keys: Vec<ProbeKey> = (0..50_000).map(|number| ((7 << 32) + number * 2, 0)).collect();
+        let filter = build(&keys);
+        assert!(keys.iter().all(|key| contains(&filter, *key)));
+        let wrong = keys.iter().filter(|key| contains(&filter, (key.0 + 1, 0))).count();
+        assert!(wrong < 150, "{wrong} of 50,000");
+    }
+
+    #[test]
+    fn the_cache_stays_within_its_bytes_and_keeps_what_is_used() {
+        let cache = FilterCache::new(10_000);
+        let page = || Arc::new(Cached::Page(vec![[0; LINE_WORDS]; 10].into()));
+        cache.insert((0, 0), page());
+        for number in 1..1000 {
+            assert!(cache.get((0, 0)).is_some());
+            cache.insert((1, number), page());
+            let clock = cache.clock.lock();
+            assert!(clock.bytes <= 10_000);
+            assert_eq!(clock.bytes, clock.slots.iter().map(|slot| slot.value.bytes()).sum::<usize>());
+            assert_eq!(clock.slots.len(), clock.places.len());
+            assert!(clock.slots.iter().enumerate().all(|(place, slot)| clock.places[&slot.key] == place));
+        }
+        assert!(cache.get((1, 999)).is_some());
+        assert!(cache.get((1, 1)).is_none());
+    }
+}

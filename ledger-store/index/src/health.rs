@@ -1,0 +1,154 @@
+//! What is wrong with an index file, as far as those have noticed who read and write it.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use super::error::IndexError;
+use super::gate::Gate;
+
+/// Why an index file cannot be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The disk refused an access. The storage engine refuses all others until the file is opened again.
+    Refused {
+        /// What was refused.
+        reason: String,
+        /// Whether there was no room.
+        is_full: bool,
+    },
+    /// A sync failed: nobody knows which of the bytes that programs see are on the disk. The file must be replaced.
+    Unsynced(String),
+    /// Stored bytes are not what was written. The file must be replaced.
+    Damaged(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { reason, .. } | Self::Damaged(reason) => formatter.write_str(reason),
+            Self::Unsynced(reason) => write!(formatter, "a sync of the index failed: {reason}"),
+        }
+    }
+}
+
+/// Called when a fault is noted.
+type Tell = Box<dyn Fn() + Send + Sync>;
+
+/// The health of one opened file, shared by its snapshots.
+#[derive(Default)]
+pub(super) struct Health {
+    fault: Mutex<Option<Fault>>,
+    /// A flush failed halfway: what the file holds beyond the last flush is not known.
+    is_spoilt: AtomicBool,
+    tell: OnceLock<Tell>,
+    pub(super) gate: Arc<Gate>,
+}
+
+impl Health {
+    /// What is wrong, if anything was noticed, or if the disk refused an access that nobody noticed.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        let noted = self.fault.lock().clone();
+        noted.or_else(|| {
+            let refusal = self.gate.refusal()?;
+            let reason = format!("the index cannot be accessed: {}", refusal.reason);
+            Some(if self.gate.sync_failed() {
+                Fault::Unsynced(reason)
+            } else {
+                Fault::Refused { reason, is_full: is_full(refusal.kind) }
+            })
+        })
+    }
+
+    /// Calls `tell` whenever a fault is noted from now on. Only the first call counts.
+    pub(super) fn tell(&self, tell: impl Fn() + Send + Sync + 'static) {
+        let _ = self.tell.set(Box::new(tell));
+    }
+
+    pub(super) fn spoil(&self) {
+        self.is_spoilt.store(true, Relaxed);
+    }
+
+    pub(super) fn is_spoilt(&self) -> bool {
+        self.is_spoilt.load(Relaxed)
+    }
+
+    /// Notes what the error in a result says of the file, and returns the result.
+    #[inline]
+    pub(super) fn note<T>(&self, result: Result<T, IndexError>) -> Result<T, IndexError> {
+        result.inspect_err(|error| self.note_error(error))
+    }
+
+    /// Notes what an error says of the file: damage counts more than a disk that refuses.
+    #[cold]
+    pub(super) fn note_error(&self, error: &IndexError) {
+        self.note_fault(match error {
+            IndexError::OtherFormat => return,
+            error if !error.is_of_the_disk() => Fault::Damaged(error.to_string()),
+            error if self.gate.sync_failed() => Fault::Unsynced(error.to_string()),
+            error => Fault::Refused { reason: error.to_string(), is_full: is_for_lack_of_room(error) },
+        });
+    }
+
+    /// Notes a fault, unless a worse one is known.
+    pub(super) fn note_fault(&self, found: Fault) {
+        let mut fault = self.fault.lock();
+        let is_worse = match &*fault {
+            None => true,
+            Some(Fault::Refused { .. }) => !matches!(found, Fault::Refused { .. }),
+            Some(Fault::Unsynced(_) | Fault::Damaged(_)) => false,
+        };
+        if is_worse {
+            *fault = Some(found);
+            drop(fault);
+            if let Some(tell) = self.tell.get() {
+                tell();
+            }
+        }
+    }
+}
+
+fn is_for_lack_of_room(error: &IndexError) -> bool {
+    let IndexError::Storage(error) = error else { return false };
+    matches!(&**error, redb::Error::Io(error) if is_full(error.kind()))
+}
+
+fn is_full(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    fn refused(kind: ErrorKind) -> IndexError {
+        IndexError::Storage(Box::new(redb::Error::Io(io::Error::from(kind))))
+    }
+
+    #[test]
+    fn damage_counts_more_than_a_refusal() {
+        let health = Health::default();
+        let told = Arc::new(AtomicUsize::new(0));
+        let telling = told.clone();
+        health.tell(move || {
+            telling.fetch_add(1, Relaxed);
+        });
+        health.note_error(&IndexError::OtherFormat);
+        assert_eq!(health.fault(), None);
+        health.note_error(&refused(ErrorKind::StorageFull));
+        assert!(matches!(health.fault(), Some(Fault::Refused { is_full: true, .. })));
+        health.note_error(&refused(ErrorKind::Other));
+        assert!(matches!(health.fault(), Some(Fault::Refused { is_full: true, .. })), "the first one stays");
+        health.note_error(&IndexError::damaged("accounts", "a value"));
+        assert!(matches!(health.fault(), Some(Fault::Damaged(_))));
+        health.note_error(&refused(ErrorKind::Other));
+        assert!(matches!(health.fault(), Some(Fault::Damaged(_))));
+        assert_eq!(told.load(Relaxed), 2, "each time it became worse");
+    }
+}

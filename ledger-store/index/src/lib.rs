@@ -1,0 +1,68 @@
+//! The index: every projection of the journal, in one redb file that can be rebuilt from it.
+//!
+//! Rows that arrive on a hot path never enter a B-tree one by one. They are
+//! gathered in memory as small sorted *pieces*, and written as immutable
+//! sorted *runs* of blocks, which a thread of its own merges. What is looked
+//! up by a dense id (volumes, addresses) lies in plain tables of pages.
+//!
+//! - `file`: the redb file; `snapshot`: what it holds at one commit; `write`: how it is changed.
+//! - `stored`: checksums of values and proofs that there is none; `range`: values between two keys; `error`: why
+//!   there is no answer; `tables`: the names of all tables.
+//! - `health`: what was noticed to be wrong with the file; `gate`: how it is shut off from the disk.
+//! - `row` and `rows`: what a row is, and the eight kinds of rows; `sort`: putting them in order.
+//! - `block`: rows to bytes and back.
+//! - `filter`: proof that a run lacks a key, within a memory budget; `resident`: the same, held whole.
+//! - `runs`: the list of runs of a table, and how a run is written.
+//! - `merge`: how adjacent runs become one, beside the readers and writers; `stream`: how it reads a run.
+//! - `purge`: dropping what is of ledgers that were removed for good.
+//! - `cursor` and `table`: how pieces and runs are read as one table; `tournament`: which of them is next.
+//!
+//! Internal to `ledger-store`: the API is not stable.
+
+#![forbid(unsafe_code)]
+
+mod block;
+mod cursor;
+mod error;
+mod file;
+mod filter;
+mod gate;
+mod health;
+mod merge;
+mod purge;
+mod range;
+mod resident;
+mod row;
+mod rows;
+mod runs;
+mod snapshot;
+mod sort;
+mod stored;
+mod stream;
+mod table;
+pub mod tables;
+#[cfg(test)]
+mod tests;
+mod tournament;
+mod write;
+
+pub use cursor::{Direction as Way, merge_pieces, merged};
+pub use error::IndexError;
+pub use file::{ABOUT_KEY, Commit, FORMAT, IndexFile, IndexOptions};
+#[cfg(feature = "testing")]
+pub use filter::alter as alter_filter;
+pub use health::Fault;
+pub use merge::maintain;
+pub use purge::{Gone, Stretch, purge_plain, purge_runs};
+pub use range::PlainRange;
+pub use resident::KnownKeys;
+pub use row::{PieceRows, Row, linked, piece_bytes, seal_piece};
+pub use rows::{
+    DisplacedRow, DisplacedSums, EffectiveRow, HistoryRow, KeyRow, LogRow, Quantity, TABLES, TermRow,
+    TransactionRow, VersionRow,
+};
+pub use runs::write_run;
+pub use snapshot::IndexSnapshot;
+pub use sort::sort_rows;
+pub use table::TableView;
+pub use write::{IndexWrite, PlainTable};

@@ -1,0 +1,423 @@
+//! Merging adjacent runs, beside readers and the writer of new runs.
+//!
+//! Eight adjacent runs of a tier become one of the next tier. A merge reads
+//! from a snapshot, so only from runs that are committed and listed. It
+//! writes in short transactions; what it writes stays invisible until the
+//! last one puts the new run into the list in place of its inputs. Runs that
+//! no list names (inputs that are done, and outputs of merges that were
+//! dropped) are deleted in short transactions too.
+
+use std::ops::Bound;
+
+use ledger_codec::Output;
+use parking_lot::MutexGuard;
+
+use super::error::{IndexError, storage};
+use super::file::{Commit, IndexFile};
+use super::purge::{Gone, holds};
+use super::row::{KeyBytes, Row};
+use super::rows::{
+    DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
+};
+use super::runs::{RunBuilder, RunMeta};
+use super::snapshot::IndexSnapshot;
+use super::stored::RawTableMut;
+use super::stream::{RunStream, WholeBlock};
+use super::tables::FILTERS;
+use super::tournament::{Scale, Tournament};
+
+/// How many runs of a tier become one of the next.
+const FAN_IN: usize = 8;
+/// No merge makes a run greater than this, so that a merge and its space stay bounded.
+const RUN_BYTES_MAX: u64 = 1 << 30;
+/// Bytes that a merge writes in one transaction. They are in memory twice: here and in the storage engine.
+const SLICE_BYTES: usize = 5 << 20;
+/// Entries that are deleted in one transaction: blocks of 8 KiB, or filter pages of 16.
+const SLICE_ENTRIES: usize = 512;
+
+/// What merges are allowed to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MergeLimits {
+    /// No merge makes a run greater than this many bytes.
+    pub(crate) run_bytes_max: u64,
+    /// About how many bytes one transaction writes.
+    pub(crate) slice_bytes: usize,
+}
+
+impl Default for MergeLimits {
+    fn default() -> Self {
+        Self { run_bytes_max: RUN_BYTES_MAX, slice_bytes: SLICE_BYTES }
+    }
+}
+
+/// The places in the list of the runs to be merged next, the oldest first; none if all is well.
+fn select(runs: &[RunMeta], run_bytes_max: u64) -> Option<std::ops::Range<usize>> {
+    let mut start = 0;
+    while start < runs.len() {
+        let tier = runs[start].tier;
+        let same = runs[start..].iter().take_while(|run| run.tier == tier).count();
+        if same < FAN_IN {
+            start += same;
+            continue;
+        }
+        let mut bytes: u64 = 0;
+        let fitting = runs[start..start + FAN_IN].iter().take_while(|run| {
+            bytes = bytes.saturating_add(run.bytes);
+            bytes <= run_bytes_max
+        });
+        let count = fitting.count();
+        if count >= 2 {
+            return Some(start..start + count);
+        }
+        // This run is as large as it may become; the next one may still find neighbours.
+        start += 1;
+    }
+    None
+}
+
+/// A merge at work. Dropped before it is done, it leaves the table as it was.
+pub(crate) struct Merge<'a, R: Row> {
+    file: &'a IndexFile,
+    inputs: Vec<RunMeta>,
+    /// The tier of the run that it makes.
+    tier: u8,
+    /// Ledgers whose rows are left out.
+    gone: Gone,
+    rows: MergedRuns<R>,
+    builder: RunBuilder<R>,
+    run: u64,
+    limits: MergeLimits,
+    is_done: bool,
+    /// Two merges at a time could take the same inputs.
+    _only_one: MutexGuard<'a, ()>,
+}
+
+impl<'a, R: Row> Merge<'a, R> {
+    /// Starts to merge runs of the table; none if none need it, or if another merge is at work.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub(crate) fn begin(file: &'a IndexFile, limits: MergeLimits) -> Result<Option<Self>, IndexError> {
+        let Some(only_one) = file.merging().try_lock() else {
+            return Ok(None);
+        };
+        let snapshot = file.snapshot()?;
+        let runs = snapshot.runs(R::TABLE);
+        let Some(selected) = select(runs, limits.run_bytes_max) else {
+            return Ok(None);
+        };
+        let tier = runs[selected.clone()].iter().map(|run| run.tier).max().unwrap_or(0).saturating_add(1);
+        Self::of(file, limits, (snapshot.clone(), selected, tier), Gone::new(), only_one).map(Some)
+    }
+
+    /// Starts to write a run again without the rows of some ledgers; none if no run has any. Waits for a merge that
+    /// is at work.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if a run is not as it was written; else as the storage engine fails.
+    pub(super) fn without(
+        file: &'a IndexFile,
+        limits: MergeLimits,
+        gone: &Gone,
+    ) -> Result<Option<Self>, IndexError> {
+        let only_one = file.merging().lock();
+        let snapshot = file.snapshot()?;
+        for (place, run) in snapshot.runs(R::TABLE).iter().enumerate() {
+            if holds::<R>(&snapshot, run, gone)? {
+                let input = (snapshot.clone(), place..place + 1, run.tier);
+                return Self::of(file, limits, input, gone.clone(), only_one).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn of(
+        file: &'a IndexFile,
+        limits: MergeLimits,
+        (snapshot, selected, tier): (IndexSnapshot, std::ops::Range<usize>, u8),
+        gone: Gone,
+        only_one: MutexGuard<'a, ()>,
+    ) -> Result<Self, IndexError> {
+        let drop_removals = selected.start == 0;
+        let inputs = snapshot.runs(R::TABLE)[selected].to_vec();
+        let rows = MergedRuns::open(&snapshot, &inputs)?;
+        let run = file.allocate_run();
+        Ok(Self {
+            file,
+            inputs,
+            tier,
+            gone,
+            rows,
+            builder: RunBuilder::new(run, drop_removals, Output::default()),
+            run,
+            limits,
+            is_done: false,
+            _only_one: only_one,
+        })
+    }
+
+    /// Whether all rows are kept, each as it is: they may then go over by the block.
+    fn keeps_rows(&self) -> bool {
+        !R::LINKED && !R::SUPERSEDES && self.gone.is_empty()
+    }
+
+    /// Reads and writes one slice, in one transaction; whether the merge is done.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if an input is not as it was written; else as
+    /// the storage engine fails. The merge is to be dropped then.
+    pub(crate) fn step(&mut self) -> Result<bool, IndexError> {
+        let takes_blocks = self.keeps_rows() && R::probe_key(&R::FIRST).is_none();
+        while !self.is_done {
+            if takes_blocks && let Some(block) = self.rows.whole_block() {
+                self.builder.adopt(&block);
+                self.rows.skip_block()?;
+            } else if let Some(mut row) = self.rows.take()? {
+                if !self.gone.is_empty() && self.gone.contains(&R::ledger_of(&row.key())) {
+                    continue;
+                }
+                if R::LINKED {
+                    row.link(self.builder.previous());
+                }
+                self.builder.push(row);
+            } else {
+                self.finish()?;
+                self.is_done = true;
+            }
+            if self.builder.pending_bytes() >= self.limits.slice_bytes {
+                let write = self.file.begin_write(Commit::Visible)?;
+                self.builder.write_pending(&write)?;
+                write.commit()?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes the rest and puts the new run in the place of the inputs.
+    fn finish(&mut self) -> Result<(), IndexError> {
+        let mut merged = self.builder.finish(self.tier);
+        if let Some(run) = &mut merged
+            && self.keeps_rows()
+        {
+            run.rows = self.inputs.iter().map(|run| run.rows).sum();
+        }
+        let write = self.file.begin_write(Commit::Visible)?;
+        self.builder.write_pending(&write)?;
+        let mut runs = write.runs(R::TABLE)?;
+        let inputs = self.inputs.len();
+        let place = runs.windows(inputs).position(|window| window == self.inputs);
+        // Only merges take runs from a list, and this one is alone.
+        let place = place.ok_or_else(|| {
+            IndexError::damaged(TABLES[usize::from(R::TABLE)], "the inputs of a merge left the list")
+        })?;
+        runs.splice(place..place + inputs, merged);
+        write.set_runs(R::TABLE, &runs)?;
+        write.commit()?;
+        for run in &self.inputs {
+            self.file.discard_run(R::TABLE, run.id);
+        }
+        Ok(())
+    }
+}
+
+/// The rows of several runs in the order of their keys; what is superseded among them is still there.
+struct MergedRuns<R: Row> {
+    runs: Vec<RunStream<R>>,
+    scale: Scale,
+    tournament: Tournament,
+}
+
+impl<R: Row> MergedRuns<R> {
+    fn open(snapshot: &IndexSnapshot, runs: &[RunMeta]) -> Result<Self, IndexError> {
+        let ends = runs.iter().flat_map(|run| [&run.first, &run.last]);
+        let scale = Scale::of(ends.map(|key| R::rank(&R::read_key(key.as_slice()))));
+        let runs = runs.iter().map(|run| RunStream::open(snapshot, run)).collect::<Result<Vec<_>, _>>()?;
+        let first = runs.iter().map(|run| Self::next_rank(run, scale));
+        let tournament = Tournament::new(first, |one, other| is_before(&runs, one, other));
+        Ok(Self { runs, scale, tournament })
+    }
+
+    #[inline]
+    fn next_rank(run: &RunStream<R>, scale: Scale) -> Option<u64> {
+        run.peek().map(|row| scale.rank(R::rank(&row.key())))
+    }
+
+    /// Takes the next row; none at the end.
+    #[inline]
+    fn take(&mut self) -> Result<Option<R>, IndexError> {
+        let Some(run) = self.runs.get_mut(self.tournament.winner()) else {
+            return Ok(None);
+        };
+        let row = run.take()?;
+        self.replay();
+        Ok(row)
+    }
+
+    /// The block with the next row, if none of its rows was taken and no other row comes before its last.
+    fn whole_block(&self) -> Option<WholeBlock<'_>> {
+        let winner = self.tournament.winner();
+        let run = self.runs.get(winner)?;
+        if !run.is_at_block() {
+            return None;
+        }
+        let others = self.runs.iter().enumerate().filter(|(number, _)| *number != winner);
+        let next = others.filter_map(|(_, other)| other.peek().map(Row::key)).min();
+        run.whole_before(next.map(|key| KeyBytes::of::<R>(&key)).as_ref())
+    }
+
+    /// Leaves that block out.
+    fn skip_block(&mut self) -> Result<(), IndexError> {
+        if let Some(run) = self.runs.get_mut(self.tournament.winner()) {
+            run.skip_block()?;
+            self.replay();
+        }
+        Ok(())
+    }
+
+    /// Notes that the winner goes on with another row.
+    #[inline]
+    fn replay(&mut self) {
+        let runs = &self.runs;
+        let rank = Self::next_rank(&runs[self.tournament.winner()], self.scale);
+        self.tournament.replace(rank, |one, other| is_before(runs, one, other));
+    }
+}
+
+/// Whether the next row of one run comes before that of another; none is after all.
+#[cold]
+fn is_before<R: Row>(runs: &[RunStream<R>], one: usize, other: usize) -> bool {
+    let next = |run: usize| runs.get(run).and_then(RunStream::peek).map(Row::key);
+    match (next(one), next(other)) {
+        (Some(one), Some(other)) => one < other,
+        (one, _) => one.is_some(),
+    }
+}
+
+impl<R: Row> Drop for Merge<'_, R> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.file.discard_run(R::TABLE, self.run);
+        }
+    }
+}
+
+/// Merges once in the table of `R`, if a merge is due; whether it did.
+///
+/// Stops between two slices, without effect, once `should_stop` says so.
+///
+/// # Errors
+///
+/// As [`Merge::step`].
+pub(crate) fn merge_table<R: Row>(
+    file: &IndexFile,
+    should_stop: &dyn Fn() -> bool,
+) -> Result<bool, IndexError> {
+    let Some(mut merge) = Merge::<R>::begin(file, MergeLimits::default())? else {
+        return Ok(false);
+    };
+    loop {
+        if should_stop() {
+            return Ok(false);
+        }
+        if merge.step()? {
+            return Ok(true);
+        }
+    }
+}
+
+/// Does one merge that is due in the numbered table; whether it did.
+///
+/// # Errors
+///
+/// As [`Merge::step`].
+///
+/// # Panics
+///
+/// If there is no such table.
+pub(crate) fn merge_step(
+    file: &IndexFile,
+    table: u8,
+    should_stop: &dyn Fn() -> bool,
+) -> Result<bool, IndexError> {
+    match table {
+        HistoryRow::TABLE => merge_table::<HistoryRow>(file, should_stop),
+        DisplacedRow::TABLE => merge_table::<DisplacedRow>(file, should_stop),
+        KeyRow::TABLE => merge_table::<KeyRow>(file, should_stop),
+        TermRow::TABLE => merge_table::<TermRow>(file, should_stop),
+        LogRow::TABLE => merge_table::<LogRow>(file, should_stop),
+        TransactionRow::TABLE => merge_table::<TransactionRow>(file, should_stop),
+        VersionRow::TABLE => merge_table::<VersionRow>(file, should_stop),
+        EffectiveRow::TABLE => merge_table::<EffectiveRow>(file, should_stop),
+        _ => panic!("there is no table {table}"),
+    }
+}
+
+/// Deletes a slice of what no list names, then merges once where it is due;
+/// whether there was anything to do.
+///
+/// For the thread that keeps the index in shape: it calls this until it
+/// returns false, and again after each flush.
+///
+/// # Errors
+///
+/// As [`Merge::step`].
+pub fn maintain(file: &IndexFile, should_stop: &dyn Fn() -> bool) -> Result<bool, IndexError> {
+    if sweep_step(file)? {
+        return Ok(true);
+    }
+    for table in 0..TABLES.len() {
+        if merge_step(file, table as u8, should_stop)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Deletes a slice of a run that no list names, in one transaction; whether there was one.
+///
+/// # Errors
+///
+/// As the storage engine fails.
+pub(crate) fn sweep_step(file: &IndexFile) -> Result<bool, IndexError> {
+    let Some((table, run)) = file.next_garbage() else {
+        return Ok(false);
+    };
+    let write = file.begin_write(Commit::Visible)?;
+    if write.runs(table)?.iter().any(|listed| listed.id == run) {
+        // A merge whose last commit failed may have come into effect after all.
+        file.forget_garbage(table, run);
+        return Ok(true);
+    }
+    // The blocks go last: they are what tells an unlisted run after reopening.
+    let mut left = SLICE_ENTRIES;
+    for name in [FILTERS, TABLES[usize::from(table)]] {
+        let mut entries = write.raw_table(name)?;
+        left = write.attempt("deleting a run", || delete(&mut entries, run, left))?;
+    }
+    write.commit()?;
+    if left > 0 {
+        file.forget_garbage(table, run);
+    }
+    Ok(true)
+}
+
+/// Deletes at most `limit` entries of a run; how many more it could have deleted.
+fn delete(table: &mut RawTableMut<'_>, run: u64, limit: usize) -> Result<usize, IndexError> {
+    let prefix = run.to_be_bytes();
+    let mut cursor = table.lower_bound_mut(Bound::Included(prefix.as_slice())).map_err(storage)?;
+    let mut left = limit;
+    while left > 0 {
+        match cursor.peek_next().map_err(storage)? {
+            Some((key, _)) if key.value().starts_with(&prefix) => {}
+            _ => break,
+        }
+        cursor.remove_next().map_err(storage)?;
+        left -= 1;
+    }
+    cursor.close().map_err(storage)?;
+    Ok(left)
+}

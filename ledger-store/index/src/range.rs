@@ -1,0 +1,86 @@
+//! Entries of a plain table between two keys.
+
+use std::sync::Arc;
+
+use super::error::{IndexError, shield, storage};
+use super::health::Health;
+use super::stored::{RawRange, verified};
+
+/// A key and its value.
+pub(crate) type Entry = (Vec<u8>, Vec<u8>);
+
+/// Entries of a plain table in key order, from either end.
+pub struct PlainRange<'a> {
+    name: &'a str,
+    range: RawRange<'a>,
+    /// The first and the last key that are there: a walk that ends elsewhere was misled by a changed key.
+    ends: Option<(Vec<u8>, Vec<u8>)>,
+    /// The last key that came from the front, and the last that came from the back: keys that do not ascend are damage.
+    front: Option<Vec<u8>>,
+    back: Option<Vec<u8>>,
+    /// Of the file that a snapshot is of.
+    health: Option<Arc<Health>>,
+}
+
+impl<'a> PlainRange<'a> {
+    pub(super) fn new(
+        name: &'a str,
+        range: RawRange<'a>,
+        ends: Option<(Vec<u8>, Vec<u8>)>,
+        health: Option<Arc<Health>>,
+    ) -> Self {
+        Self { name, range, ends, front: None, back: None, health }
+    }
+
+    /// Whether a walk may end: it came to the last key, or to the first.
+    fn is_complete(&self) -> bool {
+        let (first, last) = self.ends.as_ref().map(|(first, last)| (first, last)).unzip();
+        match (&self.front, &self.back) {
+            (front, None) => front.as_ref() == last,
+            (None, back) => back.as_ref() == first,
+            // From both ends: each key was checked, and they have met.
+            (Some(_), Some(_)) => true,
+        }
+    }
+
+    fn step(&mut self, back: bool) -> Option<Result<Entry, IndexError>> {
+        let entry = shield("reading a range", || {
+            let entry = if back { self.range.next_back() } else { self.range.next() };
+            let Some((key, stored)) = entry.transpose().map_err(storage)? else {
+                return if self.is_complete() {
+                    Ok(None)
+                } else {
+                    Err(IndexError::damaged(self.name, "a range ends too early"))
+                };
+            };
+            let (key, value) = (key.value(), verified(self.name, key.value(), stored.value())?);
+            let ascends = self.front.as_deref().is_none_or(|front| front < key)
+                && self.back.as_deref().is_none_or(|back| key < back);
+            if !ascends {
+                return Err(IndexError::damaged(self.name, "keys do not ascend"));
+            }
+            let last = if back { &mut self.back } else { &mut self.front }.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
+            Ok(Some((key.to_vec(), value.to_vec())))
+        });
+        if let (Err(error), Some(health)) = (&entry, &self.health) {
+            health.note_error(error);
+        }
+        entry.transpose()
+    }
+}
+
+impl Iterator for PlainRange<'_> {
+    type Item = Result<Entry, IndexError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(false)
+    }
+}
+
+impl DoubleEndedIterator for PlainRange<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(true)
+    }
+}

@@ -1,0 +1,149 @@
+//! The kinds of rows, one file each, with the layout of their bytes.
+
+use ledger_codec::{Corrupt, Output, Reader};
+
+use crate::row::varint_u32;
+
+pub(crate) mod displaced;
+pub(crate) mod effective;
+pub(crate) mod history;
+pub(crate) mod key;
+pub(crate) mod log;
+pub(crate) mod quantity;
+pub(crate) mod term;
+pub(crate) mod transaction;
+pub(crate) mod version;
+
+pub use displaced::DisplacedRow;
+pub use effective::EffectiveRow;
+pub use history::{DisplacedSums, HistoryRow};
+pub use key::KeyRow;
+pub use log::LogRow;
+pub use quantity::Quantity;
+pub use term::TermRow;
+pub use transaction::TransactionRow;
+pub use version::VersionRow;
+
+/// The names under which the blocks of each table are stored; the place is the table's number.
+pub const TABLES: [&str; 8] = [
+    "runs.history",
+    "runs.displaced",
+    "runs.keys",
+    "runs.terms",
+    "runs.logs",
+    "runs.transactions",
+    "runs.versions",
+    "runs.effective",
+];
+
+/// Appends the step from one (ledger, number) to the next.
+///
+/// In the same ledger it is twice the increase; else, and if the increase
+/// takes 64 bits, it is a one, followed by both numbers.
+#[inline]
+fn put_step(out: &mut Output, value: (u32, u64), previous: Option<(u32, u64)>) {
+    match previous {
+        Some(before) if before.0 == value.0 && value.1.wrapping_sub(before.1) < 1 << 63 => {
+            out.put_varint(value.1.wrapping_sub(before.1) << 1);
+        }
+        _ => {
+            out.put_varint(1);
+            out.put_varint(u64::from(value.0));
+            out.put_varint(value.1);
+        }
+    }
+}
+
+/// Reads what [`put_step`] wrote with the same `previous`.
+#[inline]
+fn read_step(reader: &mut Reader<'_>, previous: Option<(u32, u64)>) -> Result<(u32, u64), Corrupt> {
+    match (reader.varint()?, previous) {
+        (1, _) => Ok((varint_u32(reader)?, reader.varint()?)),
+        (step, Some(before)) if step & 1 == 0 => {
+            let next = before.1.checked_add(step >> 1).ok_or(Corrupt { what: "a number exceeds 64 bits" })?;
+            Ok((before.0, next))
+        }
+        _ => Err(Corrupt { what: "a step to the next row makes no sense" }),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fmt::Debug;
+
+    use dashu_int::UBig;
+
+    use super::*;
+    use crate::row::{KeyBytes, Row};
+
+    /// Reproducible random numbers (splitmix64).
+    pub(crate) struct Dice(u64);
+
+    impl Dice {
+        pub(crate) fn new(seed: u64) -> Self {
+            Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37_79b9)
+        }
+
+        pub(crate) fn any(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = self.0;
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
+        }
+
+        pub(crate) fn below(&mut self, limit: u64) -> u64 {
+            self.any() % limit
+        }
+    }
+
+    /// A number that is small in most cases and beyond 64 bits in some.
+    pub(crate) fn random_large(dice: &mut Dice) -> Quantity {
+        match dice.below(8) {
+            0 => Quantity::from(UBig::from(dice.any()) * UBig::from(dice.any())),
+            1 => Quantity::from(dice.any()),
+            _ => Quantity::from(dice.below(100_000)),
+        }
+    }
+
+    /// Writes and reads the rows, checks keys and their bytes; returns the length in bytes.
+    #[track_caller]
+    pub(crate) fn check_coding<R: Row + PartialEq + Debug>(rows: &[R]) -> usize {
+        let mut out = Output::default();
+        let mut previous = None;
+        for row in rows {
+            out.make_room();
+            row.encode(previous, &mut out);
+            previous = Some(row);
+        }
+        let bytes = out.as_slice().to_vec();
+        let mut reader = Reader::new(&bytes);
+        let mut decoded: Vec<R> = Vec::new();
+        while !reader.is_empty() {
+            decoded.push(R::decode(decoded.last(), &mut reader).unwrap());
+        }
+        assert!(decoded == rows);
+        for pair in rows.windows(2) {
+            assert!(KeyBytes::of::<R>(&pair[0].key()) < KeyBytes::of::<R>(&pair[1].key()));
+            assert!(R::probe_key(&pair[0].key()) <= R::probe_key(&pair[1].key()));
+        }
+        for row in rows {
+            assert_eq!(R::read_key(KeyBytes::of::<R>(&row.key()).as_slice()), row.key());
+        }
+        // No damage makes decoding panic.
+        let mut damaged = bytes.clone();
+        for place in (0..bytes.len()).step_by(bytes.len() / 100 + 1) {
+            damaged[place] ^= 1 << (place % 8);
+            let mut reader = Reader::new(&damaged);
+            let mut previous = None;
+            while !reader.is_empty() {
+                match R::decode(previous.as_ref(), &mut reader) {
+                    Ok(row) => previous = Some(row),
+                    Err(_) => break,
+                }
+            }
+            damaged[place] = bytes[place];
+        }
+        bytes.len()
+    }
+}

@@ -1,0 +1,124 @@
+//! Where transactions stand in the journal, and their effective dates.
+//!
+//! ```text
+//! step         varint  twice the increase of the id if the ledger is the same; else 1,
+//!                      then ledger and id whole
+//! position     varint  zigzag difference to the row before
+//! log          varint  zigzag difference to the row before
+//! timestamp    varint  zigzag difference to the row before
+//! date         varint  zigzag difference to the timestamp
+//! ```
+
+use ledger_codec::{Corrupt, Output, Reader};
+
+use crate::row::{Row, difference, joined_short, ledger_key_parts, put_difference};
+
+use super::{put_step, read_step};
+
+/// Where a transaction stands, and when it took effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactionRow {
+    /// The ledger.
+    pub ledger: u32,
+    /// The transaction's id in the ledger.
+    pub transaction: u64,
+    /// Its position in the journal.
+    pub position: u64,
+    /// The id of its log.
+    pub log: u64,
+    /// Its effective date, in microseconds since 1970.
+    pub timestamp: i64,
+    /// When it was recorded, in microseconds since 1970; does not decrease with the id.
+    pub date: i64,
+}
+
+impl Row for TransactionRow {
+    type Key = (u32, u64);
+    const TABLE: u8 = 5;
+    const KEY_BYTES: usize = 12;
+    const FIRST: Self::Key = (0, 0);
+    const LAST: Self::Key = (u32::MAX, u64::MAX);
+
+    #[inline]
+    fn key(&self) -> Self::Key {
+        (self.ledger, self.transaction)
+    }
+
+    fn ledger_of(key: &Self::Key) -> u32 {
+        key.0
+    }
+
+    fn first_of(ledger: u32) -> Self::Key {
+        (ledger, 0)
+    }
+
+    #[inline]
+    fn rank(key: &Self::Key) -> u128 {
+        joined_short(key.0.into(), key.1)
+    }
+
+    fn put_key(key: &Self::Key, out: &mut [u8]) {
+        out[..4].copy_from_slice(&key.0.to_be_bytes());
+        out[4..].copy_from_slice(&key.1.to_be_bytes());
+    }
+
+    fn read_key(bytes: &[u8]) -> Self::Key {
+        let (ledger, [transaction]) = ledger_key_parts(bytes);
+        (ledger, transaction)
+    }
+
+    fn encode(&self, previous: Option<&Self>, out: &mut Output) {
+        put_step(out, self.key(), previous.map(Row::key));
+        put_difference(out, self.position, previous.map_or(0, |before| before.position));
+        put_difference(out, self.log, previous.map_or(0, |before| before.log));
+        let before = previous.map_or(0, |before| before.timestamp.cast_unsigned());
+        put_difference(out, self.timestamp.cast_unsigned(), before);
+        put_difference(out, self.date.cast_unsigned(), self.timestamp.cast_unsigned());
+    }
+
+    fn decode(previous: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Corrupt> {
+        let (ledger, transaction) = read_step(reader, previous.map(Row::key))?;
+        let position = difference(reader, previous.map_or(0, |before| before.position))?;
+        let log = difference(reader, previous.map_or(0, |before| before.log))?;
+        let timestamp = difference(reader, previous.map_or(0, |before| before.timestamp.cast_unsigned()))?;
+        let date = difference(reader, timestamp)?;
+        Ok(Self {
+            ledger,
+            transaction,
+            position,
+            log,
+            timestamp: timestamp.cast_signed(),
+            date: date.cast_signed(),
+        })
+    }
+
+    fn same_sequence(one: &Self::Key, other: &Self::Key) -> bool {
+        one.0 == other.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::tests::{Dice, check_coding};
+
+    #[test]
+    fn rows_are_read_as_written() {
+        for seed in 0..40 {
+            let mut dice = Dice::new(seed);
+            let mut rows: Vec<TransactionRow> = (0..300)
+                .map(|_| TransactionRow {
+                    ledger: dice.below(3) as u32,
+                    transaction: dice.any() >> dice.below(64),
+                    position: dice.below(1 << 40),
+                    log: dice.any(),
+                    timestamp: dice.any().cast_signed(),
+                    date: dice.any().cast_signed(),
+                })
+                .collect();
+            rows.sort_by_key(Row::key);
+            rows.dedup_by_key(|row| row.key());
+            check_coding(&rows);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What the index holds at one commit, for reading.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use redb::{ReadableTable, ReadableTableMetadata};
+
+use super::error::{IndexError, shield, storage};
+use super::filter::FilterCache;
+use super::health::Health;
+use super::range::PlainRange;
+use super::rows::TABLES;
+use super::runs::RunMeta;
+use super::stored::{RawTable, check_gap, read};
+
+/// The index as it was at one commit. Cheap to clone.
+///
+/// As long as it lives, the space of what is deleted meanwhile is not reused.
+#[derive(Clone)]
+pub struct IndexSnapshot {
+    pub(super) inner: Arc<Snapshot>,
+}
+
+/// The tables of a snapshot.
+pub(super) struct Snapshot {
+    pub(super) run_tables: Vec<RunTable>,
+    pub(super) filter_pages: RawTable,
+    pub(super) plain: HashMap<&'static str, RawTable>,
+    pub(super) filters: Arc<FilterCache>,
+    pub(super) health: Arc<Health>,
+}
+
+/// A table of runs.
+pub(super) struct RunTable {
+    pub(super) blocks: RawTable,
+    pub(super) runs: Arc<[RunMeta]>,
+}
+
+impl IndexSnapshot {
+    /// The runs of a table, oldest first.
+    pub(crate) fn runs(&self, table: u8) -> &Arc<[RunMeta]> {
+        &self.inner.run_tables[usize::from(table)].runs
+    }
+
+    /// The blocks of a table.
+    pub(super) fn blocks(&self, table: u8) -> &RawTable {
+        &self.inner.run_tables[usize::from(table)].blocks
+    }
+
+    /// The pages of all filters.
+    pub(super) fn filter_pages(&self) -> &RawTable {
+        &self.inner.filter_pages
+    }
+
+    /// The cache of filter pages.
+    pub(super) fn filters(&self) -> &FilterCache {
+        &self.inner.filters
+    }
+
+    /// The value of `key` in a plain table; none if it is proved that there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if its checksum is wrong, or an entry beside its place is damaged; else as the storage
+    /// engine fails.
+    pub fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        self.read(table, key, |value| Ok(value.to_vec()))
+    }
+
+    /// Like [`get`](Self::get), but lends the value to `use_value` instead of copying it.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and what `use_value` returns.
+    pub fn read<T>(
+        &self,
+        table: &str,
+        key: &[u8],
+        use_value: impl FnOnce(&[u8]) -> Result<T, IndexError>,
+    ) -> Result<Option<T>, IndexError> {
+        self.note(read(self.plain(table)?, table, key, use_value))
+    }
+
+    /// Notes what the error in a result of reading this snapshot says of the file.
+    #[inline]
+    pub(super) fn note<T>(&self, result: Result<T, IndexError>) -> Result<T, IndexError> {
+        self.inner.health.note(result)
+    }
+
+    /// Notes what an error that was met in reading this snapshot says of the file.
+    pub(super) fn note_error(&self, error: &IndexError) {
+        self.inner.health.note_error(error);
+    }
+
+    /// Notes that a value is missing which the rest of the index says must be there.
+    pub fn note_missing(&self, what: &'static str) {
+        self.inner.health.note_error(&IndexError::damaged("a table", what));
+    }
+
+    /// The entries of a plain table between two keys, in order, from either end.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if an entry at one of its ends is damaged, which could hide others; else as the storage
+    /// engine fails.
+    pub fn range<'a>(
+        &self,
+        table: &'a str,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+    ) -> Result<PlainRange<'a>, IndexError> {
+        let raw = self.plain(table)?;
+        let after_from = |key: &[u8]| match from {
+            Bound::Included(from) => key >= from,
+            Bound::Excluded(from) => key > from,
+            Bound::Unbounded => true,
+        };
+        let before_to = |key: &[u8]| match to {
+            Bound::Included(to) => key <= to,
+            Bound::Excluded(to) => key < to,
+            Bound::Unbounded => true,
+        };
+        let found = shield("reading a range", || {
+            let (_, first) = check_gap(raw, table, raw.lower_bound(from), |key| {
+                if after_from(key) { Ordering::Greater } else { Ordering::Less }
+            })?;
+            let (last, _) = check_gap(raw, table, raw.upper_bound(to), |key| {
+                if before_to(key) { Ordering::Less } else { Ordering::Greater }
+            })?;
+            let ends = match (first.filter(|key| before_to(key)), last.filter(|key| after_from(key))) {
+                (Some(first), Some(last)) => Some((first, last)),
+                (None, None) => None,
+                _ => return Err(IndexError::damaged(table, "keys do not ascend")),
+            };
+            Ok((raw.range::<&[u8]>((from, to)).map_err(storage)?, ends))
+        });
+        let (range, ends) = self.note(found)?;
+        Ok(PlainRange::new(table, range, ends, Some(self.inner.health.clone())))
+    }
+
+    fn plain(&self, table: &str) -> Result<&RawTable, IndexError> {
+        self.inner.plain.get(table).ok_or_else(|| IndexError::damaged(table, "the table is missing"))
+    }
+
+    /// Whether nothing was ever written into the plain tables.
+    ///
+    /// # Errors
+    ///
+    /// As the storage engine fails.
+    pub fn is_unwritten(&self) -> Result<bool, IndexError> {
+        shield("counting rows", || {
+            let mut rows = 0;
+            for table in self.inner.plain.values() {
+                rows += table.len().map_err(storage)?;
+            }
+            Ok(rows == 0)
+        })
+    }
+
+    /// The ids of the runs that have blocks, listed or not.
+    pub(super) fn stored_runs(&self, table: usize) -> Result<Vec<u64>, IndexError> {
+        let blocks = &self.inner.run_tables[table].blocks;
+        shield("looking for runs", || {
+            let mut found = Vec::new();
+            let mut next = Some(0_u64);
+            while let Some(from) = next {
+                let mut range = blocks.range::<&[u8]>(from.to_be_bytes().as_slice()..).map_err(storage)?;
+                next = match range.next().transpose().map_err(storage)? {
+                    None => None,
+                    Some((key, _)) => {
+                        let Some((run, _)) = key.value().split_first_chunk::<8>() else {
+                            return Err(IndexError::damaged(TABLES[table], "a block's key is too short"));
+                        };
+                        let run = u64::from_be_bytes(*run);
+                        // A search that a changed key misleads would lead here again, for ever.
+                        if run < from {
+                            return Err(IndexError::damaged(TABLES[table], "keys do not ascend"));
+                        }
+                        found.push(run);
+                        run.checked_add(1)
+                    }
+                };
+            }
+            Ok(found)
+        })
+    }
+}
+
+impl fmt::Debug for IndexSnapshot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("IndexSnapshot").finish_non_exhaustive()
+    }
+}

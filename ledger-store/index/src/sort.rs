@@ -1,0 +1,125 @@
+//! Sorting the rows of a batch: most are spread evenly over what they are sorted by, and find their places by
+//! arithmetic instead of comparison.
+
+use super::row::Row;
+
+/// Fewer rows are sorted as they are.
+const ROWS_MIN: usize = 128;
+/// Rows in a part, on average.
+const PART_ROWS: usize = 4;
+
+/// Sorts rows by their keys.
+///
+/// Rows are put into parts by the leading bits of [`Row::spread`], and each part is sorted in the same way, by the bits
+/// that are left, or by comparison where it is small. However uneven they are, there are few passes.
+pub fn sort_rows<R: Row>(rows: &mut [R]) {
+    let parts = if rows.len() < ROWS_MIN { None } else { Parts::of(rows) };
+    let Some(parts) = parts else {
+        rows.sort_unstable_by_key(Row::key);
+        return;
+    };
+    let ends = parts.arrange(rows);
+    let mut start = 0;
+    for end in ends {
+        let part = &mut rows[start..end as usize];
+        if part.len() > 1 && !part.is_sorted_by_key(Row::key) {
+            // Where few values are very frequent, what stands about them is spread over a part of its own.
+            sort_rows(part);
+        }
+        start = end as usize;
+    }
+}
+
+/// How rows are cut into parts.
+struct Parts {
+    least: u64,
+    shift: u32,
+    count: usize,
+}
+
+impl Parts {
+    /// `None` if the rows are of several groups, or all alike.
+    fn of<R: Row>(rows: &[R]) -> Option<Self> {
+        let (group, first) = R::spread(&rows.first()?.key())?;
+        let (mut least, mut greatest) = (first, first);
+        for row in rows {
+            let (have, word) = R::spread(&row.key())?;
+            if have != group {
+                return None;
+            }
+            (least, greatest) = (least.min(word), greatest.max(word));
+        }
+        let bits = u64::BITS - (greatest - least).leading_zeros();
+        let part_bits = (rows.len() / PART_ROWS).ilog2();
+        let shift = bits.saturating_sub(part_bits);
+        let count = ((greatest - least) >> shift) as usize + 1;
+        (count > 1).then_some(Self { least, shift, count })
+    }
+
+    fn part<R: Row>(&self, row: &R) -> usize {
+        let (_, word) = R::spread(&row.key()).expect("the rows were asked before");
+        ((word - self.least) >> self.shift) as usize
+    }
+
+    /// Puts every row into its part, in the order in which they stood; returns where each part ends.
+    fn arrange<R: Row>(&self, rows: &mut [R]) -> Vec<u32> {
+        let mut ends = vec![0_u32; self.count];
+        for row in &*rows {
+            ends[self.part(row)] += 1;
+        }
+        let mut next = 0;
+        for end in &mut ends {
+            next += std::mem::replace(end, next);
+        }
+        // So far each is where its part begins, and goes to its end as rows are given their places.
+        let mut places: Vec<u32> = Vec::with_capacity(rows.len());
+        for row in &*rows {
+            let place = &mut ends[self.part(row)];
+            places.push(*place);
+            *place += 1;
+        }
+        for at in 0..rows.len() {
+            while places[at] as usize != at {
+                let to = places[at] as usize;
+                rows.swap(at, to);
+                places.swap(at, to);
+            }
+        }
+        ends
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::KeyRow;
+
+    fn check(rows: Vec<(u64, u64)>) {
+        let mut rows: Vec<KeyRow> = (0..)
+            .zip(rows)
+            .map(|(value, (space, fingerprint))| KeyRow { space, fingerprint, value })
+            .collect();
+        let mut expected = rows.clone();
+        expected.sort_unstable_by_key(Row::key);
+        sort_rows(&mut rows);
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn rows_are_sorted_however_they_are_spread() {
+        let mut dice = 1_u64;
+        let mut roll = || {
+            dice = dice.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            dice >> 3
+        };
+        for count in [0, 1, 127, 128, 1_000, 5_000] {
+            check((0..count).map(|_| (1, roll())).collect());
+            check((0..count).map(|_| (1, roll() % 3)).collect());
+            check((0..count).map(|_| (1, u64::MAX)).collect());
+            check((0..count).map(|_| (roll() % 2, roll())).collect());
+            check((0..count).map(|_| (1, if roll() % 50 == 0 { roll() } else { 7 })).collect());
+            check((0..count).map(|at| (1, u64::MAX - at)).collect());
+            check((0..count).map(|at| (1, [0, u64::MAX][at as usize % 2])).collect());
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The rows of one run in the order of their keys, for a merge: all of them, or whole blocks as they are stored.
+
+use ledger_codec::{Corrupt, Reader};
+
+use super::block::{Block, STORED_BYTES_MAX};
+use super::cursor::{corrupt, damaged, load};
+use super::error::{IndexError, shield, storage};
+use super::row::{KeyBytes, Row};
+use super::runs::{BlockKey, RunMeta};
+use super::snapshot::IndexSnapshot;
+use super::stored::RawRange;
+
+/// A run that is read once from its first row to its last.
+pub(super) struct RunStream<R: Row> {
+    /// The blocks that were not loaded yet, if there are any.
+    blocks: Option<RawRange<'static>>,
+    /// The first key of the block that is loaded.
+    first: KeyBytes,
+    /// The first key of the block after it, so that none can be missing unnoticed.
+    next: Option<KeyBytes>,
+    /// The last key of the run.
+    last: KeyBytes,
+    /// The rows of the loaded block.
+    bytes: Vec<u8>,
+    /// Where its whole rows begin, but for the first.
+    restarts: Vec<u16>,
+    /// Of its segments, the one from which rows are decoded.
+    segment: usize,
+    /// Where the rows of that segment that are left begin, and where they end.
+    at: usize,
+    end: usize,
+    /// The next row; none at the end.
+    row: Option<R>,
+    /// Whether that is the first of the block.
+    is_at_block: bool,
+}
+
+/// A block of which no row was taken.
+pub(super) struct WholeBlock<'a> {
+    /// The key of its first row.
+    pub(super) first: KeyBytes,
+    /// The key of its last row, if it is the last of its run.
+    pub(super) last: Option<KeyBytes>,
+    /// Its rows.
+    pub(super) rows: &'a [u8],
+    /// Where whole rows begin, but for the first.
+    pub(super) restarts: &'a [u16],
+}
+
+impl<R: Row> RunStream<R> {
+    /// Begins with the first row of a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`take`](Self::take).
+    pub(super) fn open(snapshot: &IndexSnapshot, run: &RunMeta) -> Result<Self, IndexError> {
+        let (first, last) = (BlockKey::new(run.id, &run.first), BlockKey::new(run.id, &run.last));
+        let blocks = shield("reading blocks", || {
+            snapshot.blocks(R::TABLE).range::<&[u8]>(first.as_slice()..=last.as_slice()).map_err(storage)
+        })?;
+        let mut stream = Self {
+            blocks: Some(blocks),
+            first: run.first,
+            next: Some(run.first),
+            last: run.last,
+            bytes: Vec::new(),
+            restarts: Vec::new(),
+            segment: 0,
+            at: 0,
+            end: 0,
+            row: None,
+            is_at_block: false,
+        };
+        stream.load()?;
+        Ok(stream)
+    }
+
+    /// The next row; none at the end.
+    #[inline]
+    pub(super) fn peek(&self) -> Option<&R> {
+        self.row.as_ref()
+    }
+
+    /// Takes the next row.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if the run is not as it was written; else as the storage engine fails. The stream is to
+    /// be dropped then.
+    #[inline]
+    pub(super) fn take(&mut self) -> Result<Option<R>, IndexError> {
+        self.is_at_block = false;
+        if self.at == self.end {
+            let row = self.row.take();
+            self.next_segment()?;
+            return Ok(row);
+        }
+        let mut reader = Reader::new(&self.bytes[self.at..self.end]);
+        let next = R::decode(self.row.as_ref(), &mut reader).map_err(corrupt::<R>)?;
+        self.at = self.end - reader.remaining();
+        Ok(self.row.replace(next))
+    }
+
+    /// Whether no row of the loaded block was taken.
+    #[inline]
+    pub(super) fn is_at_block(&self) -> bool {
+        self.is_at_block
+    }
+
+    /// The loaded block, if no row of it was taken and all of them come before another key. A block that is less than
+    /// half full is none: merged by rows, many of them become few.
+    pub(super) fn whole_before(&self, other: Option<&KeyBytes>) -> Option<WholeBlock<'_>> {
+        if !self.is_at_block || self.bytes.len() < STORED_BYTES_MAX / 2 {
+            return None;
+        }
+        let is_before = match (other, &self.next) {
+            (None, _) => true,
+            (Some(other), Some(next)) => next <= other,
+            (Some(other), None) => self.last < *other,
+        };
+        is_before.then(|| WholeBlock {
+            first: self.first,
+            last: if self.next.is_none() { Some(self.last) } else { None },
+            rows: &self.bytes,
+            restarts: &self.restarts,
+        })
+    }
+
+    /// Goes on with the block after the loaded one.
+    ///
+    /// # Errors
+    ///
+    /// As [`take`](Self::take).
+    pub(super) fn skip_block(&mut self) -> Result<(), IndexError> {
+        self.row = None;
+        self.is_at_block = false;
+        // If it was the last one, nothing of it is left.
+        self.restarts.clear();
+        (self.segment, self.at, self.end) = (0, 0, 0);
+        self.load()
+    }
+
+    #[cold]
+    fn next_segment(&mut self) -> Result<(), IndexError> {
+        if self.segment == self.restarts.len() {
+            return self.load();
+        }
+        self.segment += 1;
+        self.decode_first().map_err(corrupt::<R>)
+    }
+
+    /// Decodes the whole row with which the segment begins.
+    fn decode_first(&mut self) -> Result<(), Corrupt> {
+        let place = |segment: usize| self.restarts.get(segment).map(|place| usize::from(*place));
+        let start = self.segment.checked_sub(1).and_then(place).unwrap_or(0);
+        let end = place(self.segment).unwrap_or(self.bytes.len());
+        let rows = self.bytes.get(start..end).ok_or(Corrupt { what: "a part of a block has no rows" })?;
+        let mut reader = Reader::new(rows);
+        self.row = Some(R::decode(None, &mut reader)?);
+        (self.at, self.end) = (end - reader.remaining(), end);
+        Ok(())
+    }
+
+    /// Loads the next block, if there is one, and decodes its first row.
+    fn load(&mut self) -> Result<(), IndexError> {
+        let Some(expected) = self.next else {
+            self.blocks = None;
+            return Ok(());
+        };
+        let Some(blocks) = &mut self.blocks else {
+            return Ok(());
+        };
+        let (bytes, restarts) = (&mut self.bytes, &mut self.restarts);
+        let (first, next) = shield("reading a block", || {
+            let entry = blocks.next().transpose().map_err(storage)?;
+            let (key, stored) = entry.ok_or_else(|| damaged::<R>("a block is missing"))?;
+            load::<R, _>(key.value(), stored.value(), |block: Block<'_, R>| {
+                block.copy_to(bytes, restarts);
+                Ok((KeyBytes::from_slice(BlockKey::first_of(key.value()))?, block.next_key()))
+            })
+        })?;
+        if first != expected {
+            return Err(damaged::<R>("a block is missing"));
+        }
+        (self.first, self.next, self.segment, self.is_at_block) = (first, next, 0, true);
+        self.decode_first().map_err(corrupt::<R>)
+    }
+}

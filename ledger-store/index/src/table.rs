@@ -1,0 +1,275 @@
+//! One table of the index as a reader sees it: pieces in memory over runs on disk.
+
+use super::block::Block;
+use super::cursor::{Cursor, Direction, Unopened, block_at, may_hold};
+use super::error::IndexError;
+use super::filter::may_contain;
+use super::row::{KeyBytes, PieceRows, Row};
+use super::rows::KeyRow;
+use super::runs::RunMeta;
+use super::snapshot::IndexSnapshot;
+use super::tables::FILTERS;
+
+/// A table at one moment. Cheap to clone; holds no lock.
+#[derive(Debug, Clone)]
+pub struct TableView<R> {
+    /// Pieces, oldest first, all of them newer than any run.
+    pieces: Vec<PieceRows<R>>,
+    snapshot: IndexSnapshot,
+}
+
+impl<R: Row> TableView<R> {
+    /// The runs of `snapshot` and `pieces`, oldest first, none of which is among the runs yet.
+    pub fn new(pieces: Vec<PieceRows<R>>, snapshot: IndexSnapshot) -> Self {
+        Self { pieces, snapshot }
+    }
+
+    /// The pieces, oldest first.
+    pub fn pieces(&self) -> &[PieceRows<R>] {
+        &self.pieces
+    }
+
+    /// The runs, oldest first.
+    pub(crate) fn runs(&self) -> &[RunMeta] {
+        self.snapshot.runs(R::TABLE)
+    }
+
+    /// How many rows all sources have, those that are superseded included.
+    pub fn row_count(&self) -> u64 {
+        let pieces: u64 = self.pieces.iter().map(|piece| piece.len() as u64).sum();
+        pieces + self.runs().iter().map(|run| run.rows).sum::<u64>()
+    }
+
+    /// The row with this key.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if a block is not as it was written; else as the storage engine fails.
+    pub fn get(&self, key: R::Key) -> Result<Option<R>, IndexError> {
+        // No two sources hold the same key.
+        for source in self.newest_first() {
+            if let Some(row) = self.last_in_source(&source, &key, &key)? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last row from `from` to `to`, both included.
+    ///
+    /// Costs a search in each source that may hold one, and only in the
+    /// newest of them if both keys are of one sequence.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn last_in(&self, from: R::Key, to: R::Key) -> Result<Option<R>, IndexError> {
+        let mut best: Option<R> = None;
+        for source in self.newest_first() {
+            let found = self.last_in_source(&source, &from, &to)?;
+            if found.is_some() && R::same_sequence(&from, &to) {
+                return Ok(found);
+            }
+            if let Some(row) = found
+                && best.as_ref().is_none_or(|best| best.key() < row.key())
+            {
+                best = Some(row);
+            }
+        }
+        Ok(best)
+    }
+
+    /// The first row from `from` to `to`, both included.
+    ///
+    /// Costs as [`last_in`](Self::last_in), but for the oldest source.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn first_in(&self, from: R::Key, to: R::Key) -> Result<Option<R>, IndexError> {
+        let mut best: Option<R> = None;
+        for source in self.newest_first().rev() {
+            let found = self.first_in_source(&source, &from, &to)?;
+            if found.is_some() && R::same_sequence(&from, &to) {
+                return Ok(found);
+            }
+            if let Some(row) = found
+                && best.as_ref().is_none_or(|best| best.key() > row.key())
+            {
+                best = Some(row);
+            }
+        }
+        Ok(best)
+    }
+
+    /// The last row at or before `key`, of the whole table.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[cfg(test)]
+    pub(crate) fn last_at_or_before(&self, key: R::Key) -> Result<Option<R>, IndexError> {
+        self.last_in(R::FIRST, key)
+    }
+
+    /// The first row at or after `key`, of the whole table.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    #[cfg(test)]
+    pub(crate) fn first_at_or_after(&self, key: R::Key) -> Result<Option<R>, IndexError> {
+        self.first_in(key, R::LAST)
+    }
+
+    /// The last row from `from` to `to` of each source that has one, newest source first.
+    ///
+    /// For rows with sums that are local to their source: their total is the
+    /// sum over what this returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn last_of_each(&self, from: R::Key, to: R::Key) -> Result<Vec<R>, IndexError> {
+        let mut found = Vec::new();
+        for source in self.newest_first() {
+            found.extend(self.last_in_source(&source, &from, &to)?);
+        }
+        Ok(found)
+    }
+
+    /// The rows from `from` to `to`, both included, in either direction.
+    pub fn cursor(&self, from: R::Key, to: R::Key, direction: Direction) -> Cursor<R> {
+        let runs = self.runs().iter().cloned().map(Unopened::Run);
+        let pieces = self.pieces.iter().cloned().map(Unopened::Piece);
+        Cursor::new(self.snapshot.clone(), runs.chain(pieces).collect(), from, to, direction)
+    }
+
+    /// Looks each row of each run up in the run's filter. One that denied a row would hide it from every reader that
+    /// asks for it alone.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Damaged`] if a filter does, or if it or a block is not as it was written; else as the storage
+    /// engine fails.
+    pub fn check_filters(&self) -> Result<(), IndexError> {
+        for run in self.runs() {
+            let source = vec![Unopened::Run(run.clone())];
+            let rows =
+                Cursor::<R>::new(self.snapshot.clone(), source, R::FIRST, R::LAST, Direction::Ascending);
+            let mut asked = None;
+            for row in rows {
+                let probe_key = R::probe_key(&row?.key());
+                if let Some(key) = probe_key
+                    && asked != probe_key
+                    && !may_contain(&self.snapshot, run, key)?
+                {
+                    return Err(IndexError::damaged(FILTERS, "a filter denies a row of its run"));
+                }
+                asked = probe_key;
+            }
+        }
+        Ok(())
+    }
+
+    fn newest_first(&self) -> impl DoubleEndedIterator<Item = SourceRef<'_, R>> {
+        let pieces = self.pieces.iter().rev().map(|piece| SourceRef::Piece(piece));
+        pieces.chain(self.runs().iter().rev().map(SourceRef::Run))
+    }
+
+    fn last_in_source(
+        &self,
+        source: &SourceRef<'_, R>,
+        from: &R::Key,
+        to: &R::Key,
+    ) -> Result<Option<R>, IndexError> {
+        self.snapshot.note(self.find_last(source, from, to))
+    }
+
+    fn find_last(
+        &self,
+        source: &SourceRef<'_, R>,
+        from: &R::Key,
+        to: &R::Key,
+    ) -> Result<Option<R>, IndexError> {
+        let found = match source {
+            // A row is copied only if it is the one: its bytes may be on the heap.
+            SourceRef::Piece(piece) if is_apart(piece, from, to) => None,
+            SourceRef::Piece(piece) => {
+                let end = piece.partition_point(|row| row.key() <= *to);
+                let last = end.checked_sub(1).map(|last| &piece[last]);
+                last.filter(|row| row.key() >= *from).cloned()
+            }
+            SourceRef::Run(run) => {
+                if !may_hold::<R>(&self.snapshot, run, from, to)? {
+                    return Ok(None);
+                }
+                let key = KeyBytes::of::<R>(to).min(run.last);
+                block_at::<R, _>(&self.snapshot, run, &key, |block| block.last_at_or_before(to))?.0
+            }
+        };
+        Ok(found.filter(|row| row.key() >= *from))
+    }
+
+    fn first_in_source(
+        &self,
+        source: &SourceRef<'_, R>,
+        from: &R::Key,
+        to: &R::Key,
+    ) -> Result<Option<R>, IndexError> {
+        self.snapshot.note(self.find_first(source, from, to))
+    }
+
+    fn find_first(
+        &self,
+        source: &SourceRef<'_, R>,
+        from: &R::Key,
+        to: &R::Key,
+    ) -> Result<Option<R>, IndexError> {
+        let found = match source {
+            SourceRef::Piece(piece) if is_apart(piece, from, to) => None,
+            SourceRef::Piece(piece) => {
+                let first = piece.get(piece.partition_point(|row| row.key() < *from));
+                first.filter(|row| row.key() <= *to).cloned()
+            }
+            SourceRef::Run(run) => {
+                if !may_hold::<R>(&self.snapshot, run, from, to)? {
+                    return Ok(None);
+                }
+                let key = KeyBytes::of::<R>(from).max(run.first);
+                let first = |block: Block<'_, R>| block.first_at_or_after(from);
+                match block_at::<R, _>(&self.snapshot, run, &key, first)? {
+                    (None, Some(next)) if next <= KeyBytes::of::<R>(to) => {
+                        block_at::<R, _>(&self.snapshot, run, &next, first)?.0
+                    }
+                    (found, _) => found,
+                }
+            }
+        };
+        Ok(found.filter(|row| row.key() <= *to))
+    }
+}
+
+impl TableView<KeyRow> {
+    /// The values with this fingerprint, in ascending order.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn probe(&self, space: u64, fingerprint: u64) -> Result<Vec<u64>, IndexError> {
+        let from = (space, fingerprint, 0);
+        let to = (space, fingerprint, u64::MAX);
+        self.cursor(from, to, Direction::Ascending).map(|row| row.map(|row| row.value)).collect()
+    }
+}
+
+/// Whether all rows of a piece lie before or after some keys, as they mostly do: that is seen at its ends.
+fn is_apart<R: Row>(piece: &[R], from: &R::Key, to: &R::Key) -> bool {
+    piece.last().is_none_or(|last| last.key() < *from) || piece[0].key() > *to
+}
+
+/// One source of a view.
+enum SourceRef<'a, R> {
+    Piece(&'a [R]),
+    Run(&'a RunMeta),
+}

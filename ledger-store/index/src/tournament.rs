@@ -1,0 +1,161 @@
+//! Which of several sorted sources has the least row.
+
+/// Numbers of 128 bits as numbers of 64 that do not descend where they ascend: differences are kept as far as they fit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scale {
+    least: u128,
+    shift: u32,
+}
+
+impl Scale {
+    /// For numbers from the least to the greatest of these.
+    pub(super) fn of(ends: impl Iterator<Item = u128> + Clone) -> Self {
+        let least = ends.clone().min().unwrap_or(0);
+        let width = ends.max().unwrap_or(0) - least;
+        Self { least, shift: (u128::BITS - width.leading_zeros()).saturating_sub(u64::BITS) }
+    }
+
+    /// One of those numbers. Others are taken for the nearest of those that fit.
+    #[inline]
+    pub(super) fn rank(self, number: u128) -> u64 {
+        let rank = number.saturating_sub(self.least) >> self.shift;
+        u64::try_from(rank).unwrap_or(u64::MAX)
+    }
+}
+
+/// A source as it takes part.
+#[derive(Clone, Copy)]
+struct Player {
+    rank: u64,
+    source: u32,
+}
+
+/// A tournament of sources: each inner node of a binary tree keeps who lost there, so that after the winner took
+/// its next row only the way from it to the root is played again, with one comparison a level.
+///
+/// Sources are numbered from 0. Ranks are compared first. Of two sources with equal ranks `is_before` says whether
+/// the next row of the first comes before that of the second; a source without rows is never before another, and
+/// those with rows are before it. It is also asked of numbers that no source has: they have no rows.
+pub(super) struct Tournament {
+    /// Losers by node, the root in place 1; in place 0 the winner of all. There are as many nodes as leaves.
+    nodes: Vec<Player>,
+}
+
+impl Tournament {
+    /// Begins with the rank of each source's first row, if it has one.
+    pub(super) fn new(
+        first: impl ExactSizeIterator<Item = Option<u64>>,
+        is_before: impl Fn(usize, usize) -> bool,
+    ) -> Self {
+        let width = first.len().next_power_of_two() as u32;
+        let ranks = first.map(|rank| rank.unwrap_or(u64::MAX)).chain(std::iter::repeat(u64::MAX));
+        // Those who go on to the next level, from the leaves up.
+        let mut left: Vec<Player> =
+            (0..width).zip(ranks).map(|(source, rank)| Player { rank, source }).collect();
+        let mut nodes = left.clone();
+        while left.len() > 1 {
+            let level = left.len() / 2;
+            for place in 0..level {
+                let (one, other) = (left[2 * place], left[2 * place + 1]);
+                let other_wins = beats(other, one, &is_before);
+                left[place] = if other_wins { other } else { one };
+                nodes[level + place] = if other_wins { one } else { other };
+            }
+            left.truncate(level);
+        }
+        nodes[0] = left[0];
+        Self { nodes }
+    }
+
+    /// The source with the least row; one without rows, if all are at their ends.
+    #[inline]
+    pub(super) fn winner(&self) -> usize {
+        self.nodes[0].source as usize
+    }
+
+    /// Goes on after the winner's row was taken: with the rank of its next row, if it has one.
+    #[inline]
+    pub(super) fn replace(&mut self, rank: Option<u64>, is_before: impl Fn(usize, usize) -> bool) {
+        let nodes = self.nodes.as_mut_slice();
+        let mut player = Player { rank: rank.unwrap_or(u64::MAX), source: nodes[0].source };
+        // Half of where its leaf would stand, behind all nodes.
+        let mut node = usize::midpoint(nodes.len(), player.source as usize);
+        while node > 0 {
+            let loser = nodes[node];
+            let swaps = beats(loser, player, &is_before);
+            // Who wins cannot be predicted: better to choose than to jump.
+            nodes[node].rank = if swaps { player.rank } else { loser.rank };
+            nodes[node].source = if swaps { player.source } else { loser.source };
+            player.rank = if swaps { loser.rank } else { player.rank };
+            player.source = if swaps { loser.source } else { player.source };
+            node /= 2;
+        }
+        nodes[0] = player;
+    }
+}
+
+/// Whether the next row of one source comes before that of another.
+#[inline]
+fn beats(one: Player, other: Player, is_before: impl Fn(usize, usize) -> bool) -> bool {
+    if one.rank == other.rank {
+        return is_before(one.source as usize, other.source as usize);
+    }
+    one.rank < other.rank
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::tests::Dice;
+
+    #[test]
+    fn rows_of_any_number_of_sources_come_in_order_also_where_ranks_are_equal() {
+        for seed in 0..200 {
+            let mut dice = Dice::new(seed);
+            let count = dice.below(20);
+            let mut sources: Vec<Vec<(u64, u64)>> = Vec::new();
+            for _ in 0..count {
+                let length = dice.below(40);
+                let rank = |dice: &mut Dice| if dice.below(10) == 0 { u64::MAX } else { dice.below(6) };
+                let mut rows: Vec<_> = (0..length).map(|_| (rank(&mut dice), dice.any())).collect();
+                rows.sort_unstable();
+                sources.push(rows);
+            }
+            let mut expected = sources.concat();
+            expected.sort_unstable();
+            let mut next = vec![0; sources.len()];
+            let peek = |next: &[usize], source: usize| sources.get(source)?.get(next[source]).copied();
+            let is_before = |next: &[usize], one, other| match (peek(next, one), peek(next, other)) {
+                (Some(one), Some(other)) => one < other,
+                (one, _) => one.is_some(),
+            };
+            let first = sources.iter().map(|rows| rows.first().map(|row| row.0));
+            let mut tournament = Tournament::new(first, |one, other| is_before(&next, one, other));
+            let mut rows = Vec::new();
+            while let Some(row) = peek(&next, tournament.winner()) {
+                let source = tournament.winner();
+                rows.push(row);
+                next[source] += 1;
+                let rank = peek(&next, source).map(|row| row.0);
+                tournament.replace(rank, |one, other| is_before(&next, one, other));
+            }
+            assert_eq!(rows, expected, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_scale_keeps_the_order_and_what_fits_of_the_differences() {
+        let mut dice = Dice::new(1);
+        for bits in 0..128 {
+            let least = u128::from(dice.any()) << dice.below(40);
+            let width = (1_u128 << bits) - 1;
+            let numbers = [0, width / 5, width / 4, width / 3, width / 2, width].map(|more| least + more);
+            let scale = Scale::of(numbers.iter().copied());
+            let ranks = numbers.map(|number| scale.rank(number));
+            assert!(ranks.is_sorted() && ranks[0] == 0);
+            let kept = if bits <= 64 { width } else { width >> (bits - 64) };
+            assert_eq!(u128::from(ranks[5]), kept);
+        }
+        assert_eq!(Scale::of([0, u128::MAX].into_iter()).rank(u128::MAX), u64::MAX);
+    }
+}

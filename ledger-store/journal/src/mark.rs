@@ -1,0 +1,191 @@
+//! The file `HEAD`: how far the journal was acknowledged, and whether it was closed.
+//!
+//! Two slots, 4096 bytes apart, are written in turn; the one with the higher sequence number counts:
+//!
+//! ```text
+//! 16  digest    keyed, over the rest
+//!  1  version   1
+//!  1  state     0 open, 1 closed
+//! 16  boot      the run of the machine that wrote it, or zeros
+//!  8  sequence
+//!  8  segment   first position of the segment that is written
+//!  8  end       offset in its file where the acknowledged frames end
+//!  8  offsets   offset of its last frame of offsets, or 0
+//!  8  next      position after the last acknowledged entry
+//! 32  chain     hash up to there
+//! ```
+//!
+//! Numbers are big-endian. A slot is written after each append, before anybody is answered, and is not synced: memory
+//! of the machine outlives the process. So while the machine runs, `HEAD` says exactly what was acknowledged, and
+//! whatever does not verify behind that was never acknowledged. After a power cut it is older by at most what the
+//! system had not written yet, and says from where on a record may be torn. Opening and closing sync it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ledger_codec::Reader;
+
+use super::record::MARK;
+use super::segment::Medium;
+use super::{ChainHash, Head, Identity, JournalError, Position};
+use crate::disk::{BootId, DiskFile, OpenMode};
+
+const FORMAT_VERSION: u8 = 1;
+/// Slots lie this far apart: no damage of a sector or block reaches both.
+const SLOT_SPACING: u64 = 4096;
+const SLOT_BYTES: usize = 106;
+/// The second slot has a sector of its own.
+const FILE_BYTES: usize = SLOT_SPACING as usize + 512;
+
+/// How far the journal was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Nothing was appended after it, and everything is durable.
+    pub(super) is_closed: bool,
+    /// The run of the machine that wrote it, where that is known.
+    pub(super) boot: Option<BootId>,
+    /// The first position of the segment that is written.
+    pub(super) segment: Position,
+    /// The offset in its file where its acknowledged frames end.
+    pub(super) end: u64,
+    /// The offset of its last frame of offsets, or 0.
+    pub(super) offsets: u64,
+    /// Where the journal ends.
+    pub(super) head: Head,
+}
+
+/// The open file.
+#[derive(Debug)]
+pub(super) struct MarkFile {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    identity: Identity,
+    sequence: u64,
+}
+
+impl MarkFile {
+    /// Makes the file of a new journal, durably.
+    pub(super) fn create(medium: &Medium, mark: &Mark) -> Result<(), JournalError> {
+        let mut bytes = vec![0; FILE_BYTES];
+        for slot in 0..2 {
+            let at = slot * SLOT_SPACING as usize;
+            bytes[at..at + SLOT_BYTES].copy_from_slice(&encode(mark, slot as u64, &medium.identity));
+        }
+        let path = medium.dir.join(MARK);
+        medium.disk.replace(&path, &bytes).map_err(storage(&path, "write"))
+    }
+
+    /// Opens the file, which must exist, and reads how far it says that the journal reaches.
+    pub(super) fn open(medium: &Medium) -> Result<(Self, Mark), JournalError> {
+        let path = medium.dir.join(MARK);
+        let file = medium.disk.open(&path, OpenMode::Existing).map_err(|cause| match cause.kind() {
+            std::io::ErrorKind::NotFound => {
+                JournalError::Missing { path: path.clone(), first: Position::FIRST }
+            }
+            _ => storage(&path, "open")(cause),
+        })?;
+        let file: Arc<dyn DiskFile> = Arc::from(file);
+        let damaged =
+            |what: &str| JournalError::Damaged { path: path.clone(), position: None, what: what.to_owned() };
+        if file.len().map_err(storage(&path, "measure"))? != FILE_BYTES as u64 {
+            return Err(damaged("it does not have the length that it was made with"));
+        }
+        let mut newest: Option<(u64, Mark)> = None;
+        let mut newer = None;
+        for slot in 0..2 {
+            let mut bytes = [0; SLOT_BYTES];
+            file.read_at(slot * SLOT_SPACING, &mut bytes).map_err(storage(&path, "read"))?;
+            match decode(&bytes, &medium.identity) {
+                Decoded::Known(sequence, mark) if newest.is_none_or(|(before, _)| before < sequence) => {
+                    newest = Some((sequence, mark));
+                }
+                Decoded::Newer(version) => newer = Some(version),
+                Decoded::Known(..) | Decoded::Damaged => {}
+            }
+        }
+        match (newest, newer) {
+            (Some((sequence, mark)), _) => {
+                Ok((Self { file, path, identity: medium.identity.clone(), sequence }, mark))
+            }
+            (None, Some(found)) => Err(JournalError::NewerFormat { path, found, supported: FORMAT_VERSION }),
+            (None, None) => Err(damaged("neither of its two records matches its digest")),
+        }
+    }
+
+    /// Writes how far the journal was acknowledged. It survives the process, and not yet the machine.
+    pub(super) fn note(&mut self, mark: &Mark) -> Result<(), JournalError> {
+        self.sequence += 1;
+        let bytes = encode(mark, self.sequence, &self.identity);
+        let at = self.sequence % 2 * SLOT_SPACING;
+        self.file.write_at(at, &bytes).map_err(storage(&self.path, "write"))
+    }
+
+    /// Writes both slots, durably.
+    pub(super) fn set(&mut self, mark: &Mark) -> Result<(), JournalError> {
+        self.note(mark)?;
+        self.sync()?;
+        self.note(mark)?;
+        self.sync()
+    }
+
+    fn sync(&self) -> Result<(), JournalError> {
+        self.file.sync().map_err(storage(&self.path, "sync"))
+    }
+
+    /// The file, to be made durable beside the appends.
+    pub(super) fn file(&self) -> Arc<dyn DiskFile> {
+        self.file.clone()
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn storage<'a>(path: &'a Path, action: &'static str) -> impl Fn(std::io::Error) -> JournalError + use<'a> {
+    move |cause| JournalError::Storage { path: path.to_owned(), action, cause }
+}
+
+fn encode(mark: &Mark, sequence: u64, identity: &Identity) -> [u8; SLOT_BYTES] {
+    let mut body = vec![FORMAT_VERSION, u8::from(mark.is_closed)];
+    body.extend_from_slice(&mark.boot.map_or([0; 16], |boot| boot.0));
+    for number in [sequence, mark.segment.get(), mark.end, mark.offsets, mark.head.next.get()] {
+        body.extend_from_slice(&number.to_be_bytes());
+    }
+    body.extend_from_slice(&mark.head.chain.0);
+    let mut bytes = [0; SLOT_BYTES];
+    bytes[..16].copy_from_slice(&identity.secret.digest(&[b"head", &body]));
+    bytes[16..].copy_from_slice(&body);
+    bytes
+}
+
+enum Decoded {
+    /// A record and its sequence number.
+    Known(u64, Mark),
+    /// A record of a version that this one does not know.
+    Newer(u8),
+    Damaged,
+}
+
+fn decode(bytes: &[u8; SLOT_BYTES], identity: &Identity) -> Decoded {
+    let (digest, body) = bytes.split_at(16);
+    if identity.secret.digest(&[b"head", body]) != digest {
+        return Decoded::Damaged;
+    }
+    if body[0] != FORMAT_VERSION {
+        return Decoded::Newer(body[0]);
+    }
+    let mut reader = Reader::new(&body[2..]);
+    let mut read = || {
+        let boot: [u8; 16] = reader.array().ok()?;
+        let sequence = reader.u64().ok()?;
+        let segment = Position::new(reader.u64().ok()?)?;
+        let (end, offsets) = (reader.u64().ok()?, reader.u64().ok()?);
+        let next = Position::new(reader.u64().ok()?)?;
+        let head = Head { next, chain: ChainHash(reader.array().ok()?) };
+        let boot = (boot != [0; 16]).then_some(BootId(boot));
+        Some((sequence, Mark { is_closed: body[1] != 0, boot, segment, end, offsets, head }))
+    };
+    read().map_or(Decoded::Damaged, |(sequence, mark)| Decoded::Known(sequence, mark))
+}

@@ -1,0 +1,161 @@
+//! Where the chunks of a segment lie: the offsets of some of them, by position.
+//!
+//! A frame of offsets is written when a segment is sealed and when the journal is closed:
+//!
+//! ```text
+//! 16  digest   keyed, over the rest
+//!  8  before   offset of the frame of offsets before this one, or 0
+//!  v  count    then for each: v position and v offset, both less those before
+//! ```
+//!
+//! `v` is a varint. Each frame lists what came since the one before it.
+
+use ledger_codec::{Corrupt, Reader, put_varint};
+
+use super::Secret;
+
+/// A chunk is noted when it begins at least this many bytes after the last noted one. Bounds how many bytes a lookup
+/// walks over, and by 131,072 for each GiB of a segment what is held in memory.
+const SPACING_BYTES: u64 = 8 << 10;
+
+const DIGEST_BYTES: usize = 16;
+
+/// The offsets of some chunks of a segment, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Offsets {
+    /// First position of a chunk, and the offset of its frame.
+    noted: Vec<(u64, u64)>,
+    /// How many of them stand in a frame of offsets already.
+    stored: usize,
+    /// The offset of the newest frame of offsets, or 0.
+    pub(super) newest_frame: u64,
+}
+
+impl Offsets {
+    /// Takes note of a chunk that comes after all others, unless one close before it is noted.
+    pub(super) fn note(&mut self, position: u64, offset: u64) {
+        if self.noted.last().is_none_or(|(_, last)| offset >= last + SPACING_BYTES) {
+            self.noted.push((position, offset));
+        }
+    }
+
+    /// Where to begin looking for the chunk that holds `position`.
+    pub(super) fn before(&self, position: u64) -> Option<u64> {
+        let after = self.noted.partition_point(|(first, _)| *first <= position);
+        after.checked_sub(1).map(|at| self.noted[at].1)
+    }
+
+    /// The last noted chunk that begins at `offset` or before, else the first one: its position and its offset.
+    pub(super) fn at_or_before_offset(&self, offset: u64) -> Option<(u64, u64)> {
+        let after = self.noted.partition_point(|(_, at)| *at <= offset);
+        self.noted.get(after.saturating_sub(1)).copied()
+    }
+
+    /// Whether a frame of offsets would say anything new.
+    pub(super) fn has_news(&self) -> bool {
+        self.stored < self.noted.len()
+    }
+
+    /// The body of a frame of offsets with what came since the last one.
+    pub(super) fn encode(&self, secret: &Secret) -> Vec<u8> {
+        let mut bytes = vec![0; DIGEST_BYTES];
+        bytes.extend_from_slice(&self.newest_frame.to_be_bytes());
+        let news = &self.noted[self.stored..];
+        put_varint(&mut bytes, news.len() as u64);
+        let mut before = (0, 0);
+        for (position, offset) in news {
+            put_varint(&mut bytes, position - before.0);
+            put_varint(&mut bytes, offset - before.1);
+            before = (*position, *offset);
+        }
+        let digest = secret.digest(&[b"offsets", &bytes[DIGEST_BYTES..]]);
+        bytes[..DIGEST_BYTES].copy_from_slice(&digest);
+        bytes
+    }
+
+    /// Notes that a frame of what came since the last one was written at `offset`.
+    pub(super) fn set_stored(&mut self, offset: u64) {
+        self.stored = self.noted.len();
+        self.newest_frame = offset;
+    }
+
+    /// Takes in the frame of offsets at `offset`, which comes before all that were taken in so far; says where the one
+    /// before it is, or 0.
+    pub(super) fn prepend(&mut self, body: &[u8], offset: u64, secret: &Secret) -> Result<u64, Corrupt> {
+        let (before, mut noted) = decode(body, secret)?;
+        if before >= offset || noted.last().is_some_and(|(_, last)| *last >= offset) {
+            return Err(Corrupt { what: "offsets that point forward" });
+        }
+        if self.noted.is_empty() {
+            self.newest_frame = offset;
+        }
+        noted.append(&mut self.noted);
+        self.noted = noted;
+        self.stored = self.noted.len();
+        Ok(before)
+    }
+}
+
+/// Reads the body of a frame of offsets: where the one before it is, and what it lists.
+pub(super) fn decode(body: &[u8], secret: &Secret) -> Result<(u64, Vec<(u64, u64)>), Corrupt> {
+    let mut reader = Reader::new(body);
+    let digest: [u8; DIGEST_BYTES] = reader.array()?;
+    if secret.digest(&[b"offsets", reader.rest()]) != digest {
+        return Err(Corrupt { what: "a list of offsets does not match its digest" });
+    }
+    let before = reader.u64()?;
+    let count = reader.varint()? as usize;
+    let mut noted = Vec::with_capacity(count.min(reader.remaining()));
+    let mut last = (0_u64, 0_u64);
+    for _ in 0..count {
+        let next = (last.0.checked_add(reader.varint()?), last.1.checked_add(reader.varint()?));
+        let (Some(position), Some(offset)) = next else {
+            return Err(Corrupt { what: "an offset beyond 64 bits" });
+        };
+        last = (position, offset);
+        noted.push(last);
+    }
+    reader.finish()?;
+    Ok((before, noted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_offsets_join_again() {
+        let secret = Secret([5; 32]);
+        let mut written = Offsets::default();
+        let mut frames = Vec::new();
+        for position in 1..400_u64 {
+            written.note(position, 512 + position * 3000);
+            if position % 130 == 0 {
+                let offset = 512 + position * 3000 + 1000;
+                frames.push((offset, written.encode(&secret)));
+                written.set_stored(offset);
+                assert!(!written.has_news());
+            }
+        }
+        let mut read = Offsets::default();
+        let mut at = written.newest_frame;
+        while at > 0 {
+            let (_, body) = frames.iter().find(|(offset, _)| *offset == at).unwrap();
+            at = read.prepend(body, at, &secret).unwrap();
+        }
+        assert_eq!(read.newest_frame, written.newest_frame);
+        assert_eq!(read.noted, written.noted[..written.stored]);
+        assert_eq!(read.before(1), Some(3512));
+        assert_eq!(read.before(0), None);
+        for position in 1..390 {
+            let offset = read.before(position).unwrap();
+            assert!(offset <= 512 + position * 3000 && offset + SPACING_BYTES + 3000 > 512 + position * 3000);
+        }
+        let (_, body) = &frames[1];
+        for bit in 0..body.len() * 8 {
+            let mut changed = body.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            decode(&changed, &secret).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,534 @@
+//! The journal on disk: a row of segments of which the last one is written.
+//!
+//! Beginning a new segment takes three steps, each durable before the next: the new file gets its name, the old one is
+//! sealed, the new one takes its first append. [`super::opening`] finishes what a power cut interrupts there.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::error::is_want_of_room;
+use super::frame::{FRAMES_START, Kind};
+use super::journal::check_append;
+use super::mark::{Mark, MarkFile};
+use super::opening::Opened;
+use super::prepared::{Prepared, prepare};
+use super::record::path_of;
+use super::recover::DroppedTail;
+use super::segment::{Medium, Segment, storage};
+use super::tail::{Placed, Tail};
+use super::{
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
+};
+use crate::disk::{BLOCK_BYTES, BootId, Disk, Space, temporary_name};
+
+/// How a journal on disk uses memory and files.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentOptions {
+    /// A segment that has taken this many bytes is sealed before the next batch. Bounds what is read again after a
+    /// crash.
+    pub segment_bytes: u64,
+    /// How much of what was appended last is kept in memory, in bytes: direct writes leave nothing in the page cache.
+    pub cache_bytes: usize,
+    /// How much of the end is verified when a journal is opened that was closed, in bytes.
+    pub tail_bytes: usize,
+    /// How many sealed segments are kept open for reading.
+    pub open_sealed: usize,
+    /// How much space is set aside at a time at the end of the segment that is written, in bytes. At least an eighth of
+    /// it is there before a batch is decided, so that a full disk refuses the batch instead of breaking it off.
+    pub space_bytes: u64,
+}
+
+impl Default for SegmentOptions {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 1 << 30,
+            cache_bytes: 4 << 20,
+            tail_bytes: 4 << 20,
+            open_sealed: 8,
+            space_bytes: 8 << 20,
+        }
+    }
+}
+
+impl SegmentOptions {
+    /// The length of a new segment's file.
+    fn new_file_bytes(&self) -> u64 {
+        (FRAMES_START + self.space_bytes).next_multiple_of(BLOCK_BYTES as u64)
+    }
+}
+
+/// Appends of up to this size find space that was written as zeros. Measured with `journal_rate`: appends of 1 MiB go
+/// twice as fast without.
+const SMALL_APPEND_BYTES: u64 = 128 << 10;
+
+/// A journal in files.
+#[derive(Debug)]
+pub struct SegmentedJournal {
+    medium: Medium,
+    options: SegmentOptions,
+    boot: Option<BootId>,
+    /// By ascending first position, without gaps; the last one is written.
+    segments: RwLock<Vec<Arc<Segment>>>,
+    appender: Mutex<Appender>,
+    /// Held while space is set aside: nobody writes into it meanwhile. Taken after `appender`.
+    space: Mutex<()>,
+    /// The length of the written file: what is between its frames and this reads as zeros.
+    file_end: AtomicU64,
+    /// The offset after the last frame.
+    frames_end: AtomicU64,
+    /// How many appends there were since space was set aside last.
+    appends: AtomicU64,
+    /// The mark was written and not yet synced.
+    is_mark_unsynced: AtomicBool,
+    head: Mutex<Head>,
+    recent: Mutex<Recent>,
+    dropped: Option<DroppedTail>,
+    /// Counts uses of segments, to know the least recently used.
+    uses: AtomicU64,
+    /// Held by the one that replaces segments by copies. The list of them only grows meanwhile.
+    copying: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Appender {
+    tail: Tail,
+    mark: MarkFile,
+    state: Appending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Appending {
+    /// The next append may come.
+    Ready,
+    /// An append has failed. Only opening the journal again tells what is on disk.
+    Failed,
+    /// The journal was closed.
+    Closed,
+}
+
+/// What was appended last: the bytes of chunks, by their first positions.
+#[derive(Debug, Default)]
+struct Recent {
+    chunks: VecDeque<(Position, Arc<[u8]>)>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn push(&mut self, first: Position, bytes: &[u8], max_bytes: usize) {
+        self.bytes += bytes.len();
+        self.chunks.push_back((first, Arc::from(bytes)));
+        while self.bytes > max_bytes
+            && let Some((_, gone)) = self.chunks.pop_front()
+        {
+            self.bytes -= gone.len();
+        }
+    }
+
+    /// The bytes of the chunk that holds `at`, which is before the head, if they are here.
+    fn get(&self, at: Position) -> Option<Arc<[u8]>> {
+        let after = self.chunks.partition_point(|(first, _)| *first <= at);
+        after.checked_sub(1).map(|place| self.chunks[place].1.clone())
+    }
+}
+
+impl SegmentedJournal {
+    /// Makes the first segment of a new store in the empty directory `dir`,
+    /// durably, but without its name: the first [`SegmentedJournal::open`]
+    /// gives it that. So a segment that has a name is never a fresh start,
+    /// and an interrupted initialisation leaves nothing that has one.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Storage`] if the disk fails.
+    pub fn initialise(disk: Arc<dyn Disk>, dir: PathBuf, identity: Identity) -> Result<(), JournalError> {
+        let head = Head { next: Position::FIRST, chain: ChainHash::genesis(identity.store) };
+        let medium = Medium { disk, dir, identity };
+        prepare(&medium, head, BLOCK_BYTES as u64)?;
+        let mark = Mark {
+            is_closed: false,
+            boot: None,
+            segment: Position::FIRST,
+            end: FRAMES_START,
+            offsets: 0,
+            head,
+        };
+        MarkFile::create(&medium, &mark)?;
+        medium.disk.sync_dir(&medium.dir).map_err(|cause| storage(&medium.dir, "sync", cause))
+    }
+
+    /// Whether [`SegmentedJournal::initialise`] leaves a file of this name when it is interrupted.
+    pub fn is_unfinished_name(name: &str) -> bool {
+        let first = temporary_name(&path_of(Path::new(""), Position::FIRST));
+        let mark = Path::new(super::record::MARK);
+        let name = Path::new(name);
+        name == first || name == mark || name == temporary_name(mark)
+    }
+
+    /// Opens the journal in the directory `dir`, verifies how its segments
+    /// join and how it ends, and finishes what a power cut has interrupted.
+    ///
+    /// If it was not closed this reads the whole last segment.
+    ///
+    /// # Errors
+    ///
+    /// Every variant of [`JournalError`] that speaks of files. Then nothing
+    /// of what the journal holds was changed.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        identity: Identity,
+        options: SegmentOptions,
+    ) -> Result<Self, JournalError> {
+        let medium = Medium { disk, dir, identity };
+        let Opened { segments, tail, mark, head, file_end, boot, dropped } =
+            super::opening::open(&medium, &options)?;
+        Ok(Self {
+            options,
+            boot,
+            file_end: AtomicU64::new(file_end),
+            frames_end: AtomicU64::new(tail.end()),
+            segments: RwLock::new(segments),
+            appender: Mutex::new(Appender { tail, mark, state: Appending::Ready }),
+            space: Mutex::default(),
+            appends: AtomicU64::new(0),
+            is_mark_unsynced: AtomicBool::new(false),
+            head: Mutex::new(head),
+            recent: Mutex::default(),
+            dropped,
+            uses: AtomicU64::new(0),
+            copying: Mutex::default(),
+            medium,
+        })
+    }
+
+    /// What opening dropped from the end, if anything.
+    pub fn dropped(&self) -> Option<DroppedTail> {
+        self.dropped
+    }
+
+    /// Ends the last segment and begins a new one.
+    fn roll(&self, appender: &mut Appender) -> Result<(), JournalError> {
+        if appender.state != Appending::Ready {
+            return Err(JournalError::Poisoned);
+        }
+        let head = self.head();
+        let file_end = self.options.new_file_bytes();
+        // Until it is published nothing but a temporary file has changed, and the next batch may try again: a full disk
+        // may have room by then, and a process without descriptors may have some.
+        let prepared = Prepared::new(&self.medium, head, file_end)?;
+        appender.state = Appending::Failed;
+        let (header, tail, open) = prepared.publish(&self.medium)?;
+        let _space = self.space.lock();
+        self.last_segment().seal(&self.medium, &mut appender.tail, head)?;
+        self.segments.write().push(Arc::new(Segment::written(&self.medium, header, open)));
+        appender.tail = tail;
+        self.file_end.store(file_end, Ordering::Relaxed);
+        self.frames_end.store(FRAMES_START, Ordering::Relaxed);
+        appender.state = Appending::Ready;
+        Ok(())
+    }
+
+    /// Sees to it that the segment at this place has a successor: then it is
+    /// sealed, and nothing is appended to it any more.
+    fn end_segment(&self, place: usize) -> Result<(), JournalError> {
+        let mut appender = self.appender.lock();
+        if self.segments.read().len() > place + 1 {
+            return Ok(());
+        }
+        self.roll(&mut appender)
+    }
+
+    fn last_segment(&self) -> Arc<Segment> {
+        let segments = self.segments.read();
+        Arc::clone(segments.last().expect("a journal has at least one segment"))
+    }
+
+    /// The segment that holds `at`.
+    fn segment_of(&self, at: Position) -> Arc<Segment> {
+        let segments = self.segments.read();
+        let after = segments.partition_point(|segment| segment.header.first <= at);
+        let segment = &segments[after.checked_sub(1).expect("the first segment begins with position 1")];
+        segment.touch(self.uses.fetch_add(1, Ordering::Relaxed));
+        Arc::clone(segment)
+    }
+
+    /// Closes sealed segments that were not used for longest, beyond the
+    /// number that may be open.
+    fn close_idle(&self) {
+        let segments = self.segments.read();
+        let Some((_, sealed)) = segments.split_last() else { return };
+        let mut open: Vec<_> = sealed.iter().filter(|segment| segment.is_open()).collect();
+        if open.len() > self.options.open_sealed {
+            open.sort_by_key(|segment| segment.last_used());
+            for segment in &open[..open.len() - self.options.open_sealed] {
+                segment.close_if_idle();
+            }
+        }
+    }
+
+    /// The bytes that are set aside behind the last frame.
+    fn space(&self) -> u64 {
+        self.file_end.load(Ordering::Relaxed).saturating_sub(self.frames_end.load(Ordering::Relaxed))
+    }
+
+    /// Sets more space aside at the end of the segment that is written: on a disk that is nearly full, less.
+    fn extend(&self, segment: &Segment) -> Result<(), JournalError> {
+        let _space = self.space.lock();
+        // It may have been done, or another segment begun, while this waited.
+        if self.space() >= self.options.space_bytes
+            || self.last_segment().header.first != segment.header.first
+        {
+            return Ok(());
+        }
+        let file = segment.change(|open| open.file.clone());
+        let mut step = self.options.space_bytes;
+        let appends = self.appends.swap(0, Ordering::Relaxed);
+        let are_large = appends > 0 && step / appends > SMALL_APPEND_BYTES;
+        let space = if are_large { Space::Promised } else { Space::Zeroed };
+        loop {
+            let from = self.file_end.load(Ordering::Relaxed);
+            let to = (from + step).next_multiple_of(BLOCK_BYTES as u64);
+            match file.set_aside(from, to, space) {
+                Ok(()) => {
+                    self.file_end.store(to, Ordering::Relaxed);
+                    return Ok(());
+                }
+                Err(cause) if is_want_of_room(&cause) && step > self.least_space() => step /= 2,
+                Err(cause) if is_want_of_room(&cause) && self.space() >= self.least_space() => return Ok(()),
+                Err(cause) => return Err(storage(segment.path(), "extend", cause)),
+            }
+        }
+    }
+
+    /// With less space behind the last frame than this, no batch is taken.
+    fn least_space(&self) -> u64 {
+        self.options.space_bytes / 8
+    }
+
+    /// Writes what was put into the tail.
+    fn write_tail(&self, segment: &Segment, tail: &mut Tail) -> std::io::Result<()> {
+        let file = segment.change(|open| open.file.clone());
+        if tail.blocks_end() <= self.file_end.load(Ordering::Relaxed) {
+            return tail.write(&*file);
+        }
+        // Larger than what was set aside: nobody may set space aside where this is written.
+        let _space = self.space.lock();
+        let end = tail.blocks_end();
+        tail.write(&*file)?;
+        self.file_end.fetch_max(end, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn mark(&self, segment: &Segment, head: Head, is_closed: bool) -> Mark {
+        let (end, offsets) = segment.change(|open| (open.end, open.offsets.newest_frame));
+        Mark { is_closed, boot: self.boot, segment: segment.header.first, end, offsets, head }
+    }
+
+    /// Notes in memory what an append made durable.
+    fn note(&self, segment: &Segment, tail: &Tail, placed: &[Placed]) {
+        let end = tail.end();
+        segment.change(|open| {
+            for Placed { position, offset, .. } in placed {
+                open.offsets.note(position.get(), *offset);
+            }
+            open.end = end;
+        });
+        self.frames_end.store(end, Ordering::Relaxed);
+    }
+
+    /// The chunk that holds `at`, if it is among those that were appended last.
+    fn read_recent(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
+        let Some(bytes) = self.recent.lock().get(at) else { return Ok(None) };
+        self.last_segment().verified(&self.medium, at, &bytes).map(Some)
+    }
+}
+
+impl Journal for SegmentedJournal {
+    fn head(&self) -> Head {
+        *self.head.lock()
+    }
+
+    fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
+        let mut appender = self.appender.lock();
+        let appender = &mut *appender;
+        if appender.state != Appending::Ready {
+            return Err(JournalError::Poisoned);
+        }
+        let head = self.head();
+        check_append(head, expected, chunks)?;
+        if chunks.is_empty() {
+            return Ok(head);
+        }
+        let segment = self.last_segment();
+        let (head, placed) = appender.tail.put_chunks(chunks, head, &self.medium.identity.secret);
+        {
+            let mut recent = self.recent.lock();
+            // Readers ask for what is before the head: not for these, until they are durable.
+            for placed in &placed {
+                let bytes = appender.tail.chunk(placed);
+                recent.push(placed.position, bytes, self.options.cache_bytes);
+            }
+        }
+        // Nothing is appended behind a failure: what is on disk is not known then.
+        appender.state = Appending::Failed;
+        let unknown = |cause| JournalError::OutcomeUnknown {
+            path: segment.path().to_owned(),
+            position: expected,
+            cause,
+        };
+        self.write_tail(&segment, &mut appender.tail).map_err(unknown)?;
+        self.appends.fetch_add(1, Ordering::Relaxed);
+        self.note(&segment, &appender.tail, &placed);
+        appender.mark.note(&self.mark(&segment, head, false)).map_err(|error| match error {
+            JournalError::Storage { cause, .. } => unknown(cause),
+            other => other,
+        })?;
+        self.is_mark_unsynced.store(true, Ordering::Relaxed);
+        appender.state = Appending::Ready;
+        *self.head.lock() = head;
+        Ok(head)
+    }
+
+    fn make_room(&self) -> Result<(), JournalError> {
+        let is_full = self.frames_end.load(Ordering::Relaxed) >= self.options.segment_bytes;
+        if !is_full && self.space() >= self.options.space_bytes / 2 {
+            return Ok(());
+        }
+        if is_full {
+            let mut appender = self.appender.lock();
+            // Another may have begun the next one.
+            if self.frames_end.load(Ordering::Relaxed) >= self.options.segment_bytes {
+                return self.roll(&mut appender);
+            }
+        }
+        self.extend(&self.last_segment())
+    }
+
+    fn tend(&self) -> Result<(), JournalError> {
+        if self.space() < self.options.space_bytes {
+            self.extend(&self.last_segment())?;
+        }
+        if self.is_mark_unsynced.swap(false, Ordering::Relaxed) {
+            let (file, path) = {
+                let appender = self.appender.lock();
+                (appender.mark.file(), appender.mark.path().to_owned())
+            };
+            file.sync().map_err(|cause| storage(&path, "sync", cause))?;
+        }
+        Ok(())
+    }
+
+    fn wants_space(&self) -> bool {
+        self.space() < self.options.space_bytes
+    }
+
+    fn close(&self) -> Result<(), JournalError> {
+        let mut appender = self.appender.lock();
+        let appender = &mut *appender;
+        if appender.state != Appending::Ready {
+            return Ok(());
+        }
+        appender.state = Appending::Closed;
+        let _space = self.space.lock();
+        let segment = self.last_segment();
+        let failed = |cause| storage(segment.path(), "close", cause);
+        let secret = &self.medium.identity.secret;
+        let list = segment.change(|open| open.offsets.has_news().then(|| open.offsets.encode(secret)));
+        if let Some(list) = list {
+            let mut write = appender.tail.begin(1, list.len() + 1024);
+            let offset =
+                appender.tail.put(&mut write, Kind::Offsets, secret, |out| out.extend_from_slice(&list));
+            let file = segment.change(|open| open.file.clone());
+            appender.tail.write(&*file).map_err(failed)?;
+            segment.change(|open| open.offsets.set_stored(offset));
+            self.note(&segment, &appender.tail, &[]);
+        }
+        let file = segment.change(|open| open.file.clone());
+        let end = appender.tail.blocks_end();
+        file.set_len(end).and_then(|()| file.sync()).map_err(failed)?;
+        self.file_end.store(end, Ordering::Relaxed);
+        appender.mark.set(&self.mark(&segment, self.head(), true))
+    }
+
+    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
+        if at >= self.head().next {
+            return Ok(None);
+        }
+        if let Some(chunk) = self.read_recent(at)? {
+            return Ok(Some(chunk));
+        }
+        let chunk = self.segment_of(at).read(&self.medium, at);
+        self.close_idle();
+        chunk.map(Some)
+    }
+
+    fn remove_sections(
+        &self,
+        removed: &BTreeSet<SectionId>,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<Freed, JournalError> {
+        let mut freed = Freed { bytes: 0, is_done: true };
+        if removed.is_empty() {
+            return Ok(freed);
+        }
+        let _copying = self.copying.lock();
+        let mut place = 0;
+        loop {
+            let (segment, next) = {
+                let segments = self.segments.read();
+                let Some(segment) = segments.get(place) else { break };
+                (Arc::clone(segment), segments.get(place + 1).map(|next| next.header.first))
+            };
+            // What is appended from now on is not of these sections.
+            let end = next.unwrap_or_else(|| self.head().next);
+            let holds = segment.holds(&self.medium, end, removed, should_stop)?;
+            if should_stop() {
+                return Ok(Freed { is_done: false, ..freed });
+            }
+            if holds {
+                self.end_segment(place)?;
+                let end = self.segments.read()[place + 1].header.head();
+                let before = size_of(&self.medium, &segment)?;
+                let Some(copy) = segment.without(&self.medium, end, removed, should_stop)? else {
+                    return Ok(Freed { is_done: false, ..freed });
+                };
+                freed.bytes += before.saturating_sub(size_of(&self.medium, &copy)?);
+                self.segments.write()[place] = Arc::new(copy);
+                // It may have the bytes that were removed.
+                *self.recent.lock() = Recent::default();
+            }
+            place += 1;
+        }
+        Ok(freed)
+    }
+
+    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
+        let end = self.head().next;
+        let mut chunks: Vec<Chunk> = Vec::new();
+        // One byte is wanted at least: so there is one chunk at least.
+        let mut wanted = max_bytes.max(1);
+        let mut at = from;
+        while at < end && wanted > 0 {
+            if let Some(chunk) = self.read_recent(at)? {
+                wanted = wanted.saturating_sub(chunk.weight());
+                chunks.push(chunk);
+            } else {
+                self.segment_of(at).scan(&self.medium, at, end, &mut wanted, &mut chunks)?;
+            }
+            // Each scan adds chunks or fails, so this comes to an end.
+            at = chunks.last().map_or(end, Chunk::next);
+        }
+        self.close_idle();
+        Ok(chunks)
+    }
+}
+
+/// How many bytes the file of a segment has.
+fn size_of(medium: &Medium, segment: &Segment) -> Result<u64, JournalError> {
+    let file = medium.disk.open(segment.path(), crate::disk::OpenMode::Existing);
+    file.and_then(|file| file.len()).map_err(|cause| storage(segment.path(), "measure", cause))
+}
