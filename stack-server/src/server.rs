@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use hyper::body::{Bytes, Incoming};
-use hyper::header::ACCESS_CONTROL_REQUEST_METHOD;
+use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN};
+use hyper::http::request::Parts as Head;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
@@ -114,7 +115,8 @@ impl Server {
             outbound: settings.outbound.unwrap_or(own_machine),
             folder: settings.exporters_directory.clone(),
         };
-        let app = App::new(store.clone(), settings, guard, authority, stopped.clone(), allowed.clone());
+        let app =
+            App::new(store.clone(), settings, guard, address, authority, stopped.clone(), allowed.clone());
         let runs_pipelines = app.settings().experimental_exporters && app.settings().worker;
         let worker =
             runs_pipelines.then(|| Worker::start(store, app.settings(), allowed, app.pipelines().clone()));
@@ -325,9 +327,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
     // Taken by who reads it.
     let mut incoming = Some(incoming);
     if parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
-        let mut reply = response::preflight(&parts.headers);
-        response::allow_origin(&parts.headers, &mut reply);
-        return reply;
+        return preflight(app, &parts);
     }
     let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
     let mut mount = None;
@@ -338,15 +338,18 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
             exporters: app.settings().experimental_exporters,
             authorization: app.authority().is_some(),
         };
-        let (route, variables) = match routes::find(parts.method.as_str(), &segments, of_server) {
-            Match::Found { route, profile: of_mount, variables } => {
-                profile = app.settings().profile.unwrap_or(of_mount);
-                (route, variables)
-            }
+        let found = routes::find(parts.method.as_str(), &segments, of_server);
+        if let Match::Found { route, profile: of_mount, .. } = &found {
+            (profile, mount) = (app.settings().profile.unwrap_or(*of_mount), Some(route.mount));
+        }
+        if let Some(gate) = app.gate() {
+            gate.check(&parts)?;
+        }
+        let (route, variables) = match found {
+            Match::Found { route, variables, .. } => (route, variables),
             Match::WrongMethod(allow) => return Ok(response::method_not_allowed(&allow)),
             Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
         };
-        mount = Some(route.mount);
         if let Some(guard) = app.guard()
             && !guard.allows(&parts.headers, route.mount.service(), route.scope).await
         {
@@ -374,17 +377,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
             body,
             stream: Mutex::new(stream),
         };
-        match route.operation {
-            Operation::V1(operation) => Ok(ledger_v1::answer(operation, &call).await),
-            Operation::V2(operation) => ledger_v2::answer(operation, &call).await,
-            Operation::Auth(operation) => auth::answer(operation, &call).await,
-            Operation::Payments(operation) => payments::answer(operation, &call).await,
-            Operation::Generic(operation) => generic::answer(operation, &call).await,
-            Operation::Info(form) => service::info(&call, form),
-            Operation::Health(form) => Ok(service::health(&call, form)),
-            Operation::Versions => Ok(service::versions(&call)),
-            Operation::Document(form) => Ok(openapi::answer(&call, form)),
-        }
+        operate(route.operation, &call).await
     };
     let mut reply = match routed().await {
         Ok(reply) => reply,
@@ -398,8 +391,45 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
     if breaks_framing(reply.status()) {
         response::close_after(&mut reply);
     }
-    response::allow_origin(&parts.headers, &mut reply);
+    allow_origin(app, &parts.headers, &mut reply);
     reply
+}
+
+/// Answers the question of a browser whether a page may send a request.
+fn preflight(app: &App, parts: &Head) -> Reply {
+    let refused = app.gate().and_then(|gate| gate.check(parts).err());
+    if let Some(error) = refused {
+        return response::refusal(&error, app.settings().profile.unwrap_or(Profile::Ledger));
+    }
+    let mut reply = response::preflight(&parts.headers);
+    allow_origin(app, &parts.headers, &mut reply);
+    reply
+}
+
+/// Lets a page of another origin read an answer. Tokens keep others out, so with them it may be any page.
+fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
+    let allowed = match app.gate() {
+        None => request.get(ORIGIN).map(|_| HeaderValue::from_static("*")),
+        Some(gate) => gate.listed_origin(request).cloned(),
+    };
+    if let Some(origin) = allowed {
+        response::allow_origin(origin, reply);
+    }
+}
+
+/// Does what a route is for.
+async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiError> {
+    match operation {
+        Operation::V1(operation) => Ok(ledger_v1::answer(operation, call).await),
+        Operation::V2(operation) => ledger_v2::answer(operation, call).await,
+        Operation::Auth(operation) => auth::answer(operation, call).await,
+        Operation::Payments(operation) => payments::answer(operation, call).await,
+        Operation::Generic(operation) => generic::answer(operation, call).await,
+        Operation::Info(form) => service::info(call, form),
+        Operation::Health(form) => Ok(service::health(call, form)),
+        Operation::Versions => Ok(service::versions(call)),
+        Operation::Document(form) => Ok(openapi::answer(call, form)),
+    }
 }
 
 /// Whether the body of the request was left unread.

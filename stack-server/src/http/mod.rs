@@ -1,5 +1,6 @@
 //! The transport: connections, TLS, requests and responses of any route.
 
+pub(crate) mod browsers;
 pub(crate) mod connection;
 pub(crate) mod error;
 pub(crate) mod json;

@@ -58,8 +58,8 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
 
 /// What every operation can be refused with.
 fn common(route: &Route) -> Vec<Refusal> {
-    // Long targets and heads, packed bodies; late bodies.
-    let mut statuses = vec![408, 414, 415, 431];
+    // Foreign pages; late bodies; long targets and heads, packed bodies.
+    let mut statuses = vec![403, 408, 414, 415, 431];
     if route.body_limit != STREAM {
         statuses.push(413);
     }
@@ -153,6 +153,7 @@ fn render(status: u16, mut response: Response, is_first_generation: bool, is_hea
         }
     }
     let summary = response.summary.unwrap_or(match status {
+        403 => "The host, or the page that sent this, is foreign to a server without tokens",
         404 => "There is no such thing",
         408 => "The body did not arrive in time",
         412 => "The options exclude each other",

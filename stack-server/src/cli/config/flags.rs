@@ -14,6 +14,7 @@ use crate::auth::guard;
 use crate::auth::keys::master::KeySource;
 use crate::auth::static_clients::StaticClient;
 use crate::duration;
+use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::integrations::events::Topics;
 use crate::limits::HTTP_THREADS_MAX;
@@ -81,6 +82,12 @@ static SERVICE: &[Flag] = &[
         set: |config, value| put(&mut config.settings.public_url, Ok(value.trim_end_matches('/').to_owned())) },
     Flag { name: "behind-proxy", value: "", variable: "STACK_BEHIND_PROXY", help: "a proxy in front speaks TLS: tokens may come in the clear from other machines",
         set: |config, value| put(&mut config.settings.behind_proxy, switch(value)) },
+    Flag { name: "allowed-host", value: "NAME,…", variable: "STACK_ALLOWED_HOST", help: "more names by which clients reach a server that asks for no tokens; * is any (names of this machine)",
+        set: |config, value| HostName::parse_list(value).map(|names| config.settings.allowed_hosts.extend(names)).map_err(|error| error.to_string()) },
+    Flag { name: "cors-origin", value: "ORIGIN,…", variable: "STACK_CORS_ORIGIN", help: "pages of these origins may use a server that asks for no tokens (its own)",
+        set: |config, value| Origin::parse_list(value).map(|origins| config.settings.cors_origins.extend(origins)).map_err(|error| error.to_string()) },
+    Flag { name: "allow-shared-directory", value: "", variable: "STACK_ALLOW_SHARED_DIRECTORY", help: "use a data directory into which others may write",
+        set: |config, value| put(&mut config.allow_shared_directory, switch(value)) },
     Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach",
         set: |config, value| put(&mut config.allow_unauthenticated, switch(value)) },
 ];

@@ -6,6 +6,7 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use super::*;
+use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::integrations::events::Topics;
 use crate::outbound::Outbound;
@@ -131,6 +132,22 @@ fn an_address_that_others_reach_must_be_allowed() {
 }
 
 #[test]
+fn reads_names_and_origins_of_browsers() {
+    let variables = [("STACK_CORS_ORIGIN", "https://a.example")];
+    let settings = |line: &str| served(line, &variables).settings;
+    assert_eq!(settings("").cors_origins, Origin::parse_list("https://a.example").expect("an origin"));
+    let flags = "--cors-origin https://b.example --cors-origin=https://c.example --allowed-host a,b";
+    let found = settings(flags);
+    assert_eq!(
+        found.cors_origins,
+        Origin::parse_list("https://b.example,https://c.example").expect("origins")
+    );
+    assert_eq!(found.allowed_hosts, HostName::parse_list("a,b").expect("names"));
+    assert!(!served("", &[]).allow_shared_directory);
+    assert!(served("--allow-shared-directory", &[]).allow_shared_directory);
+}
+
+#[test]
 fn deployment_files_of_other_servers_are_understood() {
     let variables = [
         ("AUTH_ENABLED", "true"),
@@ -223,6 +240,9 @@ fn what_makes_no_sense_is_refused() {
         "--worker-pipelines-pull-interval 0s",
         "--worker-pipelines-sync-period 5",
         "--outbound private",
+        "--cors-origin *",
+        "--cors-origin app.example",
+        "--allowed-host https://app.example",
         "--publisher-topic-mapping x",
         "--publisher-kafka-enabled",
         "--publisher-sns-enabled=true",
