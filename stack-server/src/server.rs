@@ -33,6 +33,7 @@ use crate::http::error::{ApiError, Code, Profile};
 use crate::http::request::{self, Query};
 use crate::http::response::{self, Reply};
 use crate::http::slots::Slots;
+use crate::http::strict_lines::StrictLines;
 use crate::http::tls::Tls;
 use crate::integrations::cleanup::Cleanup;
 use crate::integrations::pipelines::Worker;
@@ -281,15 +282,15 @@ async fn accept(
             tokio::spawn(async move {
                 // One that does not speak it has only its slot, and that not for long.
                 if let Some(stream) = tls.accept(stream).await {
-                    let stream = Patient::new(TokioIo::new(stream), patience, progress);
+                    let stream = Patient::new(StrictLines::new(TokioIo::new(stream)), patience, progress);
                     let _ = watcher.watch(builder.serve_connection(stream, service)).await;
                 }
                 drop(slot);
             });
             continue;
         }
-        let connection = graceful
-            .watch(builder.serve_connection(Patient::new(TokioIo::new(stream), patience, progress), service));
+        let stream = Patient::new(StrictLines::new(TokioIo::new(stream)), patience, progress);
+        let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
             // What a client did to its own connection is nobody else's concern.
             let _ = connection.await;
@@ -305,11 +306,10 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) 
         return unlogged_answer(app, request, peer).await;
     }
     let began = Instant::now();
-    // A query may hold a secret: of requests to the authorization server only the path is told.
-    // A token in an address opens nothing, but whoever puts it there gives a good one away.
-    let has_token = request.uri().query().is_some_and(|query| query.contains("access_token="));
-    let is_private = has_token || request.uri().path().starts_with(authority::MOUNT);
-    let target = if is_private { request.uri().path().to_owned() } else { request.uri().to_string() };
+    // Much of what is sent to the authorization server is a secret: only the path is told.
+    let is_private = request.uri().path().starts_with(authority::MOUNT);
+    let uri = request.uri();
+    let target = if is_private { uri.path().to_owned() } else { request::loggable_target(uri) };
     let method = request.method().clone();
     let reply = unlogged_answer(app, request, peer).await;
     let fields: [(&str, &dyn Display); 4] = [
@@ -344,6 +344,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
         }
         if let Some(gate) = app.gate() {
             gate.check(&parts)?;
+        request::check_host(&parts)?;
         }
         let (route, variables) = match found {
             Match::Found { route, variables, .. } => (route, variables),
@@ -397,7 +398,8 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
 
 /// Answers the question of a browser whether a page may send a request.
 fn preflight(app: &App, parts: &Head) -> Reply {
-    let refused = app.gate().and_then(|gate| gate.check(parts).err());
+    let host = request::check_host(parts);
+    let refused = host.and_then(|()| app.gate().map_or(Ok(()), |gate| gate.check(parts))).err();
     if let Some(error) = refused {
         return response::refusal(&error, app.settings().profile.unwrap_or(Profile::Ledger));
     }

@@ -8,4 +8,5 @@ pub(crate) mod reply_body;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod slots;
+pub(crate) mod strict_lines;
 pub(crate) mod tls;

@@ -58,14 +58,10 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
 
 /// What every operation can be refused with.
 fn common(route: &Route) -> Vec<Refusal> {
-    // Foreign pages; late bodies; long targets and heads, packed bodies.
-    let mut statuses = vec![403, 408, 414, 415, 431];
+    // Heads without a host, and escapes that are none; foreign pages; late bodies; long targets and heads, packed bodies.
+    let mut statuses = vec![400, 403, 408, 414, 415, 431];
     if route.body_limit != STREAM {
         statuses.push(413);
-    }
-    if route.template.contains('{') {
-        // Escapes that are none.
-        statuses.push(400);
     }
     let mut codes = vec![(503, Code::Internal), (500, Code::Internal)];
     if !matches!(route.method, "GET" | "HEAD") {
