@@ -124,6 +124,9 @@ fn run(config: &Config) -> Result<(), String> {
             &[("entry", &entry), ("dropped_bytes", &bytes), ("reason", &reason)],
         );
     }
+    if let Some(reason) = config.token_warning() {
+        log::event(Level::Warning, "tokens", &[("reason", &reason)]);
+    }
     if config.names_worker {
         log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
     }

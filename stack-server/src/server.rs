@@ -24,7 +24,7 @@ use crate::api::call::Call;
 use crate::api::routes::{self, Match, Mount, Operation, Parts, STREAM};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority::{self, Authority};
-use crate::auth::guard::{AuthSettings, Guard};
+use crate::auth::guard::{Admission, AuthSettings, Guard};
 use crate::auth::housekeeping::Housekeeping;
 use crate::connectors::engine::Worker as ConnectorWorker;
 use crate::descriptors;
@@ -351,11 +351,14 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
             Match::WrongMethod(allow) => return Ok(response::method_not_allowed(&allow)),
             Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
         };
-        if let Some(guard) = app.guard()
-            && !guard.allows(&parts.headers, route.mount.service(), route.scope).await
-        {
-            return Ok(response::unauthorized());
-        }
+        let pass = match app.guard() {
+            None => None,
+            Some(guard) => match guard.admit(&parts.headers, route.mount.service(), route.scope).await {
+                Admission::Open => None,
+                Admission::By(pass) => Some(pass),
+                Admission::Refused => return Ok(response::unauthorized()),
+            },
+        };
         if app.settings().read_only && route.may_write() {
             return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
         }
@@ -376,6 +379,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
             peer,
             headers: &parts.headers,
             body,
+            pass,
             stream: Mutex::new(stream),
         };
         operate(route.operation, &call).await
@@ -427,8 +431,8 @@ async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiErro
         Operation::Auth(operation) => auth::answer(operation, call).await,
         Operation::Payments(operation) => payments::answer(operation, call).await,
         Operation::Generic(operation) => generic::answer(operation, call).await,
-        Operation::Info(form) => service::info(call, form),
-        Operation::Health(form) => Ok(service::health(call, form)),
+        Operation::Info(form) => service::info(call, form).await,
+        Operation::Health(form) => Ok(service::health(call, form).await),
         Operation::Versions => Ok(service::versions(call)),
         Operation::Document(form) => Ok(openapi::answer(call, form)),
     }

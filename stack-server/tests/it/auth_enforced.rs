@@ -15,6 +15,7 @@ use crate::client::{TestServer, authorizing};
 fn own(check_scopes: bool) -> AuthSettings {
     AuthSettings {
         issuers: vec![],
+        audiences: vec![],
         check_scopes,
         service: "ledger".to_owned(),
         own: true,
@@ -179,4 +180,23 @@ fn the_description_names_the_scopes_of_each_service() {
     assert_eq!(security("/api/auth/clients", "get"), json!([{"bearer": ["auth:read", "auth:write"]}]));
     assert_eq!(security("/v2/{ledger}", "post"), json!([{"bearer": ["ledger:write"]}]));
     assert_eq!(security("/api/auth/oauth/token", "post"), Value::Null);
+}
+
+#[test]
+fn tells_strangers_no_names_of_ledgers() {
+    let (server, root) = guarded(true);
+    let bearer = |scope: &str| format!("Bearer {}", root.token(&server, scope));
+    let (reader, manager) = (bearer("ledger:read"), bearer("auth:write"));
+    let write = bearer("ledger:write");
+    server.send("POST", "/v2/secret-project", &[("Authorization", &write)], "").is(204);
+    for path in ["/_info", "/v2/_info", "/api/ledger/_info", "/api/ledger/v2/_info"] {
+        let ledgers = |headers: &[(&str, &str)]| {
+            server.send("GET", path, headers, "").is(200).json()["data"]["config"]["storage"]["ledgers"]
+                .clone()
+        };
+        assert_eq!(ledgers(&[]), json!([]), "{path}");
+        assert_eq!(ledgers(&[("Authorization", "Bearer x")]), json!([]), "{path}");
+        assert_eq!(ledgers(&[("Authorization", &manager)]), json!([]), "{path}");
+        assert_eq!(ledgers(&[("Authorization", &reader)]), json!(["secret-project"]), "{path}");
+    }
 }

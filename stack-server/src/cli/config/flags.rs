@@ -174,6 +174,8 @@ static AUTH: &[Flag] = &[
         set: add_issuers },
     Flag { name: "auth-issuers", value: "URL,…", variable: "AUTH_ISSUERS", help: "more of them",
         set: add_issuers },
+    Flag { name: "auth-audience", value: "NAME,…", variable: "STACK_AUTH_AUDIENCE", help: "tokens of issuers elsewhere must be made for one of these (for anybody)",
+        set: |config, value| { config.auth.audiences.extend(value.split([',', ' ']).filter(|name| !name.is_empty()).map(str::to_owned)); Ok(()) } },
     Flag { name: "auth-check-scopes", value: "", variable: "AUTH_CHECK_SCOPES", help: "tokens must allow what is asked: SERVICE:read or SERVICE:write",
         set: |config, value| put(&mut config.auth.check_scopes, switch(value)) },
     Flag { name: "auth-check-management-scopes", value: "", variable: "STACK_AUTH_CHECK_MANAGEMENT_SCOPES", help: "the same of who manages clients: auth:read or auth:write",

@@ -116,6 +116,7 @@ impl Default for Config {
             auth_key_file: None,
             auth: AuthSettings {
                 issuers: Vec::new(),
+                audiences: Vec::new(),
                 check_scopes: false,
                 service: "ledger".to_owned(),
                 own: false,

@@ -105,6 +105,23 @@ fn the_mode_says_whose_tokens_are_taken() {
 }
 
 #[test]
+fn warns_of_tokens_that_are_good_for_everything() {
+    let warning = |line: &str| served(line, &[]).token_warning();
+    assert_eq!(warning(""), None);
+    let foreign = "--auth-enabled --auth-issuer http://i";
+    assert!(warning(foreign).is_some_and(|text| text.contains("--auth-audience")));
+    assert!(warning(&format!("{foreign} --auth-mode both")).is_some());
+    assert!(warning("--auth-enabled").is_some_and(|text| text.contains("--auth-check-scopes")));
+    let audience = format!("{foreign} --auth-audience stack,books");
+    assert_eq!(served(&audience, &[]).auth.audiences, ["stack", "books"]);
+    for line in
+        [audience, format!("{foreign} --auth-check-scopes"), "--auth-enabled --auth-check-scopes".to_owned()]
+    {
+        assert_eq!(warning(&line), None, "{line}");
+    }
+}
+
+#[test]
 fn an_address_that_others_reach_must_be_allowed() {
     assert!(read("--listen 0.0.0.0:1", &[]).is_err());
     assert!(read("--listen [::1]:1", &[]).is_ok());
