@@ -111,7 +111,9 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);
         let (hurry, hurried) = watch::channel(false);
-        let own_machine = if address.ip().is_loopback() { Outbound::Any } else { Outbound::Public };
+        // Whoever can reach more than those that it serves must not be led there by them.
+        let is_for_its_machine = address.ip().is_loopback() && guard.is_none() && !settings.behind_proxy;
+        let own_machine = if is_for_its_machine { Outbound::Any } else { Outbound::Public };
         let allowed = Allowed {
             outbound: settings.outbound.unwrap_or(own_machine),
             folder: settings.exporters_directory.clone(),
@@ -342,9 +344,9 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
         if let Match::Found { route, profile: of_mount, .. } = &found {
             (profile, mount) = (app.settings().profile.unwrap_or(*of_mount), Some(route.mount));
         }
+        request::check_host(&parts)?;
         if let Some(gate) = app.gate() {
             gate.check(&parts)?;
-        request::check_host(&parts)?;
         }
         let (route, variables) = match found {
             Match::Found { route, variables, .. } => (route, variables),
@@ -377,9 +379,9 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
             query,
             target,
             peer,
+            pass,
             headers: &parts.headers,
             body,
-            pass,
             stream: Mutex::new(stream),
         };
         operate(route.operation, &call).await

@@ -136,7 +136,7 @@ static WORKER: &[Flag] = &[
         set: |config, value| put(&mut config.settings.exporters_directory, path(value).map(Some)) },
     Flag { name: "connectors-directory", value: "DIR", variable: "STACK_CONNECTORS_DIRECTORY", help: "where DUMMY-PAY may read and write files (the system's folder for temporary files)",
         set: |config, value| put(&mut config.settings.connectors_directory, path(value).map(Some)) },
-    Flag { name: "outbound", value: "any|public", variable: "STACK_OUTBOUND", help: "where addresses given over the API may lead (any on loopback, else public)",
+    Flag { name: "outbound", value: "any|public", variable: "STACK_OUTBOUND", help: "where addresses given over the API may lead (any on loopback without tokens and proxy, else public)",
         set: |config, value| put(&mut config.settings.outbound, choice(value, &[("any", Some(Outbound::Any)), ("public", Some(Outbound::Public))])) },
 ];
 
