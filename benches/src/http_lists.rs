@@ -148,7 +148,8 @@ pub fn run(lists: &HttpLists) -> Result<Report, Failure> {
             for _ in 0..reads {
                 let path = (question.path)(random.below(lists.profile.accounts), random.below(all));
                 let size = lists.page_size;
-                let request = format!("GET /{ledger}/{path}pageSize={size} HTTP/1.1\r\nhost: load\r\n\r\n");
+                let request =
+                    format!("GET /{ledger}/{path}pageSize={size} HTTP/1.1\r\nhost: localhost\r\n\r\n");
                 let begin = Instant::now();
                 let answer = connection.exchange(request.as_bytes()).await?;
                 match answer.status {

@@ -68,7 +68,7 @@ impl Question {
 
 /// Makes a request without a body.
 pub fn request(method: &str, ledger: &str, path: &str) -> Vec<u8> {
-    format!("{method} /v2/{ledger}/{path} HTTP/1.1\r\nhost: load\r\n\r\n").into_bytes()
+    format!("{method} /v2/{ledger}/{path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes()
 }
 
 /// Returns a query parameter with a filter of one condition.

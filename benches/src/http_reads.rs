@@ -326,7 +326,7 @@ fn next_of(body: &[u8]) -> Result<Option<String>, Failure> {
 fn export(address: &str, ledger: &str, bytes_max: u64, file: &Path) -> Result<(u64, Duration), Failure> {
     let mut stream = TcpStream::connect(address)?;
     let begin = Instant::now();
-    write!(stream, "POST /v2/{ledger}/logs/export HTTP/1.1\r\nhost: load\r\ncontent-length: 0\r\n\r\n")?;
+    write!(stream, "POST /v2/{ledger}/logs/export HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")?;
     let mut reader = BufReader::with_capacity(1 << 20, stream);
     let head = read_head(&mut reader)?;
     if !head.starts_with("HTTP/1.1 200") || !head.to_ascii_lowercase().contains("chunked") {
@@ -371,7 +371,7 @@ fn import(address: &str, file: &Path) -> Result<(u64, Duration), Failure> {
     let begin = Instant::now();
     write!(
         stream,
-        "POST /v2/{ledger}/logs/import HTTP/1.1\r\nhost: load\r\ncontent-length: {bytes}\r\n\r\n"
+        "POST /v2/{ledger}/logs/import HTTP/1.1\r\nhost: localhost\r\ncontent-length: {bytes}\r\n\r\n"
     )?;
     let mut part = vec![0; 256 << 10];
     loop {

@@ -36,6 +36,7 @@ pub use auth::guard::AuthSettings;
 pub use auth::keys::master::{KeySource, MasterKey};
 pub use auth::static_clients::StaticClient;
 pub use auth::{Scope, Service};
+pub use http::browsers::{HostName, NameError, Origin};
 pub use http::error::Profile;
 pub use http::tls::TlsFiles;
 pub use integrations::events::{NatsSettings, Publishers, Publishing, Topics};

@@ -162,11 +162,16 @@ pub(crate) const VERIFIED_TOKENS_MAX: usize = 10_000;
 /// Most keys of an issuer.
 pub(crate) const ISSUER_KEYS_MAX: usize = 100;
 
-/// How long the keys of an issuer are not asked for again.
+/// How long the keys of an issuer are relied on: a withdrawn one is refused after this time. Half of it passes before the
+/// issuer is asked again.
 pub(crate) const KEYS_FRESH: Duration = Duration::from_mins(1);
 
 /// How long they are good if the issuer does not answer.
 pub(crate) const KEYS_KEPT: Duration = Duration::from_hours(1);
+
+/// Maximum time for which a request waits for newer keys of an issuer, when those at hand are no longer fresh. The keys
+/// at hand then decide, so that an issuer that hangs does not stop requests.
+pub(crate) const KEYS_WAIT: Duration = Duration::from_secs(3);
 
 /// Between two questions to an issuer.
 pub(crate) const KEYS_PAUSE: Duration = Duration::from_secs(1);

@@ -87,6 +87,9 @@ fn run(config: &Config) -> Result<(), String> {
     // The address is taken before the store is opened, so that a second server fails before it waits.
     let listener = TcpListener::bind(config.listen)
         .map_err(|error| format!("listening on {}: {error}", config.listen))?;
+    if let Some(refusal) = refusal_of_directory(config) {
+        return Err(refusal);
+    }
     let opening = Instant::now();
     let mut options = Options::default();
     options.memory_budget = config.memory_budget;
@@ -121,9 +124,8 @@ fn run(config: &Config) -> Result<(), String> {
             &[("entry", &entry), ("dropped_bytes", &bytes), ("reason", &reason)],
         );
     }
-    if others_may_write(&config.data) {
-        let reason = "others may write into the data directory: they can replace what is in it";
-        log::event(Level::Warning, "exposed", &[("data", &config.data.display()), ("reason", &reason)]);
+    if let Some(reason) = config.token_warning() {
+        log::event(Level::Warning, "tokens", &[("reason", &reason)]);
     }
     if config.names_worker {
         log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
@@ -215,10 +217,24 @@ fn head_of(store: &Store) -> String {
     format!("{}:{}", status.entries, status.chain)
 }
 
-/// Whether the mode of a directory lets its group or everybody change it. Its files are for their owner alone either way.
-fn others_may_write(directory: &Path) -> bool {
+/// Refuses a data directory whose mode lets its group or everybody change it, unless the operator allows that: they can
+/// replace the files in it, although these are for their owner alone. A directory that is absent is made for its owner.
+fn refusal_of_directory(config: &Config) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(directory).is_ok_and(|found| found.mode() & 0o022 != 0)
+    let is_shared = std::fs::metadata(&config.data).is_ok_and(|found| found.mode() & 0o022 != 0);
+    let data = config.data.display();
+    if !is_shared {
+        return None;
+    }
+    if !config.allow_shared_directory {
+        return Some(format!(
+            "others may write into {data} and replace what is in it: make it the owner's alone (chmod go-w), or pass \
+             --allow-shared-directory"
+        ));
+    }
+    let reason = "others may write into the data directory: they can replace what is in it";
+    log::event(Level::Warning, "exposed", &[("data", &data), ("reason", &reason)]);
+    None
 }
 
 /// The signals that end the server.

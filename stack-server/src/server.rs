@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use hyper::body::{Bytes, Incoming};
-use hyper::header::ACCESS_CONTROL_REQUEST_METHOD;
+use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN};
+use hyper::http::request::Parts as Head;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
@@ -24,7 +25,7 @@ use crate::api::routes::{Mount, Operation, STREAM};
 use crate::api::routing::{self, Match, Parts};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority::{self, Authority};
-use crate::auth::guard::{AuthSettings, Guard};
+use crate::auth::guard::{Admission, AuthSettings, Guard};
 use crate::auth::housekeeping::Housekeeping;
 use crate::connectors::engine::Worker as ConnectorWorker;
 use crate::descriptors;
@@ -33,6 +34,7 @@ use crate::http::error::{ApiError, Code, Profile};
 use crate::http::request::{self, Query};
 use crate::http::response::{self, Reply};
 use crate::http::slots::Slots;
+use crate::http::strict_lines::StrictLines;
 use crate::http::tls::Tls;
 use crate::integrations::cleanup::Cleanup;
 use crate::integrations::pipelines::Worker;
@@ -110,12 +112,15 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);
         let (hurry, hurried) = watch::channel(false);
-        let own_machine = if address.ip().is_loopback() { Outbound::Any } else { Outbound::Public };
+        // Whoever can reach more than those that it serves must not be led there by them.
+        let is_for_its_machine = address.ip().is_loopback() && guard.is_none() && !settings.behind_proxy;
+        let own_machine = if is_for_its_machine { Outbound::Any } else { Outbound::Public };
         let allowed = Allowed {
             outbound: settings.outbound.unwrap_or(own_machine),
             folder: settings.exporters_directory.clone(),
         };
-        let app = App::new(store.clone(), settings, guard, authority, stopped.clone(), allowed.clone());
+        let app =
+            App::new(store.clone(), settings, guard, address, authority, stopped.clone(), allowed.clone());
         let runs_pipelines = app.settings().experimental_exporters && app.settings().worker;
         let worker =
             runs_pipelines.then(|| Worker::start(store, app.settings(), allowed, app.pipelines().clone()));
@@ -280,15 +285,15 @@ async fn accept(
             tokio::spawn(async move {
                 // One that does not speak it has only its slot, and that not for long.
                 if let Some(stream) = tls.accept(stream).await {
-                    let stream = Patient::new(TokioIo::new(stream), patience, progress);
+                    let stream = Patient::new(StrictLines::new(TokioIo::new(stream)), patience, progress);
                     let _ = watcher.watch(builder.serve_connection(stream, service)).await;
                 }
                 drop(slot);
             });
             continue;
         }
-        let connection = graceful
-            .watch(builder.serve_connection(Patient::new(TokioIo::new(stream), patience, progress), service));
+        let stream = Patient::new(StrictLines::new(TokioIo::new(stream)), patience, progress);
+        let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
             // What a client did to its own connection is nobody else's concern.
             let _ = connection.await;
@@ -304,11 +309,10 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) 
         return unlogged_answer(app, request, peer).await;
     }
     let began = Instant::now();
-    // A query may hold a secret: of requests to the authorization server only the path is told.
-    // A token in an address opens nothing, but whoever puts it there gives a good one away.
-    let has_token = request.uri().query().is_some_and(|query| query.contains("access_token="));
-    let is_private = has_token || request.uri().path().starts_with(authority::MOUNT);
-    let target = if is_private { request.uri().path().to_owned() } else { request.uri().to_string() };
+    // Much of what is sent to the authorization server is a secret: only the path is told.
+    let is_private = request.uri().path().starts_with(authority::MOUNT);
+    let uri = request.uri();
+    let target = if is_private { uri.path().to_owned() } else { request::loggable_target(uri) };
     let method = request.method().clone();
     let reply = unlogged_answer(app, request, peer).await;
     let fields: [(&str, &dyn Display); 4] = [
@@ -326,9 +330,7 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
     // Taken by who reads it.
     let mut incoming = Some(incoming);
     if parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
-        let mut reply = response::preflight(&parts.headers);
-        response::allow_origin(&parts.headers, &mut reply);
-        return reply;
+        return preflight(app, &parts);
     }
     let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
     let mut mount = None;
@@ -339,20 +341,27 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
             exporters: app.settings().experimental_exporters,
             authorization: app.authority().is_some(),
         };
-        let (route, variables) = match routing::find(parts.method.as_str(), &segments, of_server) {
-            Match::Found { route, profile: of_mount, variables } => {
-                profile = app.settings().profile.unwrap_or(of_mount);
-                (route, variables)
-            }
+        let found = routing::find(parts.method.as_str(), &segments, of_server);
+        if let Match::Found { route, profile: of_mount, .. } = &found {
+            (profile, mount) = (app.settings().profile.unwrap_or(*of_mount), Some(route.mount));
+        }
+        request::check_host(&parts)?;
+        if let Some(gate) = app.gate() {
+            gate.check(&parts)?;
+        }
+        let (route, variables) = match found {
+            Match::Found { route, variables, .. } => (route, variables),
             Match::WrongMethod(allow) => return Ok(response::method_not_allowed(&allow)),
             Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
         };
-        mount = Some(route.mount);
-        if let Some(guard) = app.guard()
-            && !guard.allows(&parts.headers, route.mount.service(), route.scope).await
-        {
-            return Ok(response::unauthorized());
-        }
+        let pass = match app.guard() {
+            None => None,
+            Some(guard) => match guard.admit(&parts.headers, route.mount.service(), route.scope).await {
+                Admission::Open => None,
+                Admission::By(pass) => Some(pass),
+                Admission::Refused => return Ok(response::unauthorized()),
+            },
+        };
         if app.settings().read_only && route.may_write() {
             return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
         }
@@ -371,21 +380,12 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
             query,
             target,
             peer,
+            pass,
             headers: &parts.headers,
             body,
             stream: Mutex::new(stream),
         };
-        match route.operation {
-            Operation::V1(operation) => Ok(ledger_v1::answer(operation, &call).await),
-            Operation::V2(operation) => ledger_v2::answer(operation, &call).await,
-            Operation::Auth(operation) => auth::answer(operation, &call).await,
-            Operation::Payments(operation) => payments::answer(operation, &call).await,
-            Operation::Generic(operation) => generic::answer(operation, &call).await,
-            Operation::Info(form) => service::info(&call, form),
-            Operation::Health(form) => Ok(service::health(&call, form)),
-            Operation::Versions => Ok(service::versions(&call)),
-            Operation::Document(form) => Ok(openapi::answer(&call, form)),
-        }
+        operate(route.operation, &call).await
     };
     let mut reply = match routed().await {
         Ok(reply) => reply,
@@ -399,8 +399,46 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
     if breaks_framing(reply.status()) {
         response::close_after(&mut reply);
     }
-    response::allow_origin(&parts.headers, &mut reply);
+    allow_origin(app, &parts.headers, &mut reply);
     reply
+}
+
+/// Answers the question of a browser whether a page may send a request.
+fn preflight(app: &App, parts: &Head) -> Reply {
+    let host = request::check_host(parts);
+    let refused = host.and_then(|()| app.gate().map_or(Ok(()), |gate| gate.check(parts))).err();
+    if let Some(error) = refused {
+        return response::refusal(&error, app.settings().profile.unwrap_or(Profile::Ledger));
+    }
+    let mut reply = response::preflight(&parts.headers);
+    allow_origin(app, &parts.headers, &mut reply);
+    reply
+}
+
+/// Lets a page of another origin read an answer. Tokens keep others out, so with them it may be any page.
+fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
+    let allowed = match app.gate() {
+        None => request.get(ORIGIN).map(|_| HeaderValue::from_static("*")),
+        Some(gate) => gate.listed_origin(request).cloned(),
+    };
+    if let Some(origin) = allowed {
+        response::allow_origin(origin, reply);
+    }
+}
+
+/// Does what a route is for.
+async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiError> {
+    match operation {
+        Operation::V1(operation) => Ok(ledger_v1::answer(operation, call).await),
+        Operation::V2(operation) => ledger_v2::answer(operation, call).await,
+        Operation::Auth(operation) => auth::answer(operation, call).await,
+        Operation::Payments(operation) => payments::answer(operation, call).await,
+        Operation::Generic(operation) => generic::answer(operation, call).await,
+        Operation::Info(form) => service::info(call, form).await,
+        Operation::Health(form) => Ok(service::health(call, form).await),
+        Operation::Versions => Ok(service::versions(call)),
+        Operation::Document(form) => Ok(openapi::answer(call, form)),
+    }
 }
 
 /// Whether the body of the request was left unread.

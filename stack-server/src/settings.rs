@@ -8,6 +8,7 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use crate::auth::authority::AuthorizationSettings;
+use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::http::tls::TlsFiles;
 use crate::limits::PROVIDER_TIMEOUT;
@@ -91,6 +92,10 @@ pub struct Settings {
     pub public_url: String,
     /// The publishers for which events of payments are kept until they are delivered.
     pub payment_publishers: Vec<&'static str>,
+    /// Names by which clients reach a server that asks for no tokens, beside those of its machine.
+    pub allowed_hosts: Vec<HostName>,
+    /// Pages of these origins may use a server that asks for no tokens.
+    pub cors_origins: Vec<Origin>,
     /// Whether a proxy in front speaks to clients: then all connections come from it.
     pub behind_proxy: bool,
     /// Threads that speak HTTP.
@@ -132,6 +137,8 @@ impl Default for Settings {
             provider_timeout: PROVIDER_TIMEOUT,
             public_url: "http://localhost".to_owned(),
             payment_publishers: Vec::new(),
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
             behind_proxy: false,
             http_threads: 1,
             tls: None,

@@ -42,7 +42,9 @@ impl Exchange {
         // A stream that waits for more would never end.
         let (_, stopping) = watch::channel(true);
         let allowed = Allowed { outbound: Outbound::Public, folder: None };
-        Self { app: App::new(store.clone(), settings, None, None, stopping, allowed), runtime }
+        // One that other machines reach has names such as the one of the requests.
+        let address = (Ipv4Addr::UNSPECIFIED, 80).into();
+        Self { app: App::new(store.clone(), settings, None, address, None, stopping, allowed), runtime }
     }
 
     /// Sends bytes as one connection that then ends, and returns all that is answered.

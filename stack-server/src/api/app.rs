@@ -1,6 +1,7 @@
 //! State that all requests share: the store, the settings, and the ways to wait for the store without holding up the
 //! HTTP threads.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +22,7 @@ use crate::connectors::clock::SystemClock;
 use crate::connectors::engine::Engine;
 use crate::connectors::http::Tools;
 use crate::connectors::registry;
+use crate::http::browsers::{Gate, HostName};
 use crate::http::error::ApiError;
 use crate::integrations::events::commits::Commits;
 use crate::integrations::pipelines::Live;
@@ -44,6 +46,7 @@ struct Shared {
     schemas: KnownSchemas,
     rehearsal: Rehearsal,
     guard: Option<Guard>,
+    gate: Option<Gate>,
     authority: Option<Arc<Authority>>,
     description: Texts,
     /// Slots of long reads.
@@ -64,6 +67,15 @@ struct Shared {
     is_full: AtomicBool,
 }
 
+/// Decides which web pages may use a server without tokens. Its public addresses name hosts too.
+fn gate(settings: &Settings, address: SocketAddr) -> Gate {
+    let authorization = settings.authorization.as_ref();
+    let urls = [Some(&settings.public_url), authorization.and_then(|own| own.public_url.as_ref())];
+    let mut hosts = settings.allowed_hosts.clone();
+    hosts.extend(urls.into_iter().flatten().filter_map(|url| HostName::of_url(url)));
+    Gate::new(address, settings.tls.is_some(), hosts, settings.cors_origins.clone())
+}
+
 /// The threads that run the connectors of a server.
 fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
     let secret = store.cursor_key();
@@ -77,11 +89,13 @@ fn connectors(store: &Store, settings: &Settings, allowed: &Allowed) -> Engine {
 }
 
 impl App {
-    /// `stopping` tells that the server is to end, `allowed` what callers may have it reach.
+    /// `stopping` tells that the server is to end, `allowed` what callers may have it reach, and `address` where it
+    /// listens.
     pub(crate) fn new(
         store: Store,
         settings: Settings,
         guard: Option<Guard>,
+        address: SocketAddr,
         authority: Option<Arc<Authority>>,
         stopping: watch::Receiver<bool>,
         allowed: Allowed,
@@ -89,6 +103,7 @@ impl App {
         let commits = Commits::of(&store);
         let cursor_key = store.cursor_key();
         let connectors = connectors(&store, &settings, &allowed);
+        let gate = guard.is_none().then(|| gate(&settings, address));
         Self(Arc::new(Shared {
             store,
             settings,
@@ -97,6 +112,7 @@ impl App {
             schemas: KnownSchemas::default(),
             rehearsal: Rehearsal::default(),
             guard,
+            gate,
             authority,
             description: Texts::default(),
             running: Semaphore::new(LONG_READS_MAX),
@@ -133,6 +149,11 @@ impl App {
     /// The check of tokens; `None` if no tokens are required.
     pub(crate) fn guard(&self) -> Option<&Guard> {
         self.0.guard.as_ref()
+    }
+
+    /// Which web pages it answers; `None` if tokens decide.
+    pub(crate) fn gate(&self) -> Option<&Gate> {
+        self.0.gate.as_ref()
     }
 
     /// The authorization server; `None` if the operator left it out.

@@ -10,6 +10,7 @@ use ledger_core::{IdempotencyKey, LedgerName, SchemaVersion};
 use ledger_store::LedgerView;
 
 use crate::api::app::App;
+use crate::auth::guard::Pass;
 use crate::http::error::{ApiError, Profile};
 use crate::http::request::{Query, numbers};
 use crate::http::response::{Json, Numbers};
@@ -25,6 +26,8 @@ pub(crate) struct Call<'a> {
     pub(crate) target: &'a str,
     /// The address of the sender: the other end of the connection.
     pub(crate) peer: IpAddr,
+    /// The token that allows the request, where one is asked for.
+    pub(crate) pass: Option<Pass>,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,
     /// The body of a route that reads it itself.

@@ -2,11 +2,12 @@
 
 use hyper::StatusCode;
 use ledger_core::schema::Enforcement;
-use ledger_core::{Filter, Resource, Runtime};
+use ledger_core::{Filter, LedgerName, Resource, Runtime};
 use ledger_store::{Deleted, Direction, PageRequest, Start};
 
 use crate::api::call::Call;
 use crate::api::routes::{HealthForm, InfoForm};
+use crate::auth::Service;
 use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};
 use crate::settings::{Compat, Settings};
@@ -17,31 +18,45 @@ const API_VERSION: &str = "v2.0.0";
 /// Most names of ledgers that are told: the list has pages for more.
 const LEDGERS_TOLD_MAX: usize = 1_000;
 
-pub(crate) fn info(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiError> {
+pub(crate) async fn info(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiError> {
+    let ledgers = if is_trusted(call).await { ledgers(call)? } else { Vec::new() };
     let mut json = call.json();
     match form {
         InfoForm::Bare => write_bare(json.raw("{")),
         InfoForm::Release => {
             json.raw("{\"version\":").plain_string(API_VERSION);
         }
-        InfoForm::Wrapped => write_wrapped(json.raw("{"), call, form)?,
+        InfoForm::Wrapped => write_wrapped(json.raw("{"), call, form, &ledgers),
         InfoForm::Hybrid => {
             write_bare(json.raw("{"));
-            write_wrapped(json.raw(","), call, form)?;
+            write_wrapped(json.raw(","), call, form, &ledgers);
         }
     }
     json.raw("}");
     Ok(json.reply(StatusCode::OK))
 }
 
+/// Whether a caller may know more than that the server is there: with tokens, names of ledgers and paths are for those
+/// who may read.
+async fn is_trusted(call: &Call<'_>) -> bool {
+    match call.app.guard() {
+        None => true,
+        Some(guard) => guard.may_read(call.headers, Service::Ledger).await,
+    }
+}
+
+fn ledgers(call: &Call<'_>) -> Result<Vec<LedgerName>, ApiError> {
+    let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
+    let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers), Deleted::Hidden)?;
+    Ok(ledgers.items.into_iter().map(|ledger| ledger.name).collect())
+}
+
 fn write_bare(json: &mut Json) {
     json.raw("\"server\":\"ledger\",\"version\":").plain_string(API_VERSION);
 }
 
-fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm) -> Result<(), ApiError> {
+fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm, ledgers: &[LedgerName]) {
     let settings = call.app.settings();
-    let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
-    let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers), Deleted::Hidden)?;
     json.raw("\"data\":{");
     match settings.compat {
         Compat::V1_10 => {
@@ -50,8 +65,8 @@ fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm) -> Result<(),
         Compat::V2_0 | Compat::V2_4 => write_bare(json),
     }
     json.raw(",\"config\":{\"storage\":{\"driver\":\"redb\",\"ledgers\":[");
-    json.list(&ledgers.items, |json, ledger| {
-        json.plain_string(ledger.name.as_str());
+    json.list(ledgers, |json, name| {
+        json.plain_string(name.as_str());
     });
     json.raw("]}");
     // What later clients of the second generation read beside.
@@ -68,7 +83,6 @@ fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm) -> Result<(),
         write_experimental_features(json, settings);
     }
     json.raw("}");
-    Ok(())
 }
 
 /// The names of the experimental flags that are on; `null` where none is.
@@ -89,8 +103,19 @@ fn write_experimental_features(json: &mut Json, settings: &Settings) {
     json.raw("]");
 }
 
-pub(crate) fn health(call: &Call<'_>, form: HealthForm) -> Reply {
-    let stopped = call.app.store().status().stopped;
+/// Why the store takes no more writes, as far as a caller may know; `None` if it does.
+pub(crate) async fn stopped(call: &Call<'_>) -> Option<String> {
+    let reason = call.app.store().status().stopped?;
+    Some(told_reason(reason, is_trusted(call).await))
+}
+
+/// The reason as a caller may know it: it names files.
+fn told_reason(reason: String, is_trusted: bool) -> String {
+    if is_trusted { reason } else { "the server takes no writes".to_owned() }
+}
+
+pub(crate) async fn health(call: &Call<'_>, form: HealthForm) -> Reply {
+    let stopped = stopped(call).await;
     let mut json = call.json();
     json.raw("{");
     let failed = match form {
@@ -122,4 +147,16 @@ pub(crate) fn versions(call: &Call<'_>) -> Reply {
     });
     json.raw("]}");
     json.reply(StatusCode::OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_strangers_no_paths() {
+        let reason = || "writing /data/journal/1: no space".to_owned();
+        assert_eq!(told_reason(reason(), true), reason());
+        assert_eq!(told_reason(reason(), false), "the server takes no writes");
+    }
 }

@@ -1,5 +1,6 @@
 //! The transport: connections, TLS, requests and responses of any route.
 
+pub(crate) mod browsers;
 pub(crate) mod connection;
 pub(crate) mod error;
 pub(crate) mod json;
@@ -7,4 +8,5 @@ pub(crate) mod reply_body;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod slots;
+pub(crate) mod strict_lines;
 pub(crate) mod tls;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::{CONTENT_ENCODING, EXPECT, HeaderMap};
+use hyper::header::{CONTENT_ENCODING, EXPECT, HOST, HeaderMap};
 use hyper::http::request::Parts;
-use hyper::{StatusCode, Uri};
+use hyper::{StatusCode, Uri, Version};
 use ledger_core::{Timestamp, TimestampError};
 
 use crate::http::error::{ApiError, Profile};
@@ -197,6 +197,43 @@ pub(crate) fn check_head(parts: &Parts) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Refuses requests that do not say for which host they are, or say it twice: a proxy in front may then mean another one
+/// than this server. Clients of HTTP/1.0 need not say it.
+///
+/// # Errors
+///
+/// 400 with code `VALIDATION`.
+pub(crate) fn check_host(parts: &Parts) -> Result<(), ApiError> {
+    match parts.headers.get_all(HOST).iter().count() {
+        1 => Ok(()),
+        0 if parts.version < Version::HTTP_11 => Ok(()),
+        0 => Err(ApiError::validation("the request has no header Host")),
+        _ => Err(ApiError::validation("the request has more than one header Host")),
+    }
+}
+
+/// The target of a request as the log shows it: without the values of parameters that may be secrets. A token in an
+/// address opens nothing, but whoever puts it there gives a good one away.
+pub(crate) fn loggable_target(uri: &Uri) -> String {
+    let Some(query) = uri.query() else { return uri.path().to_owned() };
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, value)) if !value.is_empty() && is_secret(name) => format!("{name}=xxxxx"),
+        _ => pair.to_owned(),
+    });
+    format!("{}?{}", uri.path(), pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// Whether a parameter of this name may hold a secret. A name that is escaped is looked at as what it stands for.
+fn is_secret(name: &str) -> bool {
+    const WORDS: [&str; 8] =
+        ["token", "secret", "password", "key", "code", "assertion", "credential", "signature"];
+    // A name that cannot be decoded may be any.
+    decode_form(name).is_none_or(|name| {
+        let name = name.to_ascii_lowercase();
+        WORDS.iter().any(|word| name.contains(word))
+    })
+}
+
 /// Reads a body.
 ///
 /// # Errors
@@ -325,6 +362,20 @@ mod tests {
         assert_eq!(at.to_string(), "2024-05-01T08:00:00Z");
         assert_eq!(query.date(&["e"]), Ok(None));
         assert!(query.date(&["a"]).is_err());
+    }
+
+    #[test]
+    fn the_log_shows_no_secrets_of_targets() {
+        for (target, shown) in [
+            ("/v2/main?pageSize=7&after=", "/v2/main?pageSize=7&after="),
+            ("/v2?access_token=abc&x=1", "/v2?access_token=xxxxx&x=1"),
+            ("/v2?x&Api%4bey=abc", "/v2?x&Api%4bey=xxxxx"),
+            ("/v2?client_secret=a=b&%zz=c", "/v2?client_secret=xxxxx&%zz=xxxxx"),
+            ("http://user:pw@h/v2?q=1", "/v2?q=1"),
+            ("/v2", "/v2"),
+        ] {
+            assert_eq!(loggable_target(&target.parse().expect("a URI")), shown);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE,
-    HeaderMap, HeaderName, HeaderValue, ORIGIN, PRAGMA, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    HeaderMap, HeaderName, HeaderValue, PRAGMA, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 use ledger_core::{Amount, Balance, Metadata, MetadataValue, Timestamp, write_json_text};
@@ -293,15 +293,13 @@ pub(crate) fn preflight(request: &HeaderMap) -> Reply {
     reply
 }
 
-/// Adds what browsers want of every answer to a request from another origin. Credentials are tokens in a header,
-/// never cookies, so any origin may ask.
-pub(crate) fn allow_origin(request: &HeaderMap, reply: &mut Reply) {
-    if request.contains_key(ORIGIN) {
-        let headers = reply.headers_mut();
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Count, Idempotency-Hit"));
-        headers.insert(VARY, HeaderValue::from_static("Origin"));
-    }
+/// Adds the headers by which a browser lets pages of another origin read an answer; `*` is every origin. Credentials are
+/// tokens in a header, never cookies.
+pub(crate) fn allow_origin(origin: HeaderValue, reply: &mut Reply) {
+    let headers = reply.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Count, Idempotency-Hit"));
+    headers.insert(VARY, HeaderValue::from_static("Origin"));
 }
 
 #[cfg(test)]

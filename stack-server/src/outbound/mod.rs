@@ -7,10 +7,12 @@
 
 mod client;
 mod policy;
+mod redacted;
 mod target;
 mod tls;
 
 pub(crate) use client::{Answered, Client, Question};
 pub use policy::Outbound;
+pub(crate) use redacted::{redacted, redacted_path};
 pub(crate) use target::Target;
 pub(crate) use tls::{Identity, secured};

@@ -8,7 +8,9 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper::http::uri::Scheme;
 
-/// An absolute address with `http` or `https`. Its `Display` text never contains the password.
+use super::redacted::redacted;
+
+/// An absolute address with `http` or `https`. Its `Display` text never contains what may be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     secure: bool,
@@ -27,8 +29,9 @@ impl Target {
     ///
     /// Returns the reason why the address is invalid.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let invalid =
-            |what: &str| format!("{:?} is no address: {what}", text.chars().take(200).collect::<String>());
+        let invalid = |what: &str| {
+            format!("{:?} is no address: {what}", redacted(text).chars().take(200).collect::<String>())
+        };
         let uri: Uri = text.trim().parse().map_err(|_| invalid("it does not parse"))?;
         let secure = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
@@ -121,7 +124,7 @@ fn basic(user: &str) -> HeaderValue {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.secure { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", self.host_header(), self.path)
+        f.write_str(&redacted(&format!("{scheme}://{}{}", self.host_header(), self.path)))
     }
 }
 
@@ -139,10 +142,11 @@ mod tests {
     fn splits_address_into_parts() {
         for (text, secure, host, port, path, shown) in [
             ("http://a.example", false, "a.example", 80, "/", "http://a.example/"),
-            ("https://a.example:443/x?y=1", true, "a.example", 443, "/x?y=1", "https://a.example/x?y=1"),
+            ("https://a.example:443/x?y=1", true, "a.example", 443, "/x?y=1", "https://a.example/x?xxxxx"),
             ("http://127.0.0.1:8080/in", false, "127.0.0.1", 8080, "/in", "http://127.0.0.1:8080/in"),
             ("https://[::1]:9/", true, "::1", 9, "/", "https://[::1]:9/"),
-            ("HTTP://u:p@h:81/?q", false, "h", 81, "/?q", "http://h:81/?q"),
+            ("HTTP://u:p@h:81/?q", false, "h", 81, "/?q", "http://h:81/?xxxxx"),
+            ("http://h/in/T0K3N", false, "h", 80, "/in/T0K3N", "http://h/in/xxxxx"),
         ] {
             let target = Target::parse(text).expect("a target");
             assert_eq!(
@@ -154,6 +158,8 @@ mod tests {
         let user = Target::parse("http://u:p@h").expect("a target");
         assert_eq!(user.authorization().expect("a user"), "Basic dTpw");
         assert!(!format!("{user:?}").contains("u:p"));
+        let error = Target::parse("http://user:secret@h:port/").expect_err("no port");
+        assert!(error.contains("@h:") && !error.contains("secret"), "{error}");
     }
 
     #[test]

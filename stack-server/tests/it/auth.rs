@@ -121,6 +121,7 @@ impl Issuer {
     fn guarded(&self, check_scopes: bool) -> TestServer {
         let auth = AuthSettings {
             issuers: vec!["http://127.0.0.1:9/nobody".to_owned(), self.name()],
+            audiences: vec![],
             check_scopes,
             service: "ledger".to_owned(),
             own: false,
@@ -309,4 +310,22 @@ fn the_description_says_which_scopes_are_wanted() {
     assert_eq!(path["get"]["security"], json!([{"bearer": ["ledger:read", "ledger:write"]}]));
     assert_eq!(path["post"]["security"], json!([{"bearer": ["ledger:write"]}]));
     assert_eq!(document["paths"]["/versions"]["get"]["security"], Value::Null);
+}
+
+#[test]
+fn a_stream_of_events_ends_with_its_token() {
+    let one = Signer::new(ONE, Some("one"));
+    let issuer = Issuer::start(vec![one.public()]);
+    let server = issuer.guarded(false);
+    assert_eq!(status(&server, "POST", "/v2/main", &one.token(&issuer.claims(""))), 204);
+    let mut claims = issuer.claims("");
+    let expires = now() + 2;
+    claims["exp"] = json!(expires);
+    let mut stream = server.connect();
+    let head = "GET /v2/main/_events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", one.token(&claims)).expect("sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("the stream ends");
+    assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("\r\n0\r\n\r\n"), "{text}");
+    assert!(now() >= expires, "not before");
 }

@@ -81,7 +81,7 @@ fn status(url: &str, path: &str, token: &str) -> u16 {
     let mut stream = std::net::TcpStream::connect(address).expect("it listens");
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
     )
     .expect("sent");
     let mut answer = String::new();

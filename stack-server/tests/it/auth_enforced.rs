@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ledger_store::Store;
 use serde_json::{Value, json};
-use stack_server::{AuthSettings, Route, Scope, Server, Service, Settings, StaticClient, routes};
+use stack_server::{AuthSettings, Outbound, Route, Scope, Server, Service, Settings, StaticClient, routes};
 
 use crate::auth::{Issuer, ONE, Signer, now};
 use crate::auth_tokens::{Known, claims};
@@ -15,6 +15,7 @@ use crate::client::{TestServer, authorizing};
 fn own(check_scopes: bool) -> AuthSettings {
     AuthSettings {
         issuers: vec![],
+        audiences: vec![],
         check_scopes,
         service: "ledger".to_owned(),
         own: true,
@@ -179,4 +180,47 @@ fn the_description_names_the_scopes_of_each_service() {
     assert_eq!(security("/api/auth/clients", "get"), json!([{"bearer": ["auth:read", "auth:write"]}]));
     assert_eq!(security("/v2/{ledger}", "post"), json!([{"bearer": ["ledger:write"]}]));
     assert_eq!(security("/api/auth/oauth/token", "post"), Value::Null);
+}
+
+#[test]
+fn tells_strangers_no_names_of_ledgers() {
+    let (server, root) = guarded(true);
+    let bearer = |scope: &str| format!("Bearer {}", root.token(&server, scope));
+    let (reader, manager) = (bearer("ledger:read"), bearer("auth:write"));
+    let write = bearer("ledger:write");
+    server.send("POST", "/v2/secret-project", &[("Authorization", &write)], "").is(204);
+    for path in ["/_info", "/v2/_info", "/api/ledger/_info", "/api/ledger/v2/_info"] {
+        let ledgers = |headers: &[(&str, &str)]| {
+            server.send("GET", path, headers, "").is(200).json()["data"]["config"]["storage"]["ledgers"]
+                .clone()
+        };
+        assert_eq!(ledgers(&[]), json!([]), "{path}");
+        assert_eq!(ledgers(&[("Authorization", "Bearer x")]), json!([]), "{path}");
+        assert_eq!(ledgers(&[("Authorization", &manager)]), json!([]), "{path}");
+        assert_eq!(ledgers(&[("Authorization", &reader)]), json!(["secret-project"]), "{path}");
+    }
+}
+
+#[test]
+fn tokens_and_proxies_keep_requests_public() {
+    let body = r#"{"driver":"http","config":{"url":"http://127.0.0.1:9/in"}}"#;
+    let asks = |settings: &Settings| {
+        let server = start(settings.clone(), &own(false));
+        let root = Known { id: "root".into(), secret: "root".into() };
+        let token = format!("Bearer {}", root.token(&server, ""));
+        server.send("POST", "/v2/_/exporters", &[("Authorization", &token)], body).status
+    };
+    let mut settings = authorizing();
+    settings.experimental_exporters = true;
+    let authorization = settings.authorization.as_mut().expect("there is one");
+    authorization.clients =
+        StaticClient::parse("clients: [{id: root, secrets: [root], scopes: [openid]}]").expect("a client");
+    assert_eq!(asks(&settings), 400, "with tokens");
+    settings.outbound = Some(Outbound::Any);
+    assert_eq!(asks(&settings), 201, "as the operator says");
+    let mut open = Settings::default();
+    open.experimental_exporters = true;
+    assert_eq!(TestServer::with(open.clone()).post("/v2/_/exporters", body).status, 201);
+    open.behind_proxy = true;
+    assert_eq!(TestServer::with(open).post("/v2/_/exporters", body).status, 400, "behind a proxy");
 }

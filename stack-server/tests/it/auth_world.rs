@@ -123,6 +123,7 @@ pub(crate) fn settings_of(provider: &Provider) -> Settings {
 pub(crate) fn serve(store: &Store, settings: Settings) -> TestServer {
     let auth = AuthSettings {
         issuers: vec![],
+        audiences: vec![],
         check_scopes: false,
         service: "ledger".to_owned(),
         own: true,

@@ -64,13 +64,14 @@ fn a_second_signal_ends_the_wait_for_requests() {
     let data = tempfile::tempdir().expect("a directory");
     let (mut server, address) = started("", &data.path().join("store"));
     let mut stuck = TcpStream::connect(&address).expect("it listens");
-    let head = "POST /v2/main HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n";
+    let head =
+        "POST /v2/main HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n";
     stuck.write_all(head.as_bytes()).expect("sent");
     // The server has asked for the body, so it has started this request.
     let mut leave = [0; 12];
     stuck.read_exact(&mut leave).expect("leave to go on");
     let mut idle = TcpStream::connect(&address).expect("it listens");
-    write!(idle, "GET /v2/_healthcheck HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
+    write!(idle, "GET /v2/_healthcheck HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
     assert!(idle.read(&mut [0; 4_096]).expect("an answer") > 0);
     terminate(&server);
     // The idle connection ends, so the server is stopping.
@@ -135,23 +136,35 @@ fn verify_with_kept_head_detects_rewritten_history() {
 }
 
 #[test]
-fn warns_about_directory_writable_by_others() {
+fn refuses_directory_writable_by_others() {
     let data = tempfile::tempdir().expect("a directory");
     let mode = |mode| std::fs::set_permissions(data.path(), std::fs::Permissions::from_mode(mode));
-    for (bits, is_told) in [(0o755, false), (0o775, true), (0o777, true)] {
+    let command = |flags: &[&str]| {
+        let mut command = Command::new(SERVER);
+        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(data.path()).args(flags);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let allowed = ["--allow-shared-directory"];
+    for (bits, flags, is_told) in
+        [(0o755, &[][..], false), (0o755, &allowed, false), (0o775, &allowed, true), (0o777, &allowed, true)]
+    {
         mode(bits).expect("its mode");
-        let mut server = Command::new(SERVER)
-            .args(["--listen", "127.0.0.1:0", "--data"])
-            .arg(data.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
+        let mut server = command(flags).spawn().expect("the server starts");
         address_of(&mut server);
         terminate(&server);
         let log = server.wait_with_output().expect("it ends").stderr;
         let log = String::from_utf8_lossy(&log).into_owned();
         assert_eq!(log.contains("level=warning event=exposed"), is_told, "{bits:o}: {log}");
+    }
+    for bits in [0o775, 0o757, 0o1777] {
+        mode(bits).expect("its mode");
+        let refused = command(&[]).output().expect("it runs");
+        let log = String::from_utf8_lossy(&refused.stderr);
+        assert!(
+            refused.status.code() == Some(1) && log.contains("--allow-shared-directory"),
+            "{bits:o}: {log}"
+        );
     }
 }
 

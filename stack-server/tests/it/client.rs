@@ -100,7 +100,10 @@ impl TestServer {
         body: &[u8],
     ) -> Answer {
         let mut stream = self.connect();
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            head.push_str("Host: localhost\r\n");
+        }
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

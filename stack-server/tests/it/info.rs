@@ -66,25 +66,3 @@ fn health_is_told_in_the_form_of_each_path() {
         ])
     );
 }
-
-#[test]
-fn browsers_of_any_origin_may_ask() {
-    let server = TestServer::with_main();
-    let asked = [
-        ("Origin", "https://app.example"),
-        ("Access-Control-Request-Method", "DELETE"),
-        ("Access-Control-Request-Headers", "idempotency-key, x-anything"),
-    ];
-    let preflight = server.send("OPTIONS", "/v2/main/transactions", &asked, "").is(204);
-    assert_eq!(preflight.header("access-control-allow-origin"), Some("*"));
-    assert_eq!(preflight.header("access-control-allow-headers"), Some("idempotency-key, x-anything"));
-    assert_eq!(preflight.header("access-control-allow-methods"), Some("GET, HEAD, POST, PUT, PATCH, DELETE"));
-    for path in ["/v2/main/stats", "/v2/nosuch/stats"] {
-        let answer = server.send("GET", path, &asked[..1], "");
-        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-        assert_eq!(answer.header("access-control-expose-headers"), Some("Count, Idempotency-Hit"));
-    }
-    assert_eq!(server.get("/v2/main/stats").header("access-control-allow-origin"), None);
-    // Without the question of a preflight it is a method like any other.
-    assert_eq!(server.send("OPTIONS", "/v2/main/stats", &[], "").is(405).header("allow"), Some("GET"));
-}

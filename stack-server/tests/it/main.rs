@@ -15,6 +15,7 @@ mod auth_tokens;
 mod auth_world;
 mod bad_input;
 mod binary;
+mod browsers;
 mod buckets;
 mod bulk;
 mod cleanup;

@@ -41,7 +41,7 @@ impl Running {
         Self::start_with(data, &[&["--auth-enabled", "--auth-client", &clients], flags].concat())
     }
 
-    fn start_with(data: tempfile::TempDir, flags: &[&str]) -> Self {
+    pub(crate) fn start_with(data: tempfile::TempDir, flags: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stack-server"))
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data.path().join("store"))
@@ -88,7 +88,13 @@ fn walk(program: impl Fn() -> Command, script: &str, operations: usize) {
 
 /// Runs a script against a server.
 #[track_caller]
-fn run(mut program: Command, server: &Running, script: &str, arguments: &[&str], operations: usize) {
+pub(crate) fn run(
+    mut program: Command,
+    server: &Running,
+    script: &str,
+    arguments: &[&str],
+    operations: usize,
+) {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sdk").join(script);
     let output = program.arg(script).arg(&server.base).args(arguments).output().expect("the walk runs");
     let [out, fault] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
@@ -202,7 +208,7 @@ impl Drop for Provider {
 }
 
 /// Node with the modules that walks of logins need, if they are installed.
-fn node_with(modules: &[&str]) -> Option<impl Fn() -> Command> {
+pub(crate) fn node_with(modules: &[&str]) -> Option<impl Fn() -> Command> {
     let path = std::env::var("OAUTH_NODE_PATH").unwrap_or_default();
     let node = move || {
         let mut node = Command::new("node");
@@ -245,7 +251,7 @@ fn people_log_in_at_a_real_openid_provider() {
 }
 
 /// A browser, if one is installed.
-fn browser() -> Option<String> {
+pub(crate) fn browser() -> Option<String> {
     let named = std::env::var("OAUTH_BROWSER").ok();
     let usual = ["chromium", "chromium-browser", "google-chrome"].map(|name| format!("/usr/bin/{name}"));
     let mut browsers = named.into_iter().chain(usual);

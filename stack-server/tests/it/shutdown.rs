@@ -9,14 +9,14 @@ use crate::client::{Answer, TestServer};
 fn shutdown_finishes_requests_and_closes_idle_ones() {
     let mut test = TestServer::with_main();
     let mut idle = test.connect();
-    idle.write_all(b"GET /v2/main/stats HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
+    idle.write_all(b"GET /v2/main/stats HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
     let mut buffer = [0; 4_096];
     assert!(idle.read(&mut buffer).expect("an answer") > 0);
 
     let mut in_flight = test.connect();
     let body = r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]}"#;
     let head = format!(
-        "POST /v2/main/transactions HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        "POST /v2/main/transactions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     in_flight.write_all(head.as_bytes()).expect("sent");

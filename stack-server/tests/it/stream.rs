@@ -34,7 +34,7 @@ impl EventStream {
         let stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
         let last = last.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
-        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\n{last}\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{last}\r\n");
         (&stream).write_all(request.as_bytes()).map_err(|error| error.to_string())?;
         let mut reader = BufReader::new(stream);
         let mut head = String::new();

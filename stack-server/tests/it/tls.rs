@@ -106,7 +106,7 @@ impl Drop for Running {
 
 fn post(path: &str, body: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
 }
@@ -126,7 +126,7 @@ fn ask(trust: &Trust, address: SocketAddr, shown: Option<&Trust>) -> Option<Stri
     let stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
     let mut stream = StreamOwned::new(connection, stream);
-    stream.write_all(b"GET /_healthcheck HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").ok()?;
+    stream.write_all(b"GET /_healthcheck HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();
     // Some servers close the connection without a TLS closing message.
     let _ = stream.read_to_string(&mut answer);
@@ -144,7 +144,8 @@ fn clients_are_served_over_tls_and_in_no_other_way() {
     let answer = ask(&trust, server.address, None).expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(ask(&Trust::new(), server.address, None).is_none(), "another authority");
-    let clear = std::panic::catch_unwind(|| server.send("GET /_healthcheck HTTP/1.1\r\nHost: h\r\n\r\n"));
+    let clear =
+        std::panic::catch_unwind(|| server.send("GET /_healthcheck HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     assert!(!clear.unwrap_or_default().contains("HTTP/1.1 200"));
     drop(server);
 
@@ -268,8 +269,9 @@ fn reaches_only_trusted_https_servers() {
     let head = encode(r#"{"alg":"RS256","kid":"k"}"#);
     let claims = encode(&format!(r#"{{"iss":"{issuer}","exp":99999999999}}"#));
     let token = format!("{head}.{claims}.{}", encode(&"s".repeat(256)));
-    let request =
-        format!("GET /v2 HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n");
+    let request = format!(
+        "GET /v2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
     assert!(server.send(&request).starts_with("HTTP/1.1 401"));
     let paths: Vec<String> =
         (0..2).map(|_| asked.recv_timeout(Duration::from_secs(30)).expect("it is asked")).collect();

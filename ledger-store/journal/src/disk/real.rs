@@ -66,6 +66,17 @@ fn options() -> OpenOptions {
     options
 }
 
+/// The same, but a symbolic link is refused: whoever could put one in the place of a file would have another file of the
+/// process's owner written over.
+fn without_links(mut options: OpenOptions) -> OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
+    );
+    options
+}
+
 impl Disk for RealDisk {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut builder = DirBuilder::new();
@@ -152,8 +163,12 @@ impl Disk for RealDisk {
             DirLock::Impossible => None,
         };
         // Not truncated here: until the lock is ours the text is another's.
-        let file = match options().create(true).truncate(false).open(text) {
+        let file = match without_links(options()).create(true).truncate(false).open(text) {
             Ok(file) => Some(file),
+            Err(error) if fs::symlink_metadata(text).is_ok_and(|found| found.is_symlink()) => {
+                let reason = format!("{} is a symbolic link", text.display());
+                return Err(io::Error::new(error.kind(), reason));
+            }
             // The directory is locked; only the text is missing.
             Err(error) if dir.is_some() && is_not_writable(&error) => None,
             Err(error) => return Err(error),
@@ -298,7 +313,9 @@ fn is_not_writable(error: &io::Error) -> bool {
 /// where locks are mandatory, cannot be read. The refusal stands without it.
 fn holder_in(text: &Path) -> String {
     let mut bytes = Vec::new();
-    if let Ok(file) = File::open(text) {
+    let mut reading = OpenOptions::new();
+    reading.read(true);
+    if let Ok(file) = without_links(reading).open(text) {
         let _ = file.take(MAX_HOLDER_BYTES).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).trim().to_owned()
@@ -543,6 +560,26 @@ mod tests {
         }
         drop(held);
         taken(lock(&link, "pid 3\n"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn opens_no_lock_file_through_a_link() {
+        let home = tempfile::tempdir().unwrap();
+        let (dir, other) = (home.path().join("data"), home.path().join("other"));
+        fs::create_dir(&dir).unwrap();
+        fs::write(&other, "precious").unwrap();
+        std::os::unix::fs::symlink(&other, dir.join("LOCK")).unwrap();
+        let refused = RealDisk.lock(&dir, &dir.join("LOCK"), "pid 1\n").unwrap_err();
+        assert!(refused.to_string().contains("is a symbolic link"), "{refused}");
+        assert_eq!(fs::read(&other).unwrap(), b"precious");
+        // Nor does the message of a refusal show what is behind a link.
+        fs::remove_file(dir.join("LOCK")).unwrap();
+        let held = taken(lock(&dir, "pid 1\n"));
+        fs::remove_file(dir.join("LOCK")).unwrap();
+        std::os::unix::fs::symlink(&other, dir.join("LOCK")).unwrap();
+        assert_eq!(holder(lock(&dir, "pid 2\n")), "");
+        drop(held);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::settings::Compat;
 pub(crate) async fn answer(operation: Auth, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {
         Auth::Info => Ok(service::info(call)),
-        Auth::Health => Ok(service::health(call)),
+        Auth::Health => Ok(service::health(call).await),
         Auth::ListClients => clients::list(call).await,
         Auth::CreateClient => clients::create(call).await,
         Auth::ReadClient => clients::read(call).await,

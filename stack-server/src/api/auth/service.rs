@@ -3,6 +3,7 @@
 use hyper::StatusCode;
 
 use crate::api::call::Call;
+use crate::api::service::stopped;
 use crate::http::response::Reply;
 use crate::settings::Compat;
 
@@ -18,8 +19,8 @@ pub(super) fn info(call: &Call<'_>) -> Reply {
 }
 
 /// Whether the store works.
-pub(super) fn health(call: &Call<'_>) -> Reply {
-    let stopped = call.app.store().status().stopped;
+pub(super) async fn health(call: &Call<'_>) -> Reply {
+    let stopped = stopped(call).await;
     let mut json = call.json();
     json.raw("{\"storage\":").string(stopped.as_deref().unwrap_or("OK")).raw("}");
     json.reply(if stopped.is_some() { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK })

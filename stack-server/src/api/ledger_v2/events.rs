@@ -1,8 +1,8 @@
 //! The events of a ledger as a stream that a browser can read (server-sent events).
 //!
 //! DIFFERENCE: other servers of this API have no such route. The id of an event is the id of its log, so a client
-//! that reconnects with `Last-Event-ID` misses nothing. The stream ends when the client disconnects, when the
-//! server stops, or when the client stops reading. Periodic comments show that both ends are alive.
+//! that reconnects with `Last-Event-ID` misses nothing. The stream ends when the client disconnects, when its token
+//! does, when the server stops, or when the client stops reading. Periodic comments show that both ends are alive.
 
 use hyper::body::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -11,6 +11,7 @@ use ledger_store::{FeedSize, LedgerView, Store};
 
 use crate::api::app::App;
 use crate::api::call::Call;
+use crate::auth::guard::{self, Pass};
 use crate::http::error::ApiError;
 use crate::http::reply_body::{Parts, ReplyBody};
 use crate::http::response::{self, Json, Numbers, Reply};
@@ -80,7 +81,7 @@ pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
     let asked = Asked::of(call, &ledger)?;
     let slot = call.app.event_stream()?;
     let (parts, body) = ReplyBody::parts();
-    let (app, name) = (call.app.clone(), call.ledger_name()?);
+    let (app, name, pass) = (call.app.clone(), call.ledger_name()?, call.pass.clone());
     tokio::spawn(async move {
         let _slot = slot;
         let mut stopping = app.stopping();
@@ -89,6 +90,7 @@ pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
             _ = stopping.wait_for(|stop| *stop) => {}
             // The client has disconnected.
             () = parts.closed() => {}
+            () = ended(pass) => {}
             () = send(&app, &name, asked, &parts) => {}
         }
     });
@@ -96,6 +98,15 @@ pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(reply)
+}
+
+/// Waits until the token of a stream is no longer good. The client then comes back with its next token and the id of
+/// the last event.
+async fn ended(pass: Option<Pass>) {
+    match pass {
+        Some(pass) => pass.ended(guard::now()).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// A batch of events that is sent at once.

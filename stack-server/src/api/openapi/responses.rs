@@ -58,14 +58,10 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
 
 /// Refusals that every operation has.
 fn common(route: &Route) -> Vec<Refusal> {
-    // Long targets and heads, packed bodies; late bodies.
-    let mut statuses = vec![408, 414, 415, 431];
+    // Heads without a host, and escapes that are none; foreign pages; late bodies; long targets and heads, packed bodies.
+    let mut statuses = vec![400, 403, 408, 414, 415, 431];
     if route.body_limit != STREAM {
         statuses.push(413);
-    }
-    if route.template.contains('{') {
-        // Escapes that are none.
-        statuses.push(400);
     }
     let mut codes = vec![(503, Code::Internal), (500, Code::Internal)];
     if !matches!(route.method, "GET" | "HEAD") {
@@ -153,6 +149,7 @@ fn render(status: u16, mut response: Response, is_first_generation: bool, is_hea
         }
     }
     let summary = response.summary.unwrap_or(match status {
+        403 => "The host, or the page that sent this, is foreign to a server without tokens",
         404 => "There is no such thing",
         408 => "The body did not arrive in time",
         412 => "The options exclude each other",

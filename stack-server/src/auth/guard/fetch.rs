@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::limits::{FETCH_BYTES_MAX, FETCH_TIMEOUT};
-use crate::outbound::secured;
+use crate::outbound::{redacted, secured};
 
 /// An address that can be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Url {
     ///
     /// If it is none, or names a user.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let invalid = || format!("{text:?} is no http or https address");
+        let invalid = || format!("{:?} is no http or https address", redacted(text));
         let uri: Uri = text.parse().map_err(|_| invalid())?;
         let is_secure = match uri.scheme_str() {
             Some("https") => true,

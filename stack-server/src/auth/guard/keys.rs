@@ -1,18 +1,21 @@
 //! The keys of an issuer: fetched when they are first needed, again after a while and when a token names one that
 //! is not there, and never oftener than the limits allow.
 
+use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::auth::guard::fetch::{self, Url};
 use crate::auth::guard::token::Token;
-use crate::limits::{ISSUER_KEYS_MAX, KEYS_FRESH, KEYS_KEPT, KEYS_PAUSE};
+use crate::limits::{ISSUER_KEYS_MAX, KEYS_FRESH, KEYS_KEPT, KEYS_PAUSE, KEYS_WAIT};
 use crate::log::{self, Level};
 
 /// A public key.
@@ -55,24 +58,36 @@ pub(super) fn is_signed(token: &Token<'_>, modulus: &[u8], exponent: &[u8]) -> b
 }
 
 /// Keys as they were at one time. What was found good with them is as good as they are.
-#[derive(Clone, Debug)]
-pub(crate) struct Epoch(Arc<AtomicBool>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Epoch(Arc<EpochState>);
 
-impl Default for Epoch {
-    fn default() -> Self {
-        Self(Arc::new(AtomicBool::new(true)))
-    }
+#[derive(Debug, Default)]
+struct EpochState {
+    has_ended: AtomicBool,
+    /// Wakes those that wait for the end.
+    told: Notify,
 }
 
 impl Epoch {
     /// Whether the keys are still those of the issuer.
     pub(crate) fn stands(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        !self.0.has_ended.load(Ordering::Acquire)
     }
 
     /// Says that they are no longer.
     pub(crate) fn end(&self) {
-        self.0.store(false, Ordering::Release);
+        self.0.has_ended.store(true, Ordering::Release);
+        self.0.told.notify_waiters();
+    }
+
+    /// Waits until they are no longer.
+    pub(crate) async fn ended(&self) {
+        let mut told = pin!(self.0.told.notified());
+        // Listens before it looks, so that it misses no end.
+        told.as_mut().enable();
+        if self.stands() {
+            told.await;
+        }
     }
 }
 
@@ -121,6 +136,8 @@ struct Known {
     set: Arc<KeySet>,
     /// When they were last had from the issuer.
     fetched: Option<Instant>,
+    /// When the issuer last gave none.
+    failed: Option<Instant>,
 }
 
 /// The keys of an issuer.
@@ -133,6 +150,23 @@ struct Shared {
     known: Mutex<Known>,
     /// When the issuer was last asked; whoever asks holds this.
     asked: tokio::sync::Mutex<Option<Instant>>,
+    /// Whether somebody refreshes the keys for all.
+    is_refreshing: AtomicBool,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Keys").field(&self.0.issuer).finish()
+    }
+}
+
+/// A refresh for all, until it is dropped.
+struct Refreshing(Keys);
+
+impl Drop for Refreshing {
+    fn drop(&mut self) {
+        self.0.0.is_refreshing.store(false, Ordering::Release);
+    }
 }
 
 impl Keys {
@@ -143,6 +177,7 @@ impl Keys {
             url: url.clone(),
             known: Mutex::default(),
             asked: tokio::sync::Mutex::new(None),
+            is_refreshing: AtomicBool::new(false),
         }))
     }
 
@@ -152,19 +187,41 @@ impl Keys {
         let arrived = Instant::now();
         let (set, age) = self.known();
         if age.is_some_and(|age| age < KEYS_KEPT) && set.signed(token) {
-            if age.is_some_and(|age| age >= KEYS_FRESH) {
-                // The answer does not wait for it.
-                let keys = self.clone();
-                tokio::spawn(async move { keys.refresh(arrived).await });
+            self.keep_fresh().await;
+            if set.epoch.stands() {
+                return Some(set.epoch.clone());
             }
-            return Some(set.epoch.clone());
         }
         self.refresh(arrived).await;
         let (set, age) = self.known();
         (age.is_some_and(|age| age < KEYS_KEPT) && set.signed(token)).then(|| set.epoch.clone())
     }
 
-    fn known(&self) -> (Arc<KeySet>, Option<std::time::Duration>) {
+    /// Asks the issuer again before its keys are a minute old, while the caller goes on. Of older keys nobody knows whether
+    /// they were withdrawn, so the caller then waits for the answer. If the issuer gives none, that happens once a minute.
+    pub(crate) async fn keep_fresh(&self) {
+        let (age, failed) = {
+            let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+            (known.fetched.map(|at| at.elapsed()), known.failed.map(|at| at.elapsed()))
+        };
+        let Some(age) = age.filter(|age| *age >= KEYS_FRESH / 2) else { return };
+        let must_wait = age >= KEYS_FRESH && failed.is_none_or(|ago| ago >= KEYS_FRESH);
+        if self.0.is_refreshing.swap(true, Ordering::AcqRel) {
+            if must_wait {
+                // Who refreshes holds it.
+                let _ = tokio::time::timeout(KEYS_WAIT, self.0.asked.lock()).await;
+            }
+            return;
+        }
+        let (refreshing, arrived) = (Refreshing(self.clone()), Instant::now());
+        let refresh = tokio::spawn(async move { refreshing.0.refresh(arrived).await });
+        if must_wait {
+            // The refresh goes on if it takes longer.
+            let _ = tokio::time::timeout(KEYS_WAIT, refresh).await;
+        }
+    }
+
+    fn known(&self) -> (Arc<KeySet>, Option<Duration>) {
         let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
         (known.set.clone(), known.fetched.map(|at| at.elapsed()))
     }
@@ -183,7 +240,7 @@ impl Keys {
         match self.ask().await {
             Ok(set) => {
                 let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
-                known.fetched = Some(Instant::now());
+                (known.fetched, known.failed) = (Some(Instant::now()), None);
                 if known.set.keys != set.keys {
                     known.set.epoch.end();
                     known.set = Arc::new(set);
@@ -192,6 +249,7 @@ impl Keys {
             Err(reason) => {
                 log::event(Level::Error, "keys", &[("issuer", &self.0.issuer), ("reason", &reason)]);
                 let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+                known.failed = Some(Instant::now());
                 if known.fetched.is_some_and(|at| at.elapsed() >= KEYS_KEPT) {
                     known.set.epoch.end();
                     *known = Known::default();
@@ -215,6 +273,21 @@ impl Keys {
         }
         let text = fetch::get(&address).await.map_err(|error| format!("{address}: {error}"))?;
         KeySet::parse(&text).map_err(|error| format!("{address}: {error}"))
+    }
+}
+
+#[cfg(test)]
+impl Keys {
+    /// Makes the keys older than they are.
+    pub(super) fn age(&self, by: Duration) {
+        let mut known = self.0.known.lock().expect("no panic");
+        known.fetched = known.fetched.and_then(|at| at.checked_sub(by));
+        known.failed = known.failed.and_then(|at| at.checked_sub(by));
+    }
+
+    /// Waits until nobody asks the issuer.
+    pub(super) async fn settled(&self) {
+        drop(self.0.asked.lock().await);
     }
 }
 

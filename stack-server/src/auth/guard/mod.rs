@@ -6,6 +6,9 @@
 pub(crate) mod fetch;
 pub(crate) mod keys;
 pub(crate) mod own;
+mod pass;
+#[cfg(test)]
+mod tests;
 pub(crate) mod token;
 mod verified;
 
@@ -21,6 +24,8 @@ use crate::limits::TOKEN_BYTES_MAX;
 use fetch::Url;
 pub(crate) use keys::Epoch;
 use keys::Keys;
+pub(crate) use pass::Pass;
+use pass::Rights;
 use token::Token;
 use verified::{Digest, Verified};
 
@@ -29,6 +34,9 @@ use verified::{Digest, Verified};
 pub struct AuthSettings {
     /// The issuers, as their tokens name them: the addresses where their discovery documents are.
     pub issuers: Vec<String>,
+    /// Tokens of the issuers must be made for one of these; none is for anybody. Those of this server's own authorization
+    /// server are made for a client.
+    pub audiences: Vec<String>,
     /// Whether scopes are looked at.
     pub check_scopes: bool,
     /// The word before the colon of a scope of the ledger.
@@ -49,25 +57,14 @@ pub(crate) fn check_issuer(name: &str) -> Result<(), String> {
     Url::parse(name).map(|_| ())
 }
 
-/// What a token allows: a bit for each service.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Rights {
-    read: u8,
-    write: u8,
-}
-
-impl Rights {
-    const fn bit(service: Service) -> u8 {
-        1 << service as u8
-    }
-
-    const fn allow(self, service: Service, scope: Scope) -> bool {
-        match scope {
-            Scope::Open => true,
-            Scope::Read => self.read & Self::bit(service) != 0,
-            Scope::Write => self.write & Self::bit(service) != 0,
-        }
-    }
+/// The decision about a request.
+pub(crate) enum Admission {
+    /// The route needs no token.
+    Open,
+    /// The token of the request allows it.
+    By(Pass),
+    /// No token allows it.
+    Refused,
 }
 
 /// Someone whose tokens are taken.
@@ -81,6 +78,7 @@ struct Issuer {
 pub(crate) struct Guard {
     issuers: Vec<Arc<Issuer>>,
     own: Option<Arc<Authority>>,
+    audiences: Vec<String>,
     /// What tokens must allow, by service.
     rules: Vec<Rule>,
     verified: Verified,
@@ -134,7 +132,13 @@ impl Guard {
             };
             Rule { service, is_checked, read: format!("{word}:read"), write: format!("{word}:write") }
         });
-        Ok(Self { issuers, own, rules: rules.into(), verified: Verified::default() })
+        Ok(Self {
+            issuers,
+            own,
+            audiences: settings.audiences.clone(),
+            rules: rules.into(),
+            verified: Verified::default(),
+        })
     }
 
     /// The scopes of which a route of a service wants one; none where scopes are not looked at.
@@ -147,36 +151,59 @@ impl Guard {
         }
     }
 
-    /// Whether a request with these headers may use a route of a service that demands this scope.
-    pub(crate) async fn allows(&self, headers: &HeaderMap, service: Service, scope: Scope) -> bool {
+    /// Decides whether a request with these headers may use a route of a service that demands this scope.
+    pub(crate) async fn admit(&self, headers: &HeaderMap, service: Service, scope: Scope) -> Admission {
         if scope == Scope::Open {
-            return true;
+            return Admission::Open;
         }
-        let Some(text) = bearer_of(headers) else { return false };
+        match self.pass_of(headers).await.filter(|pass| pass.rights.allow(service, scope)) {
+            Some(pass) => Admission::By(pass),
+            None => Admission::Refused,
+        }
+    }
+
+    /// Whether the token of a request allows to read from a service.
+    pub(crate) async fn may_read(&self, headers: &HeaderMap, service: Service) -> bool {
+        matches!(self.admit(headers, service, Scope::Read).await, Admission::By(_))
+    }
+
+    async fn pass_of(&self, headers: &HeaderMap) -> Option<Pass> {
+        let text = bearer_of(headers)?;
         let now = now();
         let digest = Digest::of(text);
-        if let Some(rights) = self.verified.get(&digest, now) {
-            return rights.allow(service, scope);
+        if let Some(pass) = self.verified.get(&digest, now)
+            && pass.is_good(now).await
+        {
+            return Some(pass);
         }
-        self.verify(text, digest, now).await.is_some_and(|rights| rights.allow(service, scope))
+        self.verify(text, digest, now).await
     }
 
     /// Checks a token that is not known yet.
-    async fn verify(&self, text: &str, digest: Digest, now: u64) -> Option<Rights> {
+    async fn verify(&self, text: &str, digest: Digest, now: u64) -> Option<Pass> {
         let token = Token::parse(text)?;
         if !token.is_good_at(now) {
             return None;
         }
-        let epoch = match &self.own {
-            Some(own) if own.issuer() == token.issuer => own::check(own, &token)?,
+        let (epoch, keys) = match &self.own {
+            Some(own) if own.issuer() == token.issuer => (own::check(own, &token)?, None),
             _ => {
                 let issuer = self.issuers.iter().find(|issuer| issuer.name == token.issuer)?;
-                issuer.keys.check(&token).await?
+                if !self.is_for_us(&token) {
+                    return None;
+                }
+                (issuer.keys.check(&token).await?, Some(issuer.keys.clone()))
             }
         };
-        let rights = self.rights(&token);
-        self.verified.put(digest, rights, token.expires, epoch);
-        Some(rights)
+        let pass = Pass { rights: self.rights(&token), expires: token.expires, epoch, keys };
+        self.verified.put(digest, pass.clone());
+        Some(pass)
+    }
+
+    /// Whether a token was made for one of the audiences that the operator named, if he named any.
+    fn is_for_us(&self, token: &Token<'_>) -> bool {
+        let is_named = |name: &&str| self.audiences.iter().any(|audience| audience == name);
+        self.audiences.is_empty() || token.audience().iter().any(is_named)
     }
 
     /// What a token's scopes allow.

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::auth::guard::Rights;
-use crate::auth::guard::keys::Epoch;
+use crate::auth::guard::pass::Pass;
 use crate::limits::VERIFIED_TOKENS_MAX;
 
 /// What a token is known by: nobody finds a second token with the digest of another, and whoever reads this memory
@@ -18,40 +17,32 @@ impl Digest {
     }
 }
 
-#[derive(Debug)]
-struct Entry {
-    rights: Rights,
-    expires: u64,
-    /// The keys that it was found good with.
-    epoch: Epoch,
-}
-
 /// Tokens by their digests.
 #[derive(Debug, Default)]
-pub(super) struct Verified(Mutex<HashMap<Digest, Entry>>);
+pub(super) struct Verified(Mutex<HashMap<Digest, Pass>>);
 
 impl Verified {
-    /// What a token allows, if it was found good with keys that still stand and has not expired.
-    pub(super) fn get(&self, digest: &Digest, now: u64) -> Option<Rights> {
+    /// A token that was found good with keys that still stand, and has not expired.
+    pub(super) fn get(&self, digest: &Digest, now: u64) -> Option<Pass> {
         let known = self.lock();
-        let entry = known.get(digest)?;
-        (entry.expires > now && entry.epoch.stands()).then_some(entry.rights)
+        let pass = known.get(digest)?;
+        (pass.expires > now && pass.epoch.stands()).then(|| pass.clone())
     }
 
     /// Keeps what was found. Where there is no room, what is of no more use makes it, or else all the rest.
-    pub(super) fn put(&self, digest: Digest, rights: Rights, expires: u64, epoch: Epoch) {
+    pub(super) fn put(&self, digest: Digest, pass: Pass) {
         let mut known = self.lock();
         if known.len() >= VERIFIED_TOKENS_MAX {
             let now = super::now();
-            known.retain(|_, entry| entry.expires > now && entry.epoch.stands());
+            known.retain(|_, pass| pass.expires > now && pass.epoch.stands());
             if known.len() >= VERIFIED_TOKENS_MAX {
                 known.clear();
             }
         }
-        known.insert(digest, Entry { rights, expires, epoch });
+        known.insert(digest, pass);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Pass>> {
         // Entries are put in one step: what a thread that panicked left behind is whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,19 +51,26 @@ impl Verified {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::guard::keys::Epoch;
+    use crate::auth::guard::pass::Rights;
 
     const RIGHTS: Rights = Rights { read: 1, write: 0 };
+
+    fn pass(expires: u64, epoch: &Epoch) -> Pass {
+        Pass { rights: RIGHTS, expires, epoch: epoch.clone(), keys: None }
+    }
 
     #[test]
     fn what_expired_or_lost_its_key_is_forgotten() {
         let verified = Verified::default();
         let (digest, epoch) = (Digest::of("a"), Epoch::default());
-        verified.put(digest, RIGHTS, 10, epoch.clone());
-        assert_eq!(verified.get(&digest, 9), Some(RIGHTS));
-        assert_eq!(verified.get(&digest, 10), None);
-        assert_eq!(verified.get(&Digest::of("b"), 9), None);
+        verified.put(digest, pass(10, &epoch));
+        let get = |digest: &Digest, now| verified.get(digest, now).map(|pass| pass.rights);
+        assert_eq!(get(&digest, 9), Some(RIGHTS));
+        assert_eq!(get(&digest, 10), None);
+        assert_eq!(get(&Digest::of("b"), 9), None);
         epoch.end();
-        assert_eq!(verified.get(&digest, 9), None);
+        assert_eq!(get(&digest, 9), None);
     }
 
     #[test]
@@ -80,10 +78,10 @@ mod tests {
         let verified = Verified::default();
         let epoch = Epoch::default();
         for number in 0..=VERIFIED_TOKENS_MAX {
-            verified.put(Digest::of(&number.to_string()), RIGHTS, u64::MAX, epoch.clone());
+            verified.put(Digest::of(&number.to_string()), pass(u64::MAX, &epoch));
             assert!(verified.lock().len() <= VERIFIED_TOKENS_MAX);
         }
         let last = Digest::of(&VERIFIED_TOKENS_MAX.to_string());
-        assert_eq!(verified.get(&last, 0), Some(RIGHTS));
+        assert_eq!(verified.get(&last, 0).map(|pass| pass.rights), Some(RIGHTS));
     }
 }

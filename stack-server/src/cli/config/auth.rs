@@ -26,6 +26,26 @@ pub(crate) fn key_file_of(data: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+impl Config {
+    /// A reason to be careful with the tokens that the server takes; `None` if they say what they are for.
+    pub fn token_warning(&self) -> Option<&'static str> {
+        if !self.auth_enabled || self.auth.check_scopes {
+            return None;
+        }
+        match (self.auth.issuers.is_empty(), self.auth.audiences.is_empty()) {
+            (false, true) => Some(
+                "neither audience nor scopes of tokens are checked: whoever has any token of an issuer may read and \
+                 write everything; pass --auth-audience, --auth-check-scopes or both",
+            ),
+            (true, _) => Some(
+                "scopes of tokens are not checked: whoever has any token may read and write everything; pass \
+                 --auth-check-scopes",
+            ),
+            (false, false) => None,
+        }
+    }
+}
+
 /// Decides whose tokens are taken, and where the key of the authorization server is.
 pub(super) fn settle_auth(config: &mut Config, key: Option<String>) -> Result<(), ConfigError> {
     let refused = |text: &str| Err(ConfigError(text.to_owned()));

@@ -14,6 +14,7 @@ use crate::auth::guard;
 use crate::auth::keys::master::KeySource;
 use crate::auth::static_clients::StaticClient;
 use crate::duration;
+use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::integrations::events::Topics;
 use crate::limits::HTTP_THREADS_MAX;
@@ -81,6 +82,12 @@ static SERVICE: &[Flag] = &[
         set: |config, value| put(&mut config.settings.public_url, Ok(value.trim_end_matches('/').to_owned())) },
     Flag { name: "behind-proxy", value: "", variable: "STACK_BEHIND_PROXY", help: "a proxy in front speaks TLS: tokens may come in the clear from other machines",
         set: |config, value| put(&mut config.settings.behind_proxy, switch(value)) },
+    Flag { name: "allowed-host", value: "NAME,…", variable: "STACK_ALLOWED_HOST", help: "more names by which clients reach a server that asks for no tokens; * is any (names of this machine)",
+        set: |config, value| HostName::parse_list(value).map(|names| config.settings.allowed_hosts.extend(names)).map_err(|error| error.to_string()) },
+    Flag { name: "cors-origin", value: "ORIGIN,…", variable: "STACK_CORS_ORIGIN", help: "pages of these origins may use a server that asks for no tokens (its own)",
+        set: |config, value| Origin::parse_list(value).map(|origins| config.settings.cors_origins.extend(origins)).map_err(|error| error.to_string()) },
+    Flag { name: "allow-shared-directory", value: "", variable: "STACK_ALLOW_SHARED_DIRECTORY", help: "use a data directory into which others may write",
+        set: |config, value| put(&mut config.allow_shared_directory, switch(value)) },
     Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach",
         set: |config, value| put(&mut config.allow_unauthenticated, switch(value)) },
 ];
@@ -129,7 +136,7 @@ static WORKER: &[Flag] = &[
         set: |config, value| put(&mut config.settings.exporters_directory, path(value).map(Some)) },
     Flag { name: "connectors-directory", value: "DIR", variable: "STACK_CONNECTORS_DIRECTORY", help: "where DUMMY-PAY may read and write files (the system's folder for temporary files)",
         set: |config, value| put(&mut config.settings.connectors_directory, path(value).map(Some)) },
-    Flag { name: "outbound", value: "any|public", variable: "STACK_OUTBOUND", help: "where addresses given over the API may lead (any on loopback, else public)",
+    Flag { name: "outbound", value: "any|public", variable: "STACK_OUTBOUND", help: "where addresses given over the API may lead (any on loopback without tokens and proxy, else public)",
         set: |config, value| put(&mut config.settings.outbound, choice(value, &[("any", Some(Outbound::Any)), ("public", Some(Outbound::Public))])) },
 ];
 
@@ -167,6 +174,8 @@ static AUTH: &[Flag] = &[
         set: add_issuers },
     Flag { name: "auth-issuers", value: "URL,…", variable: "AUTH_ISSUERS", help: "more of them",
         set: add_issuers },
+    Flag { name: "auth-audience", value: "NAME,…", variable: "STACK_AUTH_AUDIENCE", help: "tokens of issuers elsewhere must be made for one of these (for anybody)",
+        set: |config, value| { config.auth.audiences.extend(value.split([',', ' ']).filter(|name| !name.is_empty()).map(str::to_owned)); Ok(()) } },
     Flag { name: "auth-check-scopes", value: "", variable: "AUTH_CHECK_SCOPES", help: "tokens must allow what is asked: SERVICE:read or SERVICE:write",
         set: |config, value| put(&mut config.auth.check_scopes, switch(value)) },
     Flag { name: "auth-check-management-scopes", value: "", variable: "STACK_AUTH_CHECK_MANAGEMENT_SCOPES", help: "the same of who manages clients: auth:read or auth:write",

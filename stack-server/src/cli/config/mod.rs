@@ -67,6 +67,7 @@ impl KeptHead {
 
 /// The configuration of `serve`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the operator's")]
 pub struct Config {
     /// Where to listen; port 0 lets the operating system choose.
     pub listen: SocketAddr,
@@ -78,6 +79,8 @@ pub struct Config {
     pub free_space_floor: Option<u64>,
     /// Whether an address that others can reach may be listened on without authentication.
     pub allow_unauthenticated: bool,
+    /// Whether others may write into the data directory.
+    pub allow_shared_directory: bool,
     /// Whether requests need tokens.
     pub auth_enabled: bool,
     /// Whose tokens are taken; `None` goes by the switch and the issuers.
@@ -107,11 +110,13 @@ impl Default for Config {
             memory_budget: 512 * 1_024 * 1_024,
             free_space_floor: None,
             allow_unauthenticated: false,
+            allow_shared_directory: false,
             auth_enabled: false,
             auth_mode: None,
             auth_key_file: None,
             auth: AuthSettings {
                 issuers: Vec::new(),
+                audiences: Vec::new(),
                 check_scopes: false,
                 service: "ledger".to_owned(),
                 own: false,

@@ -6,6 +6,7 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use super::*;
+use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::integrations::events::Topics;
 use crate::outbound::Outbound;
@@ -104,6 +105,23 @@ fn the_mode_says_whose_tokens_are_taken() {
 }
 
 #[test]
+fn warns_of_tokens_that_are_good_for_everything() {
+    let warning = |line: &str| served(line, &[]).token_warning();
+    assert_eq!(warning(""), None);
+    let foreign = "--auth-enabled --auth-issuer http://i";
+    assert!(warning(foreign).is_some_and(|text| text.contains("--auth-audience")));
+    assert!(warning(&format!("{foreign} --auth-mode both")).is_some());
+    assert!(warning("--auth-enabled").is_some_and(|text| text.contains("--auth-check-scopes")));
+    let audience = format!("{foreign} --auth-audience stack,books");
+    assert_eq!(served(&audience, &[]).auth.audiences, ["stack", "books"]);
+    for line in
+        [audience, format!("{foreign} --auth-check-scopes"), "--auth-enabled --auth-check-scopes".to_owned()]
+    {
+        assert_eq!(warning(&line), None, "{line}");
+    }
+}
+
+#[test]
 fn an_address_that_others_reach_must_be_allowed() {
     assert!(read("--listen 0.0.0.0:1", &[]).is_err());
     assert!(read("--listen [::1]:1", &[]).is_ok());
@@ -128,6 +146,22 @@ fn an_address_that_others_reach_must_be_allowed() {
     for half in ["--tls-certificate c", "--tls-key k", "--tls-client-authorities a"] {
         assert!(read(half, &[]).is_err(), "{half}");
     }
+}
+
+#[test]
+fn reads_names_and_origins_of_browsers() {
+    let variables = [("STACK_CORS_ORIGIN", "https://a.example")];
+    let settings = |line: &str| served(line, &variables).settings;
+    assert_eq!(settings("").cors_origins, Origin::parse_list("https://a.example").expect("an origin"));
+    let flags = "--cors-origin https://b.example --cors-origin=https://c.example --allowed-host a,b";
+    let found = settings(flags);
+    assert_eq!(
+        found.cors_origins,
+        Origin::parse_list("https://b.example,https://c.example").expect("origins")
+    );
+    assert_eq!(found.allowed_hosts, HostName::parse_list("a,b").expect("names"));
+    assert!(!served("", &[]).allow_shared_directory);
+    assert!(served("--allow-shared-directory", &[]).allow_shared_directory);
 }
 
 #[test]
@@ -223,6 +257,9 @@ fn what_makes_no_sense_is_refused() {
         "--worker-pipelines-pull-interval 0s",
         "--worker-pipelines-sync-period 5",
         "--outbound private",
+        "--cors-origin *",
+        "--cors-origin app.example",
+        "--allowed-host https://app.example",
         "--publisher-topic-mapping x",
         "--publisher-kafka-enabled",
         "--publisher-sns-enabled=true",

@@ -1,4 +1,4 @@
-//! Hides passwords in the configurations that responses show.
+//! Hides passwords and tokens in the configurations that responses show.
 
 use std::borrow::Cow;
 
@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::http::json::{self, Entries, Text};
 use crate::http::response::{Json, Numbers};
+use crate::outbound::redacted_path;
 
 /// The text that replaces a password.
 const HIDDEN: &str = "xxxxx";
@@ -47,6 +48,26 @@ fn without_parameter(address: &str) -> Cow<'_, str> {
         _ => pair.to_owned(),
     });
     Cow::Owned(format!("{before}?{}", pairs.collect::<Vec<_>>().join("&")))
+}
+
+/// An address for deliveries without what receivers may know their senders by: a user without a password, the parts of the
+/// path that are no words, and the values of parameters.
+fn without_tokens(address: &str) -> String {
+    let begin = address.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = address.split_at(begin);
+    let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let host = match authority.rsplit_once('@') {
+        Some((user, host)) if !user.is_empty() && !user.contains(':') => format!("{HIDDEN}@{host}"),
+        _ => authority.to_owned(),
+    };
+    let (path, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let (mark, query) = query.split_at(query.len().min(1));
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, "")) => format!("{name}="),
+        Some((name, _)) => format!("{name}={HIDDEN}"),
+        None => redacted_path(pair),
+    });
+    format!("{scheme}{host}{}{mark}{}", redacted_path(path), pairs.collect::<Vec<_>>().join("&"))
 }
 
 /// A configuration, which is a JSON object, with the texts that may hold passwords as `change` makes them, given the
@@ -102,6 +123,7 @@ fn shown(path: &str, secret: &str) -> Option<String> {
         return (!secret.is_empty()).then(|| HIDDEN.to_owned());
     }
     let shown = without_password(secret);
+    let shown = if path == "url" { Cow::Owned(without_tokens(&shown)) } else { shown };
     (shown != secret).then(|| shown.into_owned())
 }
 
@@ -159,6 +181,25 @@ mod tests {
         for same in ["{}", "null", r#"{"url":7}"#, r#"{"url":"http://h/"}"#, "no json"] {
             assert!(matches!(hidden(same), Cow::Borrowed(_)), "{same}");
         }
+    }
+
+    #[test]
+    fn hides_tokens_of_deliveries_and_restores_them() {
+        for (url, shown) in [
+            ("https://hooks.example/in/T0/B0/x?y=z", "https://hooks.example/in/xxxxx/xxxxx/x?y=xxxxx"),
+            ("https://token@h/in?S3CRET", "https://xxxxx@h/in?xxxxx"),
+            ("https://u:p@h/T0?a=b", "https://u:xxxxx@h/xxxxx?a=xxxxx"),
+        ] {
+            let config = |url: &str| format!(r#"{{"url":"{url}"}}"#);
+            assert_eq!(hidden(&config(url)), config(shown));
+            assert_eq!(restored(&config(shown), &config(url)), config(url));
+            let elsewhere = config(&shown.replace("://", "://x"));
+            assert_eq!(restored(&elsewhere, &config(url)), elsewhere);
+        }
+        assert_eq!(without_tokens("http://h?a=b&c&d=&e=f#g"), "http://h?a=xxxxx&c&d=&e=xxxxx");
+        // Those of a database are names.
+        let dsn = r#"{"dsn":"clickhouse://u@h:9000/db1"}"#;
+        assert_eq!(hidden(dsn), dsn);
     }
 
     #[test]
