@@ -126,7 +126,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// What any write may meet.
+    /// Those of any write.
     pub fn remove_deleted(&self, retention: Duration) -> Result<Vec<LedgerInfo>, WriteError> {
         let mut removed = Vec::new();
         loop {

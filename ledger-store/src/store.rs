@@ -369,7 +369,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// What any write may meet.
+    /// Those of any write.
     pub fn delete_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
         self.mark_bucket(bucket, Mark::Deleted)
     }

@@ -18,7 +18,7 @@ pub const MAX_VARINT_BYTES: usize = 10;
 /// Stored bytes that do not follow their layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt {
-    /// What was being read, or which rule the bytes break.
+    /// The value that was being read, or the rule that the bytes break.
     pub what: &'static str,
 }
 

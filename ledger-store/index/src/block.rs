@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_between_any_two_keys_are_taken_from_either_end() {
+    fn ranges_are_read_from_either_end() {
         let stored = block();
         let block = Block::<TermRow>::parse(&stored).expect("a block");
         let key = |id| (1, 7, id, u64::MAX);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_segment_that_is_taken_from_is_decoded_and_damage_behind_it_is_an_error() {
+    fn only_the_segment_in_use_is_decoded() {
         let mut stored = block();
         let mut whole = Output::default();
         whole.make_room();

@@ -86,7 +86,7 @@ impl<K: Ord + Copy> Heap<K> {
 
 /// The rows of several pieces in the order of their keys; what is superseded among them is still there.
 pub struct Merged<'a, R: Row> {
-    /// What is left of each piece.
+    /// The remaining rows of each piece.
     rests: Vec<&'a [R]>,
     order: Order,
 }
@@ -227,7 +227,7 @@ struct RunCursor<R: Row> {
     first: KeyBytes,
 }
 
-/// What the block to be loaded next has to fit, so that none can be missing unnoticed.
+/// The rule that the next block has to fit, so that none can be missing unnoticed.
 enum Link {
     /// Descending, nothing loaded yet: the block after it begins behind the upper bound.
     Start,

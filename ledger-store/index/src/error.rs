@@ -15,7 +15,7 @@ pub enum IndexError {
     Damaged {
         /// The table they are in.
         table: String,
-        /// What is wrong with them.
+        /// The broken rule.
         what: &'static str,
     },
     /// It was written by another release. That is no damage.
@@ -24,7 +24,7 @@ pub enum IndexError {
     Storage(Box<redb::Error>),
     /// The storage engine panicked, as it does on damaged pages.
     Panicked {
-        /// What it was asked to do.
+        /// The operation.
         doing: &'static str,
     },
 }

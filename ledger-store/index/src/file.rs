@@ -58,7 +58,7 @@ pub struct IndexOptions {
     pub filter_bytes: usize,
 }
 
-/// What a commit promises.
+/// The promise of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commit {
     /// Readers see it; a crash may undo it, together with all later ones.
@@ -187,7 +187,7 @@ impl IndexFile {
         self.inner.abandoned.store(true, Relaxed);
     }
 
-    /// What is wrong with the file, if somebody noticed anything.
+    /// The defect of the file, if one was noticed.
     pub fn fault(&self) -> Option<Fault> {
         self.inner.health.fault()
     }
@@ -270,7 +270,7 @@ impl IndexFile {
         Ok(IndexWrite::new(txn, self.clone()))
     }
 
-    /// What is committed now, durable or not, for reading. Costs some microseconds.
+    /// The committed content, durable or not, for reading. Costs some microseconds.
     ///
     /// # Errors
     ///

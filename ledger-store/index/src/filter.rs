@@ -42,7 +42,7 @@ pub(super) type Line = [u64; LINE_WORDS];
 /// A key of a filter; pages are cut in its order.
 pub(crate) type ProbeKey = (u64, u64);
 
-/// What filters know of a key. Every bit of it depends on all bits of the key.
+/// The hash of a key in filters. Every bit of it depends on all bits of the key.
 fn hash(key: ProbeKey) -> u64 {
     let product = u128::from(key.0 ^ 0x9e37_79b9_7f4a_7c15) * u128::from(key.1 ^ 0xbf58_476d_1ce4_e5b9);
     (product >> 64) as u64 ^ product as u64
@@ -70,7 +70,7 @@ pub(super) fn place(key: ProbeKey, lines: usize) -> (usize, Line) {
 pub(crate) struct FilterBuilder {
     /// The last key.
     last: Option<ProbeKey>,
-    /// What the page that grows knows of its keys.
+    /// Hashes of the keys of the page that grows.
     hashes: Vec<u64>,
     /// The first key of each page, with that of the one that grows.
     fences: Vec<ProbeKey>,
@@ -241,7 +241,7 @@ fn decode_page(bytes: &[u8]) -> Result<Cached, Corrupt> {
     Ok(Cached::Page(lines.iter().map(|line| line.map(u64::from_le_bytes)).collect()))
 }
 
-/// What the cache holds.
+/// An entry of the cache.
 #[derive(Debug)]
 enum Cached {
     Fences(Box<[ProbeKey]>),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_is_denied_and_few_others_are_taken_for_present() {
+    fn no_key_is_denied_and_few_others_pass() {
         let mut dice = Dice::new(1);
         let mut keys: Vec<ProbeKey> = (0..100_000).map(|_| (dice.below(3), dice.any())).collect();
         keys.sort_unstable();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_stays_within_its_bytes_and_keeps_what_is_used() {
+    fn the_cache_keeps_to_its_bytes() {
         let cache = FilterCache::new(10_000);
         let page = || Arc::new(Cached::Page(vec![[0; LINE_WORDS]; 10].into()));
         cache.insert((0, 0), page());

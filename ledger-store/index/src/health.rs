@@ -1,4 +1,4 @@
-//! What is wrong with an index file, as far as those have noticed who read and write it.
+//! Defects of an index file, as far as its readers and writers have noticed them.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use super::gate::Gate;
 pub enum Fault {
     /// The disk refused an access. The storage engine refuses all others until the file is opened again.
     Refused {
-        /// What was refused.
+        /// The refused access.
         reason: String,
         /// Whether there was no room.
         is_full: bool,
@@ -49,7 +49,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// What is wrong, if anything was noticed, or if the disk refused an access that nobody noticed.
+    /// The defect, if one was noticed, or if the disk refused an access that nobody noticed.
     pub(super) fn fault(&self) -> Option<Fault> {
         let noted = self.fault.lock().clone();
         noted.or_else(|| {

@@ -35,7 +35,7 @@ const SLICE_BYTES: usize = 5 << 20;
 /// Entries that are deleted in one transaction: blocks of 8 KiB, or filter pages of 16.
 const SLICE_ENTRIES: usize = 512;
 
-/// What merges are allowed to do.
+/// The limits of merges.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MergeLimits {
     /// No merge makes a run greater than this many bytes.

@@ -160,7 +160,7 @@ impl OpenFilters {
 
 /// Every key of a table, and of what waits to be flushed to it, as far as filters know them.
 ///
-/// What the index holds in many runs stands here in few filters: keys are added as they come, whatever flushes
+/// Keys that the index holds in many runs stand here in few filters: they are added as they come, whatever flushes
 /// and merges do meanwhile. When the filters take too much, those of the runs take their place again.
 #[derive(Debug)]
 pub struct KnownKeys {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_never_proved_absent_and_little_else_is_missed() {
+    fn no_added_key_is_proved_absent() {
         let mut filters = OpenFilters::default();
         let bytes_max = 1 << 20;
         for key in 0..200_000 {

@@ -1,4 +1,4 @@
-//! What a row of the index is: a sort key, a delta coding, and how rows of different ages relate.
+//! Rows of the index: a sort key, a delta coding, and how rows of different ages relate.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(crate) const KEY_BYTES_MAX: usize = 32;
 /// The rows of a source (a piece in memory, or a run on disk) ascend strictly
 /// by [`key`](Self::key), and no two sources of a table hold the same key.
 pub trait Row: Clone + Debug + Send + Sync + 'static {
-    /// What the rows are sorted by.
+    /// The sort key.
     type Key: Ord + Copy + Debug + Send + Sync + 'static;
 
     /// The table's number: its place in [`TABLES`](super::rows::TABLES).
@@ -64,7 +64,7 @@ pub trait Row: Clone + Debug + Send + Sync + 'static {
     /// as one run, if the table is [`LINKED`](Self::LINKED).
     fn link(&mut self, _previous: Option<&Self>) {}
 
-    /// What rows of the table are spread over: a group, and a word that ascends with the key within the group.
+    /// The spread of the rows of the table: a group, and a word that ascends with the key within the group.
     /// None: nothing is known.
     fn spread(_key: &Self::Key) -> Option<(u64, u64)> {
         None

@@ -25,8 +25,8 @@ use super::stream::WholeBlock;
 use super::tables::FILTERS;
 use super::write::IndexWrite;
 
-/// So many blocks are handed to the storage engine at once. It copies them into a buffer that grows: a greater one
-/// would be memory that is new from the system each time.
+/// Number of blocks that are handed to the storage engine at once. It copies them into a buffer that grows: a greater
+/// one would be memory that is new from the system each time.
 const PORTION_BLOCKS: usize = 32;
 /// Encoded blocks are written when there are this many bytes of them, but for those of a merge.
 const PORTION_BYTES: usize = PORTION_BLOCKS * 8192;

@@ -1,4 +1,4 @@
-//! What the index holds at one commit, for reading.
+//! The content of the index at one commit, for reading.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

@@ -28,7 +28,7 @@ pub const HEADS: &str = "heads";
 pub const REMOVED: &str = "removed";
 /// Ledger (4 bytes) and log (8 bytes) to the wire hash after it.
 pub const HASHES: &str = "hashes";
-/// What the index as a whole is.
+/// Facts about the index as a whole.
 pub const ABOUT: &str = "about";
 
 /// The plain tables: those whose values are read by key. A new table needs a place here and its comparison in `verify`.

@@ -109,7 +109,7 @@ mod tests {
     use crate::rows::tests::Dice;
 
     #[test]
-    fn rows_of_any_number_of_sources_come_in_order_also_where_ranks_are_equal() {
+    fn rows_of_all_sources_come_in_order() {
         for seed in 0..200 {
             let mut dice = Dice::new(seed);
             let count = dice.below(20);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_keeps_the_order_and_what_fits_of_the_differences() {
+    fn a_scale_keeps_the_order() {
         let mut dice = Dice::new(1);
         for bits in 0..128 {
             let least = u128::from(dice.any()) << dice.below(40);

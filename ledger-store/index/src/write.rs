@@ -135,7 +135,7 @@ fn attempt<T>(
 
 /// With fewer new keys next to each other than this, a cursor costs more than it saves.
 const NEIGHBOURS_MIN: usize = 8;
-/// So many keys are then written one by one, before a cursor is tried again.
+/// Number of keys that are then written one by one, before a cursor is tried again.
 const ONE_BY_ONE: usize = 64;
 
 /// A plain table in a write transaction. Any error forbids the commit.

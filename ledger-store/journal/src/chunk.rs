@@ -70,7 +70,7 @@ pub struct ChunkDraft {
     pub first: Position,
     /// How many entries it holds, at least 1.
     pub entries: u32,
-    /// What it holds, by ascending and unique id; at least one section, and
+    /// Its sections, by ascending and unique id; at least one section, and
     /// [`MAX_CHUNK_PAYLOAD_BYTES`] in total.
     pub sections: Vec<(SectionId, HashedBytes)>,
 }
@@ -126,7 +126,7 @@ impl fmt::Debug for SectionBytes {
     }
 }
 
-/// What a chunk holds for one bucket or domain.
+/// The content of a chunk for one bucket or domain.
 #[derive(Clone, Debug)]
 pub enum Section {
     /// The bytes that were appended.
@@ -182,7 +182,7 @@ impl Chunk {
         self.chain
     }
 
-    /// What it holds, by ascending id.
+    /// Its sections, by ascending id.
     pub fn sections(&self) -> &[(SectionId, Section)] {
         &self.sections
     }
@@ -197,7 +197,7 @@ impl Chunk {
         self.rows.iter().any(|row| row.present && sections.contains(&row.id))
     }
 
-    /// What it counts for where bytes are gathered: those of its sections, and
+    /// Its size where bytes are gathered: that of its sections, and
     /// something for a chunk that has none left, so that no number of them
     /// counts for nothing.
     pub(super) fn weight(&self) -> usize {

@@ -1,4 +1,4 @@
-//! What can go wrong with a journal.
+//! Errors of a journal.
 
 use std::fmt;
 use std::io;
@@ -14,9 +14,9 @@ use super::{Position, StoreId};
 pub enum JournalError {
     /// The append expected another head: someone else has appended.
     Fenced {
-        /// What the caller took for the next position.
+        /// The caller's next position.
         expected: Position,
-        /// What the next position is.
+        /// The journal's next position.
         next: Position,
     },
     /// The chunks to append break a rule; a defect of the caller.
@@ -32,7 +32,7 @@ pub enum JournalError {
         path: PathBuf,
         /// The first position that is affected, where one is known.
         position: Option<Position>,
-        /// What does not hold.
+        /// The broken rule.
         what: String,
     },
     /// A file has no bytes at all. It is never taken for a new one.
@@ -84,7 +84,7 @@ pub enum JournalError {
     Storage {
         /// The file.
         path: PathBuf,
-        /// What was being done.
+        /// The attempted action.
         action: &'static str,
         /// The disk's answer.
         cause: io::Error,

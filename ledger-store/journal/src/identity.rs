@@ -1,4 +1,4 @@
-//! Who a store is: its id, which is public, and its secret, which is not.
+//! The identity of a store: its id, which is public, and its secret, which is not.
 
 use std::fmt;
 use std::io;
@@ -46,7 +46,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What tells a store from every other, and its values from forged ones.
+/// The id and the secret, which tell a store from every other and its values from forged ones.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// Stands in every file of the store.

@@ -17,7 +17,7 @@ use super::tail::Tail;
 use super::{ChainHash, Head, JournalError, Position};
 use crate::disk::{BLOCK_BYTES, BootId, DiskFile, Space, temporary_name};
 
-/// What opening found.
+/// The results of an opening.
 pub(super) struct Opened {
     /// By ascending first position; the last one is written.
     pub(super) segments: Vec<Arc<Segment>>,
@@ -105,7 +105,7 @@ fn open_sealed(medium: &Medium, firsts: &[Position]) -> Result<Sealed, JournalEr
     Ok((segments, end, None))
 }
 
-/// What was acknowledged for certain.
+/// The part that was acknowledged for certain.
 struct Acknowledged {
     mark: Mark,
     /// Whether the machine has run all the time since the mark was written.

@@ -12,7 +12,7 @@ use super::{Head, JournalError, Position};
 use crate::disk::{DiskDir, DiskFile, OpenMode, Space, parent, temporary_name};
 
 /// Makes a complete and empty segment under its temporary name, in a file of `len` bytes; durably but for the name.
-/// What bore it before was never finished and is removed.
+/// A file that had this name before was never finished and is removed.
 pub(super) fn prepare(medium: &Medium, at: Head, len: u64) -> Result<(), JournalError> {
     let path = temporary_name(&path_of(&medium.dir, at.next));
     let header = Header { store: medium.identity.store, first: at.next, previous: at.chain };

@@ -1,4 +1,4 @@
-//! What a segment says about itself: its file name and its two records.
+//! A segment's description of itself: its file name and its two records.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ const SEAL: u8 = 1;
 /// The newest version of a segment's layout.
 const FORMAT_VERSION: u8 = 1;
 
-/// What the file name of a segment ends with.
+/// The end of the file name of a segment.
 const SUFFIX: &str = ".log";
 
 /// The file that says how far the journal was acknowledged: see [`super::mark`].

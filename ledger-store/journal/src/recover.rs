@@ -8,8 +8,8 @@
 //! - If the machine went down, the mark is older. Bytes count as torn only if they are what a power cut can leave: a
 //!   header or a piece is blank that was not to be. Otherwise no byte of the write is missing, and it is damage.
 //!
-//! What stays ambiguous: a write after the newest mark on disk that was acknowledged, and then lost a whole sector to
-//! zeros. It is dropped as torn, and reported.
+//! One case stays ambiguous: a write after the newest mark on disk that was acknowledged, and then lost a whole sector
+//! to zeros. It is dropped as torn, and reported.
 
 use std::io;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(super) struct Walked {
     pub(super) offsets: Offsets,
     /// How the segment ends, if it does.
     pub(super) seal: Option<Seal>,
-    /// What is behind the end, unless there is nothing.
+    /// The bytes behind the end, unless there are none.
     bad: Option<Bad>,
 }
 

@@ -40,7 +40,7 @@ const LOOKUP_BYTES: usize = 17 << 10;
 /// A scan reads so much at once.
 const SCAN_BYTES: usize = 1 << 20;
 
-/// What every segment of a journal needs.
+/// The context of every segment of a journal.
 #[derive(Debug)]
 pub(super) struct Medium {
     pub(super) disk: Arc<dyn Disk>,

@@ -110,7 +110,7 @@ enum Appending {
     Closed,
 }
 
-/// What was appended last: the bytes of chunks, by their first positions.
+/// The newest chunks: their bytes, by their first positions.
 #[derive(Debug, Default)]
 struct Recent {
     chunks: VecDeque<(Position, Arc<[u8]>)>,
@@ -205,7 +205,7 @@ impl SegmentedJournal {
         })
     }
 
-    /// What opening dropped from the end, if anything.
+    /// The bytes that opening dropped from the end, if any.
     pub fn dropped(&self) -> Option<DroppedTail> {
         self.dropped
     }

@@ -43,7 +43,7 @@ impl Frame<'_> {
     }
 }
 
-/// What follows some offset.
+/// The frame behind some offset.
 #[derive(Debug)]
 pub(super) enum Found<'a> {
     Frame(Frame<'a>),

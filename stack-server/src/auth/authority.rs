@@ -40,7 +40,7 @@ pub struct AuthorizationSettings {
     pub wrong_secrets_per_minute: u32,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpAddr>,
-    /// Who lets people log in; `None` is nobody.
+    /// The provider that lets people log in; `None` is nobody.
     pub provider: Option<ProviderSettings>,
 }
 
@@ -152,7 +152,7 @@ impl Authority {
         })
     }
 
-    /// What its tokens name as `iss`.
+    /// The `iss` of its tokens.
     pub(crate) fn issuer(&self) -> &str {
         &self.issuer
     }
@@ -199,7 +199,7 @@ impl Authority {
         Ok(())
     }
 
-    /// What was verified under it is good while it stands.
+    /// The current epoch: tokens that were verified under it are good while it stands.
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -219,7 +219,7 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// What any read or write may meet.
+    /// Those of any read or write.
     pub(crate) fn keep_house(&self) -> Result<(), ApiError> {
         refused::sweep(&self.store, now())?;
         // Without keys nobody has asked for a token yet.

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::limits::RATES_MAX;
 
-/// What may be done with a request.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Its secret is checked.
@@ -42,7 +42,7 @@ struct Counts {
     right: HashMap<(String, IpAddr), Instant>,
 }
 
-/// What is counted as one address: whoever has an address of IPv6 has all of its network.
+/// The part of an address that is counted as one: whoever has an address of IPv6 has all of its network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -87,7 +87,7 @@ impl Rates {
         buckets.insert(key.clone(), Bucket { left: left.max(0.0), at: now });
     }
 
-    /// What may be done with a request of a client from an address.
+    /// Decides about a request of a client from an address.
     pub(crate) fn verdict(&self, client: &str, address: IpAddr, now: Instant) -> Verdict {
         let counts = self.lock();
         let (client, address) = (client.to_owned(), network(address));

@@ -1,4 +1,4 @@
-//! What is refused before it expires: revoked tokens, ended sessions, assertions that were used.
+//! Things that are refused before they expire: revoked tokens, ended sessions, assertions that were used.
 //!
 //! Each is a document, which a sweep removes once the thing itself has expired. They outlive crashes, as everything in
 //! the journal does.
@@ -18,7 +18,7 @@ use crate::limits::SWEEP_DOCUMENTS;
 /// The index by expiry, of every collection whose documents expire.
 pub(crate) const BY_EXPIRY: u32 = 1;
 
-/// What can be refused.
+/// A thing that can be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused<'a> {
     /// One token, by its `jti`.
@@ -60,7 +60,7 @@ pub(crate) fn refuse(what: Refused<'_>, expires: u64, expected: Expected) -> Doc
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn has(snapshot: &Snapshot, what: Refused<'_>) -> Result<bool, ReadError> {
     Ok(snapshot.document(AUTH_REFUSED, &what.key())?.is_some())
 }
@@ -70,7 +70,7 @@ pub(crate) fn has(snapshot: &Snapshot, what: Refused<'_>) -> Result<bool, ReadEr
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn is_refused(snapshot: &Snapshot, token: &Token<'_>) -> Result<bool, ReadError> {
     let Some(id) = token.claim("jti") else { return Ok(true) };
     if has(snapshot, Refused::Token(id))? {
@@ -83,7 +83,7 @@ pub(crate) fn is_refused(snapshot: &Snapshot, token: &Token<'_>) -> Result<bool,
 ///
 /// # Errors
 ///
-/// What any read or write may meet.
+/// Those of any read or write.
 pub(crate) fn sweep(store: &Store, now: u64) -> Result<usize, WriteError> {
     let mut removed = 0;
     for collection in [AUTH_REFUSED, AUTH_PENDING, AUTH_SESSIONS] {

@@ -1,4 +1,4 @@
-//! What a request is refused with, and how refusals of the inner layers become one.
+//! Refusals of requests, and how errors of the inner layers become one.
 //!
 //! Inner layers have their own errors and know nothing of HTTP; this is the one place that converts. The set of
 //! codes is closed: clients fail on a word that they do not know.
@@ -113,7 +113,7 @@ pub(crate) struct ApiError {
     pub(crate) transient: bool,
 }
 
-/// What a client is told of a fault that is not its own: the log has the rest.
+/// The message of a fault of the server: the log has the rest.
 const INTERNAL_MESSAGE: &str = "Internal error. Consult logs/traces to have more details.";
 
 impl ApiError {

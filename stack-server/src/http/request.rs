@@ -1,4 +1,4 @@
-//! What arrives with a request: the segments of its path, its query parameters, its body up to a limit.
+//! The content of a request: the segments of its path, its query parameters, its body up to a limit.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) fn segments(path: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
         .ok_or_else(|| ApiError::validation("invalid escape in the path"))
 }
 
-/// What a `+` stands for.
+/// The meaning of a `+`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Plus {
     Itself,

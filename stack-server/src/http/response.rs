@@ -78,7 +78,7 @@ impl Json {
         self
     }
 
-    /// What somebody else writes.
+    /// Appends the output of a function.
     pub(crate) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
         write(&mut self.out);
         self

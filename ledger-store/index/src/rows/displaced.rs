@@ -18,7 +18,7 @@ use crate::row::{
 
 use super::Quantity;
 
-/// What a displaced transaction did to a holding.
+/// The effect of a displaced transaction on a holding.
 ///
 /// Its sums are *local to the source* (run or piece) that holds the row, so
 /// that rows dated into the past leave all older sums true. The sum over a
@@ -31,13 +31,13 @@ pub struct DisplacedRow {
     pub timestamp: i64,
     /// The transaction's id.
     pub transaction: u64,
-    /// What came in by this transaction.
+    /// The input by this transaction.
     pub input: Quantity,
-    /// What went out by this transaction.
+    /// The output by this transaction.
     pub output: Quantity,
-    /// What came in by the holding's rows of this source, up to and with this one.
+    /// The input by the holding's rows of this source, up to and with this one.
     pub run_input: Quantity,
-    /// What went out by the holding's rows of this source, up to and with this one.
+    /// The output by the holding's rows of this source, up to and with this one.
     pub run_output: Quantity,
     /// How many rows the holding has in this source, up to and with this one.
     pub run_count: u32,

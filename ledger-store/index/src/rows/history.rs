@@ -15,7 +15,7 @@ use crate::row::{Row, increase, joined_short, key_parts, put_key_parts, varint_u
 
 use super::Quantity;
 
-/// What a transaction did to a holding, as sums over the holding's whole past.
+/// The effect of a transaction on a holding, as sums over the holding's whole past.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryRow {
     /// The ledger, shifted left by 32, and the number of the holding in it.
@@ -56,9 +56,9 @@ impl HistoryRow {
 /// Sums over the displaced rows of a holding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisplacedSums {
-    /// What came in by displaced transactions.
+    /// The input by displaced transactions.
     pub input: Quantity,
-    /// What went out by displaced transactions.
+    /// The output by displaced transactions.
     pub output: Quantity,
     /// How many rows are displaced.
     pub count: u32,

@@ -12,7 +12,7 @@ use ledger_codec::{Corrupt, Output, Reader};
 
 use crate::row::{Row, difference, increase, joined, key_parts, put_difference, put_key_parts};
 
-/// What a document was from a position of the journal on.
+/// A document as it was from a position of the journal on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionRow {
     /// The ledger, shifted left by 8, and the kind of document.

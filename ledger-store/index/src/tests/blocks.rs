@@ -79,7 +79,7 @@ fn runs_in_sequence_become_one_over_two_tiers() {
 }
 
 #[test]
-fn blocks_of_ledgers_that_take_turns_come_between_each_other() {
+fn blocks_of_ledgers_interleave() {
     let file = Disk::default().create();
     let mut rows = Vec::new();
     for part in 0..8 {

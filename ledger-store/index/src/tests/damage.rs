@@ -171,7 +171,7 @@ fn read_all(file: &IndexFile) -> Result<(Vec<HistoryRow>, Vec<u64>, usize), Inde
 }
 
 #[test]
-fn a_flipped_bit_anywhere_in_the_file_never_changes_what_runs_answer() {
+fn a_flipped_bit_never_changes_an_answer() {
     let disk = Disk::default();
     let file = disk.create();
     let write = file.begin_write(Commit::Durable).unwrap();

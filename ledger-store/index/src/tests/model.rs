@@ -223,7 +223,7 @@ fn with_runs<R: Sample>(runs: usize, rows: u64) -> Bench<R> {
 }
 
 #[test]
-fn local_sums_of_all_sources_add_up_to_the_sum_at_a_date() {
+fn sums_of_sources_add_up_to_the_sum_at_a_date() {
     let mut bench = with_runs::<DisplacedRow>(11, 300);
     bench.add_piece(200);
     bench.add_piece(200);
@@ -318,7 +318,7 @@ fn probing_finds_every_value_of_a_fingerprint() {
 }
 
 #[test]
-fn a_snapshot_still_reads_runs_that_were_merged_and_deleted() {
+fn a_snapshot_still_reads_merged_runs() {
     let mut bench = with_runs::<HistoryRow>(8, 500);
     let old = bench.view();
     assert_eq!(merge_all::<HistoryRow>(bench.file()), 1);
@@ -358,7 +358,7 @@ fn a_run_that_is_flushed_during_a_merge_stays() {
 }
 
 #[test]
-fn an_interrupted_merge_changes_nothing_and_its_blocks_are_deleted() {
+fn an_interrupted_merge_changes_nothing() {
     let mut bench = with_runs::<HistoryRow>(8, 3000);
     let limits = MergeLimits { slice_bytes: 10_000, ..MergeLimits::default() };
     let file = bench.file().clone();

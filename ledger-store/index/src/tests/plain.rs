@@ -13,7 +13,7 @@ use super::disk::Disk;
 const PAGES: &str = tables::ACCOUNTS;
 
 #[test]
-fn values_are_read_as_written_in_order_and_from_both_ends() {
+fn values_are_read_in_order_from_both_ends() {
     let file = Disk::default().create();
     let before = file.snapshot().unwrap();
     let write = file.begin_write(Commit::Visible).unwrap();
@@ -88,7 +88,7 @@ fn a_crash_undoes_what_was_only_visible() {
 }
 
 #[test]
-fn a_file_is_created_only_where_nothing_is_and_opened_only_where_one_is() {
+fn a_file_is_created_only_where_none_is() {
     let disk = Disk::default();
     assert!(matches!(disk.open(), Err(IndexError::Damaged { .. })));
     assert_eq!(disk.length(), 0, "opening does not create");

@@ -10,7 +10,7 @@ use crate::rows::{
     VersionRow,
 };
 
-/// What a projector remembers between batches.
+/// The memory of a projector between batches.
 #[derive(Default)]
 pub(super) struct State {
     /// A number that grows: transaction, log or position.

@@ -36,7 +36,7 @@ pub enum OpenMode {
 pub struct DiskRoom {
     /// How large it is.
     pub total: u64,
-    /// What a process without privileges may still fill.
+    /// Bytes that a process without privileges may still fill.
     pub free: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct DiskRoom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BootId(pub [u8; 16]);
 
-/// What a store needs of a file system.
+/// The operations of a file system that a store needs.
 pub trait Disk: Send + Sync + Debug {
     /// Creates a directory that only its owner may enter.
     ///
@@ -120,7 +120,7 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the file system says, for example that the process has no descriptors left.
+    /// Those of the file system, for example that the process has no descriptors left.
     fn open_dir(&self, dir: &Path) -> io::Result<Box<dyn DiskDir>>;
 
     /// The room on the file system of a directory; `None` where that cannot be
@@ -128,7 +128,7 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// Those of the file system.
     fn room(&self, _dir: &Path) -> io::Result<Option<DiskRoom>> {
         Ok(None)
     }
@@ -197,7 +197,7 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// Those of the file system.
     fn len(&self) -> io::Result<u64>;
 
     /// Fills `out` from the byte at `offset` on.
@@ -211,7 +211,7 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the file system says; then any part may have been written.
+    /// Those of the file system; then any part may have been written.
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
     /// Writes all of `data` from the byte at `offset` on; it is durable when this returns, with the length of the file.
@@ -219,7 +219,7 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the file system says; then any part may have been written. Do not try again.
+    /// Those of the file system; then any part may have been written. Do not try again.
     fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.write_at(offset, data)?;
         self.sync()
@@ -230,7 +230,7 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the file system says, for example that there is no room; what is before `from` is as it was.
+    /// Those of the file system, for example that there is no room; what is before `from` is as it was.
     fn set_aside(&self, from: u64, to: u64, _space: Space) -> io::Result<()> {
         debug_assert!(from <= to);
         if self.len()? < to {
@@ -243,7 +243,7 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// Those of the file system.
     fn forget_cached(&self) -> io::Result<()> {
         Ok(())
     }
@@ -252,7 +252,7 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// Those of the file system.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Makes its bytes and its length durable.
@@ -277,14 +277,14 @@ pub trait DiskDir: Send + Sync + Debug {
 /// A lock that is held until it is dropped.
 pub trait DiskLock: Send + Sync + Debug {}
 
-/// What came of [`Disk::lock`].
+/// The result of [`Disk::lock`].
 #[derive(Debug)]
 pub enum LockOutcome {
     /// It is ours until the value is dropped.
     Taken(Box<dyn DiskLock>),
     /// Another has it.
     Held {
-        /// What it wrote about itself.
+        /// The holder's description of itself.
         holder: String,
     },
 }

@@ -13,7 +13,7 @@ use super::{
     Space,
 };
 
-/// Who holds a lock is told in at most this many bytes.
+/// Most bytes of the description of a lock's holder.
 const MAX_HOLDER_BYTES: u64 = 256;
 
 /// Space that is set aside is filled with zeros in writes of this many bytes, between which other writes to the file

@@ -45,7 +45,7 @@ pub struct ChunkBuilder {
     /// The two parts of an entry whose length comes before them.
     head: Output,
     content: Output,
-    /// What the last section that was closed took, for the next.
+    /// The buffer of the last closed section, for the next.
     spare: Option<Output>,
 }
 

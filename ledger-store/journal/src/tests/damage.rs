@@ -257,7 +257,7 @@ fn truncation_is_noticed() {
 }
 
 #[test]
-fn something_behind_the_end_of_a_closed_journal_is_noticed() {
+fn bytes_behind_a_closed_journal_are_noticed() {
     let (disk, all) = closed_journal();
     let last = segments(&disk).pop().unwrap();
     let bytes = disk.bytes(&last).unwrap();

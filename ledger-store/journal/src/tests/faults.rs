@@ -4,7 +4,7 @@ use super::*;
 use crate::disk::Faults;
 
 #[test]
-fn after_a_failed_commit_the_outcome_is_unknown_and_nothing_is_appended() {
+fn a_failed_commit_ends_the_appending() {
     let (mut unknown, mut refused) = (0, 0);
     for nth in 1..40 {
         let disk = new_disk();
@@ -172,12 +172,12 @@ fn power_cuts_lose_nothing_that_was_acknowledged() {
 }
 
 #[test]
-fn the_power_cut_test_notices_a_disk_that_does_not_sync() {
+fn power_cuts_notice_a_disk_without_sync() {
     power_cuts(true, 12, 3).unwrap_err();
 }
 
 #[test]
-fn power_cuts_while_a_store_is_initialised_leave_no_named_segment() {
+fn power_cuts_at_the_start_leave_no_segment() {
     for cut in 1.. {
         let disk = SimDisk::with_faults(Faults { cut_at_sync: Some(cut), ..Faults::default() });
         let done = initialise(&disk).is_ok();

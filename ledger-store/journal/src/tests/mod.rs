@@ -1,4 +1,4 @@
-//! What every journal promises; `damage` and `faults` are about the one on
+//! The promises of every journal; `damage` and `faults` are about the one on
 //! disk.
 
 mod damage;
@@ -272,7 +272,7 @@ fn sealed_segments(disk: &SimDisk) -> Vec<PathBuf> {
 }
 
 #[test]
-fn readers_see_whole_chains_while_segments_come_and_go() {
+fn readers_see_whole_chains_at_any_time() {
     let disk = new_disk();
     // One sealed segment stays open: the readers close and open the others.
     let journal = open_with(&disk, SegmentOptions { open_sealed: 1, ..small() }).unwrap();
@@ -355,7 +355,7 @@ fn check_removal(journal: &dyn Journal) {
 }
 
 #[test]
-fn removed_sections_leave_the_chain_and_everything_else() {
+fn removed_sections_leave_the_rest() {
     check_removal(&MemoryJournal::new(identity()));
     let disk = new_disk();
     let journal = open(&disk).unwrap();

@@ -1,4 +1,4 @@
-//! Who a client is: its id and secret, checked in a time that does not tell which clients there are.
+//! The check of a client's id and secret, in a time that does not tell which clients there are.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(crate) async fn authenticate(
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn find(authority: &Authority, id: &str) -> Result<Option<Caller>, ApiError> {
     let snapshot = authority.store().snapshot();
     if let Some(client) = authority.statics.get(id) {

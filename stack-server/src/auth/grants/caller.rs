@@ -11,7 +11,7 @@ use crate::auth::resources::scopes::Scopes;
 use crate::auth::static_clients::StaticClient;
 use crate::http::error::ApiError;
 
-/// What a request says of its client. Its text shows no secret.
+/// The credentials of a request's client. Their text shows no secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) id: String,
@@ -46,7 +46,7 @@ impl Caller {
     ///
     /// # Errors
     ///
-    /// What any read may meet.
+    /// Those of any read.
     pub(crate) fn stored(snapshot: &Snapshot, client: Client) -> Result<Self, ApiError> {
         Ok(Self {
             allowed: Scopes::of(snapshot)?.closure(&client.scopes),
@@ -63,7 +63,7 @@ impl Caller {
     ///
     /// # Errors
     ///
-    /// What any read may meet.
+    /// Those of any read.
     pub(crate) fn fixed(snapshot: &Snapshot, client: &StaticClient) -> Result<Self, ApiError> {
         Ok(Self {
             allowed: Scopes::of(snapshot)?.closure(&client.scopes),
@@ -103,7 +103,7 @@ impl Caller {
     }
 }
 
-/// What a lookup by an id found.
+/// The result of a lookup by an id.
 pub(crate) enum Found {
     Stored(Box<Client>),
     Nobody,
@@ -113,7 +113,7 @@ pub(crate) enum Found {
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn look_up(
     snapshot: &Snapshot,
     vault: &Vault,

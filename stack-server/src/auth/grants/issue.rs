@@ -23,7 +23,7 @@ pub(crate) const REFRESH_TOKEN_SECONDS: u64 = 5 * 60 * 60;
 /// Scopes that say what a client may know of a user; services do not look at them.
 const OF_IDENTITY: [&str; 4] = ["profile", "email", "address", "phone"];
 
-/// What an access token says.
+/// The claims of an access token.
 #[derive(Clone, Debug)]
 pub(crate) struct Access<'a> {
     pub(crate) client: Option<&'a str>,

@@ -113,7 +113,7 @@ impl Pending {
         put(AUTH_PENDING, self.id.as_bytes(), body.to_string().into_bytes(), keys, expected)
     }
 
-    /// What binds a login to it: the nonce and the PKCE verifier that the provider is shown.
+    /// The secret that binds a login to it: the nonce and the PKCE verifier that the provider is shown.
     pub(crate) fn provider_secret(&self, vault: &Vault, of: Use) -> String {
         URL_SAFE_NO_PAD.encode(vault.tag(of, self.id.as_bytes()))
     }
@@ -155,7 +155,7 @@ pub(crate) fn id_of(vault: &Vault, of: Use, text: &str) -> Option<String> {
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn pending(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Pending>>, ReadError> {
     snapshot.document(AUTH_PENDING, id.as_bytes())?.as_ref().map(read).transpose()
 }

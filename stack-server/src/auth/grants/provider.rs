@@ -62,7 +62,7 @@ pub(crate) struct Identity {
     pub(crate) logged_in: Option<u64>,
 }
 
-/// What a login is bound to.
+/// The values that a login is bound to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'a> {
     /// Where the provider sends the user back.
@@ -140,7 +140,7 @@ impl Provider {
         Ok(address)
     }
 
-    /// Who logged in: the code that the provider sent along is exchanged, and its token checked.
+    /// Finds out the user: exchanges the code that the provider sent along, and checks its token.
     ///
     /// # Errors
     ///

@@ -130,7 +130,7 @@ fn read_refresh_token(vault: &Vault, text: &str) -> Option<(String, u64)> {
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn session(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Session>>, ReadError> {
     snapshot.document(AUTH_SESSIONS, id.as_bytes())?.as_ref().map(read).transpose()
 }
@@ -219,7 +219,7 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// What any write may meet.
+    /// Those of any write.
     pub(crate) fn end_session(&self, session: &Session) -> Result<(), ApiError> {
         self.store().change_documents(session.end())?;
         self.end_epoch();
@@ -230,7 +230,7 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// What any write may meet.
+    /// Those of any write.
     pub(crate) fn revoke_refresh_token(&self, client: &str, token: &str) -> Result<bool, ApiError> {
         let Some((id, _)) = read_refresh_token(&self.opened()?.vault, token) else { return Ok(false) };
         let found = session(&self.store().snapshot(), &id)?.filter(|found| found.value.client == client);
@@ -241,7 +241,7 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// What any read or write may meet.
+    /// Those of any read or write.
     pub(crate) fn log_out(&self, user: &str, client: &str) -> Result<(), ApiError> {
         // A page holds only some of many sessions. Those that are ended are not found again.
         loop {
@@ -287,11 +287,11 @@ impl Authority {
         Ok(Some(signed.map_err(|reason| ApiError::fault(&reason))?))
     }
 
-    /// What a client may know of the user of a session; `None` if there is no such user.
+    /// The claims about the user of a session that a client may read; `None` if there is no such user.
     ///
     /// # Errors
     ///
-    /// What any read may meet.
+    /// Those of any read.
     pub(crate) fn user_info(&self, session: &str) -> Result<Option<Value>, ApiError> {
         let Some(found) = self::session(&self.store().snapshot(), session)? else { return Ok(None) };
         let mut claims = json!({"sub": found.value.user});

@@ -1,4 +1,4 @@
-//! What becomes of tokens that were issued: introspection and revocation.
+//! Introspection and revocation of issued tokens.
 
 use ledger_store::Expected;
 use serde_json::{Value, json};
@@ -26,11 +26,11 @@ impl Authority {
         Some((user, (*token.audience().first()?).to_owned()))
     }
 
-    /// What a good token says, if the caller may know it.
+    /// The claims of a good token, if the caller may know it.
     ///
     /// # Errors
     ///
-    /// What any read may meet.
+    /// Those of any read.
     pub(crate) fn introspect(&self, caller: &Caller, text: &str) -> Result<Option<Value>, ApiError> {
         let Some(token) = self.good(text) else { return Ok(None) };
         if !caller.trusted && !token.audience().contains(&caller.id.as_str()) {
@@ -66,7 +66,7 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// What any write may meet.
+    /// Those of any write.
     pub(crate) fn revoke_token(&self, client: &str, text: &str) -> Result<(), ApiError> {
         if self.revoke_refresh_token(client, text)? {
             return Ok(());

@@ -78,7 +78,7 @@ pub(crate) async fn get(url: &Url) -> Result<Bytes, String> {
     }
 }
 
-/// What is sent.
+/// A request to an issuer.
 #[derive(Clone)]
 pub(crate) struct Question {
     pub(crate) method: Method,

@@ -130,7 +130,7 @@ impl KeySet {
     }
 }
 
-/// What is known of an issuer's keys.
+/// The known keys of an issuer.
 #[derive(Debug, Default)]
 struct Known {
     set: Arc<KeySet>,

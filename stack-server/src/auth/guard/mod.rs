@@ -1,4 +1,4 @@
-//! Who may do what: the token of a request against the scope of its route.
+//! The check of a request's token against the scope of its route.
 //!
 //! A token is checked with the keys of its issuer ([`keys`]), once: until it expires it is known by its digest.
 //! Every failure is the same empty 401, so that nobody learns from the answer what was wrong.
@@ -69,7 +69,7 @@ pub(crate) enum Admission {
 
 /// Someone whose tokens are taken.
 struct Issuer {
-    /// What its tokens name as `iss`.
+    /// The `iss` of its tokens.
     name: String,
     keys: Keys,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Guard {
     issuers: Vec<Arc<Issuer>>,
     own: Option<Arc<Authority>>,
     audiences: Vec<String>,
-    /// What tokens must allow, by service.
+    /// The scopes that tokens must have, by service.
     rules: Vec<Rule>,
     verified: Verified,
 }
@@ -206,7 +206,7 @@ impl Guard {
         self.audiences.is_empty() || token.audience().iter().any(is_named)
     }
 
-    /// What a token's scopes allow.
+    /// The rights that a token's scopes give.
     fn rights(&self, token: &Token<'_>) -> Rights {
         let has = |wanted: &str| token.scopes.iter().any(|scope| scope == wanted);
         let mut rights = Rights::default();

@@ -11,7 +11,7 @@ use crate::limits::TOKEN_BYTES_MAX;
 pub(crate) struct Token<'a> {
     /// Which key it says it is signed with.
     pub(crate) key: Option<String>,
-    /// What sort of token its header says that it is.
+    /// The type of token that its header names.
     pub(crate) kind: Option<String>,
     pub(crate) issuer: String,
     /// Seconds since the epoch, less the tolerated difference of clocks; before it the token is not valid yet.
@@ -21,7 +21,7 @@ pub(crate) struct Token<'a> {
     pub(crate) scopes: Vec<String>,
     /// All that it claims.
     pub(crate) claims: Value,
-    /// What was signed.
+    /// The signed part.
     pub(crate) signed: &'a str,
     pub(crate) signature: Vec<u8>,
 }

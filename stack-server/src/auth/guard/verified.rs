@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::auth::guard::pass::Pass;
 use crate::limits::VERIFIED_TOKENS_MAX;
 
-/// What a token is known by: nobody finds a second token with the digest of another, and whoever reads this memory
+/// The digest of a token: nobody finds a second token with the digest of another, and whoever reads this memory
 /// finds no tokens in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Digest([u8; 32]);

@@ -17,7 +17,7 @@ use crate::auth::keys::vault::Vault;
 use crate::collections::AUTH_KEYS;
 use crate::documents::{Versioned, damaged, put};
 
-/// What a key is used for at present.
+/// The present use of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// It is published, and will sign after the next rotation: verifiers that keep key sets know it by then.

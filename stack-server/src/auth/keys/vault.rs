@@ -28,11 +28,11 @@ pub(crate) enum Use {
     RefreshToken,
     Code,
     State,
-    /// What a browser is given to show that it began a login.
+    /// The value by which a browser shows that it began a login.
     Browser,
     Nonce,
     Verifier,
-    /// What this process remembers of the secrets of static clients.
+    /// This process's memory of the secrets of static clients.
     StaticSecret,
 }
 

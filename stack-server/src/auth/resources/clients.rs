@@ -76,7 +76,7 @@ pub(crate) fn waste_comparison(vault: &Vault, clear: &str) {
     std::hint::black_box(same_secret(&[0; 32], &tag));
 }
 
-/// What a caller says of a client.
+/// A client as a caller describes it.
 #[derive(Debug, Default)]
 pub(crate) struct Draft<'a> {
     pub(crate) id: Cow<'a, str>,
@@ -165,7 +165,7 @@ fn fault(reason: impl AsRef<str>) -> ApiError {
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn client(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<Client>>, ReadError> {
     // The store has no longer keys: a longer id is nobody's.
     if id.len() > AUTH_KEY_BYTES_MAX {
@@ -179,7 +179,7 @@ pub(crate) fn client(snapshot: &Snapshot, id: &str) -> Result<Option<Versioned<C
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn clients(snapshot: &Snapshot) -> Result<Vec<Client>, ReadError> {
     let found = all_by(snapshot, AUTH_CLIENTS, CLIENT_BY_DATE)?;
     found.iter().map(|document| stored_client::read(document).map(|client| client.value)).collect()
@@ -260,7 +260,7 @@ pub(crate) fn update(store: &Store, id: &str, draft: &Draft<'_>) -> Result<Clien
 ///
 /// # Errors
 ///
-/// What any write may meet.
+/// Those of any write.
 pub(crate) fn delete(store: &Store, id: &str) -> Result<(), ApiError> {
     if client(&store.snapshot(), id)?.is_some() {
         store.change_documents(vec![deletion(AUTH_CLIENTS, id.as_bytes(), Expected::Anything)])?;

@@ -1,4 +1,4 @@
-//! What the authorization server keeps of clients, their secrets, scopes and users: documents of the store.
+//! The resources of the authorization server: clients with their secrets, scopes and users, as documents of the store.
 //!
 //! - [`clients`]: clients with their secrets.
 //! - [`scopes`]: scopes that have an id, and what holding one of them allows.

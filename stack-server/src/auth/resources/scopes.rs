@@ -91,7 +91,7 @@ impl Scopes {
     ///
     /// # Errors
     ///
-    /// What any read may meet.
+    /// Those of any read.
     pub(crate) fn of(snapshot: &Snapshot) -> Result<Self, ReadError> {
         let found = all_by(snapshot, AUTH_SCOPES, SCOPE_BY_DATE)?;
         let mut scopes: Vec<ScopeRecord> =

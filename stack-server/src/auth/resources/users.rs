@@ -82,7 +82,7 @@ fn store_user(user: &User, expected: Expected) -> DocumentChange {
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn user(snapshot: &Snapshot, id: &str) -> Result<Option<User>, ReadError> {
     if id.len() > AUTH_KEY_BYTES_MAX {
         return Ok(None);
@@ -95,7 +95,7 @@ pub(crate) fn user(snapshot: &Snapshot, id: &str) -> Result<Option<User>, ReadEr
 ///
 /// # Errors
 ///
-/// What any read may meet.
+/// Those of any read.
 pub(crate) fn users(snapshot: &Snapshot) -> Result<Vec<User>, ReadError> {
     let found = all_by(snapshot, AUTH_USERS, USER_BY_DATE)?;
     found.iter().map(|document| read(document).map(|user| user.value)).collect()

@@ -47,7 +47,7 @@ fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
 }
 
 impl FileState {
-    /// What programs see once the page cache has forgotten what is clean.
+    /// The content as programs see it once the page cache has forgotten clean pages.
     pub(super) fn uncached(&self) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         for change in &self.pending {

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use self::file::{Change, FileState, Random};
 use super::{BootId, Disk, DiskDir, DiskFile, DiskLock, DiskRoom, LockOutcome, OpenMode, parent};
 
-/// What shall go wrong. Operations are counted from 1, over all files.
+/// Faults to come. Operations are counted from 1, over all files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// Power fails at this sync, before it takes effect.
@@ -45,7 +45,7 @@ pub struct Faults {
     /// Syncs succeed and do nothing. No store survives that: it shows that a
     /// test would notice a missing sync.
     pub lying_syncs: bool,
-    /// What the disk says of its room.
+    /// The room that the disk reports.
     pub room: Option<DiskRoom>,
 }
 
@@ -323,7 +323,7 @@ impl State {
         Ok(())
     }
 
-    /// What a file system answers that is mounted for reading only.
+    /// Refuses like a file system that is mounted for reading only.
     fn writable(&self) -> io::Result<()> {
         if self.faults.is_read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! What the simulated disk does to those who do not sync.
+//! The simulated disk loses the writes of programs that do not sync.
 
 use std::collections::BTreeSet;
 
