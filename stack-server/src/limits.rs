@@ -156,6 +156,9 @@ pub(crate) const EXPORTER_CONFIG_BYTES_MAX: usize = 64 * 1_024;
 /// Longest token that is looked at.
 pub(crate) const TOKEN_BYTES_MAX: usize = 8 * 1_024;
 
+/// Longest token that a connection remembers.
+pub(crate) const LAST_TOKEN_BYTES_MAX: usize = 2 * 1_024;
+
 /// Most tokens that are known to be good; about a hundred bytes each.
 pub(crate) const VERIFIED_TOKENS_MAX: usize = 10_000;
 

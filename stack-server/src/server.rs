@@ -25,7 +25,7 @@ use crate::api::routes::{Mount, Operation, STREAM};
 use crate::api::routing::{self, Match, Parts};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority::{self, Authority};
-use crate::auth::guard::{Admission, AuthSettings, Guard};
+use crate::auth::guard::{Admission, AuthSettings, Guard, LastToken};
 use crate::auth::housekeeping::Housekeeping;
 use crate::connectors::engine::Worker as ConnectorWorker;
 use crate::descriptors;
@@ -271,11 +271,12 @@ async fn accept(
         let app = app.clone();
         let progress = Progress::default();
         let steps = progress.clone();
+        let last_token = Arc::new(LastToken::default());
         let service = service_fn(move |request| {
-            let (app, steps) = (app.clone(), steps.clone());
+            let (app, steps, last_token) = (app.clone(), steps.clone(), last_token.clone());
             steps.step();
             async move {
-                let reply = answer(&app, request, peer.ip()).await;
+                let reply = answer(&app, request, peer.ip(), &last_token).await;
                 steps.step();
                 Ok::<_, Infallible>(reply)
             }
@@ -304,9 +305,14 @@ async fn accept(
 }
 
 /// Answers one request.
-pub(crate) async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) -> Reply {
+pub(crate) async fn answer(
+    app: &App,
+    request: Request<Incoming>,
+    peer: IpAddr,
+    last_token: &LastToken,
+) -> Reply {
     if !app.settings().debug {
-        return unlogged_answer(app, request, peer).await;
+        return unlogged_answer(app, request, peer, last_token).await;
     }
     let began = Instant::now();
     // Much of what is sent to the authorization server is a secret: only the path is told.
@@ -314,7 +320,7 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) 
     let uri = request.uri();
     let target = if is_private { uri.path().to_owned() } else { request::loggable_target(uri) };
     let method = request.method().clone();
-    let reply = unlogged_answer(app, request, peer).await;
+    let reply = unlogged_answer(app, request, peer, last_token).await;
     let fields: [(&str, &dyn Display); 4] = [
         ("method", &method),
         ("target", &target),
@@ -325,7 +331,12 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) 
     reply
 }
 
-async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) -> Reply {
+async fn unlogged_answer(
+    app: &App,
+    request: Request<Incoming>,
+    peer: IpAddr,
+    last_token: &LastToken,
+) -> Reply {
     let (parts, incoming) = request.into_parts();
     // Taken by who reads it.
     let mut incoming = Some(incoming);
@@ -356,11 +367,13 @@ async fn unlogged_answer(app: &App, request: Request<Incoming>, peer: IpAddr) ->
         };
         let pass = match app.guard() {
             None => None,
-            Some(guard) => match guard.admit(&parts.headers, route.mount.service(), route.scope).await {
-                Admission::Open => None,
-                Admission::By(pass) => Some(pass),
-                Admission::Refused => return Ok(response::unauthorized()),
-            },
+            Some(guard) => {
+                match guard.admit(&parts.headers, last_token, route.mount.service(), route.scope).await {
+                    Admission::Open => None,
+                    Admission::By(pass) => Some(pass),
+                    Admission::Refused => return Ok(response::unauthorized()),
+                }
+            }
         };
         if app.settings().read_only && route.may_write() {
             return Err(ApiError::new(Code::ReadOnly, "Read only mode"));

@@ -22,7 +22,7 @@ use crate::api::app::App;
 use crate::api::auth::form;
 use crate::api::cursor::{ListQuery, Place, Sort};
 use crate::api::ledger_v2;
-use crate::auth::guard;
+use crate::auth::guard::{self, LastToken};
 use crate::http::error::Profile;
 use crate::integrations::pipelines::exporter::Allowed;
 use crate::outbound::Outbound;
@@ -54,7 +54,11 @@ impl Exchange {
         let app = self.app.clone();
         let service = service_fn(move |request| {
             let app = app.clone();
-            async move { Ok::<_, Infallible>(server::answer(&app, request, Ipv4Addr::LOCALHOST.into()).await) }
+            async move {
+                Ok::<_, Infallible>(
+                    server::answer(&app, request, Ipv4Addr::LOCALHOST.into(), &LastToken::default()).await,
+                )
+            }
         });
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())

@@ -364,7 +364,7 @@ pub(crate) fn merge_step(
 ///
 /// # Errors
 ///
-/// As [`Merge::step`].
+/// [`IndexError::Damaged`] if a run is not as it was written; else as the storage engine fails.
 pub fn maintain(file: &IndexFile, should_stop: &dyn Fn() -> bool) -> Result<bool, IndexError> {
     if sweep_step(file)? {
         return Ok(true);

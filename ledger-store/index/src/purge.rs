@@ -75,7 +75,7 @@ fn purge_table<R: Row>(
 ///
 /// # Errors
 ///
-/// As [`Merge::step`].
+/// [`IndexError::Damaged`] if a run is not as it was written; else as the storage engine fails.
 pub fn purge_runs(file: &IndexFile, gone: &Gone, should_stop: &dyn Fn() -> bool) -> Result<bool, IndexError> {
     for table in 0..TABLES.len() as u8 {
         let is_done = match table {

@@ -18,7 +18,7 @@ pub trait Row: Clone + Debug + Send + Sync + 'static {
 
     /// The table's number: its place in [`TABLES`](super::rows::TABLES).
     const TABLE: u8;
-    /// The length of a key in bytes, at most [`KEY_BYTES_MAX`].
+    /// The length of a key in bytes, at most `KEY_BYTES_MAX`.
     const KEY_BYTES: usize;
     /// Whether rows may make others void; see [`supersedes`](Self::supersedes).
     const SUPERSEDES: bool = false;

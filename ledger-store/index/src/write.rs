@@ -39,7 +39,7 @@ impl IndexWrite {
         self.buffer.set(buffer);
     }
 
-    /// Makes all changes visible at once; see [`Commit`] for what is on disk then.
+    /// Makes all changes visible at once; see [`Commit`](super::Commit) for what is on disk then.
     ///
     /// # Errors
     ///

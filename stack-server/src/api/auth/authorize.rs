@@ -298,7 +298,8 @@ pub(super) fn user_info(call: &Call<'_>) -> Result<Reply, ApiError> {
         reply
     };
     let Some(text) = bearer_of(call.headers) else { return Ok(unauthorized("access token missing")) };
-    let Some(token) = authority.good(text) else { return Ok(unauthorized("access token invalid")) };
+    let token = str::from_utf8(text).ok().and_then(|text| authority.good(text));
+    let Some(token) = token else { return Ok(unauthorized("access token invalid")) };
     let claims = match token.claim("sid") {
         Some(session) => authority.user_info(session)?,
         None => None,

@@ -5,6 +5,7 @@
 
 pub(crate) mod fetch;
 pub(crate) mod keys;
+mod last_token;
 pub(crate) mod own;
 mod pass;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use crate::limits::TOKEN_BYTES_MAX;
 use fetch::Url;
 pub(crate) use keys::Epoch;
 use keys::Keys;
+pub(crate) use last_token::LastToken;
 pub(crate) use pass::Pass;
 use pass::Rights;
 use token::Token;
@@ -151,12 +153,19 @@ impl Guard {
         }
     }
 
-    /// Decides whether a request with these headers may use a route of a service that demands this scope.
-    pub(crate) async fn admit(&self, headers: &HeaderMap, service: Service, scope: Scope) -> Admission {
+    /// Decides whether a request with these headers may use a route of a service that demands this scope. `last` is that
+    /// of its connection.
+    pub(crate) async fn admit(
+        &self,
+        headers: &HeaderMap,
+        last: &LastToken,
+        service: Service,
+        scope: Scope,
+    ) -> Admission {
         if scope == Scope::Open {
             return Admission::Open;
         }
-        match self.pass_of(headers).await.filter(|pass| pass.rights.allow(service, scope)) {
+        match self.pass_of(headers, last).await.filter(|pass| pass.rights.allow(service, scope)) {
             Some(pass) => Admission::By(pass),
             None => Admission::Refused,
         }
@@ -164,19 +173,24 @@ impl Guard {
 
     /// Whether the token of a request allows to read from a service.
     pub(crate) async fn may_read(&self, headers: &HeaderMap, service: Service) -> bool {
-        matches!(self.admit(headers, service, Scope::Read).await, Admission::By(_))
+        matches!(self.admit(headers, &LastToken::default(), service, Scope::Read).await, Admission::By(_))
     }
 
-    async fn pass_of(&self, headers: &HeaderMap) -> Option<Pass> {
-        let text = bearer_of(headers)?;
+    async fn pass_of(&self, headers: &HeaderMap, last: &LastToken) -> Option<Pass> {
+        let token = bearer_of(headers)?;
         let now = now();
-        let digest = Digest::of(text);
-        if let Some(pass) = self.verified.get(&digest, now)
+        if let Some(pass) = last.pass(token, now)
             && pass.is_good(now).await
         {
             return Some(pass);
         }
-        self.verify(text, digest, now).await
+        let digest = Digest::of(token);
+        let pass = match self.verified.get(&digest, now) {
+            Some(pass) if pass.is_good(now).await => pass,
+            _ => self.verify(str::from_utf8(token).ok()?, digest, now).await?,
+        };
+        last.keep(token, &pass);
+        Some(pass)
     }
 
     /// Checks a token that is not known yet.
@@ -221,10 +235,12 @@ impl Guard {
 }
 
 /// The one bearer token of a request.
-pub(crate) fn bearer_of(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer_of(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
-    value.to_str().ok().and_then(bearer)
+    let value = value.as_bytes();
+    let token = value.strip_prefix(b"Bearer ").or_else(|| value.strip_prefix(b"bearer "))?;
+    (!token.is_empty() && token.len() <= TOKEN_BYTES_MAX).then_some(token)
 }
 
 /// Whether a text reads as a token.
@@ -237,12 +253,6 @@ pub(crate) fn reads_as_token(text: &str) -> bool {
         assert_eq!(Token::parse(text).as_ref(), Some(token), "{text}");
     }
     token.is_some()
-}
-
-/// The token behind `Bearer `.
-fn bearer(value: &str) -> Option<&str> {
-    let text = value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer "))?;
-    (!text.is_empty() && text.len() <= TOKEN_BYTES_MAX).then_some(text)
 }
 
 /// Seconds since the epoch. A clock before it makes every token expired in no way; such a machine has other worries.

@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
     use crate::auth::authority::AuthorizationSettings;
-    use crate::auth::guard::{Admission, AuthSettings, Guard, now};
+    use crate::auth::guard::{Admission, AuthSettings, Guard, LastToken, now};
     use crate::auth::keys::master::{KeySource, MasterKey};
     use crate::auth::{Scope, Service};
 
@@ -69,7 +69,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).expect("a header"));
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let admitted = runtime.block_on(guard.admit(&headers, Service::Ledger, Scope::Write));
+        let admitted =
+            runtime.block_on(guard.admit(&headers, &LastToken::default(), Service::Ledger, Scope::Write));
         matches!(admitted, Admission::By(_))
     }
 

@@ -97,7 +97,7 @@ impl Issuer {
 }
 
 async fn pass(guard: &Guard, headers: &HeaderMap) -> Option<Pass> {
-    match guard.admit(headers, Service::Ledger, Scope::Write).await {
+    match guard.admit(headers, &LastToken::default(), Service::Ledger, Scope::Write).await {
         Admission::By(pass) => Some(pass),
         Admission::Open | Admission::Refused => None,
     }

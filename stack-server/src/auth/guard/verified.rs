@@ -12,8 +12,8 @@ use crate::limits::VERIFIED_TOKENS_MAX;
 pub(super) struct Digest([u8; 32]);
 
 impl Digest {
-    pub(super) fn of(token: &str) -> Self {
-        Self(*blake3::hash(token.as_bytes()).as_bytes())
+    pub(super) fn of(token: &[u8]) -> Self {
+        Self(*blake3::hash(token).as_bytes())
     }
 }
 
@@ -63,12 +63,12 @@ mod tests {
     #[test]
     fn what_expired_or_lost_its_key_is_forgotten() {
         let verified = Verified::default();
-        let (digest, epoch) = (Digest::of("a"), Epoch::default());
+        let (digest, epoch) = (Digest::of(b"a"), Epoch::default());
         verified.put(digest, pass(10, &epoch));
         let get = |digest: &Digest, now| verified.get(digest, now).map(|pass| pass.rights);
         assert_eq!(get(&digest, 9), Some(RIGHTS));
         assert_eq!(get(&digest, 10), None);
-        assert_eq!(get(&Digest::of("b"), 9), None);
+        assert_eq!(get(&Digest::of(b"b"), 9), None);
         epoch.end();
         assert_eq!(get(&digest, 9), None);
     }
@@ -78,10 +78,10 @@ mod tests {
         let verified = Verified::default();
         let epoch = Epoch::default();
         for number in 0..=VERIFIED_TOKENS_MAX {
-            verified.put(Digest::of(&number.to_string()), pass(u64::MAX, &epoch));
+            verified.put(Digest::of(number.to_string().as_bytes()), pass(u64::MAX, &epoch));
             assert!(verified.lock().len() <= VERIFIED_TOKENS_MAX);
         }
-        let last = Digest::of(&VERIFIED_TOKENS_MAX.to_string());
+        let last = Digest::of(VERIFIED_TOKENS_MAX.to_string().as_bytes());
         assert_eq!(verified.get(&last, 0).map(|pass| pass.rights), Some(RIGHTS));
     }
 }
