@@ -116,6 +116,7 @@ const LAYERS: &[Layers] = &[
             &["error", "documents"],
             &["lookup", "projection"],
             &["submission", "scripts"],
+            &["atomic"],
             &["view"],
             &["read"],
             &["hashes"],

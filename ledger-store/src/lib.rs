@@ -26,6 +26,7 @@
 //! else that can be asked through [`Store::snapshot`].
 
 mod address_cache;
+mod atomic;
 mod backend;
 mod directory;
 mod documents;
@@ -58,6 +59,7 @@ mod view;
 mod watch;
 mod writer;
 
+pub use atomic::{AtomicWrite, LedgerCommand};
 pub use documents::{
     Collection, DOCUMENT_BYTES_MAX, DOCUMENT_CHANGES_MAX, DOCUMENT_COMMIT_BYTES_MAX, DOCUMENT_KEY_BYTES_MAX,
     DOCUMENT_KEYS_MAX, DOCUMENTS_PAGE_MAX, Document, DocumentAction, DocumentChange, DocumentKey,

@@ -62,12 +62,18 @@ impl Scripts {
 
     /// The programs of a submission.
     pub(crate) fn of(&self, submission: &Submission) -> Programs {
+        self.of_requests(submission.requests.iter())
+    }
+
+    /// The programs of requests, by their index.
+    pub(crate) fn of_requests<'a>(&self, requests: impl ExactSizeIterator<Item = &'a Request>) -> Programs {
         let mut programs = Programs::new();
-        for (at, request) in submission.requests.iter().enumerate() {
+        let count = requests.len();
+        for (at, request) in requests.enumerate() {
             if let Command::CreateTransaction(create) = &request.command
                 && let Movement::Script(script) = &create.movement
             {
-                programs.resize(submission.requests.len(), None);
+                programs.resize(count, None);
                 programs[at] = Some(self.compile(&script.plain));
             }
         }

@@ -12,6 +12,7 @@ use ledger_journal::{
 };
 use parking_lot::{Condvar, Mutex};
 
+use crate::atomic::AtomicWrite;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::engine::{Answer, Done, Engine, IndexEvent, IndexStatus, LedgerEdit, Mark, Work};
@@ -429,6 +430,66 @@ impl Store {
             | Answer::Marked(_)
             | Answer::Removed(_) => {
                 unreachable!("outcomes are the answer to a submission")
+            }
+        }
+    }
+
+    /// Changes documents and executes commands: everything is recorded in one commit, or nothing is. A crash never
+    /// leaves the documents without the transactions, or the other way round. Everything is on disk when this returns.
+    ///
+    /// The answer holds one outcome for each command, in order. If the rules refuse a command, nothing is recorded. The
+    /// store decides the other commands all the same, so the answer names every refusal; commands without one are
+    /// [`Outcome::Cancelled`].
+    ///
+    /// ```
+    /// use ledger_core::{Amount, AccountAddress, Asset, Command, CreateTransaction, LedgerName, Posting};
+    /// use ledger_store::{
+    ///     AtomicWrite, Collection, DocumentAction, DocumentChange, Expected, LedgerCommand, Outcome, Store,
+    /// };
+    ///
+    /// const PAYMENTS: Collection = Collection::new(100).unwrap();
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = Store::in_memory();
+    /// let ledger = LedgerName::parse("main")?;
+    /// store.create_ledger(ledger.clone(), Default::default())?;
+    /// let received = Posting {
+    ///     source: AccountAddress::world(),
+    ///     destination: AccountAddress::parse("users:001")?,
+    ///     amount: Amount::from(100_u64),
+    ///     asset: Asset::parse("USD/2")?,
+    /// };
+    /// let command = Command::CreateTransaction(CreateTransaction::of(vec![received].into()));
+    /// let outcomes = store.write_atomically(AtomicWrite {
+    ///     documents: vec![DocumentChange {
+    ///         collection: PAYMENTS,
+    ///         key: b"payment-1".to_vec(),
+    ///         expected: Expected::Absent, // a repetition is refused, and makes no second transaction
+    ///         action: DocumentAction::Put { value: b"received".to_vec(), keys: vec![] },
+    ///     }],
+    ///     commands: vec![LedgerCommand { ledger, request: command.into() }],
+    /// })?;
+    /// assert!(matches!(outcomes[..], [Outcome::Done(_)]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Document`] if one document does not stand as expected, a unique key is taken, or a limit is
+    /// exceeded; [`WriteError::LedgerNotFound`]; and what any write may meet.
+    pub fn write_atomically(&self, write: AtomicWrite) -> Result<Vec<Outcome>, WriteError> {
+        let bytes = write.bytes();
+        let requests = write.commands.iter().map(|command| &command.request);
+        let programs = self.inner.engine.scripts.of_requests(requests);
+        match self.run(Work::WriteAtomically(write, programs), bytes)? {
+            Answer::Outcomes(outcomes) => Ok(outcomes),
+            Answer::Ledger(_)
+            | Answer::Documents(_)
+            | Answer::Imported(_)
+            | Answer::Marked(_)
+            | Answer::Removed(_) => {
+                unreachable!("outcomes are the answer to an atomic write")
             }
         }
     }

@@ -129,7 +129,7 @@ impl Submission {
 }
 
 impl Request {
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let idempotency = self.idempotency.as_ref().map_or(0, |idempotency| {
             size_of::<Idempotency>() + idempotency.key.as_str().len() + idempotency.hash.len()
         });

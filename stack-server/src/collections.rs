@@ -78,3 +78,9 @@ pub(crate) const TRANSFERS: Collection = collection(81);
 
 /// Events of payments that are not delivered yet, by publisher and number.
 pub(crate) const PAYMENT_EVENTS: Collection = collection(82);
+
+/// Rules by installation that turn its payments into transactions.
+pub(crate) const POSTING_RULES: Collection = collection(83);
+
+/// Postings of payments in ledgers, by installation, type and reference.
+pub(crate) const POSTINGS: Collection = collection(84);

@@ -79,6 +79,10 @@ impl Engine {
             Work::ChangeDocuments(changes) => {
                 state.change_documents(&changes, batch)?.map(Pending::Documents).map_err(WriteError::Document)
             }
+            Work::WriteAtomically(write, programs) => {
+                let written = WrittenHere { engine: self, is_my_turn };
+                Self::decide_atomic(state, write, &programs, now, batch, &written)
+            }
             Work::MarkBucket { bucket, first, mark } => {
                 if mark == Mark::Restored && first == 1 && state.is_bucket_gone(&bucket) {
                     return Err(WriteError::BucketRemoved);

@@ -6,6 +6,7 @@
 //! the journal in the order in which they were decided, and while one is flushed the next is decided. Where much
 //! waits each stage has a thread of its own; where little does, who submits goes through both.
 
+mod atomic;
 mod background;
 mod commit;
 mod decide;
@@ -38,6 +39,7 @@ use self::flushes::Flushes;
 use self::mending::Mending;
 pub use self::mending::{IndexEvent, IndexStatus};
 use self::panics::{FAULT, StopOnPanic};
+use crate::atomic::AtomicWrite;
 use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
@@ -72,6 +74,8 @@ pub(crate) enum Work {
         retention: Duration,
     },
     ChangeDocuments(Vec<DocumentChange>),
+    /// Changes of documents and commands on ledgers, recorded together.
+    WriteAtomically(AtomicWrite, Programs),
     /// Logs for a ledger whose next log was this one when their hashes were looked at.
     Import(LedgerName, u64, Vec<ImportedLog>),
 }
@@ -86,6 +90,7 @@ impl Work {
             | Self::MarkBucket { .. }
             | Self::RemoveDeleted { .. } => 1,
             Self::ChangeDocuments(changes) => changes.len(),
+            Self::WriteAtomically(write, _) => write.documents.len() + write.commands.len(),
             Self::Import(_, _, logs) => logs.len(),
         }
     }
@@ -100,9 +105,11 @@ impl Work {
         match self {
             Self::Apply(..) => self.writes_nothing(),
             Self::MarkBucket { .. } | Self::RemoveDeleted { .. } => true,
-            Self::CreateLedger(..) | Self::EditLedger(..) | Self::ChangeDocuments(_) | Self::Import(..) => {
-                false
-            }
+            Self::CreateLedger(..)
+            | Self::EditLedger(..)
+            | Self::ChangeDocuments(_)
+            | Self::WriteAtomically(..)
+            | Self::Import(..) => false,
         }
     }
 }

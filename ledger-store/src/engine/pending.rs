@@ -44,6 +44,11 @@ pub(super) enum Pending {
         /// Requests to be dropped beside the writer.
         spent: Vec<Request>,
     },
+    /// Outcomes of commands on several ledgers, each with its ledger.
+    Atomic {
+        outcomes: Vec<(u32, Decided)>,
+        spent: Vec<Request>,
+    },
     Ledger(LedgerInfo),
     Documents(Vec<DocumentVersion>),
     Imported(Imported),
@@ -72,6 +77,12 @@ impl<'a> Resolver<'a> {
             Pending::Imported(imported) => Ok(Answer::Imported(imported)),
             Pending::Marked(next) => Ok(Answer::Marked(next)),
             Pending::Removed(removed) => Ok(Answer::Removed(removed)),
+            Pending::Atomic { outcomes, spent } => {
+                drop(spent);
+                let outcomes = outcomes.into_iter();
+                let answers = outcomes.map(|(ledger, decided)| self.outcome(ledger, Detail::Ids, decided));
+                answers.collect::<Result<_, _>>().map(Answer::Outcomes)
+            }
             Pending::Outcomes { ledger, mode, detail, outcomes, spent } => {
                 drop(spent);
                 if mode == Mode::DryRun {

@@ -110,8 +110,8 @@ impl LedgerState {
 /// The record for undoing a submission that is all or nothing, or a dry run.
 pub(crate) struct Undo {
     pub(crate) next: Position,
-    pub(crate) ledger: u32,
-    pub(crate) counters: Counters,
+    /// Ledgers that may change, with their counters as they were.
+    pub(crate) ledgers: SmallVec<[(u32, Counters); 1]>,
     /// Accounts as they were; `None` for one that was new.
     pub(crate) accounts: HashMap<Place, Option<super::accounts::AccountState>, RandomState>,
     pub(crate) keys: Vec<RecentKey>,
@@ -628,16 +628,31 @@ impl State {
 
     /// From now on every change of this ledger can be taken back.
     pub(crate) fn begin_undo(&mut self, ledger: u32) {
-        let counters = *self.ledger(ledger).counters();
+        self.begin_undo_of_documents();
+        self.include_in_undo(ledger);
+    }
+
+    /// From now on every change of documents can be taken back, and of ledgers that are
+    /// [included](State::include_in_undo).
+    pub(crate) fn begin_undo_of_documents(&mut self) {
         self.undo = Some(Undo {
             next: self.next,
-            ledger,
-            counters,
+            ledgers: SmallVec::new(),
             accounts: HashMap::with_hasher(RandomState::default()),
             keys: Vec::new(),
             documents: Vec::new(),
             keyed: Vec::new(),
         });
+    }
+
+    /// Lets the undo that has begun take back changes of this ledger too. The ledger must not have changed since.
+    pub(crate) fn include_in_undo(&mut self, ledger: u32) {
+        let counters = *self.ledger(ledger).counters();
+        if let Some(undo) = &mut self.undo
+            && undo.ledgers.iter().all(|(included, _)| *included != ledger)
+        {
+            undo.ledgers.push((ledger, counters));
+        }
     }
 
     /// Keeps what was changed since [`State::begin_undo`].
@@ -666,11 +681,13 @@ impl State {
         for (key, previous) in undo.keyed.into_iter().rev() {
             self.keyed.undo(&key, previous);
         }
-        let ledger = self.ledger(undo.ledger);
-        ledger.head.counters = undo.counters;
-        ledger.head.assets.truncate(undo.counters.assets as usize);
-        ledger.head.keys.truncate(undo.counters.keys as usize);
-        ledger.forget_names();
+        for (ledger, counters) in undo.ledgers {
+            let ledger = self.ledger(ledger);
+            ledger.head.counters = counters;
+            ledger.head.assets.truncate(counters.assets as usize);
+            ledger.head.keys.truncate(counters.keys as usize);
+            ledger.forget_names();
+        }
         self.next = undo.next;
         self.half_changed = false;
         #[cfg(debug_assertions)]

@@ -1,5 +1,6 @@
 //! The store through its public face.
 
+mod atomic;
 mod basics;
 mod concurrency;
 mod crash;

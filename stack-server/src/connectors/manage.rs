@@ -19,6 +19,8 @@ use crate::payments::initiation::Initiation;
 use crate::payments::installation::{self, Installation};
 use crate::payments::payment::Payment;
 use crate::payments::pool::{self, Member};
+use crate::payments::postings::posting::Posting;
+use crate::payments::postings::rule::PostingRule;
 use crate::payments::record::{self, Versioned};
 use crate::payments::service::not_installed;
 use crate::payments::task::Task;
@@ -170,6 +172,9 @@ impl Engine {
             }
         }
         record::delete_all::<Payment>(store, prefix)?;
+        // The transactions stay in their ledger.
+        record::delete_all::<Posting>(store, prefix)?;
+        record::delete_all::<PostingRule>(store, prefix)?;
         record::delete_all::<AccountBalance>(store, prefix)?;
         record::delete_all::<Account>(store, prefix)?;
         record::delete_all::<Initiation>(store, prefix)?;

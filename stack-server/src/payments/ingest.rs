@@ -12,6 +12,7 @@ use crate::payments::codec::Encoder;
 use crate::payments::event::Event;
 use crate::payments::ids::{AccountId, ConnectorId, PaymentId, REFERENCE_BYTES_MAX};
 use crate::payments::payment::{NewPayment, Payment};
+use crate::payments::postings::write::Recorded;
 use crate::payments::record::{self, CHANGES_MAX, Record};
 use crate::payments::service::{Payments, installed};
 
@@ -23,7 +24,8 @@ pub(crate) struct Batch {
     pub(crate) payments: Vec<NewPayment>,
 }
 
-/// Most items of one commit: each may take two documents and an event for each publisher.
+/// Most items of one commit: each may take two documents, one of them the posting of a payment, and an event for each
+/// publisher.
 const ITEMS_MAX: usize = 200;
 
 impl Batch {
@@ -96,29 +98,29 @@ pub(crate) fn ingest<T>(
 ) -> Result<T, ApiError> {
     while batch.len() > ITEMS_MAX {
         let part = batch.take(ITEMS_MAX);
-        payments.write(|snapshot| {
+        payments.write_payments(connector, now, |snapshot| {
             installed(snapshot, connector)?;
-            Ok((changes(payments, snapshot, connector, &part, now)?, ()))
+            recorded(payments, snapshot, connector, &part, now)
         })?;
     }
-    payments.write(|snapshot| {
+    payments.write_payments(connector, now, |snapshot| {
         installed(snapshot, connector)?;
-        let mut all = changes(payments, snapshot, connector, &batch, now)?;
+        let Recorded { mut changes, payments, .. } = recorded(payments, snapshot, connector, &batch, now)?;
         let (last, answer) = finish(snapshot)?;
-        all.extend(last);
-        debug_assert!(all.len() <= CHANGES_MAX + 100, "{} changes", all.len());
-        Ok((all, answer))
+        changes.extend(last);
+        debug_assert!(changes.len() + payments.len() <= CHANGES_MAX + 100, "{} changes", changes.len());
+        Ok(Recorded { changes, payments, answer })
     })
 }
 
-/// The documents that a batch changes, and the events that tell of it.
-fn changes(
+/// The documents that a batch changes, the events that tell of it, and the payments that it changes.
+fn recorded(
     payments: &Payments,
     snapshot: &Snapshot,
     connector: &ConnectorId,
     batch: &Batch,
     now: Timestamp,
-) -> Result<Vec<DocumentChange>, ApiError> {
+) -> Result<Recorded<()>, ApiError> {
     let mut merged = Merged::new(connector, snapshot);
     for account in &batch.accounts {
         merged.account(account.clone())?;
@@ -129,7 +131,9 @@ fn changes(
     for payment in &batch.payments {
         merged.payment(payment.clone(), now)?;
     }
-    Ok(merged.changes(payments, now))
+    let changes = merged.changes(payments, now);
+    let payments = merged.payments.into_values().map(|(_, payment, _)| payment).collect();
+    Ok(Recorded { changes, payments, answer: () })
 }
 
 /// Records by key, as they were found and as they become.

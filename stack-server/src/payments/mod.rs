@@ -20,6 +20,7 @@ pub(crate) mod installation;
 pub(crate) mod page;
 pub(crate) mod payment;
 pub(crate) mod pool;
+pub(crate) mod postings;
 pub(crate) mod record;
 pub(crate) mod service;
 pub(crate) mod task;

@@ -157,7 +157,7 @@ pub(crate) fn change<T>(
 }
 
 /// The refusal of a write, with the words that clients of this API know.
-fn refused(error: WriteError) -> ApiError {
+pub(crate) fn refused(error: WriteError) -> ApiError {
     match error {
         WriteError::Document(DocumentRejection::KeyTaken { .. }) => ApiError::validation("the name is taken"),
         WriteError::Document(rejection) => ApiError::validation(rejection.to_string()),

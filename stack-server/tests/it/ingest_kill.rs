@@ -1,5 +1,5 @@
 //! A provider that repeats, swaps, reorders, truncates and fails pages at random, and a server that is killed meanwhile:
-//! each payment is there once, as the provider has it.
+//! each payment is there once, as the provider has it, and so is its transaction in the ledger.
 //!
 //! The ordinary run is short. `INGEST_PAYMENTS=100000 INGEST_KILLS=20 cargo test -p stack-server --test it ingest_kill`
 //! is the whole campaign; `INGEST_SEED` chooses the faults.
@@ -131,6 +131,59 @@ fn payments(address: &str) -> BTreeMap<String, u64> {
     }
 }
 
+/// Every payment goes to an account of its own.
+const SCRIPT: &str = "vars {\n  monetary $amount\n  string $reference\n}\nsend $amount (\n  source = @world\n  \
+     destination = @paid:$reference\n)";
+
+/// Creates a ledger and has the payments of the only installation posted to it.
+fn switch_postings_on(address: &str, connector: &str) {
+    let created = ask(address, "POST", "/v2/main", "{}");
+    assert_eq!(created.map(|(status, _)| status), Some(204));
+    let path = format!("/api/payments/connectors/GENERIC/{connector}/postings");
+    let rule = json!({"ledger": "main", "script": SCRIPT}).to_string();
+    let set = ask(address, "PUT", &path, &rule).expect("an answer");
+    assert_eq!(set.0, 200, "{}", set.1);
+}
+
+/// The balances of the accounts that payments went to, by reference.
+fn balances(address: &str) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    let mut path = "/v2/main/volumes?pageSize=1000".to_owned();
+    loop {
+        let (status, answer) = ask(address, "GET", &path, "").expect("an answer");
+        assert_eq!(status, 200, "{answer}");
+        for row in answer["cursor"]["data"].as_array().expect("a list") {
+            let account = row["account"].as_str().expect("an account");
+            if let Some(reference) = account.strip_prefix("paid:") {
+                found.insert(reference.to_owned(), row["balance"].as_u64().expect("a balance"));
+            }
+        }
+        match answer["cursor"]["next"].as_str() {
+            Some(next) => path = format!("/v2/main/volumes?cursor={next}"),
+            None => return found,
+        }
+    }
+}
+
+/// Waits until the payments and the balances are those of the provider. The first payment has no amount until it changes.
+fn until_complete(address: &str, expected: &BTreeMap<String, u64>) {
+    let bound = Duration::from_secs(25 + expected.len() as u64 / 200);
+    let began = Instant::now();
+    loop {
+        let found = payments(address);
+        if found == *expected {
+            break;
+        }
+        let missing = expected.iter().filter(|(reference, amount)| found.get(*reference) != Some(amount));
+        assert!(began.elapsed() < bound, "{} of {} payments are missing", missing.count(), expected.len());
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    let mut balances = balances(address);
+    balances.retain(|_, balance| *balance > 0);
+    let due = expected.iter().filter(|(_, amount)| **amount > 0);
+    assert_eq!(balances, due.map(|(reference, amount)| (reference.clone(), *amount)).collect());
+}
+
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -154,9 +207,14 @@ fn ingests_once_from_faulty_provider_after_kills() {
     let seed = setting("INGEST_SEED", 7);
     let books = Arc::new(Mutex::new(Books::new(count, seed)));
     let (is_faulty, asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+    let is_open = Arc::new(AtomicBool::new(false));
     let provider = Provider::start();
     let (shared, faulty, counter) = (books.clone(), is_faulty.clone(), asked.clone());
+    let open = is_open.clone();
     provider.handle(move |request| {
+        if !open.load(Ordering::Relaxed) {
+            return Some(Reply::Whole(503, "closed".to_owned()));
+        }
         counter.fetch_add(1, Ordering::Relaxed);
         Some(answer(&shared, &faulty, request))
     });
@@ -165,7 +223,10 @@ fn ingests_once_from_faulty_provider_after_kills() {
     let mut running = start_with(&data, &[]);
     let config = json!({"name": "g", "apiKey": KEY, "endpoint": provider.url(), "pollingPeriod": "50ms"});
     let installed = ask(&running.address, "POST", "/api/payments/connectors/GENERIC", &config.to_string());
-    assert_eq!(installed.map(|(status, _)| status), Some(201));
+    let (status, installed) = installed.expect("an answer");
+    assert_eq!(status, 201, "{installed}");
+    switch_postings_on(&running.address, installed["data"]["connectorID"].as_str().expect("an id"));
+    is_open.store(true, Ordering::Relaxed);
     let pages = (count / 100) as u64;
     for round in 1..=kills {
         // A whole walk takes about as many requests as there are pages.
@@ -179,17 +240,7 @@ fn ingests_once_from_faulty_provider_after_kills() {
         let books = books.lock().expect("no panic");
         books.by_date.values().map(|record| (format!("t{}", record.number), amount(record))).collect()
     };
-    let bound = Duration::from_secs(25 + count as u64 / 200);
-    let began = Instant::now();
-    loop {
-        let found = payments(&running.address);
-        if found == expected {
-            break;
-        }
-        let missing = expected.iter().filter(|(reference, amount)| found.get(*reference) != Some(amount));
-        assert!(began.elapsed() < bound, "{} payments of {count} are missing or old", missing.count());
-        std::thread::park_timeout(Duration::from_millis(50));
-    }
+    until_complete(&running.address, &expected);
     kill(&mut running);
     assert_no_secret(&data);
 }

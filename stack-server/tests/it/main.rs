@@ -37,6 +37,7 @@ mod ledgers;
 mod limits;
 mod logs;
 mod nonsense;
+mod payment_postings;
 mod payments;
 mod pipeline_drivers;
 mod pipelines;

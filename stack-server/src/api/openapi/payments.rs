@@ -69,21 +69,12 @@ pub(crate) fn describe(operation: Payments) -> Description {
             .takes(body!("V2MetadataInput"))
             .answers(204, "It is set", Empty)
             .refuses(&[NotFound]),
-        P::ListAccounts => new("paymentslistAccounts", ACCOUNTS, "Lists accounts at providers")
-            .reads(&PAGES)
-            .reads(&[QUERY])
-            .takes(FILTER)
-            .answers(200, "A page of accounts", Cursor("PaymentsAccount")),
-        P::CreateAccount => new("createAccount", ACCOUNTS, "Creates an account by hand")
-            .takes(body!("PaymentsAccountRequest"))
-            .answers(200, "The account", Data("PaymentsAccount")),
-        P::ReadAccount => new("paymentsgetAccount", ACCOUNTS, "Reads an account at a provider")
-            .answers(200, "The account", Data("PaymentsAccount"))
-            .refuses(&[NotFound]),
-        P::ListBalances => new("getAccountBalances", ACCOUNTS, "Lists the balances of an account")
-            .reads(&PAGES)
-            .reads(&OF_BALANCES)
-            .answers(200, "A page of balances", Cursor("PaymentsBalance")),
+        P::ExplainPayment
+        | P::ReadPostingRule
+        | P::SetPostingRule
+        | P::DeletePostingRule
+        | P::RunPostings => postings(operation),
+        P::ListAccounts | P::CreateAccount | P::ReadAccount | P::ListBalances => accounts(operation),
         P::ListBankAccounts
         | P::CreateBankAccount
         | P::ReadBankAccount
@@ -118,6 +109,35 @@ pub(crate) fn describe(operation: Payments) -> Description {
     }
 }
 
+/// The description of an operation that leads from payments to the ledger.
+fn postings(operation: Payments) -> Description {
+    use Payments as P;
+    let new = |id, group, summary| Description::new(id, group, summary).refuses(&[Validation, NotFound]);
+    match operation {
+        P::ReadPostingRule => new("getPostingRule", CONNECTORS, "Reads how payments become transactions")
+            .answers(200, "The rule", Data("PostingRule")),
+        P::SetPostingRule => {
+            new("setPostingRule", CONNECTORS, "Turns payments into transactions from now on")
+                .takes(body!("PostingRuleRequest"))
+                .answers(200, "The rule", Data("PostingRule"))
+        }
+        P::DeletePostingRule => new(
+            "deletePostingRule",
+            CONNECTORS,
+            "Ends that payments become transactions",
+        )
+        .answers(204, "It is deleted; the transactions stay", Empty),
+        P::RunPostings => new("runPostings", CONNECTORS, "Posts earlier payments, and refused ones")
+            .reads(&[query("after", TEXT, "The payment after which to go on: `after` of the answer before.")])
+            .answers(200, "How many payments the ledger holds now", Data("PostingRun")),
+        _ => new("explainPayment", PAYMENTS, "Says which transactions a payment made, and why none").answers(
+            200,
+            "The transactions, newest first",
+            Data("PaymentExplanation"),
+        ),
+    }
+}
+
 /// The description of an operation of the generic connector API.
 pub(crate) fn generic(operation: Generic) -> Description {
     let new = |id, summary| Description::new(id, "Generic connector API", summary).refuses(&[Validation]);
@@ -147,6 +167,29 @@ pub(crate) fn generic(operation: Generic) -> Description {
             .reads(&pages)
             .reads(&[query("updatedAtFrom", DATE, "What changed then or later.")])
             .answers(200, "The transactions", Json("GenericTransactions")),
+    }
+}
+
+/// The description of an operation on accounts at providers.
+fn accounts(operation: Payments) -> Description {
+    use Payments as P;
+    let new = |id, summary| Description::new(id, ACCOUNTS, summary).refuses(&[Validation]);
+    match operation {
+        P::ListAccounts => new("paymentslistAccounts", "Lists accounts at providers")
+            .reads(&PAGES)
+            .reads(&[QUERY])
+            .takes(FILTER)
+            .answers(200, "A page of accounts", Cursor("PaymentsAccount")),
+        P::CreateAccount => new("createAccount", "Creates an account by hand")
+            .takes(body!("PaymentsAccountRequest"))
+            .answers(200, "The account", Data("PaymentsAccount")),
+        P::ReadAccount => new("paymentsgetAccount", "Reads an account at a provider")
+            .answers(200, "The account", Data("PaymentsAccount"))
+            .refuses(&[NotFound]),
+        _ => new("getAccountBalances", "Lists the balances of an account")
+            .reads(&PAGES)
+            .reads(&OF_BALANCES)
+            .answers(200, "A page of balances", Cursor("PaymentsBalance")),
     }
 }
 

@@ -8,6 +8,7 @@ mod initiations;
 mod list;
 mod payment;
 mod pools;
+mod postings;
 mod transfers;
 
 use crate::api::call::Call;
@@ -26,6 +27,7 @@ pub(crate) async fn answer(operation: P, call: &Call<'_>) -> Result<Reply, ApiEr
         P::CreatePayment => payment::create(call).await,
         P::ReadPayment => payment::read(call).await,
         P::SetPaymentMetadata => payment::set_metadata(call).await,
+        P::ExplainPayment => postings::explain_payment(call).await,
         P::ListAccounts => accounts::list(call).await,
         P::CreateAccount => accounts::create(call).await,
         P::ReadAccount => accounts::read(call).await,
@@ -56,6 +58,10 @@ pub(crate) async fn answer(operation: P, call: &Call<'_>) -> Result<Reply, ApiEr
         P::ReadConfig => connectors::read_config(call).await,
         P::UpdateConfig => connectors::update_config(call).await,
         P::Reset => connectors::reset(call).await,
+        P::ReadPostingRule => postings::read(call).await,
+        P::SetPostingRule => postings::set(call).await,
+        P::DeletePostingRule => postings::delete(call).await,
+        P::RunPostings => postings::run(call).await,
         P::ListTasks => connectors::tasks(call).await,
         P::ReadTask => connectors::task(call).await,
         P::StripeTransfer => transfers::stripe(call).await,

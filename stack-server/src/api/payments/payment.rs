@@ -22,6 +22,7 @@ use crate::payments::payment::{
     BY_AMOUNT, BY_ASSET, BY_DATE, BY_INITIAL_AMOUNT, BY_REFERENCE, BY_SCHEME, BY_STATUS, BY_TYPE, NewPayment,
     Payment,
 };
+use crate::payments::postings::write::Recorded;
 use crate::payments::record;
 use crate::payments::service::installed;
 use crate::payments::words::{PaymentStatus, PaymentType, Scheme};
@@ -58,12 +59,13 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 /// The id of a payment in the path.
-fn id(call: &Call<'_>) -> Result<PaymentId, ApiError> {
+pub(super) fn id(call: &Call<'_>) -> Result<PaymentId, ApiError> {
     let text = call.variable(0);
     PaymentId::parse(text).ok_or_else(|| ApiError::validation(format!("{text:?} is no id of a payment")))
 }
 
-fn find(snapshot: &Snapshot, id: &PaymentId) -> Result<record::Versioned<Payment>, ApiError> {
+/// The payment with an id.
+pub(super) fn find(snapshot: &Snapshot, id: &PaymentId) -> Result<record::Versioned<Payment>, ApiError> {
     let found = record::find::<Payment>(snapshot, &id.key())?.filter(|found| found.value.id == *id);
     found.ok_or_else(|| ApiError::not_found("payment not found"))
 }
@@ -234,7 +236,8 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (connector, news) = new_payment(call)?;
     let (payments, reader) = (call.app.payments().clone(), Reader::of(call));
     let created = call.app.blocking(move |_| {
-        payments.write(|snapshot| {
+        let now = log::now();
+        payments.write_payments(&connector, now, |snapshot| {
             installed(snapshot, &connector)?;
             for id in [&news.source, &news.destination].into_iter().flatten() {
                 if account(snapshot, id)?.is_none() {
@@ -251,11 +254,10 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
                 None => (Expected::Absent, None),
                 Some(found) => (Expected::Version(found.version), Some(found.value)),
             };
-            let now = log::now();
             let payment = by_hand(news.clone(), &connector, stored, now);
             let mut changes = payments.tell(&[Event::Payment(&payment)], now);
             changes.push(record::put(&payment, expected));
-            Ok((changes, payment))
+            Ok(Recorded { changes, payments: vec![payment.clone()], answer: payment })
         })
     });
     let created = created.await?;

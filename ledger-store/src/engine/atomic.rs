@@ -1,0 +1,86 @@
+//! Decides writes of documents and ledgers that are recorded together.
+
+use super::Engine;
+use super::pending::Pending;
+use super::written::WrittenHere;
+use crate::atomic::{AtomicWrite, LedgerCommand};
+use crate::error::{ReadError, WriteError};
+use crate::scripts::{Prepared, Programs};
+use crate::submission::{Detail, Receipt, Request};
+use crate::writer::{Batch, Decided, KeyPrints, Setting, State};
+
+impl Engine {
+    /// Decides a write of documents and ledgers. All of its entries go into this batch, which one append makes durable,
+    /// or none do.
+    pub(super) fn decide_atomic(
+        state: &mut State,
+        write: AtomicWrite,
+        programs: &Programs,
+        now: ledger_core::Timestamp,
+        batch: &mut Batch,
+        written: &WrittenHere<'_>,
+    ) -> Result<Pending, WriteError> {
+        let AtomicWrite { documents, commands } = write;
+        let mut ledgers = Vec::with_capacity(commands.len());
+        let mut requests = Vec::with_capacity(commands.len());
+        for LedgerCommand { ledger, request } in commands {
+            ledgers.push(state.live_ledger(&ledger).ok_or(WriteError::LedgerNotFound)?);
+            requests.push(request);
+        }
+        state.begin_undo_of_documents();
+        let mark = batch.mark();
+        let decided = match state.change_documents(&documents, batch) {
+            Ok(Ok(_)) => decide_commands(state, &ledgers, &mut requests, programs, now, batch, written)
+                .map_err(WriteError::from),
+            Ok(Err(rejection)) => Err(WriteError::Document(rejection)),
+            Err(error) => Err(error.into()),
+        };
+        let is_recorded = decided.as_ref().is_ok_and(|outcomes| outcomes.iter().all(is_accepted));
+        if is_recorded {
+            state.keep();
+            for ledger in &ledgers {
+                batch.touch(*ledger);
+            }
+        } else {
+            state.take_back();
+            batch.reset(mark);
+        }
+        let mut outcomes = decided?;
+        if !is_recorded {
+            for outcome in outcomes.iter_mut().filter(|outcome| is_accepted(outcome)) {
+                *outcome = Decided::Cancelled;
+            }
+        }
+        let spent = batch.unhashed.keep(requests);
+        Ok(Pending::Atomic { outcomes: ledgers.into_iter().zip(outcomes).collect(), spent })
+    }
+}
+
+/// Decides every command, also after a refusal: the caller learns of all refusals at once.
+fn decide_commands(
+    state: &mut State,
+    ledgers: &[u32],
+    requests: &mut [Request],
+    programs: &Programs,
+    now: ledger_core::Timestamp,
+    batch: &mut Batch,
+    written: &WrittenHere<'_>,
+) -> Result<Vec<Decided>, ReadError> {
+    let mut outcomes = Vec::with_capacity(requests.len());
+    for (at, (ledger, request)) in ledgers.iter().zip(requests).enumerate() {
+        state.include_in_undo(*ledger);
+        let setting = Setting { ledger: *ledger, now, detail: Detail::Ids };
+        let program = programs.get(at).and_then(Option::as_ref);
+        let prints = KeyPrints::default();
+        let prepared = Prepared { request, at, program, several: false, prints, near: &[] };
+        let mut receipt = Receipt::EMPTY;
+        let other = state.execute(setting, prepared, batch, written, &mut receipt)?;
+        outcomes.push(other.unwrap_or(Decided::Done(receipt)));
+    }
+    Ok(outcomes)
+}
+
+/// Whether a command is recorded, now or by an earlier write with its idempotency key.
+const fn is_accepted(outcome: &Decided) -> bool {
+    matches!(outcome, Decided::Done(_) | Decided::Replay { .. })
+}

@@ -1,0 +1,159 @@
+//! From payments to the ledger: the rule of an installation, and what became of a payment.
+
+use hyper::StatusCode;
+use ledger_store::Expected;
+use serde::de::MapAccess;
+
+use crate::api::call::Call;
+use crate::api::payments::connectors::installation;
+use crate::api::payments::forms::data;
+use crate::api::payments::payment::{self, body, required};
+use crate::http::error::ApiError;
+use crate::http::json::{self, Fields, Text};
+use crate::http::response::{self, Json, Reply};
+use crate::log;
+use crate::payments::ids::PaymentId;
+use crate::payments::postings::explain::{Explanation, explain};
+use crate::payments::postings::rule::{self, PostingRule};
+use crate::payments::postings::run::not_on;
+use crate::payments::record;
+use crate::payments::service::installed;
+
+/// The body of a rule.
+#[derive(Default)]
+struct Body<'a> {
+    ledger: Text<'a>,
+    script: Text<'a>,
+    account_prefix: Text<'a>,
+}
+
+impl<'de> Fields<'de> for Body<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match json::field(name, &["ledger", "script", "accountPrefix"]) {
+            Some("ledger") => self.ledger = map.next_value()?,
+            Some("script") => self.script = map.next_value()?,
+            Some("accountPrefix") => self.account_prefix = map.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn write(json: &mut Json, rule: &PostingRule) {
+    json.raw("{\"connectorID\":").plain_string(&rule.connector.text());
+    json.raw(",\"ledger\":").plain_string(rule.ledger.as_str()).raw(",\"script\":").string(&rule.script);
+    json.raw(",\"accountPrefix\":").plain_string(&rule.account_prefix);
+    json.raw(",\"setAt\":").time(rule.set_at).raw("}");
+}
+
+/// Sets the rule of an installation.
+pub(super) async fn set(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(call, 2).await?;
+    let body = body::<Body<'_>>(call)?;
+    let prefix = match &*body.account_prefix.0 {
+        "" => PostingRule::default_prefix(&found.name),
+        text => text.to_owned(),
+    };
+    let (ledger, script) = (required(&body.ledger, "ledger")?, required(&body.script, "script")?);
+    let rule = PostingRule::new(found.id, ledger, script.to_owned(), prefix, log::now())?;
+    let payments = call.app.payments().clone();
+    let set = call.app.blocking(move |_| {
+        let _alone = payments.change_installations();
+        record::change(&payments.store, |snapshot| {
+            installed(snapshot, &rule.connector)?;
+            if snapshot.ledger(&rule.ledger).is_none() {
+                return Err(ApiError::validation(format!("there is no ledger {:?}", rule.ledger.as_str())));
+            }
+            Ok((vec![record::put(&rule, Expected::Anything)], rule.clone()))
+        })
+    });
+    let set = set.await?;
+    Ok(data(call, StatusCode::OK, |json| write(json, &set)))
+}
+
+/// Reads the rule of an installation.
+pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(call, 2).await?;
+    let find =
+        move |store: &ledger_store::Store| rule::find(&store.snapshot(), &found.id)?.ok_or_else(not_on);
+    let found = call.app.blocking(find).await?;
+    Ok(data(call, StatusCode::OK, |json| write(json, &found.value)))
+}
+
+/// Deletes the rule of an installation. Its transactions stay.
+pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(call, 2).await?;
+    let payments = call.app.payments().clone();
+    let deleted = call.app.blocking(move |_| {
+        let _alone = payments.change_installations();
+        record::change(&payments.store, |snapshot| {
+            let found = rule::find(snapshot, &found.id)?.ok_or_else(not_on)?;
+            let key = record::Record::key(&found.value);
+            Ok((vec![record::delete::<PostingRule>(key, Expected::Version(found.version))], ()))
+        })
+    });
+    deleted.await?;
+    Ok(response::no_content())
+}
+
+/// Posts payments that were stored before the rule, and those that were refused.
+pub(super) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let (_, found) = installation(call, 2).await?;
+    let after = match call.query.get("after") {
+        None | Some("") => None,
+        Some(text) => {
+            let id = PaymentId::parse(text).filter(|id| id.connector == found.id);
+            let invalid =
+                || ApiError::validation(format!("after: {text:?} is no payment of the installation"));
+            Some(id.ok_or_else(invalid)?)
+        }
+    };
+    let payments = call.app.payments().clone();
+    let ran = call.app.blocking(move |_| payments.run_postings(&found.id, after.as_ref(), log::now()));
+    let ran = ran.await?;
+    Ok(data(call, StatusCode::OK, |json| {
+        json.raw("{\"examined\":").integer(ran.examined).raw(",\"posted\":").integer(ran.posted);
+        json.raw(",\"refused\":").integer(ran.refused);
+        json.raw(",\"hasMore\":").boolean(ran.more_after.is_some());
+        if let Some(after) = &ran.more_after {
+            json.raw(",\"after\":").plain_string(&after.text());
+        }
+        json.raw("}");
+    }))
+}
+
+/// Explains which transactions a payment made, and why it made none.
+pub(super) async fn explain_payment(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let id = payment::id(call)?;
+    let (id, explained) = call
+        .app
+        .blocking(move |store| {
+            let snapshot = store.snapshot();
+            let found = payment::find(&snapshot, &id)?;
+            Ok((id, explain(&snapshot, &found.value)?))
+        })
+        .await?;
+    let Explanation { is_posted, transactions, reason } = explained;
+    Ok(data(call, StatusCode::OK, |json| {
+        json.raw("{\"paymentID\":").plain_string(&id.text());
+        json.raw(",\"connectorID\":").plain_string(&id.connector.text());
+        json.raw(",\"posted\":").boolean(is_posted).raw(",\"transactions\":[");
+        json.list(&transactions, |json, made| {
+            json.raw("{\"ledger\":").plain_string(made.ledger.as_str());
+            json.raw(",\"id\":").integer(made.id);
+            json.raw(",\"reference\":").plain_string(&made.reference);
+            json.raw(",\"timestamp\":").time(made.timestamp);
+            json.raw(",\"reverted\":").boolean(made.reverted_by.is_some());
+            if let Some(id) = made.reverted_by {
+                json.raw(",\"revertedBy\":").integer(id);
+            }
+            json.raw("}");
+        });
+        json.raw("]");
+        if let Some(reason) = &reason {
+            json.raw(",\"reason\":{\"code\":").plain_string(&reason.code);
+            json.raw(",\"message\":").string(&reason.message).raw("}");
+        }
+        json.raw("}");
+    }))
+}

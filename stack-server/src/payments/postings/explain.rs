@@ -1,0 +1,112 @@
+//! Says which transactions a payment made, and why it made none.
+
+use ledger_core::{LedgerName, Timestamp};
+use ledger_store::{ReadError, Snapshot};
+
+use crate::payments::payment::Payment;
+use crate::payments::postings::posting::{self, Basis, NotDue, Posting};
+use crate::payments::postings::rule;
+use crate::payments::postings::transactions::with_reference;
+
+/// Maximum number of transactions that an explanation lists. Bounds the lookups; the newest are listed.
+const TRANSACTIONS_MAX: usize = 100;
+
+/// The transactions that a payment made, and why the ledger lacks it.
+#[derive(Debug)]
+pub(crate) struct Explanation {
+    /// Whether the ledger holds the payment now.
+    pub(crate) is_posted: bool,
+    /// Newest first.
+    pub(crate) transactions: Vec<Made>,
+    /// Why the ledger does not hold the payment as it stands.
+    pub(crate) reason: Option<Reason>,
+}
+
+/// A transaction that a payment made.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) ledger: LedgerName,
+    pub(crate) id: u64,
+    pub(crate) reference: String,
+    pub(crate) timestamp: Timestamp,
+    /// The transaction that reverts it.
+    pub(crate) reverted_by: Option<u64>,
+}
+
+/// A reason, in a word and in a sentence.
+#[derive(Debug)]
+pub(crate) struct Reason {
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+impl Reason {
+    fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into() }
+    }
+}
+
+/// Explains a payment.
+///
+/// # Errors
+///
+/// [`ReadError`] if the store cannot be read.
+pub(crate) fn explain(snapshot: &Snapshot, payment: &Payment) -> Result<Explanation, ReadError> {
+    let found = posting::find(snapshot, &payment.id)?;
+    let posting = found.map_or_else(|| Posting::none(&payment.id), |found| found.value);
+    let is_on = rule::find(snapshot, &payment.id.connector)?.is_some();
+    let transactions = transactions(snapshot, &posting)?;
+    let is_lost = posting.current.is_some() && transactions.is_empty();
+    let reason = if is_lost {
+        Some(Reason::new("LEDGER_NOT_FOUND", "the ledger of its transactions is deleted"))
+    } else {
+        reason(&posting, payment, is_on)
+    };
+    Ok(Explanation { is_posted: posting.current.is_some() && !is_lost, transactions, reason })
+}
+
+fn reason(posting: &Posting, payment: &Payment, is_on: bool) -> Option<Reason> {
+    let due = Basis::of(payment);
+    if let (Some(current), Ok(due)) = (&posting.current, &due)
+        && current == due
+    {
+        return None;
+    }
+    if !is_on {
+        return Some(Reason::new("OFF", "payments of this installation make no transactions"));
+    }
+    if let Some(refusal) = &posting.refusal {
+        return Some(Reason::new(&refusal.code, format!("refused at {}: {}", refusal.at, refusal.message)));
+    }
+    Some(match due {
+        Err(NotDue::Status(status)) => {
+            let message = format!("the payment is {}: only SUCCEEDED ones are posted", status.name());
+            Reason::new("STATUS", message)
+        }
+        Err(NotDue::Amount(amount)) => {
+            Reason::new("AMOUNT", format!("the amount is {amount}: only amounts above 0 are posted"))
+        }
+        Ok(_) => Reason::new(
+            "NOT_CHANGED",
+            "the payment has not changed since postings were switched on: run the postings of its installation",
+        ),
+    })
+}
+
+fn transactions(snapshot: &Snapshot, posting: &Posting) -> Result<Vec<Made>, ReadError> {
+    let mut made = Vec::new();
+    let Some(name) = &posting.ledger else { return Ok(made) };
+    let Some(ledger) = snapshot.ledger(name) else { return Ok(made) };
+    for number in (1..=posting.transactions).rev().take(TRANSACTIONS_MAX) {
+        let reference = Posting::reference(&posting.payment, number);
+        let Some(found) = with_reference(&ledger, &reference)? else { continue };
+        made.push(Made {
+            ledger: name.clone(),
+            id: found.transaction.id.get(),
+            reference,
+            timestamp: found.transaction.timestamp,
+            reverted_by: found.reverted_by.map(ledger_core::TransactionId::get),
+        });
+    }
+    Ok(made)
+}

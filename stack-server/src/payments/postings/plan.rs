@@ -1,0 +1,162 @@
+//! The commands that bring the ledger up to date with a payment.
+
+use ledger_core::script::{Profile, Program};
+use ledger_core::{
+    Command, CreateTransaction, Metadata, Movement, Overdraft, Postings, Reference, RevertDate,
+    RevertTransaction, Rules, Runtime, Script, Timestamp,
+};
+use ledger_store::{Expected, LedgerCommand, LedgerView, ReadError, Snapshot};
+
+use crate::http::error::{self, ApiError};
+use crate::payments::ids::{ConnectorId, PaymentId};
+use crate::payments::payment::Payment;
+use crate::payments::postings::posting::{self, Basis, Posting, Refusal};
+use crate::payments::postings::rule::{self, PostingRule};
+use crate::payments::postings::transactions::with_reference;
+use crate::payments::postings::variables;
+use crate::payments::service::installed;
+
+/// The metadata key of a transaction that names its payment.
+pub(crate) const PAYMENT_KEY: &str = "payment_id";
+
+/// Maximum number of characters of a reason that is kept.
+const REASON_CHARS_MAX: usize = 1_000;
+
+/// The rule of an installation, ready to be applied to its payments.
+pub(super) struct Planner<'a> {
+    snapshot: &'a Snapshot,
+    rule: PostingRule,
+    program: Program,
+    connector_name: String,
+    now: Timestamp,
+}
+
+/// The change that a payment makes to its ledger.
+pub(super) struct Plan {
+    /// The state of the posting, and the version that it has to have.
+    pub(super) before: (Posting, Expected),
+    /// The state of the posting once the commands are executed.
+    pub(super) after: Posting,
+    pub(super) commands: Vec<LedgerCommand>,
+}
+
+impl Plan {
+    /// Leaves the ledger as it is, and keeps the reason.
+    pub(super) fn refuse(&mut self, refusal: Refusal) {
+        self.after = Posting { refusal: Some(refusal), ..self.before.0.clone() };
+        self.commands.clear();
+    }
+
+    /// Whether nothing has to be recorded.
+    pub(super) fn is_empty(&self) -> bool {
+        self.commands.is_empty() && self.after == self.before.0
+    }
+}
+
+impl Refusal {
+    /// A refusal in the words of the ledger's API.
+    pub(super) fn of(error: &ApiError, at: Timestamp) -> Self {
+        let message = error.message.chars().take(REASON_CHARS_MAX).collect();
+        Self { code: error.code.text(error::Profile::Ledger).to_owned(), message, at }
+    }
+}
+
+impl<'a> Planner<'a> {
+    /// For an installation; `None` if its payments make no transactions.
+    ///
+    /// # Errors
+    ///
+    /// `INTERNAL` if the store cannot be read.
+    pub(super) fn of(
+        snapshot: &'a Snapshot,
+        connector: &ConnectorId,
+        now: Timestamp,
+    ) -> Result<Option<Self>, ApiError> {
+        let Some(found) = rule::find(snapshot, connector)? else { return Ok(None) };
+        let rule = found.value;
+        let program = Program::compile(&rule.script, Profile::Default)
+            .map_err(|error| ApiError::fault(&format!("a stored script does not compile: {error}")))?;
+        let connector_name = installed(snapshot, connector)?.value.name;
+        Ok(Some(Self { snapshot, rule, program, connector_name, now }))
+    }
+
+    /// Compares a payment with what the ledger holds of it, and plans the difference.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read.
+    pub(super) fn plan(&self, payment: &Payment) -> Result<Plan, ReadError> {
+        let (before, expected) = match posting::find(self.snapshot, &payment.id)? {
+            None => (Posting::none(&payment.id), Expected::Absent),
+            Some(found) => (found.value, Expected::Version(found.version)),
+        };
+        let due = Basis::of(payment).ok();
+        let after = Posting { refusal: None, ..before.clone() };
+        let mut plan = Plan { before: (before, expected), after, commands: vec![] };
+        if plan.after.current == due {
+            return Ok(plan);
+        }
+        let ledger = plan.after.ledger.clone().unwrap_or_else(|| self.rule.ledger.clone());
+        let Some(view) = self.snapshot.ledger(&ledger) else {
+            plan.refuse(Refusal::of(&ApiError::ledger_not_found(), self.now));
+            return Ok(plan);
+        };
+        if plan.after.current.take().is_some()
+            && let Some(command) = revert(&view, &payment.id, plan.after.transactions)?
+        {
+            plan.commands.push(LedgerCommand { ledger: ledger.clone(), request: command.into() });
+        }
+        if let Some(basis) = due {
+            plan.after.transactions += 1;
+            match self.create(payment, plan.after.transactions) {
+                Ok(command) => {
+                    plan.commands.push(LedgerCommand { ledger: ledger.clone(), request: command.into() });
+                    plan.after.current = Some(basis);
+                    plan.after.ledger = Some(ledger);
+                }
+                Err(error) => plan.refuse(Refusal::of(&error, self.now)),
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The transaction of a payment with a number. The first has the date of the payment; one that corrects it has the
+    /// date of the correction.
+    fn create(&self, payment: &Payment, number: u32) -> Result<Command, ApiError> {
+        let reference = Reference::parse(&Posting::reference(&payment.id, number))
+            .map_err(|error| ApiError::validation(error.to_string()))?;
+        let variables =
+            variables::values(&self.program, payment, &self.rule.account_prefix, &self.connector_name);
+        let script = Script { plain: self.rule.script.clone(), variables, runtime: Runtime::Machine };
+        Ok(Command::CreateTransaction(CreateTransaction {
+            movement: Movement::Script(script),
+            metadata: names(&payment.id),
+            timestamp: (number == 1).then_some(payment.created_at),
+            reference: Some(reference),
+            ..CreateTransaction::of(Postings::default())
+        }))
+    }
+}
+
+/// The command that reverts a transaction of a payment; `None` if it is reverted already. The provider has moved the
+/// money back, so the accounts may go below zero.
+fn revert(ledger: &LedgerView, payment: &PaymentId, number: u32) -> Result<Option<Command>, ReadError> {
+    let found = with_reference(ledger, &Posting::reference(payment, number))?;
+    let standing = found.filter(|found| found.reverted_by.is_none());
+    Ok(standing.map(|found| {
+        Command::RevertTransaction(RevertTransaction {
+            id: found.transaction.id,
+            overdraft: Overdraft::Allow,
+            dated: RevertDate::Now,
+            metadata: names(payment),
+            rules: Rules::Current,
+        })
+    }))
+}
+
+/// Metadata that names a payment.
+fn names(payment: &PaymentId) -> Metadata {
+    let mut metadata = Metadata::EMPTY;
+    metadata.insert_text(PAYMENT_KEY, &payment.text());
+    metadata
+}

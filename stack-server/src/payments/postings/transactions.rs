@@ -1,0 +1,24 @@
+//! Transactions of payments, found in their ledger by reference.
+
+use ledger_core::{Condition, Filter, FilterNode, Resource, TextField, TextTest};
+use ledger_store::{
+    Direction, LedgerView, PageRequest, ReadError, Start, TransactionOrder, TransactionQuery, TransactionView,
+};
+
+/// The transaction with a reference.
+pub(super) fn with_reference(
+    ledger: &LedgerView,
+    reference: &str,
+) -> Result<Option<TransactionView>, ReadError> {
+    let test = TextTest::Equal(reference.into());
+    let root = FilterNode::Is(Condition::Text { field: TextField::Reference, test });
+    let filter = Filter::new(Resource::Transactions, root).expect("transactions have references");
+    let query = TransactionQuery {
+        filter,
+        at: None,
+        effective_volumes: false,
+        order: TransactionOrder::Id,
+        page: PageRequest { size: 1, direction: Direction::Ascending, start: Start::First },
+    };
+    Ok(ledger.transactions(&query)?.items.pop())
+}

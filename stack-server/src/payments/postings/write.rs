@@ -1,0 +1,128 @@
+//! Records payments together with the transactions that they make.
+
+use std::collections::BTreeMap;
+
+use ledger_core::{Rejection, Timestamp};
+use ledger_store::{
+    AtomicWrite, DocumentChange, DocumentRejection, LedgerCommand, Outcome, Snapshot, WriteError,
+};
+
+use crate::http::error::ApiError;
+use crate::payments::ids::{ConnectorId, PaymentId};
+use crate::payments::payment::Payment;
+use crate::payments::postings::plan::{Plan, Planner};
+use crate::payments::postings::posting::Refusal;
+use crate::payments::record;
+use crate::payments::service::Payments;
+
+/// Changes of documents, and the payments among them.
+pub(crate) struct Recorded<T> {
+    pub(crate) changes: Vec<DocumentChange>,
+    /// The payments that are new or have changed, as they are now.
+    pub(crate) payments: Vec<Payment>,
+    pub(crate) answer: T,
+}
+
+/// Maximum number of attempts while other writes come first.
+const ATTEMPTS: usize = 64;
+
+/// The end of an attempt.
+enum Attempt {
+    Recorded,
+    /// Something that it was based on has changed.
+    Overtaken,
+    /// The ledger refuses some commands, by the index of their plan. Nothing is recorded.
+    Refused(Vec<(usize, Refusal)>),
+}
+
+impl Payments {
+    /// Records payments of an installation. If it has a posting rule, their transactions are recorded in the same commit.
+    /// A payment whose transaction is refused is recorded with the reason instead, and holds up no other one.
+    ///
+    /// `build` is called again after a refusal, and while other writes come first.
+    ///
+    /// # Errors
+    ///
+    /// Those of `build`, and what any write may meet.
+    pub(crate) fn write_payments<T>(
+        &self,
+        connector: &ConnectorId,
+        now: Timestamp,
+        mut build: impl FnMut(&Snapshot) -> Result<Recorded<T>, ApiError>,
+    ) -> Result<T, ApiError> {
+        let _gate = self.keep_installations();
+        let mut refusals: BTreeMap<PaymentId, Refusal> = BTreeMap::new();
+        let mut overtaken = 0;
+        while overtaken < ATTEMPTS {
+            let snapshot = self.snapshot();
+            let Recorded { changes, payments, answer } = build(&snapshot)?;
+            let mut plans = Vec::new();
+            if !payments.is_empty()
+                && let Some(planner) = Planner::of(&snapshot, connector, now)?
+            {
+                for payment in &payments {
+                    let mut plan = planner.plan(payment)?;
+                    if let Some(refusal) = refusals.get(&payment.id) {
+                        plan.refuse(refusal.clone());
+                    }
+                    plans.push(plan);
+                }
+            }
+            match self.attempt(changes, &mut plans, now)? {
+                Attempt::Recorded => return Ok(answer),
+                Attempt::Overtaken => {
+                    refusals.clear();
+                    overtaken += 1;
+                }
+                Attempt::Refused(refused) => {
+                    let of_payments = refused.into_iter();
+                    refusals
+                        .extend(of_payments.map(|(at, refusal)| (plans[at].after.payment.clone(), refusal)));
+                }
+            }
+        }
+        Err(ApiError::busy("others change the same at this moment"))
+    }
+
+    /// Records changes with what the plans say, or nothing.
+    fn attempt(
+        &self,
+        mut documents: Vec<DocumentChange>,
+        plans: &mut [Plan],
+        now: Timestamp,
+    ) -> Result<Attempt, ApiError> {
+        let (mut commands, mut owners): (Vec<LedgerCommand>, Vec<usize>) = (vec![], vec![]);
+        for (at, plan) in plans.iter_mut().enumerate().filter(|(_, plan)| !plan.is_empty()) {
+            owners.extend(std::iter::repeat_n(at, plan.commands.len()));
+            commands.append(&mut plan.commands);
+            documents.push(record::put(&plan.after, plan.before.1));
+        }
+        if documents.is_empty() {
+            return Ok(Attempt::Recorded);
+        }
+        let written = if commands.is_empty() {
+            self.store.change_documents(documents).map(|_| vec![])
+        } else {
+            self.store.write_atomically(AtomicWrite { documents, commands })
+        };
+        let outcomes = match written {
+            Ok(outcomes) => outcomes,
+            Err(WriteError::Document(DocumentRejection::Changed { .. }) | WriteError::LedgerNotFound) => {
+                return Ok(Attempt::Overtaken);
+            }
+            Err(error) => return Err(record::refused(error)),
+        };
+        let mut refused = Vec::new();
+        for (at, outcome) in owners.into_iter().zip(outcomes) {
+            match outcome {
+                Outcome::Refused(Rejection::AlreadyReverted { .. }) => return Ok(Attempt::Overtaken),
+                Outcome::Refused(rejection) => {
+                    refused.push((at, Refusal::of(&ApiError::from(rejection), now)));
+                }
+                Outcome::Done(_) | Outcome::Cancelled => {}
+                Outcome::Failed(error) => return Err(error.into()),
+            }
+        }
+        Ok(if refused.is_empty() { Attempt::Recorded } else { Attempt::Refused(refused) })
+    }
+}
