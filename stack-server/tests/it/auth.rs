@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -322,6 +322,8 @@ fn a_stream_of_events_ends_with_its_token() {
     let expires = now() + 2;
     claims["exp"] = json!(expires);
     let mut stream = server.connect();
+    // Less than the pause between signs of life, which would keep a stream alive that does not end.
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
     let head = "GET /v2/main/_events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
     write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", one.token(&claims)).expect("sent");
     let mut text = String::new();
