@@ -8,20 +8,26 @@ use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Filter, LedgerName, LedgerOptions, Posting,
     Reference, Rejection, Resource, Script, TransactionId,
 };
-use ledger_store::testing::{Disk, Faults, SimDisk, fail_decision_read};
+use ledger_store::testing::{Dice, Disk, Faults, SetClock, SimDisk, fail_decision_read, logs};
 use ledger_store::{
-    AtomicWrite, Collection, Direction, DocumentAction, DocumentChange, DocumentRange, DocumentRejection,
-    Expected, LedgerCommand, Options, Outcome, PageRequest, Start, Store, TransactionOrder, TransactionQuery,
-    WriteError,
+    AtomicWrite, Atomicity, Collection, Detail, Direction, DocumentAction, DocumentChange, DocumentRange,
+    DocumentRejection, Expected, LedgerCommand, Mode, Options, Outcome, PageRequest, Start, Store,
+    Submission, TransactionOrder, TransactionQuery, WriteError,
 };
 
 const DOCUMENTS: Collection = Collection::new(40).expect("it is not the store's own");
 
-fn open(disk: &SimDisk) -> Option<Store> {
-    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+/// Options of a store whose clock stands still.
+fn options() -> Options {
     let mut options = Options::default();
     options.segment_bytes = 128 << 10;
-    Store::open_on_disk(disk, Path::new("data"), &options).ok()
+    options.clock = Arc::new(SetClock::default());
+    options
+}
+
+fn open(disk: &SimDisk) -> Option<Store> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    Store::open_on_disk(disk, Path::new("data"), &options()).ok()
 }
 
 fn ledger(name: &str) -> LedgerName {
@@ -192,6 +198,76 @@ fn failed_read_records_nothing() {
     }
     assert!(failed > 0);
     assert_eq!(references(&store, "b").len(), 2);
+}
+
+/// A random write, of which about half is refused.
+fn random_write(dice: &mut Dice<'_>) -> AtomicWrite {
+    let mut write = AtomicWrite::default();
+    for number in 0..dice.below(3) {
+        let mut change = document(&format!("{number}{}", dice.below(5)), 1 + dice.below(90) as usize);
+        change.expected = if dice.one_in(20) { Expected::Absent } else { Expected::Anything };
+        write.documents.push(change);
+    }
+    for _ in 0..dice.below(5) {
+        let reference = format!("r{}", dice.below(300));
+        let source = dice.pick(&["world", "world", "world", "users:1", "users:2"]);
+        write.commands.push(pay(dice.pick(&["a", "b", "c"]), source, &reference));
+    }
+    write
+}
+
+/// Applies a write in parts, each of which must be accepted.
+fn apply_in_parts(store: &Store, write: AtomicWrite) {
+    store.change_documents(write.documents).expect("the whole write was accepted");
+    for LedgerCommand { ledger, request } in write.commands {
+        let (atomicity, mode, detail) = (Atomicity::Independent, Mode::Commit, Detail::Ids);
+        let submission = Submission { ledger, requests: vec![request], atomicity, mode, detail };
+        let outcomes = store.apply(submission).expect("an outcome");
+        assert!(matches!(outcomes[..], [Outcome::Done(_)]), "{outcomes:?}");
+    }
+}
+
+fn documents(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let found = store.snapshot().documents(DOCUMENTS, &DocumentRange::default()).expect("documents");
+    found.into_iter().map(|found| (found.key, found.value)).collect()
+}
+
+#[test]
+fn random_writes_equal_their_accepted_parts() {
+    for seed in 0..4 {
+        let mut dice = Dice::from_seed(seed);
+        let (disk, parts) = (SimDisk::new(), Store::in_memory_with(&options()));
+        let mut store = open(&disk).expect("it opens");
+        with_ledgers(&store, &["a", "b", "c"]);
+        with_ledgers(&parts, &["a", "b", "c"]);
+        let (mut recorded, mut refused) = (0, 0);
+        for step in 0..250 {
+            let write = random_write(&mut dice);
+            let is_recorded = match store.write_atomically(write.clone()) {
+                Ok(outcomes) => outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))),
+                Err(WriteError::Document(_)) => false,
+                Err(error) => panic!("{error}"),
+            };
+            if is_recorded {
+                recorded += 1;
+                apply_in_parts(&parts, write);
+            } else {
+                refused += 1;
+            }
+            if step % 60 == 59 {
+                store.flush();
+            }
+            if step % 100 == 99 {
+                drop(store);
+                store = open(&disk).expect("it opens");
+            }
+        }
+        assert!(recorded > 40 && refused > 40, "{recorded} of {}", recorded + refused);
+        assert_eq!(logs(&store), logs(&parts), "seed {seed}");
+        assert_eq!(documents(&store), documents(&parts), "seed {seed}");
+        let report = store.verify().expect("it can be verified");
+        assert!(report.violations.is_empty(), "{report:?}");
+    }
 }
 
 /// Writes documents with transactions until the power fails, and returns how many were acknowledged.
