@@ -69,9 +69,9 @@ pub use documents::{
 };
 pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
-pub use import::{ImportError, ImportRefusal, ImportedLog};
+pub use import::{ImportError, ImportRefusal, ImportReport, ImportedLog};
 pub use journal::DroppedTail;
-pub use ledger::{Ledger, LedgerError, TransactionBuilder};
+pub use ledger::{Committed, DryRun, Ledger, LedgerError, TransactionBuilder};
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;
 pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Snapshot};

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::schema::Enforcement;
-use ledger_core::{Filter, Resource, Runtime};
+use ledger_core::{FilterOf, Runtime};
 use ledger_store::{Deleted, Direction, PageRequest, Start};
 
 use crate::api::call::Call;
@@ -41,7 +41,7 @@ fn write_bare(json: &mut Json) {
 fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm) -> Result<(), ApiError> {
     let settings = call.app.settings();
     let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
-    let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers), Deleted::Hidden)?;
+    let ledgers = call.app.snapshot().ledgers(&page, &FilterOf::all(), Deleted::Hidden)?;
     json.raw("\"data\":{");
     match settings.compat {
         Compat::V1_10 => {
