@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use ledger_core::{
-    AccountAddress, Asset, Condition, Field, Filter, FilterError, FilterNode, FilterValue, LedgerName,
-    Operator, Resource, Timestamp, TransactionId,
+    AccountAddress, Asset, FilterError, FilterOf, LedgerName, Operator, Selects, Timestamp, TransactionId,
+    Transactions,
 };
 use ledger_store::{
     Clock, Direction, LedgerView, PageRequest, Start, Store, TransactionKey, TransactionOrder,
@@ -86,7 +86,7 @@ impl Reader {
         match kind {
             ReadKind::Balance => view.balance(address, &self.asset).map(|_| 1).map_err(Into::into),
             ReadKind::LastOfAccount => {
-                let filter = only(Resource::Transactions, "account", address)?;
+                let filter = only("account", address)?;
                 let page = PageRequest { size: PAGE, direction: Direction::Descending, start: Start::First };
                 transactions(view, filter, page)
             }
@@ -94,7 +94,7 @@ impl Reader {
                 let id = TransactionId::new(1 + self.random.below(view.stats()?.transactions.max(1)));
                 let start = Start::After(TransactionKey { timestamp: Timestamp::default(), id });
                 let page = PageRequest { size: PAGE, direction: Direction::Descending, start };
-                transactions(view, Filter::all(Resource::Transactions), page)
+                transactions(view, FilterOf::all(), page)
             }
             ReadKind::VolumesByEffect => self.volumes(view, at, Clock::Effective),
             ReadKind::VolumesByInsertion => self.volumes(view, at, Clock::Insertion),
@@ -105,7 +105,7 @@ impl Reader {
         let (from, to) = self.dates;
         let date = from + self.random.below(to.abs_diff(from).max(1)) as i64;
         let query = VolumesQuery {
-            filter: only(Resource::Volumes, "address", &self.addresses[account])?,
+            filter: only("address", &self.addresses[account])?,
             from: None,
             to: Some(Timestamp::from_micros(date)),
             clock,
@@ -158,15 +158,13 @@ pub fn note(report: &mut Report, prefix: &str, measured: &[(ReadKind, Histogram)
     }
 }
 
-fn only(resource: Resource, field: &str, address: &AccountAddress) -> Result<Filter, FilterError> {
-    let field = Field::parse(resource, field)?;
-    let condition = Condition::new(&field, Operator::Match, FilterValue::Text(address.as_str().into()))?;
-    Filter::new(resource, FilterNode::Is(condition))
+fn only<R: Selects>(field: &str, address: &AccountAddress) -> Result<FilterOf<R>, FilterError> {
+    FilterOf::field(field, Operator::Match, address.as_str())
 }
 
 fn transactions(
     view: &LedgerView,
-    filter: Filter,
+    filter: FilterOf<Transactions>,
     page: PageRequest<TransactionKey>,
 ) -> Result<usize, Failure> {
     let order = TransactionOrder::Id;

@@ -1,6 +1,6 @@
 //! Fuzz target: an import of any lines succeeds or is refused without a panic, and its entries are readable.
 
-use ledger_core::{Filter, LedgerName, LedgerOptions, Resource};
+use ledger_core::{FilterOf, LedgerName, LedgerOptions};
 use ledger_store::{Direction, LogHashes, LogQuery, PageRequest, Start, Store};
 use stack_server::testing::import_line;
 
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
     let imported = store.import(&name, &logs);
     let ledger = store.snapshot().ledger(&name).expect("it was made");
     let page = PageRequest { size: LINES_MAX, direction: Direction::Ascending, start: Start::First };
-    let query = LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page };
+    let query = LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page };
     let kept = ledger.logs(&query).expect("what was taken can be read").items.len();
     assert!(
         kept <= logs.len() && (imported.is_err() || kept == logs.len()),

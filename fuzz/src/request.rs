@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use ledger_core::{Filter, Resource};
+use ledger_core::FilterOf;
 use ledger_store::{Deleted, Direction, LogHashes, LogQuery, PageRequest, Start, Store};
 use stack_server::Settings;
 use stack_server::testing::Exchange;
@@ -42,10 +42,10 @@ impl World {
         let snapshot = self.store.snapshot();
         let all = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
         let ledgers =
-            snapshot.ledgers(&all, &Filter::all(Resource::Ledgers), Deleted::Shown).expect("the ledgers");
+            snapshot.ledgers(&all, &FilterOf::all(), Deleted::Shown).expect("the ledgers");
         let head = |name| {
             let page = PageRequest { size: 1, direction: Direction::Descending, start: Start::First };
-            let query = LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page };
+            let query = LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page };
             let page = snapshot.ledger(name)?.logs(&query).expect("the last log");
             page.items.first().map(|log| log.entry.id.get())
         };

@@ -68,6 +68,10 @@ impl Filter {
         &self.root
     }
 
+    pub(crate) fn into_root(self) -> FilterNode {
+        self.root
+    }
+
     /// Tells whether the filter has no conditions.
     pub const fn is_all(&self) -> bool {
         matches!(&self.root, FilterNode::And(children) | FilterNode::Or(children) if children.is_empty())

@@ -15,6 +15,8 @@ mod decide;
 pub mod enforcement;
 mod expression;
 mod filter;
+mod filter_json;
+mod filter_of;
 mod json;
 mod json_path;
 mod ledger;
@@ -28,6 +30,7 @@ pub mod model;
 mod needs;
 mod property;
 mod rejection;
+mod request_hash;
 mod rules;
 mod runtime;
 pub mod schema;
@@ -59,6 +62,9 @@ pub use condition::{
 pub use decide::{Decision, NewTransaction, REVERTS_KEY, check_before_script, decide};
 pub use expression::{AddressExpression, ExpressionError};
 pub use filter::{Filter, FilterNode, FilterSubject};
+pub use filter_of::{
+    Accounts, AggregatedBalances, FilterOf, Ledgers, Logs, Schemas, Selects, Transactions, VolumeRows,
+};
 pub use json::{Json, JsonError};
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
 pub use legacy::reverting_reference;
@@ -69,6 +75,7 @@ pub use memento::Memento;
 pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, needs};
 pub use property::{Property, Resource};
 pub use rejection::Rejection;
+pub use request_hash::{batch_hash, log_request_hash, request_hash};
 pub use rules::{LegacyRules, PastDates, Rules};
 pub use runtime::Runtime;
 pub use settle::settle;

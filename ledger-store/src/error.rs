@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use ledger_core::LedgerName;
+
 use crate::documents::DocumentRejection;
 
 /// Why a store does not open.
@@ -64,7 +66,10 @@ impl std::error::Error for OpenError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteError {
     /// No such ledger. Nothing happened.
-    LedgerNotFound,
+    LedgerNotFound {
+        /// Its name.
+        ledger: LedgerName,
+    },
     /// A ledger of this name exists. Nothing happened.
     LedgerExists,
     /// The ledgers of this bucket were [removed](crate::Store::remove_deleted) for good. Nothing happened.
@@ -98,7 +103,7 @@ pub enum WriteError {
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LedgerNotFound => f.write_str("ledger not found"),
+            Self::LedgerNotFound { ledger } => write!(f, "ledger \"{ledger}\" not found"),
             Self::LedgerExists => f.write_str("ledger already exists"),
             Self::BucketRemoved => f.write_str("the bucket was removed for good"),
             Self::Document(rejection) => rejection.fmt(f),

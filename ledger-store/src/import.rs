@@ -1,16 +1,20 @@
 //! Logs of another store, taken over as they are.
 //!
 //! A ledger takes logs as long as nothing else was written to it. Their ids, dates and idempotency keys are
-//! kept, and their hashes are computed again and compared, so what was changed on the way is found.
+//! kept, and their hashes are computed again and compared, so what was changed on the way is found. An import can be
+//! repeated: logs that are there and equal are skipped.
 
 use std::fmt;
 
 use ledger_core::{
-    HashLogs, LedgerName, LogEntry, LogId, LogPayload, Posting, Timestamp, Transaction, WireHash,
+    FilterOf, HashLogs, LedgerName, LogEntry, LogId, LogPayload, Memento, Posting, Timestamp, Transaction,
+    WireHash,
 };
 
 use crate::engine::{Answer, Work};
 use crate::error::{ReadError, WriteError};
+use crate::query::{Direction, LogHashes, LogQuery, LogView, PageRequest, Start};
+use crate::read::LedgerView;
 use crate::store::Store;
 
 /// A log and the hash that it came with.
@@ -30,9 +34,9 @@ pub struct ImportedLog {
 /// What is wrong with a log that was to be imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportRefusal {
-    /// Something was written to the ledger: it takes no logs any more.
+    /// Something was written to the ledger: it takes no new logs any more.
     InUse,
-    /// Its id is not greater than that of the log before it.
+    /// Its id is not greater than that of the last log, and it is not the log that has this id.
     LogExists,
     /// It is not what was hashed.
     WrongHash {
@@ -60,6 +64,16 @@ impl fmt::Display for ImportRefusal {
             Self::Inconsistent { reason } => f.write_str(reason),
         }
     }
+}
+
+/// The work of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ImportReport {
+    /// Number of logs that are new.
+    pub imported: u64,
+    /// Number of logs that were there and equal.
+    pub skipped: u64,
 }
 
 /// Why logs were not imported.
@@ -110,13 +124,60 @@ pub(crate) enum Imported {
 }
 
 impl Store {
-    /// Takes over logs, in order, in one commit. They are on disk when this returns; of a long log some hundreds
-    /// at a time.
+    /// Imports logs, in order, in one commit. They are on disk when this returns. Import a long log some hundreds at a
+    /// time.
+    ///
+    /// Logs at the beginning that the ledger has, and that are equal, are skipped. So an import that broke off can be
+    /// repeated from its first log. A log with the id of another one is refused.
     ///
     /// # Errors
     ///
-    /// [`ImportError::Refused`] with the first log that cannot be taken; and what any write may meet.
-    pub fn import(&self, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<(), ImportError> {
+    /// [`ImportError::Refused`] with the first log that cannot be imported: those before it are imported. And the errors
+    /// of any write.
+    pub fn import(&self, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<ImportReport, ImportError> {
+        let skipped = self.count_known(ledger, logs)?;
+        let new = &logs[skipped..];
+        if !new.is_empty() || logs.is_empty() {
+            self.import_new(ledger, new)?;
+        }
+        Ok(ImportReport { imported: new.len() as u64, skipped: skipped as u64 })
+    }
+
+    /// Counts the logs at the beginning that a ledger has already.
+    fn count_known(&self, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<usize, ImportError> {
+        let view = self.live(ledger)?;
+        let counters = view.counters();
+        let is_known = |log: &&ImportedLog| !counters.is_new() && log.entry.id.get() < counters.next_log;
+        let known = logs.iter().take_while(is_known).count();
+        let Some(first) = logs[..known].first() else { return Ok(0) };
+        let before = first.entry.id.get().checked_sub(1).map(LogId::new);
+        let page = PageRequest {
+            size: known,
+            direction: Direction::Ascending,
+            start: before.map_or(Start::First, Start::After),
+        };
+        let query = LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page };
+        let stored = view.logs(&query).map_err(WriteError::from)?.items;
+        for (at, log) in logs[..known].iter().enumerate() {
+            if !stored.get(at).is_some_and(|stored| is_same(log, stored)) {
+                let refusal = if counters.in_use { ImportRefusal::InUse } else { ImportRefusal::LogExists };
+                return Err(ImportError::Refused { log: log.entry.id, refusal });
+            }
+        }
+        Ok(known)
+    }
+
+    fn live(&self, ledger: &LedgerName) -> Result<LedgerView, WriteError> {
+        let not_found = || WriteError::LedgerNotFound { ledger: ledger.clone() };
+        self.snapshot().ledger(ledger).ok_or_else(not_found)
+    }
+
+    /// Imports logs as [`Store::import`], and refuses those that the ledger has already.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::import`], and [`ImportRefusal::LogExists`] for a log that is there.
+    pub fn import_new(&self, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<(), ImportError> {
         loop {
             match self.try_import(ledger, logs)? {
                 (Imported::All, refused) => return refused.map_or(Ok(()), Err),
@@ -132,7 +193,7 @@ impl Store {
         ledger: &LedgerName,
         logs: &[ImportedLog],
     ) -> Result<(Imported, Option<ImportError>), ImportError> {
-        let view = self.snapshot().ledger(ledger).ok_or(WriteError::LedgerNotFound)?;
+        let view = self.live(ledger)?;
         let counters = view.counters();
         let mut refused = None;
         let mut entries = Vec::with_capacity(logs.len());
@@ -168,6 +229,29 @@ impl Store {
             }
         }
     }
+}
+
+/// Tells whether a log that is to be imported is the one that is stored. Volumes are computed and not compared.
+fn is_same(log: &ImportedLog, stored: &LogView) -> bool {
+    let text = |entry: &LogEntry| {
+        let mut text = Vec::new();
+        Memento::from(entry).write_to(&mut text);
+        text
+    };
+    let recorded = |entry: &LogEntry| match &entry.payload {
+        LogPayload::NewTransaction { transaction, .. }
+        | LogPayload::RevertedTransaction { transaction, .. } => {
+            Some((transaction.inserted_at, transaction.template.clone()))
+        }
+        LogPayload::SetMetadata { .. }
+        | LogPayload::DeleteMetadata { .. }
+        | LogPayload::InsertedSchema { .. } => None,
+    };
+    let (new, old) = (&log.entry, &stored.entry);
+    (new.id, &new.idempotency, &new.request_hash) == (old.id, &old.idempotency, &old.request_hash)
+        && stored.hash.is_none_or(|hash| log.hash == Some(WireHash::from_bytes(hash)))
+        && recorded(new) == recorded(old)
+        && text(new) == text(old)
 }
 
 /// About how many bytes an entry holds, for the bound of the queue.

@@ -67,8 +67,8 @@ pub use documents::{
 };
 pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
-pub use import::{ImportError, ImportRefusal, ImportedLog};
-pub use ledger::{Ledger, LedgerError, TransactionBuilder};
+pub use import::{ImportError, ImportRefusal, ImportReport, ImportedLog};
+pub use ledger::{Committed, DryRun, Ledger, LedgerError, TransactionBuilder};
 pub use ledger_journal::DroppedTail;
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;

@@ -1,10 +1,10 @@
 //! Questions to a snapshot, and their answers.
 
 use ledger_core::{
-    AccountAddress, Asset, Balance, Features, FirstId, HoldingVolumes, LedgerName, LogEntry, Metadata,
-    SchemaVersion, Timestamp, Transaction, Volumes,
+    AccountAddress, Accounts, AggregatedBalances, Asset, Balance, BucketName, Features, FilterOf, FirstId,
+    HoldingVolumes, LedgerName, LogEntry, LogId, Logs, Metadata, SchemaVersion, Schemas, Timestamp,
+    Transaction, Transactions, VolumeRows, Volumes,
 };
-use ledger_core::{BucketName, LogId};
 
 /// Which of the two dates of a transaction counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -239,7 +239,7 @@ pub struct Explanation {
 #[derive(Clone, Debug)]
 pub struct AccountQuery {
     /// Which ones.
-    pub filter: ledger_core::Filter,
+    pub filter: FilterOf<Accounts>,
     /// As of this date.
     pub at: Option<Timestamp>,
     /// What to show.
@@ -254,7 +254,7 @@ pub struct AccountQuery {
 #[derive(Clone, Debug)]
 pub struct TransactionQuery {
     /// Which ones.
-    pub filter: ledger_core::Filter,
+    pub filter: FilterOf<Transactions>,
     /// As of this date: those with a later effective date are not there yet.
     pub at: Option<Timestamp>,
     /// Whether to compute effective volumes.
@@ -279,7 +279,7 @@ pub enum LogHashes {
 #[derive(Clone, Debug)]
 pub struct LogQuery {
     /// Which ones.
-    pub filter: ledger_core::Filter,
+    pub filter: FilterOf<Logs>,
     /// Which hashes to show.
     pub hashes: LogHashes,
     /// Which part of the list.
@@ -322,7 +322,7 @@ pub enum SchemaOrder {
 #[derive(Clone, Debug)]
 pub struct SchemaQuery {
     /// Which ones.
-    pub filter: ledger_core::Filter,
+    pub filter: FilterOf<Schemas>,
     /// By what it is ordered.
     pub order: SchemaOrder,
     /// Which part of the list.
@@ -333,7 +333,7 @@ pub struct SchemaQuery {
 #[derive(Clone, Debug)]
 pub struct BalancesQuery {
     /// Of which accounts.
-    pub filter: ledger_core::Filter,
+    pub filter: FilterOf<AggregatedBalances>,
     /// As of this date.
     pub at: Option<Timestamp>,
     /// By which of the two dates.
@@ -344,7 +344,7 @@ pub struct BalancesQuery {
 #[derive(Clone, Debug)]
 pub struct VolumesQuery {
     /// Of which accounts, and with a balance filter which rows.
-    pub filter: ledger_core::Filter,
+    pub filter: FilterOf<VolumeRows>,
     /// Flows from this date on.
     pub from: Option<Timestamp>,
     /// Flows up to this date.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{JoinHandle, ThreadId};
 
-use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata, NameError};
+use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata};
 use ledger_index::{IndexFile, IndexOptions};
 use ledger_journal::disk::{Disk, RealDisk};
 use ledger_journal::{
@@ -419,7 +419,8 @@ impl Store {
     /// # Errors
     ///
     /// See [`WriteError`]: but for an unknown outcome, nothing happened.
-    pub fn apply(&self, submission: Submission) -> Result<Vec<Outcome>, WriteError> {
+    pub fn apply(&self, mut submission: Submission) -> Result<Vec<Outcome>, WriteError> {
+        submission.hash_requests();
         let bytes = submission.bytes();
         let programs = self.inner.engine.scripts.of(&submission);
         match self.run(Work::Apply(submission, programs), bytes)? {
@@ -498,9 +499,10 @@ impl Store {
     /// one, after everything is on disk. It must not block.
     pub fn submit(
         &self,
-        submission: Submission,
+        mut submission: Submission,
         done: impl FnOnce(Result<Vec<Outcome>, WriteError>) + Send + 'static,
     ) {
+        submission.hash_requests();
         let bytes = submission.bytes();
         let programs = self.inner.engine.scripts.of(&submission);
         let done = move |answer: Result<Answer, WriteError>| {
@@ -661,13 +663,6 @@ impl From<JournalError> for OpenError {
             error @ JournalError::Storage { .. } => Self::Io { reason: error.to_string() },
             error => Self::Damaged { reason: error.to_string() },
         }
-    }
-}
-
-/// A name that does not parse, where a store is asked for a ledger by text.
-impl From<NameError> for WriteError {
-    fn from(_: NameError) -> Self {
-        Self::LedgerNotFound
     }
 }
 

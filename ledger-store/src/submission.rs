@@ -1,8 +1,8 @@
 //! What is given to the writer, and what it answers.
 
 use ledger_core::{
-    Command, Idempotency, LedgerName, LogEntry, LogId, Movement, Posting, Rejection, SchemaVersion,
-    Timestamp, TransactionId,
+    Command, Idempotency, IdempotencyKey, LedgerName, LogEntry, LogId, Movement, Posting, Rejection,
+    SchemaVersion, Timestamp, TransactionId, batch_hash, request_hash,
 };
 
 use crate::error::ReadError;
@@ -30,10 +30,19 @@ pub struct Request {
     /// What to do.
     pub command: Command,
     /// The caller's key. A repetition with the same hash gets the first answer again; with another hash it is
-    /// refused.
+    /// refused. The store fills in an empty hash: that of the command, or that of all commands where the key is
+    /// [that of all](Atomicity::AsOne).
     pub idempotency: Option<Box<Idempotency>>,
     /// The version of the ledger's schema by which it is judged.
     pub schema_version: Option<Box<SchemaVersion>>,
+}
+
+impl Request {
+    /// A command that happens once, however often it is repeated with this key. See [`ledger_core::request_hash`].
+    pub fn once(key: IdempotencyKey, command: Command) -> Self {
+        let hash = request_hash(&command);
+        Self { idempotency: Some(Box::new(Idempotency { key, hash })), ..Self::from(command) }
+    }
 }
 
 impl From<Command> for Request {
@@ -63,7 +72,8 @@ pub enum Mode {
     /// It is, durably, before it is answered.
     #[default]
     Commit,
-    /// Everything is checked and computed, and nothing is kept: no entry, no id, no key.
+    /// Everything is checked and computed, and nothing is kept: no entry, no id, no key. The ids in the answer are
+    /// those that the next writes get.
     DryRun,
 }
 
@@ -122,6 +132,24 @@ impl Receipt {
 }
 
 impl Submission {
+    /// Fills in the hashes of keyed requests that came without one.
+    pub(crate) fn hash_requests(&mut self) {
+        let as_one = self.atomicity == Atomicity::AsOne && self.requests.len() > 1;
+        for at in 0..self.requests.len() {
+            if !self.requests[at].idempotency.as_ref().is_some_and(|have| have.hash.is_empty()) {
+                continue;
+            }
+            let hash = if as_one {
+                batch_hash(self.requests.iter().map(|request| &request.command))
+            } else {
+                request_hash(&self.requests[at].command)
+            };
+            if let Some(idempotency) = &mut self.requests[at].idempotency {
+                idempotency.hash = hash;
+            }
+        }
+    }
+
     /// About how many bytes it holds, for the bound of the queue.
     pub(crate) fn bytes(&self) -> usize {
         self.requests.iter().map(Request::bytes).sum()

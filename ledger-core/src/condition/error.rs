@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::operator::{Operator, ValueType};
 use crate::limits::LIKE_PATTERN_BYTES_MAX;
-use crate::property::Property;
+use crate::property::{Property, Resource};
 
 /// Reason why a filter is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,18 @@ pub enum FilterError {
     PartialAddress,
     /// A `$like` pattern longer than [`crate::limits::LIKE_PATTERN_BYTES_MAX`].
     PatternTooLong,
+    /// A filter of another resource than the list.
+    OtherResource {
+        /// The resource of the list.
+        expected: Resource,
+        /// The resource of the filter.
+        found: Resource,
+    },
+    /// A text that is no filter.
+    Malformed {
+        /// The fault of the text.
+        reason: String,
+    },
     /// A filter with more nodes than [`crate::limits::FILTER_NODES_MAX`].
     TooManyNodes,
     /// A filter with deeper nesting than [`crate::limits::FILTER_DEPTH_MAX`].
@@ -60,6 +72,10 @@ impl fmt::Display for FilterError {
             Self::PatternTooLong => {
                 write!(f, "a pattern has at most {LIKE_PATTERN_BYTES_MAX} bytes")
             }
+            Self::OtherResource { expected, found } => {
+                write!(f, "a filter of {found:?} cannot select {expected:?}")
+            }
+            Self::Malformed { reason } => f.write_str(reason),
             Self::TooManyNodes => {
                 write!(f, "a filter has at most {} nodes", crate::limits::FILTER_NODES_MAX)
             }

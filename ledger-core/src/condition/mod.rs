@@ -9,6 +9,8 @@ mod operator;
 use compact_str::CompactString;
 use ledger_values::{Balance, Timestamp};
 
+use crate::property::Property;
+
 pub use self::error::FilterError;
 pub use self::field::Field;
 pub use self::matching::{AddressTest, TextTest};
@@ -151,4 +153,42 @@ pub enum Condition {
         /// Name of the feature.
         name: CompactString,
     },
+}
+
+impl Condition {
+    /// Returns the property that the condition is about.
+    pub fn property(&self) -> Property {
+        match self {
+            Self::Address { role, .. } | Self::Posting { role, .. } => match role {
+                AddressRole::Own => Property::Address,
+                AddressRole::Any => Property::Account,
+                AddressRole::Source => Property::Source,
+                AddressRole::Destination => Property::Destination,
+            },
+            Self::Text { field, .. } => match field {
+                TextField::Reference => Property::Reference,
+                TextField::Type => Property::Type,
+                TextField::Bucket => Property::Bucket,
+                TextField::Name => Property::Name,
+                TextField::Version => Property::Version,
+            },
+            Self::Date { field, .. } => match field {
+                DateField::Timestamp => Property::Timestamp,
+                DateField::InsertedAt => Property::InsertedAt,
+                DateField::UpdatedAt => Property::UpdatedAt,
+                DateField::RevertedAt => Property::RevertedAt,
+                DateField::FirstUsage => Property::FirstUsage,
+                DateField::InsertionDate => Property::InsertionDate,
+                DateField::Date => Property::Date,
+                DateField::CreatedAt => Property::CreatedAt,
+            },
+            Self::Id { .. } => Property::Id,
+            Self::Reverted(_) => Property::Reverted,
+            Self::Metadata { .. } | Self::MetadataPath { .. } | Self::MetadataExists { .. } => {
+                Property::Metadata
+            }
+            Self::Balance { .. } => Property::Balance,
+            Self::Feature { .. } | Self::FeatureExists { .. } => Property::Features,
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Operators of filters, the values that they take, and order relations.
 
 use compact_str::CompactString;
-use ledger_values::Balance;
+use ledger_values::{Balance, Timestamp};
 
 /// An operator between a property and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +79,48 @@ pub enum FilterValue {
     Texts(Vec<CompactString>),
     /// Any other value. No property accepts it.
     Other,
+}
+
+impl From<&str> for FilterValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for FilterValue {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<i64> for FilterValue {
+    fn from(number: i64) -> Self {
+        Self::Integer(number.into())
+    }
+}
+
+impl From<Balance> for FilterValue {
+    fn from(number: Balance) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<bool> for FilterValue {
+    fn from(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+}
+
+impl From<Timestamp> for FilterValue {
+    fn from(at: Timestamp) -> Self {
+        Self::Text(at.to_string().into())
+    }
+}
+
+impl From<&[&str]> for FilterValue {
+    fn from(texts: &[&str]) -> Self {
+        Self::Texts(texts.iter().map(|text| (*text).into()).collect())
+    }
 }
 
 /// The type of value that a property accepts.

@@ -1,6 +1,7 @@
 //! Decides writes of documents and ledgers that are recorded together.
 
 use super::Engine;
+use super::decide::live;
 use super::pending::Pending;
 use super::written::WrittenHere;
 use crate::atomic::{AtomicWrite, LedgerCommand};
@@ -24,7 +25,7 @@ impl Engine {
         let mut ledgers = Vec::with_capacity(commands.len());
         let mut requests = Vec::with_capacity(commands.len());
         for LedgerCommand { ledger, request } in commands {
-            ledgers.push(state.live_ledger(&ledger).ok_or(WriteError::LedgerNotFound)?);
+            ledgers.push(live(state, &ledger)?);
             requests.push(request);
         }
         state.begin_undo_of_documents();

@@ -1,5 +1,6 @@
 //! Work decided: what each kind of it does to the state and the batch.
 
+use ledger_core::LedgerName;
 use ledger_journal::entry::DocumentRecord;
 
 use super::pending::{Pending, answer_from_within};
@@ -51,7 +52,7 @@ impl Engine {
                 Ok(Pending::Ledger(info))
             }
             Work::Import(name, next, logs) => {
-                let ledger = state.live_ledger(&name).ok_or(WriteError::LedgerNotFound)?;
+                let ledger = live(state, &name)?;
                 if state.ledger(ledger).counters().next_log != next {
                     return Ok(Pending::Imported(Imported::Overtaken));
                 }
@@ -146,7 +147,7 @@ impl Engine {
                 Ok(Pending::Removed(removed))
             }
             Work::EditLedger(name, edit) => {
-                let ledger = state.live_ledger(&name).ok_or(WriteError::LedgerNotFound)?;
+                let ledger = live(state, &name)?;
                 let head = &state.ledger(ledger).head;
                 let (mut info, section) = (LedgerInfo::clone(&head.info), head.section);
                 match edit {
@@ -180,7 +181,7 @@ impl Engine {
         written: &WrittenHere<'_>,
     ) -> Result<Pending, WriteError> {
         let Submission { ledger, mut requests, atomicity, mode, detail } = submission;
-        let ledger = state.live_ledger(&ledger).ok_or(WriteError::LedgerNotFound)?;
+        let ledger = live(state, &ledger)?;
         let setting = Setting { ledger, now, detail };
         let first = state.next;
         let whole = matches!(atomicity, Atomicity::AllOrNothing | Atomicity::AsOne);
@@ -259,6 +260,11 @@ impl Engine {
         let spent = batch.unhashed.keep(requests);
         Ok(Pending::Outcomes { ledger, mode, detail, outcomes, spent })
     }
+}
+
+/// The number of a ledger that exists.
+pub(super) fn live(state: &State, name: &LedgerName) -> Result<u32, WriteError> {
+    state.live_ledger(name).ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
 }
 
 /// The key of a ledger's document.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use ledger_core::{
-    AccountAddress, AddressExpression, AddressRole, AddressTest, Amount, Asset, Balance, Command, Comparison,
-    Condition, CreateTransaction, DateField, Filter, FilterNode, LedgerName, LedgerOptions, Metadata,
-    Posting, Reference, Resource, Target, TextField, TextTest, Timestamp,
+    AccountAddress, Accounts, AddressExpression, AddressRole, AddressTest, Amount, Asset, Balance, Command,
+    Comparison, Condition, CreateTransaction, DateField, FilterNode, FilterOf, LedgerName, LedgerOptions,
+    Metadata, Posting, Reference, Selects, Target, TextField, TextTest, Timestamp, Transactions,
 };
 
 use super::Session;
@@ -81,8 +81,8 @@ fn page<K>(size: usize) -> PageRequest<K> {
     PageRequest { size, direction: Direction::Descending, start: Start::First }
 }
 
-fn only(resource: Resource, condition: Condition) -> Filter {
-    Filter::new(resource, FilterNode::Is(condition)).expect("a filter")
+fn only<R: Selects>(condition: Condition) -> FilterOf<R> {
+    FilterOf::new(FilterNode::Is(condition)).expect("a filter")
 }
 
 fn like(role: AddressRole, pattern: &str) -> Condition {
@@ -94,7 +94,7 @@ fn tagged() -> Condition {
     Condition::Metadata { key: "tag".into(), test: TextTest::Equal("rare".into()) }
 }
 
-fn transactions(filter: Filter, size: usize) -> impl FnOnce(&Session) -> usize {
+fn transactions(filter: FilterOf<Transactions>, size: usize) -> impl FnOnce(&Session) -> usize {
     move |session| {
         let order = TransactionOrder::Id;
         let query = TransactionQuery { filter, at: None, effective_volumes: false, order, page: page(size) };
@@ -102,7 +102,7 @@ fn transactions(filter: Filter, size: usize) -> impl FnOnce(&Session) -> usize {
     }
 }
 
-fn accounts(filter: Filter, size: usize) -> impl FnOnce(&Session) -> usize {
+fn accounts(filter: FilterOf<Accounts>, size: usize) -> impl FnOnce(&Session) -> usize {
     move |session| {
         let (order, expand) = (AccountOrder::Address, Expand::default());
         let query = AccountQuery { filter, at: None, order, expand, page: page(size) };
@@ -128,7 +128,7 @@ fn indexed_filters_examine_few_other_rows() {
             (like(AddressRole::Source, "users:170[0-9]"), 0, 60),
         ] {
             let shown = format!("{condition:?}, flushed: {flushed}");
-            let filter = only(Resource::Transactions, condition);
+            let filter = only(condition);
             let (listed, rows) = measure(&store, transactions(filter.clone(), 1_000));
             assert_eq!(listed, found, "{shown}");
             assert!(rows <= rows_max, "{rows} rows: {shown}");
@@ -143,7 +143,7 @@ fn indexed_filters_examine_few_other_rows() {
             (like(AddressRole::Own, "users:1(70|71)[0-9]"), 20, 110),
         ] {
             let shown = format!("{condition:?}, flushed: {flushed}");
-            let filter = only(Resource::Accounts, condition);
+            let filter = only(condition.clone());
             let (listed, rows) = measure(&store, accounts(filter.clone(), 1_000));
             assert_eq!(listed, found, "{shown}");
             assert!(rows <= rows_max, "{rows} rows: {shown}");
@@ -154,7 +154,7 @@ fn indexed_filters_examine_few_other_rows() {
             let (_, rows) = measure(&store, |session| {
                 session
                     .aggregated_balances(&BalancesQuery {
-                        filter: filter.clone(),
+                        filter: only(condition),
                         at: None,
                         clock: crate::query::Clock::Insertion,
                     })
@@ -198,7 +198,7 @@ fn date_window_examines_few_rows_outside_it() {
         let bounds = [(Comparison::GreaterOrEqual, at(from)), (Comparison::Less, at(to))];
         let conditions =
             bounds.map(|(comparison, value)| FilterNode::Is(Condition::Date { field, comparison, value }));
-        Filter::new(Resource::Transactions, FilterNode::And(conditions.into())).expect("a filter")
+        FilterOf::new(FilterNode::And(conditions.into())).expect("a filter")
     };
     for (store, from, to, found) in [
         // Dated as recorded, without the postdated transactions. The ledger took the first second.
@@ -224,9 +224,9 @@ fn date_window_examines_few_rows_outside_it() {
 #[test]
 fn newest_page_examines_only_its_own_rows() {
     let store = store(true);
-    let (listed, rows) = measure(&store, transactions(Filter::all(Resource::Transactions), 15));
+    let (listed, rows) = measure(&store, transactions(FilterOf::all(), 15));
     assert!(listed == 15 && rows <= 17, "{rows}");
-    let (listed, rows) = measure(&store, accounts(Filter::all(Resource::Accounts), 15));
+    let (listed, rows) = measure(&store, accounts(FilterOf::all(), 15));
     assert!(listed == 15 && rows <= 17, "{rows}");
 }
 
@@ -234,8 +234,8 @@ fn newest_page_examines_only_its_own_rows() {
 fn counts_whole_ledger_without_examining_rows() {
     let store = store(true);
     let count = |session: &Session| {
-        let transactions = session.count_transactions(&Filter::all(Resource::Transactions), None);
-        let accounts = session.count_accounts(&Filter::all(Resource::Accounts), None);
+        let transactions = session.count_transactions(&FilterOf::<Transactions>::all(), None);
+        let accounts = session.count_accounts(&FilterOf::<Accounts>::all(), None);
         (transactions.expect("a count"), accounts.expect("a count"))
     };
     assert_eq!(measure(&store, count), ((TRANSACTIONS, TRANSACTIONS + 1), 0));
@@ -245,13 +245,13 @@ fn counts_whole_ledger_without_examining_rows() {
 #[test]
 fn filter_without_index_counts_every_row() {
     let store = store(true);
-    let filter = only(Resource::Transactions, like(AddressRole::Any, ".*:170[0-9]"));
+    let filter = only(like(AddressRole::Any, ".*:170[0-9]"));
     let (listed, rows) = measure(&store, transactions(filter, 1_000));
     assert!(listed == 10 && rows >= TRANSACTIONS, "{rows}");
-    let filter = only(Resource::Accounts, like(AddressRole::Own, ".*:170[0-9]"));
+    let filter = only(like(AddressRole::Own, ".*:170[0-9]"));
     let (listed, rows) = measure(&store, accounts(filter, 1_000));
     assert!(listed == 10 && rows >= TRANSACTIONS, "{rows}");
     let below = Condition::Balance { asset: None, comparison: Comparison::Less, value: Balance::ZERO };
-    let (listed, rows) = measure(&store, accounts(only(Resource::Accounts, below), 1_000));
+    let (listed, rows) = measure(&store, accounts(only(below), 1_000));
     assert!(listed == 1 && rows >= TRANSACTIONS, "{rows}");
 }

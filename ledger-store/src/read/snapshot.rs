@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Asset, Balance, Features, Filter, FilterSubject, HashLogs, LedgerName, MetadataValue,
-    SchemaVersion, Switch, TextField, Timestamp, TransactionId,
+    AccountAddress, Accounts, Asset, Balance, Features, FilterOf, FilterSubject, HashLogs, LedgerName,
+    Ledgers, MetadataValue, SchemaVersion, Switch, TextField, Timestamp, TransactionId, Transactions,
 };
 use ledger_journal::Journal;
 
@@ -74,7 +74,7 @@ impl Snapshot {
     pub fn ledgers(
         &self,
         page: &PageRequest<u32>,
-        filter: &Filter,
+        filter: &FilterOf<Ledgers>,
         deleted: Deleted,
     ) -> Result<Page<LedgerInfo>, ReadError> {
         let (direction, beyond) = page.walk();
@@ -274,7 +274,11 @@ impl LedgerView {
     /// # Errors
     ///
     /// As [`LedgerView::accounts`].
-    pub fn count_accounts(&self, filter: &Filter, at: Option<Timestamp>) -> Result<u64, ReadError> {
+    pub fn count_accounts(
+        &self,
+        filter: &FilterOf<Accounts>,
+        at: Option<Timestamp>,
+    ) -> Result<u64, ReadError> {
         self.session().count_accounts(filter, at)
     }
 
@@ -306,7 +310,11 @@ impl LedgerView {
     /// # Errors
     ///
     /// As [`LedgerView::transactions`].
-    pub fn count_transactions(&self, filter: &Filter, at: Option<Timestamp>) -> Result<u64, ReadError> {
+    pub fn count_transactions(
+        &self,
+        filter: &FilterOf<Transactions>,
+        at: Option<Timestamp>,
+    ) -> Result<u64, ReadError> {
         self.session().count_transactions(filter, at)
     }
 

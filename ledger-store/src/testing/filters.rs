@@ -1,6 +1,8 @@
 //! Random filters.
 
-use ledger_core::{Balance, Condition, Field, Filter, FilterNode, FilterValue, Operator, Resource};
+use ledger_core::{
+    Balance, Condition, Field, FilterNode, FilterOf, FilterValue, Ledgers, Operator, Resource, Selects,
+};
 
 use super::Dice;
 use super::cast::{ADDRESSES, ASSETS, BUCKETS, KEYS, VALUES};
@@ -93,9 +95,9 @@ fn on_ledger(dice: &mut Dice<'_>) -> FilterNode {
 }
 
 /// A random filter of ledgers; one in three asks nothing.
-pub(super) fn filter_of_ledgers(dice: &mut Dice<'_>) -> Filter {
+pub(super) fn filter_of_ledgers(dice: &mut Dice<'_>) -> FilterOf<Ledgers> {
     if dice.one_in(3) {
-        return Filter::all(Resource::Ledgers);
+        return FilterOf::all();
     }
     let mut all: Vec<FilterNode> = (0..=dice.below(2)).map(|_| on_ledger(dice)).collect();
     let root = match all.len() {
@@ -103,7 +105,7 @@ pub(super) fn filter_of_ledgers(dice: &mut Dice<'_>) -> Filter {
         _ if dice.one_in(2) => FilterNode::And(all),
         _ => FilterNode::Or(all),
     };
-    Filter::new(Resource::Ledgers, root).expect("a small filter")
+    FilterOf::new(root).expect("a small filter")
 }
 
 impl Round<'_, '_> {
@@ -174,11 +176,11 @@ impl Round<'_, '_> {
     }
 
     /// A random filter; one in six asks nothing.
-    pub(super) fn filter(&mut self, resource: Resource) -> Filter {
+    pub(super) fn filter<R: Selects>(&mut self) -> FilterOf<R> {
         if self.dice.one_in(6) {
-            return Filter::all(resource);
+            return FilterOf::all();
         }
-        let root = self.node(resource, 3);
-        Filter::new(resource, root).expect("a small filter")
+        let root = self.node(R::RESOURCE, 3);
+        FilterOf::new(root).expect("a small filter")
     }
 }

@@ -178,7 +178,7 @@ impl Judge {
         let found = store.apply(submission.clone());
         if self.roll.info(&submission.ledger).is_none() {
             self.tally.not_found += 1;
-            return same(&Err(WriteError::LedgerNotFound), found);
+            return same(&Err(WriteError::LedgerNotFound { ledger: submission.ledger.clone() }), found);
         }
         let expected = self.submit(submission, found.as_deref().unwrap_or_default(), now);
         let found = match found {
@@ -286,7 +286,9 @@ impl Judge {
         let given: Vec<ImportedLog> =
             logs.iter().enumerate().map(|(at, log)| imported(log, damaged == Some(at))).collect();
         let refusal = match logs.first() {
-            _ if self.roll.info(&step.to).is_none() => Some(Err(WriteError::LedgerNotFound)),
+            _ if self.roll.info(&step.to).is_none() => {
+                Some(Err(WriteError::LedgerNotFound { ledger: step.to.clone() }))
+            }
             Some((entry, _)) if self.roll.is_in_use(&step.to) => Some(Ok((entry.id, "in use"))),
             Some((entry, _)) if self.model.log(&step.to).last().is_some_and(|last| entry.id <= last.id) => {
                 Some(Ok((entry.id, "log exists")))
@@ -306,7 +308,7 @@ impl Judge {
                 damaged.map(|damaged| Ok((logs[damaged].0.id, "wrong hash")))
             }
         };
-        let found = match store.import(&step.to, &given) {
+        let found = match store.import_new(&step.to, &given) {
             Ok(()) => None,
             Err(ImportError::Write(error)) if is_no_answer(&error) => return Ok(Some(error)),
             Err(ImportError::Write(error)) => Some(Err(error)),

@@ -5,8 +5,9 @@ use std::fmt::Debug;
 use ledger_core::model::{Model, ModelAccount, MoveDate, Window};
 use ledger_core::schema::{created_at_of, version_of};
 use ledger_core::{
-    Asset, Features, Filter, HashChain, HashLogs, LedgerName, LegacyHashChain, LogEntry, LogPayload,
-    Resource, Switch, Timestamp, TransactionId, Volumes,
+    Accounts, AggregatedBalances, Asset, Features, FilterOf, HashChain, HashLogs, LedgerName,
+    LegacyHashChain, LogEntry, LogPayload, Logs, Switch, Timestamp, TransactionId, Transactions, VolumeRows,
+    Volumes,
 };
 
 use super::cast::{self, ASSETS};
@@ -362,7 +363,7 @@ impl Round<'_, '_> {
     }
 
     fn accounts(&mut self) -> Result<(), String> {
-        let filter = self.filter(Resource::Accounts);
+        let filter = self.filter::<Accounts>();
         let at = self.at();
         let expand = Expand { volumes: self.dice.one_in(2), effective_volumes: self.dice.one_in(2) };
         let found = self.model.accounts(self.ledger, &filter, at);
@@ -389,7 +390,7 @@ impl Round<'_, '_> {
     }
 
     fn transactions(&mut self) -> Result<(), String> {
-        let filter = self.filter(Resource::Transactions);
+        let filter = self.filter::<Transactions>();
         let at = self.at();
         let mut found = self.model.transactions(self.ledger, &filter, at);
         let count = self.view.count_transactions(&filter, at);
@@ -436,7 +437,7 @@ impl Round<'_, '_> {
     }
 
     fn logs(&mut self) -> Result<(), String> {
-        let filter = self.filter(Resource::Logs);
+        let filter = self.filter::<Logs>();
         let (model, ledger, view) = (self.model, self.ledger, self.view);
         let selected = model.logs(ledger, &filter);
         let mut selected = selected.iter().rev().map(|entry| entry.id).peekable();
@@ -470,7 +471,7 @@ impl Round<'_, '_> {
     }
 
     fn balances(&mut self) -> Result<(), String> {
-        let filter = self.filter(Resource::AggregatedBalances);
+        let filter = self.filter::<AggregatedBalances>();
         let at = self.at();
         let (clock, by) = self.clock();
         let expected = self.model.aggregated_balances(self.ledger, &filter, at, by).into_iter().collect();
@@ -484,7 +485,7 @@ impl Round<'_, '_> {
     }
 
     fn volumes(&mut self) -> Result<(), String> {
-        let filter = self.filter(Resource::Volumes);
+        let filter = self.filter::<VolumeRows>();
         let (from, to) = (self.at(), self.at());
         let (clock, by) = self.clock();
         let group_by = self.dice.pick(&[0, 0, 1, 2, 9]);
@@ -528,7 +529,7 @@ impl Round<'_, '_> {
         // Only the store knows the positions in the list. Compare its whole list with the model first, then its pages
         // with that list.
         let fetch = |page: PageRequest<SchemaKey>| {
-            let query = SchemaQuery { filter: Filter::all(Resource::Schemas), order, page };
+            let query = SchemaQuery { filter: FilterOf::all(), order, page };
             view.schemas(&query)
         };
         let all = fetch(PageRequest { size: 100, direction: Direction::Ascending, start: Start::First });

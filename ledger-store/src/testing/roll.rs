@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use ledger_core::{
-    BucketName, CompactString, Features, Filter, FilterSubject, HashLogs, LedgerName, LedgerOptions,
-    Metadata, MetadataValue, Switch, TextField, Timestamp,
+    BucketName, CompactString, Features, FilterOf, FilterSubject, HashLogs, LedgerName, LedgerOptions,
+    Ledgers, Metadata, MetadataValue, Switch, TextField, Timestamp,
 };
 
 use super::Dice;
@@ -39,7 +39,7 @@ impl Roll {
     /// The ledger that is found by a name: those that are deleted are not.
     fn found(&mut self, name: &LedgerName) -> Result<&mut Enrolled, WriteError> {
         let named = self.named(name).filter(|ledger| ledger.info.deleted_at.is_none());
-        named.ok_or(WriteError::LedgerNotFound)
+        named.ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
     }
 
     /// Creates a ledger, unless its name is taken: that of a deleted one is, that of a removed one is not.
@@ -160,7 +160,7 @@ impl Roll {
     /// The difference.
     pub(super) fn compare(&self, snapshot: &Snapshot) -> Result<(), String> {
         let page = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
-        let all = Filter::all(ledger_core::Resource::Ledgers);
+        let all = FilterOf::all();
         let found = snapshot.ledgers(&page, &all, Deleted::Shown).map_err(|error| error.to_string())?;
         let expected: Vec<&LedgerInfo> = self.there().map(|ledger| &ledger.info).collect();
         if !found.items.iter().eq(expected.iter().copied()) {
@@ -191,7 +191,7 @@ impl Roll {
     pub(super) fn ask(
         &self,
         snapshot: &Snapshot,
-        filter: &Filter,
+        filter: &FilterOf<Ledgers>,
         dice: &mut Dice<'_>,
     ) -> Result<(), String> {
         let deleted = dice.pick(&[Deleted::Hidden, Deleted::Shown]);

@@ -310,7 +310,6 @@ impl<'a> Workload<'a> {
         }
         if let Some(idempotency) = &mut first.idempotency
             && count > 1
-            && !idempotency.hash.is_empty()
         {
             idempotency.hash = format!("{}-of-{count}", idempotency.hash).into();
         }
@@ -321,8 +320,7 @@ impl<'a> Workload<'a> {
         let key = if self.dice.one_in(3) { self.dice.below(self.keys + 1) } else { self.keys };
         self.keys = self.keys.max(key + 1);
         let hash = match self.dice.below(12) {
-            0 => String::new(),
-            1 | 2 => format!("another-{key}"),
+            0..3 => format!("another-{key}"),
             _ => format!("request-{key}"),
         };
         let key = IdempotencyKey::parse(&format!("key-{key}")).expect("a key");

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, Filter, LedgerName, LedgerOptions, Posting,
-    Reference, Rejection, Resource, Script, TransactionId,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, FilterOf, LedgerName, LedgerOptions, Posting,
+    Reference, Rejection, Script, TransactionId,
 };
 use ledger_store::testing::{Dice, Disk, Faults, SetClock, SimDisk, fail_decision_read, logs};
 use ledger_store::{
@@ -75,7 +75,7 @@ fn keys(store: &Store) -> BTreeSet<String> {
 fn references(store: &Store, name: &str) -> BTreeSet<String> {
     let Some(view) = store.snapshot().ledger(&ledger(name)) else { return BTreeSet::new() };
     let query = TransactionQuery {
-        filter: Filter::all(Resource::Transactions),
+        filter: FilterOf::all(),
         at: None,
         effective_volumes: false,
         order: TransactionOrder::Id,
@@ -166,7 +166,7 @@ fn refused_document_records_no_command() {
     again.documents.pop();
     again.commands[0].ledger = ledger("missing");
     let refused = store.write_atomically(again);
-    assert!(matches!(refused, Err(WriteError::LedgerNotFound)), "{refused:?}");
+    assert!(matches!(refused, Err(WriteError::LedgerNotFound { .. })), "{refused:?}");
     assert_eq!((keys(&store), references(&store, "a")), (set(["d"]), set(["1"])));
 }
 

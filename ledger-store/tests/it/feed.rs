@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
-use ledger_core::{Filter, LedgerName, LedgerOptions, LogId, Metadata, Resource, Timestamp, WireHash};
+use ledger_core::{FilterOf, LedgerName, LedgerOptions, LogId, Metadata, Timestamp, WireHash};
 use ledger_store::testing::{Disk, SimDisk};
 use ledger_store::{
     Collection, Direction, DocumentAction, DocumentChange, Expected, FedLog, FeedPosition, FeedSize,
@@ -76,7 +76,7 @@ fn rest(store: &Store, mut at: FeedPosition) -> (Vec<FedLog>, FeedPosition) {
 /// Returns the logs of a ledger as its list shows them.
 fn listed(store: &Store, ledger: &str) -> Vec<LogView> {
     let page = PageRequest { size: 1_000_000, direction: Direction::Ascending, start: Start::First };
-    let query = LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page };
+    let query = LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page };
     store.snapshot().ledger(&name(ledger)).expect("a ledger").logs(&query).expect("a list").items
 }
 

@@ -4,15 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, Features, Filter, FirstId, HashLogs,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, Features, FilterOf, FirstId, HashLogs,
     Idempotency, IdempotencyKey, LedgerName, LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement,
-    Overdraft, Posting, Reference, Rejection, Resource, RevertDate, RevertTransaction, Rules, Target,
-    Timestamp, Transaction, TransactionId, WireHash,
+    Overdraft, Posting, Reference, Rejection, RevertDate, RevertTransaction, Rules, Target, Timestamp,
+    Transaction, TransactionId, WireHash, request_hash,
 };
 use ledger_store::testing::{Dice, Disk, SetClock, SimDisk};
 use ledger_store::{
     Atomicity, Detail, Direction, Expand, ImportError, ImportRefusal, ImportedLog, LogHashes, LogQuery,
-    LogView, Mode, Options, Outcome, PageRequest, Request, Start, Store, Submission,
+    LogView, Mode, Options, Outcome, PageRequest, Receipt, Request, Start, Store, Submission,
 };
 
 fn name() -> LedgerName {
@@ -120,7 +120,7 @@ fn source(clock: &Arc<SetClock>) -> Store {
 
 fn logs(store: &Store) -> Vec<LogView> {
     let view = store.snapshot().ledger(&name()).expect("it is there");
-    let filter = Filter::all(Resource::Logs);
+    let filter = FilterOf::all();
     let mut all = Vec::new();
     let mut start = Start::First;
     loop {
@@ -159,7 +159,7 @@ fn a_ledger_of_imported_logs_is_the_one_that_they_came_from() {
     drop(store);
     let store = open(&disk, &clock);
     assert_eq!(logs(&store), original, "also after an opening");
-    let refused = store.import(&name(), &imported(&original[..1]));
+    let refused = store.import_new(&name(), &imported(&original[..1]));
     let refusal = ImportRefusal::LogExists;
     assert_eq!(refused, Err(ImportError::Refused { log: original[0].entry.id, refusal }));
     // What is written now goes on behind, and ends the importing.
@@ -178,6 +178,36 @@ fn a_ledger_of_imported_logs_is_the_one_that_they_came_from() {
     );
     let report = store.verify().expect("there is room");
     assert!(report.is_clean(), "{}", report.to_json_lines());
+}
+
+#[test]
+fn import_that_broke_off_can_be_repeated() {
+    let clock = Arc::<SetClock>::default();
+    let original = logs(&source(&clock));
+    let all = imported(&original);
+    for hash_logs in [HashLogs::Sync, HashLogs::Disabled] {
+        let store = open(&SimDisk::new(), &clock);
+        let features = Features { hash_logs, ..Features::default() };
+        let options = LedgerOptions { features, ..LedgerOptions::default() };
+        store.create_ledger(name(), options).expect("a ledger");
+        let report = |logs: &[ImportedLog]| {
+            store.import(&name(), logs).map(|report| (report.imported, report.skipped))
+        };
+        assert_eq!(report(&all[..100]), Ok((100, 0)));
+        assert_eq!(report(&all[..100]), Ok((0, 100)));
+        assert_eq!(report(&all[40..200]), Ok((100, 60)));
+        let mut forged = all[150].clone();
+        forged.entry.date = Timestamp::from_micros(forged.entry.date.as_micros() + 1);
+        let refusal = ImportRefusal::LogExists;
+        let refused = Err(ImportError::Refused { log: forged.entry.id, refusal });
+        assert_eq!(report(&[all[149].clone(), forged, all[200].clone()]), refused);
+        assert_eq!(report(&all), Ok((all.len() as u64 - 200, 200)));
+        assert_eq!(logs(&store).len(), all.len());
+        run(&store, pay("world", "users:1", 1, None, None));
+        assert_eq!(report(&all), Ok((0, all.len() as u64)), "nothing is new");
+        let report = store.verify().expect("there is room");
+        assert!(report.is_clean(), "{}", report.to_json_lines());
+    }
 }
 
 #[test]
@@ -239,12 +269,15 @@ fn keys_of_imported_logs_are_known_by_what_they_did() {
     check(&store);
     drop(store);
     check(&open(&disk, &clock));
-    // What is written here is compared by its hash, and by what it did where it has none.
+    // What is written here is compared by its hash. Without one it is the hash of the command.
     let pay = pay("world", "shop", 1, None, None);
     assert!(matches!(run_once(&source, "own", "a", pay.clone()), Outcome::Done(_)));
     assert!(matches!(run_once(&source, "own", "b", pay.clone()), Outcome::Refused(_)));
-    assert!(matches!(run_once(&source, "own", "", pay.clone()), Outcome::Done(_)));
-    assert!(matches!(run_once(&source, "own", "", revert(3)), Outcome::Refused(_)));
+    assert!(matches!(run_once(&source, "own", "", pay.clone()), Outcome::Refused(_)));
+    assert!(matches!(run_once(&source, "hashed", "", pay.clone()), Outcome::Done(_)));
+    let again = run_once(&source, "hashed", &request_hash(&pay), pay.clone());
+    assert!(matches!(again, Outcome::Done(Receipt { replayed: true, .. })), "{again:?}");
+    assert!(matches!(run_once(&source, "hashed", "", revert(3)), Outcome::Refused(_)));
 }
 
 #[test]
@@ -271,7 +304,7 @@ fn a_log_that_begins_before_the_first_id_of_its_new_ledger_is_found_by_date() {
         for second in 0..=6_i64 {
             let at = Some(Timestamp::from_micros(second * 1_000_000));
             let there = taken.iter().filter(|log| log.entry.date.as_micros() <= second * 1_000_000).count();
-            let all = Filter::all(Resource::Transactions);
+            let all = FilterOf::all();
             assert_eq!(view.count_transactions(&all, at), Ok(there as u64), "at {second}");
             let world = AccountAddress::parse("world").expect("an address");
             let expand = Expand { volumes: true, effective_volumes: true };

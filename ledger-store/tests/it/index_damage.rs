@@ -3,8 +3,8 @@
 use std::ops::{Bound, Range};
 
 use ledger_core::{
-    AccountAddress, Asset, Condition, Field, Filter, FilterNode, FilterValue, LedgerName, Operator, Resource,
-    Volumes,
+    AccountAddress, Asset, Condition, Field, FilterNode, FilterOf, FilterValue, LedgerName, Operator,
+    Resource, Volumes,
 };
 use ledger_store::testing::{DamagedAnswers, Dice, Disk, Faults, Judge};
 use ledger_store::{
@@ -375,7 +375,7 @@ fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, String> {
         let field = Field::parse(Resource::Accounts, "address").expect("a field");
         let pattern = FilterValue::Text(format!("users:{from:03}:").into());
         let condition = Condition::new(&field, Operator::Match, pattern).expect("a condition");
-        let filter = Filter::new(Resource::Accounts, FilterNode::Is(condition)).expect("a small filter");
+        let filter = FilterOf::new(FilterNode::Is(condition)).expect("a small filter");
         let found = view.count_accounts(&filter, None).ok();
         same(format!("accounts from {from}: {found:?}"), found.map(|found| found == expected))?;
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ledger_core::{
     AccountAddress, AddressExpression, AddressRole, AddressTest, Amount, Asset, Command, Condition,
-    CreateTransaction, Features, Filter, FilterNode, HashChain, Idempotency, IdempotencyKey, LedgerName,
+    CreateTransaction, Features, FilterNode, FilterOf, HashChain, Idempotency, IdempotencyKey, LedgerName,
     LedgerOptions, LegacyHashChain, LegacyRules, LogEntry, LogId, Metadata, Overdraft, PastDates, Posting,
-    Reference, Rejection, Resource, RevertDate, RevertTransaction, Rules, Switch, Timestamp, TransactionId,
+    Reference, Rejection, RevertDate, RevertTransaction, Rules, Switch, Timestamp, TransactionId,
 };
 use ledger_store::{
     Atomicity, Detail, Direction, LogHashes, LogQuery, LogView, Mode, Outcome, PageRequest, Request, Start,
@@ -97,7 +97,7 @@ fn batch_with_one_key_runs_once_and_replays_whole() {
 }
 
 #[test]
-fn batch_without_hash_does_not_replay_a_command() {
+fn batch_without_hash_is_hashed_as_a_whole() {
     let store = Store::in_memory();
     store.create_ledger(name(), LedgerOptions::default()).expect("a new ledger");
     let pay = |key: Option<&str>| {
@@ -111,9 +111,14 @@ fn batch_without_hash_does_not_replay_a_command() {
     let mismatch =
         |outcome: &Outcome| matches!(outcome, Outcome::Refused(Rejection::IdempotencyMismatch { .. }));
     assert!(mismatch(&found[0]) && found[1..] == [Outcome::Cancelled, Outcome::Cancelled], "{found:?}");
-    // For a single command, the store only knows what it did.
     let again = apply(&store, vec![pay(Some("k"))], Atomicity::AsOne);
     assert!(matches!(&again[0], Outcome::Done(receipt) if receipt.replayed), "{again:?}");
+    let batch = || vec![pay(Some("batch")), pay(None)];
+    assert!(matches!(&apply(&store, batch(), Atomicity::AsOne)[..], [Outcome::Done(_), Outcome::Done(_)]));
+    let again = apply(&store, batch(), Atomicity::AsOne);
+    assert!(again.iter().all(|outcome| matches!(outcome, Outcome::Done(r) if r.replayed)), "{again:?}");
+    let longer = [batch(), vec![pay(None)]].concat();
+    assert!(mismatch(&apply(&store, longer, Atomicity::AsOne)[0]));
 }
 
 #[test]
@@ -182,7 +187,7 @@ fn address_expression_selects_transactions() {
     ] {
         let expression = AddressExpression::whole(text).expect("an expression");
         let condition = Condition::Address { role: AddressRole::Any, test: AddressTest::Like(expression) };
-        let filter = Filter::new(Resource::Transactions, FilterNode::Is(condition)).expect("a filter");
+        let filter = FilterOf::new(FilterNode::Is(condition)).expect("a filter");
         let query = TransactionQuery {
             filter: filter.clone(),
             at: None,
@@ -202,7 +207,7 @@ fn logs_before(store: &Store, hashes: LogHashes, before: u64) -> Vec<LogView> {
     let ledger = store.snapshot().ledger(&name()).expect("the ledger");
     let start = Start::After(LogId::new(before));
     let page = PageRequest { size: 100, direction: Direction::Descending, start };
-    let query = LogQuery { filter: Filter::all(Resource::Logs), hashes, page };
+    let query = LogQuery { filter: FilterOf::all(), hashes, page };
     ledger.logs(&query).expect("a page").items
 }
 

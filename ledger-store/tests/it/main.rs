@@ -5,6 +5,7 @@ mod basics;
 mod concurrency;
 mod crash;
 mod documents;
+mod embedded;
 mod faults;
 mod feed;
 mod import;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ledger_core::schema::Schema;
 use ledger_core::{
-    BucketName, Command, Filter, InsertSchema, LedgerName, LedgerOptions, LogEntry, Resource, SchemaVersion,
+    BucketName, Command, FilterOf, InsertSchema, LedgerName, LedgerOptions, LogEntry, SchemaVersion,
     Timestamp,
 };
 use ledger_store::testing::{Disk, Faults, SetClock, SimDisk, logs};
@@ -155,7 +155,7 @@ fn kept(store: &Store) -> BTreeMap<LedgerName, Vec<LogEntry>> {
 
 fn listed(store: &Store, deleted: Deleted) -> String {
     let page = PageRequest { size: 100, direction: Direction::Ascending, start: Start::First };
-    let all = Filter::all(Resource::Ledgers);
+    let all = FilterOf::all();
     let page = store.snapshot().ledgers(&page, &all, deleted).expect("a list");
     page.items.iter().map(|ledger| ledger.name.as_str()).collect::<Vec<_>>().join(" ")
 }

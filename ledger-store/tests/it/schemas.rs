@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use ledger_core::schema::{Enforcement, Schema};
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, Filter, InsertSchema, LedgerName,
-    LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement, Posting, Postings, Rejection, Resource,
-    Runtime, SchemaVersion, Target, VariableValue, WireHash,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, FilterOf, InsertSchema, LedgerName,
+    LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement, Posting, Postings, Rejection, Runtime,
+    SchemaVersion, Target, VariableValue, WireHash,
 };
 use ledger_store::testing::{Disk, SimDisk};
 use ledger_store::{
@@ -108,7 +108,7 @@ fn metadata(store: &Store, account: &str) -> Option<Metadata> {
 
 fn versions(store: &Store, order: SchemaOrder, direction: Direction, size: usize) -> Vec<String> {
     let view = store.snapshot().ledger(&name()).expect("it is there");
-    let filter = Filter::all(Resource::Schemas);
+    let filter = FilterOf::all();
     let mut found = Vec::new();
     let mut start = Start::First;
     loop {
@@ -126,7 +126,7 @@ fn versions(store: &Store, order: SchemaOrder, direction: Direction, size: usize
 fn logs(store: &Store) -> Vec<LogView> {
     let view = store.snapshot().ledger(&name()).expect("it is there");
     let page = PageRequest { size: 100, direction: Direction::Ascending, start: Start::First };
-    let query = LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page };
+    let query = LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page };
     view.logs(&query).expect("it reads").items
 }
 

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::schema::Enforcement;
-use ledger_core::{Filter, LedgerName, Resource, Runtime};
+use ledger_core::{FilterOf, LedgerName, Runtime};
 use ledger_store::{Deleted, Direction, PageRequest, Start};
 
 use crate::api::call::Call;
@@ -47,7 +47,7 @@ async fn is_trusted(call: &Call<'_>) -> bool {
 
 fn ledgers(call: &Call<'_>) -> Result<Vec<LedgerName>, ApiError> {
     let page = PageRequest { size: LEDGERS_TOLD_MAX, direction: Direction::Ascending, start: Start::First };
-    let ledgers = call.app.snapshot().ledgers(&page, &Filter::all(Resource::Ledgers), Deleted::Hidden)?;
+    let ledgers = call.app.snapshot().ledgers(&page, &FilterOf::all(), Deleted::Hidden)?;
     Ok(ledgers.items.into_iter().map(|ledger| ledger.name).collect())
 }
 

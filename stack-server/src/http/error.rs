@@ -216,7 +216,7 @@ fn script_code(class: ErrorClass, runtime: Runtime) -> Code {
 impl From<WriteError> for ApiError {
     fn from(error: WriteError) -> Self {
         match error {
-            WriteError::LedgerNotFound => Self::ledger_not_found(),
+            WriteError::LedgerNotFound { .. } => Self::ledger_not_found(),
             WriteError::LedgerExists => Self::new(Code::LedgerAlreadyExists, "ledger already exists"),
             WriteError::BucketRemoved => Self::not_found("the bucket was removed for good"),
             WriteError::Document(rejection) => Self::new(Code::Conflict, rejection.to_string()),

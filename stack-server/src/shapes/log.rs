@@ -2,11 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ledger_core::{AccountAddress, LogPayload, Metadata, Target};
+use ledger_core::{AccountAddress, LogPayload, Metadata, Target, log_request_hash};
 use ledger_store::{FedLog, LogView};
 
 use crate::http::response::Json;
-use crate::shapes::request_hash;
 use crate::shapes::transaction::{keeps_effective_volumes, write_recorded, write_transaction};
 
 /// The optional members of a written log.
@@ -43,7 +42,7 @@ fn write_members(json: &mut Json, view: &LogView, shape: LogShape) {
     match (&entry.idempotency, &entry.request_hash) {
         (Some(idempotency), _) => json.string(&idempotency.hash),
         (None, Some(hash)) => json.string(hash),
-        (None, None) => json.plain_string(&request_hash::hash_of_log(&entry.payload)),
+        (None, None) => json.plain_string(&log_request_hash(&entry.payload)),
     };
     json.raw(",\"id\":").integer(entry.id.get());
     json.raw(",\"hash\":");

@@ -1,6 +1,5 @@
 //! JSON forms of ledger values that several parts of the server write: answers, events and exports.
 
 pub(crate) mod log;
-pub(crate) mod request_hash;
 pub(crate) mod transaction;
 pub(crate) mod volumes;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Balance, Condition, Features, Field, Filter, FilterNode, FilterValue, LedgerName,
+    AccountAddress, Balance, Condition, Features, Field, FilterNode, FilterOf, FilterValue, LedgerName,
     LedgerOptions, Operator, Resource, Switch, Timestamp,
 };
 use ledger_store::testing::{Dice, Judge, SetClock, Step, Workload};
@@ -145,7 +145,7 @@ fn ledgers_are_listed_by_number() {
     store.create_ledger(d.clone(), LedgerOptions::default()).expect("a new ledger");
     assert!(snapshot.ledger(&d).is_none(), "it was created after the snapshot");
     assert!(store.snapshot().ledger(&d).is_some());
-    let all = Filter::all(Resource::Ledgers);
+    let all = FilterOf::all();
     let names = |request: PageRequest<u32>| {
         let page = snapshot.ledgers(&request, &all, Deleted::Hidden).expect("an answer");
         let names: Vec<String> = page.items.iter().map(|info| info.name.to_string()).collect();
@@ -179,7 +179,7 @@ fn refuses_reads_that_need_a_missing_feature() {
     assert_eq!(view.account(&address("a"), None, expand), Err(moves.clone()));
     assert_eq!(view.account(&address("a"), at, Expand::default()), Ok(None));
     let accounts = |at| AccountQuery {
-        filter: Filter::all(Resource::Accounts),
+        filter: FilterOf::all(),
         at,
         expand,
         order: AccountOrder::Address,
@@ -190,18 +190,17 @@ fn refuses_reads_that_need_a_missing_feature() {
     let field = Field::parse(Resource::Accounts, "balance[USD]").expect("a field");
     let balance = Condition::new(&field, Operator::Gt, FilterValue::Integer(Balance::from(5)));
     let node = FilterNode::Not(Box::new(FilterNode::Is(balance.expect("a condition"))));
-    let rich = Filter::new(Resource::Accounts, node).expect("a small filter");
+    let rich = FilterOf::new(node).expect("a small filter");
     let of_rich = |at| AccountQuery { filter: rich.clone(), expand: Expand::default(), ..accounts(at) };
     assert_eq!(view.accounts(&of_rich(at)), Err(moves.clone()));
     assert_eq!(view.count_accounts(&rich, at), Err(moves.clone()));
     assert_eq!(view.accounts(&of_rich(None)).expect("the present is known").items, []);
     assert_eq!(view.count_accounts(&rich, None), Ok(0));
-    let balances =
-        |at| BalancesQuery { filter: Filter::all(Resource::AggregatedBalances), at, clock: Clock::Insertion };
+    let balances = |at| BalancesQuery { filter: FilterOf::all(), at, clock: Clock::Insertion };
     assert_eq!(view.aggregated_balances(&balances(at)), Err(moves.clone()));
     assert_eq!(view.aggregated_balances(&balances(None)), Ok(Vec::new()));
     let volumes = VolumesQuery {
-        filter: Filter::all(Resource::Volumes),
+        filter: FilterOf::all(),
         from: at,
         to: None,
         clock: Clock::Effective,

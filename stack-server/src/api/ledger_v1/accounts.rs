@@ -35,7 +35,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = ledger::view(call)?;
     let list = List::of(call, &LIST)?;
     let question = AccountQuery {
-        filter: list.filter.clone(),
+        filter: list.filter()?,
         at: None,
         expand: Expand::default(),
         order: AccountOrder::Address,

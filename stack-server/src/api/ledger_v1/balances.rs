@@ -1,7 +1,7 @@
 //! The balance routes of v1: the balances of each account, and their sums.
 
 use hyper::StatusCode;
-use ledger_core::{AccountAddress, AddressRole, Filter, FilterNode, Resource};
+use ledger_core::{AccountAddress, AddressRole, FilterNode, FilterOf, Resource};
 use ledger_store::{AccountKey, AccountOrder, AccountQuery, BalancesQuery, Clock, Expand, LedgerView};
 
 use crate::api::call::Call;
@@ -40,7 +40,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = ledger::view(call)?;
     let list = List::of(call, &LIST)?;
     let question = AccountQuery {
-        filter: list.filter.clone(),
+        filter: list.filter()?,
         at: None,
         expand: Expand { volumes: true, effective_volumes: false },
         order: AccountOrder::Address,
@@ -62,11 +62,10 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
 pub(crate) async fn aggregated(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = ledger::view(call)?;
     let filter = match call.query.get("address").filter(|pattern| !pattern.is_empty()) {
-        None => Filter::all(Resource::AggregatedBalances),
+        None => FilterOf::all(),
         Some(pattern) => {
             let node = filter::address(AddressRole::Own, pattern)?;
-            Filter::new(Resource::AggregatedBalances, node)
-                .map_err(|error| ApiError::validation(error.to_string()))?
+            FilterOf::new(node).map_err(|error| ApiError::validation(error.to_string()))?
         }
     };
     let balances = match ledger {

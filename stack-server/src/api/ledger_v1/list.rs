@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::StatusCode;
-use ledger_core::{Filter, FilterNode, Resource};
+use ledger_core::{Filter, FilterNode, FilterOf, Resource, Selects};
 use ledger_store::{Clock, Direction, Expand, LedgerView, Page, PageRequest, ReadError, Start};
 use serde_json::value::RawValue;
 
@@ -108,8 +108,9 @@ fn metadata_key(name: &str) -> Option<&str> {
 /// # Errors
 ///
 /// Returns `VALIDATION` for a bad parameter.
-pub(crate) fn count_filter(call: &Call<'_>, kind: &Kind) -> Result<Filter, ApiError> {
-    filter(kind, &Parameters::of(call, kind))
+pub(crate) fn count_filter<R: Selects>(call: &Call<'_>, kind: &Kind) -> Result<FilterOf<R>, ApiError> {
+    let filter = filter(kind, &Parameters::of(call, kind))?;
+    FilterOf::try_from(filter).map_err(|error| ApiError::fault(&error.to_string()))
 }
 
 fn filter(kind: &Kind, parameters: &Parameters) -> Result<Filter, ApiError> {
@@ -126,7 +127,7 @@ pub(crate) struct List {
     kind: &'static Kind,
     ledger: String,
     query: ListQuery,
-    pub(crate) filter: Filter,
+    filter: Filter,
 }
 
 impl List {
@@ -175,6 +176,15 @@ impl List {
             query.direction = Direction::Ascending;
         }
         Ok(Self { kind, ledger, query, filter })
+    }
+
+    /// The filter, for the store's list of the same resource.
+    ///
+    /// # Errors
+    ///
+    /// `INTERNAL` if the list is of another resource; only a defect makes such a list.
+    pub(crate) fn filter<R: Selects>(&self) -> Result<FilterOf<R>, ApiError> {
+        FilterOf::try_from(self.filter.clone()).map_err(|error| ApiError::fault(&error.to_string()))
     }
 
     /// Tells whether the query may take too long for a thread that serves HTTP: it has a filter, or asks for many

@@ -40,7 +40,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = ledger::view(call)?;
     let list = List::of(call, &LIST)?;
     let question = LogQuery {
-        filter: list.filter.clone(),
+        filter: list.filter()?,
         hashes: LogHashes::Legacy,
         page: list.page(|text| text.parse().ok().map(LogId::new))?,
     };

@@ -132,7 +132,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (ledger, client) = (ledger::view(call)?, Client::of(call));
     let list = List::of(call, &LIST)?;
     let question = TransactionQuery {
-        filter: list.filter.clone(),
+        filter: list.filter()?,
         at: None,
         effective_volumes: false,
         order: TransactionOrder::Id,

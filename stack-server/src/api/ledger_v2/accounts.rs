@@ -60,7 +60,7 @@ pub(crate) fn question(list: &List) -> Result<AccountQuery, ApiError> {
     };
     Ok(AccountQuery {
         order,
-        filter: list.filter.clone(),
+        filter: list.filter()?,
         at: list.query.at,
         expand: list.query.expand,
         page: list.page(|text| {
@@ -76,7 +76,7 @@ pub(crate) fn question(list: &List) -> Result<AccountQuery, ApiError> {
 pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let at = list::point_in_time(call)?;
-    let filter = query::parse(call.profile, Resource::Accounts, query::filter_text(call)?)?;
+    let filter = query::filter(call)?;
     let number = call.app.long(move || Ok(ledger.count_accounts(&filter, at)?)).await?;
     Ok(response::count(StatusCode::NO_CONTENT, number))
 }

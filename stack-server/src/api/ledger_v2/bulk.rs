@@ -6,7 +6,7 @@
 
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
-use ledger_core::{Command, Idempotency, IdempotencyKey, LogPayload, Overdraft, Runtime};
+use ledger_core::{Command, Idempotency, IdempotencyKey, LogPayload, Overdraft, Runtime, request_hash};
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
@@ -18,7 +18,6 @@ use crate::api::ledger_v2::{bulk_script, write};
 use crate::http::error::{ApiError, Code, Profile};
 use crate::http::json::{self, Array, Fields, Object, Text};
 use crate::http::response::{Json, Numbers, Reply};
-use crate::shapes::request_hash;
 use crate::shapes::transaction::write_recorded;
 
 const JSON_ARRAY: &str = "application/json";
@@ -63,7 +62,7 @@ impl Element {
                 key => {
                     let key = IdempotencyKey::parse(key)
                         .map_err(|error| ApiError::validation(error.to_string()))?;
-                    Some(Box::new(Idempotency { key, hash: request_hash::hash_of(&command) }))
+                    Some(Box::new(Idempotency { key, hash: request_hash(&command) }))
                 }
             };
             Ok(Request { command, idempotency, schema_version: None })

@@ -29,7 +29,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let list = List::of(call, &LIST)?;
     let page = list.page(|text| text.parse().ok())?;
     let deleted = if list.query.include_deleted { Deleted::Shown } else { Deleted::Hidden };
-    let (snapshot, filter) = (call.app.snapshot(), list.filter.clone());
+    let (snapshot, filter) = (call.app.snapshot(), list.filter()?);
     let page = call.app.long(move || Ok(snapshot.ledgers(&page, &filter, deleted)?)).await?;
     Ok(list.reply(call, &page, |ledger| ledger.id.to_string(), write_ledger))
 }

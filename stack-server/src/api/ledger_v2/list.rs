@@ -1,6 +1,6 @@
 //! The common part of all lists: their parameters, the cursor, the envelope.
 
-use ledger_core::{Filter, Resource, Switch};
+use ledger_core::{Filter, FilterOf, Resource, Selects, Switch};
 use ledger_store::{Clock, Direction, Expand, LedgerView, Page, PageRequest, Start};
 
 use crate::api::call::Call;
@@ -33,7 +33,7 @@ pub(crate) struct List {
     /// The kind of its rows, where the answer says so.
     resource: Option<&'static str>,
     pub(crate) query: ListQuery,
-    pub(crate) filter: Filter,
+    filter: Filter,
 }
 
 impl List {
@@ -84,6 +84,15 @@ impl List {
         filter: Filter,
     ) -> Self {
         Self { name, ledger: place, resource: Some(resource), query, filter }
+    }
+
+    /// The filter, for the store's list of the same resource.
+    ///
+    /// # Errors
+    ///
+    /// `INTERNAL` if the list is of another resource; only a defect makes such a list.
+    pub(crate) fn filter<R: Selects>(&self) -> Result<FilterOf<R>, ApiError> {
+        FilterOf::try_from(self.filter.clone()).map_err(|error| ApiError::fault(&error.to_string()))
     }
 
     /// Whether the store has to look at more than one page of rows in their order.

@@ -44,7 +44,7 @@ pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Re
 /// Builds the query for the store.
 pub(crate) fn question(list: &List) -> Result<LogQuery, ApiError> {
     Ok(LogQuery {
-        filter: list.filter.clone(),
+        filter: list.filter()?,
         hashes: LogHashes::Wire,
         page: list.page(|text| text.parse().ok().map(LogId::new))?,
     })

@@ -4,7 +4,8 @@ use std::fmt;
 
 use ledger_core::limits::FILTER_DEPTH_MAX;
 use ledger_core::{
-    Balance, CompactString, Condition, Field, Filter, FilterNode, FilterValue, Operator, Resource,
+    Balance, CompactString, Condition, Field, Filter, FilterNode, FilterOf, FilterValue, Operator, Resource,
+    Selects,
 };
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -50,6 +51,16 @@ pub(crate) fn parse(profile: Profile, resource: Resource, text: &str) -> Result<
         None => Ok(Filter::all(resource)),
         Some(root) => Filter::new(resource, root).map_err(|error| ApiError::validation(error.to_string())),
     }
+}
+
+/// Parses the filter of a request that is no list.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub(crate) fn filter<R: Selects>(call: &Call<'_>) -> Result<FilterOf<R>, ApiError> {
+    let filter = parse(call.profile, R::RESOURCE, filter_text(call)?)?;
+    FilterOf::try_from(filter).map_err(|error| ApiError::fault(&error.to_string()))
 }
 
 fn malformed(error: &dyn fmt::Display) -> ApiError {
@@ -149,6 +160,8 @@ fn owned(text: &str) -> Result<CompactString, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
+    use ledger_core::Accounts;
+
     use super::*;
 
     #[test]
@@ -192,6 +205,40 @@ mod tests {
         ] {
             let error = parse(Profile::Ledger, Resource::Accounts, text).expect_err(text);
             assert!(error.message.starts_with(message), "{text}: {}", error.message);
+        }
+    }
+
+    #[test]
+    fn parses_filters_like_the_library() {
+        for text in [
+            "",
+            "{}",
+            r#"{"$match":{"address":"users:"}}"#,
+            r#"{"$and":[{"$not":{"$lt":{"balance[USD/2]":-5}}},{"$or":[]},{}]}"#,
+            r#"{"$in":{"metadata[k]":["a","b"]}}"#,
+            r#"{"$exists":{"metadata":"k"}}"#,
+            r#"{"$like":{"address":"a\u003a"}}"#,
+            r#"{"$gt":{"balance":123456789012345678901234567890}}"#,
+        ] {
+            let filter = parse(Profile::Ledger, Resource::Accounts, text).expect(text);
+            assert_eq!(*FilterOf::<Accounts>::parse(text).expect(text), filter, "{text}");
+        }
+        for text in [
+            "[]",
+            "7",
+            r#"{"$match":{}}"#,
+            r#"{"$match":{"address":"a","metadata[k]":"b"}}"#,
+            r#"{"$match":{"address":"a"},"$not":{}}"#,
+            r#"{"$foo":{"address":"a"}}"#,
+            r#"{"$match":"a"}"#,
+            r#"{"$not":{}}"#,
+            r#"{"$match":{"nosuch":"a"}}"#,
+            r#"{"$gt":{"balance[USD]":1.5}}"#,
+            r#"{"$in":{"address":["a",1]}}"#,
+            r#"{"$match":{"address":{"x":1}}}"#,
+        ] {
+            assert!(parse(Profile::Ledger, Resource::Accounts, text).is_err(), "{text}");
+            assert!(FilterOf::<Accounts>::parse(text).is_err(), "{text}");
         }
     }
 

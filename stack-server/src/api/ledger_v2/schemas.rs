@@ -56,7 +56,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let list = List::of(call, &LIST)?;
     let question = SchemaQuery {
-        filter: list.filter.clone(),
+        filter: list.filter()?,
         order: match list.query.order {
             Sort::Version => SchemaOrder::Version,
             _ => SchemaOrder::Created,

@@ -121,7 +121,7 @@ pub(crate) fn question(list: &List) -> Result<TransactionQuery, ApiError> {
         _ => TransactionOrder::Id,
     };
     Ok(TransactionQuery {
-        filter: list.filter.clone(),
+        filter: list.filter()?,
         at: list.query.at,
         effective_volumes: expand.effective_volumes,
         order,
@@ -138,7 +138,7 @@ pub(crate) fn question(list: &List) -> Result<TransactionQuery, ApiError> {
 pub(crate) async fn count(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let at = list::point_in_time(call)?;
-    let filter = query::parse(call.profile, Resource::Transactions, query::filter_text(call)?)?;
+    let filter = query::filter(call)?;
     let number = call.app.long(move || Ok(ledger.count_transactions(&filter, at)?)).await?;
     Ok(response::count(StatusCode::NO_CONTENT, number))
 }

@@ -3,7 +3,7 @@
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
-use ledger_core::{Filter, LedgerName, Resource};
+use ledger_core::{FilterOf, LedgerName};
 use ledger_store::{
     Direction, ImportError, ImportRefusal, ImportedLog, LedgerView, LogHashes, LogQuery, LogView, Page,
     PageRequest, Start, Store,
@@ -58,7 +58,7 @@ pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 fn page(ledger: &LedgerView, start: Start<ledger_core::LogId>) -> Result<Page<LogView>, ApiError> {
     let page = PageRequest { size: PAGE_LOGS, direction: Direction::Ascending, start };
-    Ok(ledger.logs(&LogQuery { filter: Filter::all(Resource::Logs), hashes: LogHashes::Wire, page })?)
+    Ok(ledger.logs(&LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page })?)
 }
 
 /// Imports the logs of an export. Anything may separate them.
@@ -154,7 +154,7 @@ fn import_logs(store: &Store, ledger: &LedgerName, logs: &[ImportedLog]) -> Resu
     if logs.is_empty() {
         return Ok(());
     }
-    store.import(ledger, logs).map_err(|error| match error {
+    store.import_new(ledger, logs).map_err(|error| match error {
         ImportError::Write(error) => error.into(),
         ImportError::Refused { log, refusal } => {
             let log = log.get();

@@ -47,7 +47,7 @@ pub(crate) async fn page(call: &Call<'_>, ledger: LedgerView, list: &List) -> Re
 /// Builds the query of a list of volumes.
 pub(crate) fn question(list: &List) -> Result<VolumesQuery, ApiError> {
     Ok(VolumesQuery {
-        filter: list.filter.clone(),
+        filter: list.filter()?,
         from: list.query.from,
         to: list.query.at,
         clock: list.query.clock,
@@ -64,7 +64,7 @@ pub(crate) fn question(list: &List) -> Result<VolumesQuery, ApiError> {
 pub(crate) fn balances_question(call: &Call<'_>) -> Result<BalancesQuery, ApiError> {
     Ok(BalancesQuery {
         at: list::point_in_time(call)?,
-        filter: query::parse(call.profile, Resource::AggregatedBalances, query::filter_text(call)?)?,
+        filter: query::filter(call)?,
         clock: list::clock(call),
     })
 }

@@ -1,13 +1,12 @@
 //! The common part of all writes: submitting one command, and the answer of those that return nothing.
 
-use ledger_core::{Command, Idempotency, LogEntry, Metadata};
+use ledger_core::{Command, Idempotency, LogEntry, Metadata, request_hash};
 use ledger_store::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 
 use crate::api::call::Call;
 use crate::http::error::ApiError;
 use crate::http::json::{self, TextMap};
 use crate::http::response::{self, Reply};
-use crate::shapes::request_hash;
 
 /// Submits the command of a request, with its idempotency key and as a dry run where the caller says so.
 ///
@@ -20,7 +19,7 @@ pub(crate) async fn submit(call: &Call<'_>, command: Command, detail: Detail) ->
         Command::InsertSchema(_) => None,
         _ => call.schema_version().map_err(|error| call.unless_no_ledger(error))?,
     };
-    let idempotency = key.map(|key| Box::new(Idempotency { key, hash: request_hash::hash_of(&command) }));
+    let idempotency = key.map(|key| Box::new(Idempotency { key, hash: request_hash(&command) }));
     let submission = Submission {
         ledger: call.ledger_name()?,
         requests: vec![Request { command, idempotency, schema_version: schema_version.map(Box::new) }],

@@ -1,6 +1,6 @@
 //! Transactions of payments, found in their ledger by reference.
 
-use ledger_core::{Condition, Filter, FilterNode, Resource, TextField, TextTest};
+use ledger_core::{Condition, FilterNode, FilterOf, TextField, TextTest};
 use ledger_store::{
     Direction, LedgerView, PageRequest, ReadError, Start, TransactionOrder, TransactionQuery, TransactionView,
 };
@@ -12,7 +12,7 @@ pub(super) fn with_reference(
 ) -> Result<Option<TransactionView>, ReadError> {
     let test = TextTest::Equal(reference.into());
     let root = FilterNode::Is(Condition::Text { field: TextField::Reference, test });
-    let filter = Filter::new(Resource::Transactions, root).expect("transactions have references");
+    let filter = FilterOf::new(root).expect("transactions have references");
     let query = TransactionQuery {
         filter,
         at: None,

@@ -107,7 +107,9 @@ impl Payments {
         };
         let outcomes = match written {
             Ok(outcomes) => outcomes,
-            Err(WriteError::Document(DocumentRejection::Changed { .. }) | WriteError::LedgerNotFound) => {
+            Err(
+                WriteError::Document(DocumentRejection::Changed { .. }) | WriteError::LedgerNotFound { .. },
+            ) => {
                 return Ok(Attempt::Overtaken);
             }
             Err(error) => return Err(record::refused(error)),

@@ -1,14 +1,19 @@
 //! A ledger as an application embeds it.
 
-use std::fmt;
+mod answer;
+mod error;
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, Balance, Command, CreateTransaction, Idempotency, IdempotencyKey,
-    LedgerName, LedgerOptions, Metadata, Movement, NameError, Overdraft, Posting, Postings, Reference,
-    Rejection, RevertDate, RevertTransaction, Rules, Target, Timestamp, Transaction, TransactionId,
+    AccountAddress, Amount, Asset, Balance, Command, CreateTransaction, IdempotencyKey, LedgerName,
+    LedgerOptions, Metadata, Movement, NameError, Overdraft, Posting, Postings, Reference, RevertDate,
+    RevertTransaction, Rules, Target, Timestamp, TransactionId,
 };
 
-use crate::error::{ReadError, WriteError};
+pub use self::answer::{Committed, DryRun};
+pub use self::error::LedgerError;
+
+use crate::error::WriteError;
+use crate::options::Options;
 use crate::query::{Account, Expand};
 use crate::read::LedgerView;
 use crate::store::Store;
@@ -37,60 +42,6 @@ pub struct Ledger {
     name: LedgerName,
 }
 
-/// Why an operation of a [`Ledger`] failed. But for an unknown outcome of a write, nothing happened.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum LedgerError {
-    /// A name does not follow its grammar.
-    Name(NameError),
-    /// The rules refuse the command.
-    Refused(Rejection),
-    /// The write has no outcome.
-    Write(WriteError),
-    /// The read has no answer.
-    Read(ReadError),
-}
-
-impl fmt::Display for LedgerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(error) => error.fmt(f),
-            Self::Refused(rejection) => rejection.fmt(f),
-            Self::Write(error) => error.fmt(f),
-            Self::Read(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for LedgerError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Name(error) => Some(error),
-            Self::Refused(rejection) => Some(rejection),
-            Self::Write(error) => Some(error),
-            Self::Read(error) => Some(error),
-        }
-    }
-}
-
-impl From<NameError> for LedgerError {
-    fn from(error: NameError) -> Self {
-        Self::Name(error)
-    }
-}
-
-impl From<WriteError> for LedgerError {
-    fn from(error: WriteError) -> Self {
-        Self::Write(error)
-    }
-}
-
-impl From<ReadError> for LedgerError {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
-    }
-}
-
 impl Store {
     /// A handle of the ledger with this name.
     ///
@@ -113,7 +64,7 @@ impl Ledger {
         TransactionBuilder {
             ledger: self,
             create: CreateTransaction::of(Postings::new()),
-            idempotency: None,
+            key: None,
             failed: None,
         }
     }
@@ -140,7 +91,7 @@ impl Ledger {
             Outcome::Done(_) | Outcome::Cancelled | Outcome::Failed(_) => None,
         });
         match refusal {
-            Some(rejection) => Err(LedgerError::Refused(rejection)),
+            Some(rejection) => Err(LedgerError::refused(&self.name, rejection)),
             None => Ok(outcomes
                 .into_iter()
                 .filter_map(|outcome| match outcome {
@@ -155,7 +106,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`LedgerError::Refused`] if there is no such transaction, it is reverted already, or an account lacks
+    /// [`LedgerError::TransactionNotFound`]; [`LedgerError::Refused`] if it is reverted already, or an account lacks
     /// the funds.
     pub fn revert(&self, id: TransactionId) -> Result<TransactionId, LedgerError> {
         let command = Command::RevertTransaction(RevertTransaction {
@@ -219,17 +170,43 @@ impl Ledger {
         Ok(view.account(&account, None, Expand { volumes: true, effective_volumes: false })?)
     }
 
-    /// What is acknowledged now, for lists and everything else that can be asked; `None` if nothing was
+    /// The ledger as of now, for lists and all other reads; `None` if nothing was
     /// written yet.
     pub fn view(&self) -> Option<LedgerView> {
         self.store.snapshot().ledger(&self.name)
     }
 
     fn execute(&self, request: Request, detail: Detail) -> Result<Receipt, LedgerError> {
-        match self.submit(vec![request], Atomicity::Independent, detail)?.pop() {
+        self.only(self.submit(vec![request], Atomicity::Independent, detail)?)
+    }
+
+    /// Decides a request with its entry, and records nothing. A ledger that is not there is not created.
+    fn rehearse(&self, request: Request) -> Result<Receipt, LedgerError> {
+        let submission = |store: &Store| {
+            store.apply(Submission {
+                ledger: self.name.clone(),
+                requests: vec![request],
+                atomicity: Atomicity::Independent,
+                mode: Mode::DryRun,
+                detail: Detail::Entry,
+            })
+        };
+        if self.view().is_some() {
+            return self.only(submission(&self.store)?);
+        }
+        let clock = self.store.engine().clock.clone();
+        let options = Options { memory_budget: REHEARSAL_MEMORY_BYTES, clock, ..Options::default() };
+        let empty = Store::in_memory_with(&options);
+        empty.create_ledger(self.name.clone(), LedgerOptions::default())?;
+        self.only(submission(&empty)?)
+    }
+
+    /// The receipt of a single request.
+    fn only(&self, mut outcomes: Vec<Outcome>) -> Result<Receipt, LedgerError> {
+        match outcomes.pop() {
             Some(Outcome::Done(receipt)) => Ok(receipt),
-            Some(Outcome::Refused(rejection)) => Err(LedgerError::Refused(rejection)),
-            Some(Outcome::Failed(error)) => Err(LedgerError::Write(error.into())),
+            Some(Outcome::Refused(rejection)) => Err(LedgerError::refused(&self.name, rejection)),
+            Some(Outcome::Failed(error)) => Err(LedgerError::Read(error)),
             Some(Outcome::Cancelled) | None => unreachable!("a single command is done or refused"),
         }
     }
@@ -242,7 +219,7 @@ impl Ledger {
     ) -> Result<Vec<Outcome>, LedgerError> {
         let submission =
             Submission { ledger: self.name.clone(), requests, atomicity, mode: Mode::Commit, detail };
-        if self.store.snapshot().ledger(&self.name).is_none() {
+        if self.view().is_none() {
             match self.store.create_ledger(self.name.clone(), LedgerOptions::default()) {
                 Ok(_) | Err(WriteError::LedgerExists) => {}
                 Err(error) => return Err(error.into()),
@@ -252,12 +229,15 @@ impl Ledger {
     }
 }
 
+/// Memory of the store that decides dry runs of ledgers that are not there. Nothing stays in it.
+const REHEARSAL_MEMORY_BYTES: usize = 16 << 20;
+
 /// A transaction that is being put together; nothing happens before [`TransactionBuilder::commit`].
 #[must_use = "nothing happens before it is committed"]
 pub struct TransactionBuilder<'a> {
     ledger: &'a Ledger,
     create: CreateTransaction,
-    idempotency: Option<Box<Idempotency>>,
+    key: Option<IdempotencyKey>,
     failed: Option<NameError>,
 }
 
@@ -309,10 +289,26 @@ impl TransactionBuilder<'_> {
         self
     }
 
-    /// Protects it from being recorded twice: a repetition with the same key gets the first answer.
+    /// Protects it from being recorded twice. A repetition of the same request with the same key gets the first answer,
+    /// with [`Committed::replayed`] set. Another request with the same key is a
+    /// [`LedgerError::IdempotencyConflict`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ledger_store::{LedgerError, Store};
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let pay = |amount| {
+    ///     ledger.transaction().posting("world", "users:001", amount, "USD/2").idempotency_key("order-17").commit()
+    /// };
+    /// assert!(!pay(100_00)?.replayed);
+    /// assert!(pay(100_00)?.replayed); // one payment
+    /// assert!(matches!(pay(7_77), Err(LedgerError::IdempotencyConflict { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn idempotency_key(mut self, key: &str) -> Self {
         match IdempotencyKey::parse(key) {
-            Ok(key) => self.idempotency = Some(Box::new(Idempotency { key, hash: "".into() })),
+            Ok(key) => self.key = Some(key),
             Err(error) => self.note(error),
         }
         self
@@ -329,25 +325,31 @@ impl TransactionBuilder<'_> {
     /// # Errors
     ///
     /// [`LedgerError::Name`] for the first text that does not follow its grammar, [`LedgerError::Refused`] by
-    /// the rules, [`LedgerError::Write`] by the store.
-    pub fn commit(self) -> Result<Transaction, LedgerError> {
+    /// the rules, [`LedgerError::IdempotencyConflict`], [`LedgerError::Write`] by the store.
+    pub fn commit(self) -> Result<Committed, LedgerError> {
+        let ledger = self.ledger;
+        ledger.execute(self.request()?, Detail::Entry).map(Committed::of)
+    }
+
+    /// Checks and computes everything as [`TransactionBuilder::commit`], and records nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`TransactionBuilder::commit`].
+    pub fn dry_run(self) -> Result<DryRun, LedgerError> {
+        let ledger = self.ledger;
+        ledger.rehearse(self.request()?).map(DryRun::of)
+    }
+
+    fn request(self) -> Result<Request, LedgerError> {
         if let Some(error) = self.failed {
             return Err(error.into());
         }
         let command = Command::CreateTransaction(self.create);
-        let request = Request { command, idempotency: self.idempotency, schema_version: None };
-        let receipt = self.ledger.execute(request, Detail::Entry)?;
-        let payload = receipt.entry.expect("the entry was asked for").payload;
-        match payload {
-            ledger_core::LogPayload::NewTransaction { transaction, .. }
-            | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => Ok(*transaction),
-            // A key is answered with the log of the same operation only.
-            ledger_core::LogPayload::SetMetadata { .. }
-            | ledger_core::LogPayload::DeleteMetadata { .. }
-            | ledger_core::LogPayload::InsertedSchema { .. } => {
-                Err(LedgerError::Refused(Rejection::NoPostings))
-            }
-        }
+        Ok(match self.key {
+            Some(key) => Request::once(key, command),
+            None => command.into(),
+        })
     }
 
     fn note(&mut self, error: NameError) {

@@ -4,17 +4,30 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
-use ledger_core::{
-    AccountAddress, Command, CompactString, CreateTransaction, LogPayload, Metadata, MetadataValue, Movement,
-    Overdraft, Posting, REVERTS_KEY, Reference, RevertDate, Runtime, Target, Timestamp, VariableValue,
-};
+use compact_str::CompactString;
 use sha2::{Digest as _, Sha256};
 
-/// Returns the base64url of the SHA-256 of the parsed command. Two bodies that differ only in white space, field
-/// order or unknown fields are the same request.
+use crate::command::{Command, CreateTransaction, Movement, Overdraft, RevertDate, Target, VariableValue};
+use crate::decide::REVERTS_KEY;
+use crate::log::LogPayload;
+use crate::runtime::Runtime;
+use ledger_values::{AccountAddress, Metadata, MetadataValue, Posting, Reference, Timestamp};
+
+/// Returns the hash of a command: base64url of the SHA-256 of its content. Equal commands have equal hashes, so the
+/// hash recognizes the repetition of a request behind an [idempotency key](crate::Idempotency).
 ///
 /// The log keeps the hash forever, so this encoding must not change.
-pub(crate) fn hash_of(command: &Command) -> CompactString {
+///
+/// ```
+/// use ledger_core::{Command, Target, TransactionId, request_hash};
+/// let delete = |id| Command::DeleteMetadata {
+///     target: Target::Transaction(TransactionId::new(id)),
+///     key: "note".into(),
+/// };
+/// assert_eq!(request_hash(&delete(7)), "c26ZQvARiT6vZDCWNtIDI3vxfj9FXYyDtkB7m_QKasI=");
+/// assert_ne!(request_hash(&delete(8)), request_hash(&delete(7)));
+/// ```
+pub fn request_hash(command: &Command) -> CompactString {
     let mut bytes = Encoder(Sha256::new());
     match command {
         Command::CreateTransaction(create) => bytes.tag(1).create(create),
@@ -33,9 +46,19 @@ pub(crate) fn hash_of(command: &Command) -> CompactString {
     bytes.finish()
 }
 
-/// The hash that a log shows which was recorded without a key: that of the plainest request by which it could have been
-/// made. It is not stored, since it follows from the log.
-pub(crate) fn hash_of_log(payload: &LogPayload) -> CompactString {
+/// Returns the hash of several commands that share one idempotency key. It differs from the hash of each of them.
+pub fn batch_hash<'a>(commands: impl ExactSizeIterator<Item = &'a Command>) -> CompactString {
+    let mut bytes = Encoder(Sha256::new());
+    bytes.tag(6).number(commands.len() as u64);
+    for command in commands {
+        bytes.text(&request_hash(command));
+    }
+    bytes.finish()
+}
+
+/// Returns the hash that a log shows which was recorded without a key: that of the plainest request by which it could
+/// have been made. It is not stored, since it follows from the log.
+pub fn log_request_hash(payload: &LogPayload) -> CompactString {
     let mut bytes = Encoder(Sha256::new());
     match payload {
         LogPayload::NewTransaction { transaction, account_metadata, .. } => {
@@ -175,7 +198,7 @@ impl Encoder {
 
 #[cfg(test)]
 mod tests {
-    use ledger_core::TransactionId;
+    use ledger_values::TransactionId;
 
     use super::*;
 
@@ -192,18 +215,26 @@ mod tests {
             Command::SetMetadata { target: account(), metadata: [("k", "v")].into_iter().collect() },
             Command::SetMetadata { target: account(), metadata: [("kv", "")].into_iter().collect() },
         ];
-        let mut hashes: Vec<_> = commands.iter().map(hash_of).collect();
+        let mut hashes: Vec<_> = commands.iter().map(request_hash).collect();
         hashes.sort();
         hashes.dedup();
         assert_eq!(hashes.len(), commands.len());
     }
 
     #[test]
-    fn hash_encoding_never_changes() {
-        let command = Command::DeleteMetadata {
-            target: Target::Transaction(TransactionId::new(7)),
-            key: "note".into(),
+    fn hash_of_batch_covers_every_command() {
+        let delete = |key: &str| Command::DeleteMetadata {
+            target: Target::Account(AccountAddress::world()),
+            key: key.into(),
         };
-        assert_eq!(hash_of(&command), "c26ZQvARiT6vZDCWNtIDI3vxfj9FXYyDtkB7m_QKasI=");
+        let batches = [vec![], vec!["a"], vec!["a", "b"], vec!["b", "a"], vec!["a", "a"]];
+        let mut hashes: Vec<_> = batches
+            .iter()
+            .map(|keys| batch_hash(keys.iter().map(|key| delete(key)).collect::<Vec<_>>().iter()))
+            .collect();
+        hashes.push(request_hash(&delete("a")));
+        hashes.sort();
+        hashes.dedup();
+        assert_eq!(hashes.len(), batches.len() + 1);
     }
 }

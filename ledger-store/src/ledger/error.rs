@@ -1,0 +1,129 @@
+//! The errors of a [`Ledger`](super::Ledger).
+
+use std::fmt;
+
+use ledger_core::{
+    AccountAddress, FilterError, IdempotencyKey, LedgerName, NameError, Rejection, TransactionId,
+};
+
+use crate::error::{ReadError, WriteError};
+
+/// Why an operation of a [`Ledger`](crate::Ledger) failed. But for an unknown outcome of a write
+/// ([`WriteError::OutcomeUnknown`]), nothing happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// A name does not follow its grammar.
+    Name(NameError),
+    /// A filter is malformed.
+    Filter(FilterError),
+    /// There is no such ledger.
+    LedgerNotFound {
+        /// Its name.
+        ledger: LedgerName,
+    },
+    /// The ledger has no such account.
+    AccountNotFound {
+        /// The ledger.
+        ledger: LedgerName,
+        /// The address.
+        account: AccountAddress,
+    },
+    /// The ledger has no such transaction.
+    TransactionNotFound {
+        /// The ledger.
+        ledger: LedgerName,
+        /// The id.
+        id: TransactionId,
+    },
+    /// A different request used the idempotency key before.
+    IdempotencyConflict {
+        /// The key.
+        key: IdempotencyKey,
+    },
+    /// The rules refuse the command.
+    Refused(Rejection),
+    /// The write has no outcome.
+    Write(WriteError),
+    /// The read has no answer.
+    Read(ReadError),
+}
+
+impl fmt::Display for LedgerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::Filter(error) => error.fmt(f),
+            Self::LedgerNotFound { ledger } => write!(f, "ledger \"{ledger}\" not found"),
+            Self::AccountNotFound { ledger, account } => {
+                write!(f, "account \"{account}\" not found in ledger \"{ledger}\"")
+            }
+            Self::TransactionNotFound { ledger, id } => {
+                write!(f, "transaction {} not found in ledger \"{ledger}\"", id.get())
+            }
+            Self::IdempotencyConflict { key } => {
+                write!(f, "a different request used the idempotency key \"{key}\" before")
+            }
+            Self::Refused(rejection) => rejection.fmt(f),
+            Self::Write(error) => error.fmt(f),
+            Self::Read(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LedgerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Name(error) => Some(error),
+            Self::Filter(error) => Some(error),
+            Self::Refused(rejection) => Some(rejection),
+            Self::Write(error) => Some(error),
+            Self::Read(error) => Some(error),
+            Self::LedgerNotFound { .. }
+            | Self::AccountNotFound { .. }
+            | Self::TransactionNotFound { .. }
+            | Self::IdempotencyConflict { .. } => None,
+        }
+    }
+}
+
+impl LedgerError {
+    /// The error of a refused command of a ledger.
+    pub(super) fn refused(ledger: &LedgerName, rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::TransactionNotFound { id } => Self::TransactionNotFound { ledger: ledger.clone(), id },
+            Rejection::IdempotencyMismatch { ref key, .. } => match IdempotencyKey::parse(key) {
+                Ok(key) => Self::IdempotencyConflict { key },
+                Err(_) => Self::Refused(rejection),
+            },
+            rejection => Self::Refused(rejection),
+        }
+    }
+}
+
+impl From<NameError> for LedgerError {
+    fn from(error: NameError) -> Self {
+        Self::Name(error)
+    }
+}
+
+impl From<FilterError> for LedgerError {
+    fn from(error: FilterError) -> Self {
+        Self::Filter(error)
+    }
+}
+
+impl From<WriteError> for LedgerError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::LedgerNotFound { ledger } => Self::LedgerNotFound { ledger },
+            error => Self::Write(error),
+        }
+    }
+}
+
+impl From<ReadError> for LedgerError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
