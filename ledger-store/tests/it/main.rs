@@ -1,6 +1,7 @@
 //! The store through its public face.
 
 mod basics;
+mod commit_future;
 mod concurrency;
 mod crash;
 mod documents;
