@@ -7,7 +7,7 @@ use ledger_core::{
     Transactions,
 };
 use ledger_store::{
-    Clock, Direction, LedgerView, PageRequest, Start, Store, TransactionKey, TransactionOrder,
+    Direction, LedgerView, PageRequest, Start, Store, TimeAxis, TransactionKey, TransactionOrder,
     TransactionQuery, VolumesQuery,
 };
 
@@ -96,19 +96,19 @@ impl Reader {
                 let page = PageRequest { size: PAGE, direction: Direction::Descending, start };
                 transactions(view, FilterOf::all(), page)
             }
-            ReadKind::VolumesByEffect => self.volumes(view, at, Clock::Effective),
-            ReadKind::VolumesByInsertion => self.volumes(view, at, Clock::Insertion),
+            ReadKind::VolumesByEffect => self.volumes(view, at, TimeAxis::Effective),
+            ReadKind::VolumesByInsertion => self.volumes(view, at, TimeAxis::Inserted),
         }
     }
 
-    fn volumes(&mut self, view: &LedgerView, account: usize, clock: Clock) -> Result<usize, Failure> {
+    fn volumes(&mut self, view: &LedgerView, account: usize, clock: TimeAxis) -> Result<usize, Failure> {
         let (from, to) = self.dates;
         let date = from + self.random.below(to.abs_diff(from).max(1)) as i64;
         let query = VolumesQuery {
             filter: only("address", &self.addresses[account])?,
             from: None,
             to: Some(Timestamp::from_micros(date)),
-            clock,
+            axis: clock,
             group_by: 0,
             page: PageRequest { size: PAGE, direction: Direction::Ascending, start: Start::First },
         };

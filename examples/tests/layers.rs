@@ -29,6 +29,8 @@ const LAYERS: &[Layers] = &[
             &["amount", "names", "timestamp", "metadata"],
             &["volumes"],
             &["transaction"],
+            &["convert", "system_time"],
+            &["monetary"],
         ],
         upward: &[],
         circles: &[],

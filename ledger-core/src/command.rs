@@ -8,7 +8,10 @@ use crate::rules::Rules;
 use crate::runtime::Runtime;
 use crate::schema::Schema;
 use ledger_numscript::Type;
-use ledger_values::{AccountAddress, Metadata, Postings, Reference, SchemaVersion, Timestamp, TransactionId};
+use ledger_values::{
+    AccountAddress, Amount, Asset, Metadata, Monetary, Postings, Reference, SchemaVersion, Timestamp,
+    TransactionId,
+};
 
 /// One write to one ledger. It becomes exactly one log entry, or is refused and leaves no trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,6 +180,48 @@ pub enum VariableValue {
     Monetary(String),
     /// A value that fits no type. A script that uses it is refused.
     Unfit,
+}
+
+impl From<&str> for VariableValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for VariableValue {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for VariableValue {
+    fn from(number: i64) -> Self {
+        Self::Number(number.to_string())
+    }
+}
+
+impl From<Amount> for VariableValue {
+    fn from(number: Amount) -> Self {
+        Self::Number(number.to_string())
+    }
+}
+
+impl From<Monetary> for VariableValue {
+    fn from(monetary: Monetary) -> Self {
+        Self::Monetary(monetary.to_string())
+    }
+}
+
+impl From<&AccountAddress> for VariableValue {
+    fn from(address: &AccountAddress) -> Self {
+        Self::Text(address.to_string())
+    }
+}
+
+impl From<&Asset> for VariableValue {
+    fn from(asset: &Asset) -> Self {
+        Self::Text(asset.to_string())
+    }
 }
 
 impl VariableValue {

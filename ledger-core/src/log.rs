@@ -29,6 +29,32 @@ impl LogId {
     }
 }
 
+impl From<u64> for LogId {
+    fn from(id: u64) -> Self {
+        Self::new(id)
+    }
+}
+
+impl From<LogId> for u64 {
+    fn from(id: LogId) -> Self {
+        id.get()
+    }
+}
+
+impl std::fmt::Display for LogId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+impl std::str::FromStr for LogId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self::new)
+    }
+}
+
 /// An idempotency key with the hash of the request that used it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {

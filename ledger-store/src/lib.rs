@@ -25,6 +25,8 @@
 //! Batches go through [`Ledger::apply`] and [`Store::apply`], one durable commit each; lists and everything
 //! else that can be asked through [`Store::snapshot`].
 
+#![warn(missing_debug_implementations)]
+
 mod address_cache;
 mod atomic;
 mod backend;
@@ -68,7 +70,12 @@ pub use documents::{
 pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
 pub use import::{ImportError, ImportRefusal, ImportReport, ImportedLog};
-pub use ledger::{Committed, DryRun, Ledger, LedgerError, TransactionBuilder};
+pub use ledger::{
+    AccountKind, AccountList, AtomicBatch, BalanceSums, Batch, ByPostings, ByScript, CommitFuture, Committed,
+    DryRun, IntoRequest, Ledger, LedgerError, LedgerSnapshot, List, ListIter, ListKind, ListPage, LogKind,
+    LogList, RevertBuilder, TransactionBuilder, TransactionKind, TransactionList,
+};
+pub use ledger_core;
 pub use ledger_journal::DroppedTail;
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;
@@ -78,3 +85,13 @@ pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 pub use verify::{VerifyError, VerifyReport, Violation, ViolationCode};
 pub use watch::CommitWatch;
+
+/// The names that most programs need: `use ledger_store::prelude::*;`.
+pub mod prelude {
+    pub use ledger_core::{
+        AccountAddress, Accounts, AggregatedBalances, Amount, Asset, Balance, FilterOf, LedgerName,
+        LedgerOptions, LogId, Metadata, Monetary, Operator, Posting, Timestamp, TransactionId, Transactions,
+    };
+
+    pub use crate::{Committed, DryRun, Ledger, LedgerError, LedgerSnapshot, Options, Store, TimeAxis};
+}

@@ -8,12 +8,12 @@ use ledger_core::{
 
 /// Which of the two dates of a transaction counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Clock {
+pub enum TimeAxis {
     /// The date that the caller gave it.
     #[default]
     Effective,
     /// The date on which it was recorded.
-    Insertion,
+    Inserted,
 }
 
 /// Where a page begins in its list.
@@ -126,6 +126,15 @@ pub struct TransactionView {
     pub reverted_by: Option<ledger_core::TransactionId>,
     /// Totals of its holdings right after it in effective order, where asked for.
     pub effective_volumes: Option<Vec<HoldingVolumes>>,
+}
+
+/// The transaction itself is in reach without a field: `view.id` is `view.transaction.id`.
+impl std::ops::Deref for TransactionView {
+    type Target = Transaction;
+
+    fn deref(&self) -> &Transaction {
+        &self.transaction
+    }
 }
 
 /// A log entry as lists show it.
@@ -337,7 +346,7 @@ pub struct BalancesQuery {
     /// As of this date.
     pub at: Option<Timestamp>,
     /// By which of the two dates.
-    pub clock: Clock,
+    pub axis: TimeAxis,
 }
 
 /// Volumes of many accounts.
@@ -350,7 +359,7 @@ pub struct VolumesQuery {
     /// Flows up to this date.
     pub to: Option<Timestamp>,
     /// By which of the two dates.
-    pub clock: Clock,
+    pub axis: TimeAxis,
     /// Join accounts by so many first segments; 0 joins none.
     pub group_by: usize,
     /// Which part of the list, by account and asset.

@@ -370,9 +370,9 @@ mod tests {
                     let user = format!("u:{}", (round * 7 + payment) % 300);
                     let paid = ledger.transaction().posting("world", &user, 1, "USD").metadata("k", "v");
                     let paid = paid.timestamp(Timestamp::from_micros(i64::from(payment)));
-                    let paid = paid.reference(&format!("{round}-{payment}")).commit().expect("recorded");
+                    let paid = paid.reference(format!("{round}-{payment}")).commit().expect("recorded");
                     if payment == 3 {
-                        ledger.revert(paid.id).expect("reverted");
+                        ledger.revert(paid.id).commit().expect("reverted");
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! The store: a directory with a journal, an index of it, and the threads that keep both.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{JoinHandle, ThreadId};
@@ -85,6 +86,12 @@ pub struct Status {
     pub stopped: Option<String>,
     /// How its index stands, which is mended while the store runs.
     pub index: IndexStatus,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("status", &self.status()).finish_non_exhaustive()
+    }
 }
 
 impl Store {
@@ -518,6 +525,17 @@ impl Store {
             }));
         };
         self.inner.engine.submit(Work::Apply(submission, programs), bytes, Done::new(done));
+    }
+
+    /// Creates a ledger without blocking, as [`Store::submit`].
+    pub(crate) fn submit_ledger(
+        &self,
+        name: LedgerName,
+        options: LedgerOptions,
+        done: impl FnOnce(Result<(), WriteError>) + Send + 'static,
+    ) {
+        let done = move |answer: Result<Answer, WriteError>| done(answer.map(drop));
+        self.inner.engine.submit(Work::CreateLedger(name, options), 256, Done::new(done));
     }
 
     pub(crate) fn run(&self, work: Work, bytes: usize) -> Result<Answer, WriteError> {

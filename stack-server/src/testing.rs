@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioTimer;
 use ledger_core::{Filter, Resource};
-use ledger_store::{Clock, Direction, Expand, ImportedLog, Start, Store};
+use ledger_store::{Direction, Expand, ImportedLog, Start, Store, TimeAxis};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -174,7 +174,7 @@ pub fn cursor_laws(data: &[u8]) {
         at,
         from,
         expand: Expand { volumes: flag(2), effective_volumes: flag(3) },
-        clock: if flag(4) { Clock::Insertion } else { Clock::Effective },
+        clock: if flag(4) { TimeAxis::Inserted } else { TimeAxis::Effective },
         order: Sort::ALL[usize::from(changed) % Sort::ALL.len()],
         direction: if flag(6) { Direction::Descending } else { Direction::Ascending },
         group_by,

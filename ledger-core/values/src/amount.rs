@@ -181,6 +181,8 @@ pub enum AmountError {
     Negative,
     /// The text has more than [`AMOUNT_DIGITS_MAX`] digits.
     TooLong,
+    /// A decimal with more fractional digits than the asset has.
+    TooPrecise,
 }
 
 impl fmt::Display for AmountError {
@@ -188,6 +190,7 @@ impl fmt::Display for AmountError {
         match self {
             Self::Malformed => f.write_str("an amount is a whole number in decimal digits"),
             Self::Negative => f.write_str("negative amount"),
+            Self::TooPrecise => f.write_str("the amount has more fractional digits than its asset"),
             Self::TooLong => write!(f, "an amount has at most {AMOUNT_DIGITS_MAX} digits"),
         }
     }

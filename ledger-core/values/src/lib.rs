@@ -26,8 +26,11 @@ pub mod limits;
 pub mod typed_text;
 
 mod amount;
+mod convert;
 mod metadata;
+mod monetary;
 mod names;
+mod system_time;
 mod timestamp;
 mod transaction;
 mod value_type;
@@ -35,7 +38,9 @@ mod volumes;
 
 pub use amount::{Amount, AmountError, Balance};
 pub use compact_str::CompactString;
+pub use convert::IntoAmount;
 pub use metadata::{Metadata, MetadataValue};
+pub use monetary::{Monetary, MonetaryError};
 pub use names::{
     AccountAddress, Asset, BucketName, IdempotencyKey, LedgerName, NameError, NameKind, Reference,
     SchemaVersion, WORLD,

@@ -64,6 +64,13 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
+/// A checked name is converted into itself without an error.
+impl From<std::convert::Infallible> for NameError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl NameError {
     fn new(kind: NameKind, text: &str) -> Self {
         Self { kind, text: text.chars().take(100).collect() }
@@ -119,6 +126,28 @@ macro_rules! name {
         impl std::borrow::Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 self.as_str()
+            }
+        }
+
+        impl TryFrom<&str> for $name {
+            type Error = NameError;
+
+            fn try_from(text: &str) -> Result<Self, NameError> {
+                Self::parse(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+
+            fn try_from(text: String) -> Result<Self, NameError> {
+                Self::parse(&text)
+            }
+        }
+
+        impl From<&$name> for $name {
+            fn from(name: &$name) -> Self {
+                name.clone()
             }
         }
 
@@ -206,6 +235,19 @@ impl AccountAddress {
     /// Iterates over the segments between the colons.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
         self.as_str().split(':')
+    }
+}
+
+impl Asset {
+    /// Returns the code without the number of fractional digits: `USD` of `USD/2`.
+    pub fn code(&self) -> &str {
+        self.as_str().split_once('/').map_or(self.as_str(), |(code, _)| code)
+    }
+
+    /// Returns the number of fractional digits: 2 of `USD/2`, 0 of `USD`.
+    pub fn scale(&self) -> u32 {
+        // The grammar allows at most six digits.
+        self.as_str().split_once('/').map_or(0, |(_, digits)| digits.parse().unwrap_or_default())
     }
 }
 

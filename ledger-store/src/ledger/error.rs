@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ledger_core::{
-    AccountAddress, FilterError, IdempotencyKey, LedgerName, NameError, Rejection, TransactionId,
+    AccountAddress, AmountError, FilterError, IdempotencyKey, LedgerName, NameError, Rejection, TransactionId,
 };
 
 use crate::error::{ReadError, WriteError};
@@ -15,8 +15,15 @@ use crate::error::{ReadError, WriteError};
 pub enum LedgerError {
     /// A name does not follow its grammar.
     Name(NameError),
+    /// An amount is negative, or has more fractional digits than its asset.
+    Amount(AmountError),
     /// A filter is malformed.
     Filter(FilterError),
+    /// A text is not a cursor of this list.
+    Cursor {
+        /// The text.
+        text: String,
+    },
     /// There is no such ledger.
     LedgerNotFound {
         /// Its name.
@@ -53,7 +60,9 @@ impl fmt::Display for LedgerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(error) => error.fmt(f),
+            Self::Amount(error) => error.fmt(f),
             Self::Filter(error) => error.fmt(f),
+            Self::Cursor { text } => write!(f, "\"{text}\" is no cursor of this list"),
             Self::LedgerNotFound { ledger } => write!(f, "ledger \"{ledger}\" not found"),
             Self::AccountNotFound { ledger, account } => {
                 write!(f, "account \"{account}\" not found in ledger \"{ledger}\"")
@@ -75,12 +84,14 @@ impl std::error::Error for LedgerError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Name(error) => Some(error),
+            Self::Amount(error) => Some(error),
             Self::Filter(error) => Some(error),
             Self::Refused(rejection) => Some(rejection),
             Self::Write(error) => Some(error),
             Self::Read(error) => Some(error),
             Self::LedgerNotFound { .. }
             | Self::AccountNotFound { .. }
+            | Self::Cursor { .. }
             | Self::TransactionNotFound { .. }
             | Self::IdempotencyConflict { .. } => None,
         }
@@ -104,6 +115,18 @@ impl LedgerError {
 impl From<NameError> for LedgerError {
     fn from(error: NameError) -> Self {
         Self::Name(error)
+    }
+}
+
+impl From<AmountError> for LedgerError {
+    fn from(error: AmountError) -> Self {
+        Self::Amount(error)
+    }
+}
+
+impl From<std::convert::Infallible> for LedgerError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
     }
 }
 

@@ -13,7 +13,7 @@ use super::session::{Moment, Session};
 use crate::documents::AccountDocument;
 use crate::error::ReadError;
 use crate::lookup::{self, missing};
-use crate::query::{Account, AccountKey, AccountOrder, Clock, Expand};
+use crate::query::{Account, AccountKey, AccountOrder, Expand, TimeAxis};
 
 /// An account at a moment. What is not asked for is not read.
 pub(crate) struct AccountSubject<'s> {
@@ -183,12 +183,12 @@ impl Session {
         let mut expansion = Expansion { volumes: None, effective_volumes: None };
         if expand.volumes {
             self.need_moves_history()?;
-            expansion.volumes = Some(self.until(moment.at, Clock::Insertion)?);
+            expansion.volumes = Some(self.until(moment.at, TimeAxis::Inserted)?);
         }
         if expand.effective_volumes {
             self.need_moves_history()?;
             self.need_effective_volumes()?;
-            expansion.effective_volumes = Some(self.until(moment.at, Clock::Effective)?);
+            expansion.effective_volumes = Some(self.until(moment.at, TimeAxis::Effective)?);
         }
         Ok(expansion)
     }

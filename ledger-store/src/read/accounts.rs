@@ -16,7 +16,7 @@ use super::session::{Moment, Session};
 use crate::error::ReadError;
 use crate::fingerprint::{Subject, subject_space};
 use crate::lookup::missing;
-use crate::query::{Account, AccountKey, AccountOrder, AccountQuery, Clock, Direction, Page};
+use crate::query::{Account, AccountKey, AccountOrder, AccountQuery, Direction, Page, TimeAxis};
 
 /// The range of accounts that a filter can select. However narrow it is, the filter has the last word.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct AccountPlan {
 const SORTED_MAX: usize = 4_096;
 
 /// The date of a move that decides whether a filter by balance at a date counts it.
-const FILTERED_BY: Clock = Clock::Effective;
+const FILTERED_BY: TimeAxis = TimeAxis::Effective;
 
 /// Calls `visit` on each condition that must hold for the whole to hold.
 pub(crate) fn conjuncts<'f>(node: &'f FilterNode, visit: &mut dyn FnMut(&'f Condition)) {

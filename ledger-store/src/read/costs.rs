@@ -156,7 +156,7 @@ fn indexed_filters_examine_few_other_rows() {
                     .aggregated_balances(&BalancesQuery {
                         filter: only(condition),
                         at: None,
-                        clock: crate::query::Clock::Insertion,
+                        axis: crate::query::TimeAxis::Inserted,
                     })
                     .expect("balances")
             });

@@ -8,7 +8,7 @@ use super::session::Session;
 use crate::error::ReadError;
 use crate::lookup::missing_in;
 use crate::quantity::{amount_of, quantity_of};
-use crate::query::Clock;
+use crate::query::TimeAxis;
 
 /// Everything that went in and out of a holding by some moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,13 +87,13 @@ pub(crate) struct Window {
 
 impl Session {
     /// Moves up to a date, that date included.
-    pub(crate) fn until(&self, at: Option<Timestamp>, clock: Clock) -> Result<Until, ReadError> {
+    pub(crate) fn until(&self, at: Option<Timestamp>, clock: TimeAxis) -> Result<Until, ReadError> {
         let Some(at) = at else { return Ok(Until::Now) };
         let recorded = self.transaction_at(at)?.map(|row| row.transaction);
         Ok(match (clock, recorded) {
-            (Clock::Insertion, None) => Until::Never,
-            (Clock::Insertion, Some(last)) => Until::Transaction(last),
-            (Clock::Effective, recorded) => {
+            (TimeAxis::Inserted, None) => Until::Never,
+            (TimeAxis::Inserted, Some(last)) => Until::Transaction(last),
+            (TimeAxis::Effective, recorded) => {
                 Until::Date { timestamp: at.as_micros(), transaction: u64::MAX, recorded }
             }
         })
@@ -104,7 +104,7 @@ impl Session {
         &self,
         from: Option<Timestamp>,
         to: Option<Timestamp>,
-        clock: Clock,
+        clock: TimeAxis,
     ) -> Result<Window, ReadError> {
         let before = match from.map(|from| from.as_micros().checked_sub(1)) {
             None | Some(None) => Until::Never,

@@ -1,6 +1,7 @@
 //! The public face of reads: a snapshot of the store, and a ledger in it.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use ledger_core::{
@@ -35,6 +36,12 @@ pub struct Snapshot {
     directory: Directory,
     fingerprints: Fingerprints,
     hashes: Arc<Hashes>,
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("next", &self.view.next).finish_non_exhaustive()
+    }
 }
 
 impl Snapshot {
@@ -135,6 +142,12 @@ pub struct LedgerView {
     head: LedgerHead,
     fingerprints: Fingerprints,
     hashes: Arc<Hashes>,
+}
+
+impl fmt::Debug for LedgerView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LedgerView").field("info", self.info()).finish_non_exhaustive()
+    }
 }
 
 impl LedgerView {

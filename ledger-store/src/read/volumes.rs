@@ -10,7 +10,7 @@ use super::flows::{Flows, Until, Window};
 use super::page::PageBuilder;
 use super::session::Session;
 use crate::error::ReadError;
-use crate::query::{Balances, BalancesQuery, Clock, Direction, Page, VolumesQuery, VolumesRow};
+use crate::query::{Balances, BalancesQuery, Direction, Page, TimeAxis, VolumesQuery, VolumesRow};
 
 /// A row of volumes with its account, as the subject of a filter.
 struct RowSubject<'a> {
@@ -136,7 +136,7 @@ impl Session {
         let (direction, beyond) = query.page.walk();
         let mut walk = RowWalk {
             filter: &query.filter,
-            window: self.window(query.from, query.to, query.clock)?,
+            window: self.window(query.from, query.to, query.axis)?,
             at: query.to,
             direction,
             start: None,
@@ -188,7 +188,7 @@ impl Session {
     pub(crate) fn aggregated_balances(&self, query: &BalancesQuery) -> Result<Balances, ReadError> {
         if query.at.is_some() {
             self.need_moves_history()?;
-            if query.clock == Clock::Effective {
+            if query.axis == TimeAxis::Effective {
                 self.need_effective_volumes()?;
             }
         } else if query.filter.is_all() {
@@ -196,7 +196,7 @@ impl Session {
         }
         let walk = RowWalk {
             filter: &query.filter,
-            window: self.window(None, query.at, query.clock)?,
+            window: self.window(None, query.at, query.axis)?,
             at: query.at,
             direction: Direction::Ascending,
             start: None,

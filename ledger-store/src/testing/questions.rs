@@ -15,8 +15,8 @@ use super::filters::filter_of_ledgers;
 use super::{Dice, Judge};
 use crate::error::ReadError;
 use crate::query::{
-    Account, AccountKey, AccountOrder, AccountQuery, BalancesQuery, Clock, Direction, Expand, LogHashes,
-    LogQuery, LogView, Page, PageRequest, SchemaKey, SchemaOrder, SchemaQuery, SchemaView, Start, Stats,
+    Account, AccountKey, AccountOrder, AccountQuery, BalancesQuery, Direction, Expand, LogHashes, LogQuery,
+    LogView, Page, PageRequest, SchemaKey, SchemaOrder, SchemaQuery, SchemaView, Start, Stats, TimeAxis,
     TransactionKey, TransactionOrder, TransactionQuery, TransactionView, VolumesQuery, VolumesRow,
 };
 use crate::read::{LedgerView, Snapshot};
@@ -466,8 +466,9 @@ impl Round<'_, '_> {
         self.walk(&("logs", &filter, hashes), |log: &LogView| log.entry.id, fetch, Ok(all))
     }
 
-    fn clock(&mut self) -> (Clock, MoveDate) {
-        self.dice.pick(&[(Clock::Effective, MoveDate::Effective), (Clock::Insertion, MoveDate::Insertion)])
+    fn clock(&mut self) -> (TimeAxis, MoveDate) {
+        self.dice
+            .pick(&[(TimeAxis::Effective, MoveDate::Effective), (TimeAxis::Inserted, MoveDate::Insertion)])
     }
 
     fn balances(&mut self) -> Result<(), String> {
@@ -475,10 +476,10 @@ impl Round<'_, '_> {
         let at = self.at();
         let (clock, by) = self.clock();
         let expected = self.model.aggregated_balances(self.ledger, &filter, at, by).into_iter().collect();
-        let by_effective_date = at.is_some() && clock == Clock::Effective;
+        let by_effective_date = at.is_some() && clock == TimeAxis::Effective;
         let lacks =
             self.lacks_moves(at.is_some()).or_else(|| self.lacks_effective_volumes(by_effective_date));
-        let query = BalancesQuery { filter, at, clock };
+        let query = BalancesQuery { filter, at, axis: clock };
         same!(self.view.aggregated_balances(&query), lacks.map_or(Ok(expected), Err), "{query:?}");
         self.asked += 1;
         Ok(())
@@ -502,8 +503,9 @@ impl Round<'_, '_> {
             .collect();
         expected.sort_by(|a, b| (&a.account, &a.asset).cmp(&(&b.account, &b.asset)));
         let view = self.view;
-        let fetch =
-            |page| view.volumes(&VolumesQuery { filter: filter.clone(), from, to, clock, group_by, page });
+        let fetch = |page| {
+            view.volumes(&VolumesQuery { filter: filter.clone(), from, to, axis: clock, group_by, page })
+        };
         let key = |row: &VolumesRow| (row.account.clone(), row.asset.clone());
         let expected = self.lacks_moves(from.is_some() || to.is_some()).map_or(Ok(expected), Err);
         self.walk(&("volumes", &filter, from, to, clock, group_by), key, fetch, expected)

@@ -47,7 +47,7 @@ fn write(store: &Store, rounds: u64) {
             ledger.set_account_metadata(&user, [("tier", "gold")].into_iter().collect()).expect("it is set");
         }
         if round % 6 == 0 {
-            ledger.revert(paid.id).expect("it is reverted");
+            ledger.revert(paid.id).commit().expect("it is reverted");
         }
         if round % 8 == 0 {
             change_a_document(store);

@@ -207,11 +207,11 @@ fn changed_key_hides_no_account() {
     let store = sound.open().expect("it opens");
     let ledger = store.ledger("main").expect("a name");
     assert!(ledger.balance("users:016", "USD").is_err(), "it has a balance");
-    assert_eq!(ledger.balance("users:030", "USD").expect("another leaf entry"), 10.into());
+    assert_eq!(ledger.balance("users:030", "USD").expect("another leaf entry"), 10);
     drop((ledger, store));
     sound.disk.remove(path(INDEX)).expect("there is an index");
     let store = sound.open().expect("it opens");
-    assert_eq!(store.ledger("main").expect("a name").balance("users:016", "USD").expect("read"), 10.into());
+    assert_eq!(store.ledger("main").expect("a name").balance("users:016", "USD").expect("read"), 10);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, String> {
         let found = view.balance(&address, &usd).ok();
         same(
             format!("balance of {address}: {found:?}"),
-            found.as_ref().map(|found| *found == (balance as i64).into()),
+            found.as_ref().map(|found| *found == balance as i64),
         )?;
         let expand = Expand { volumes: true, effective_volumes: true };
         let found = view.account(&address, None, expand).ok();

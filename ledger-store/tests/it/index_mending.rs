@@ -203,7 +203,7 @@ fn a_full_index_refuses_writes_until_there_is_room() {
     }
     settle(&store);
     let ledger = store.ledger("payments").expect("a name");
-    assert_eq!(ledger.balance("world", "USD").expect("read"), (-i64::from(paid) - 1).into());
+    assert_eq!(ledger.balance("world", "USD").expect("read"), -i64::from(paid) - 1);
     assert_eq!((store.status().stopped, store.status().index.rebuilt), (None, Vec::new()));
     assert!(store.verify().expect("there is room").is_clean());
 }

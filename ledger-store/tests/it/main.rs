@@ -2,6 +2,7 @@
 
 mod atomic;
 mod basics;
+mod commit_future;
 mod concurrency;
 mod crash;
 mod documents;

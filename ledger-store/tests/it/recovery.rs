@@ -107,7 +107,7 @@ impl Kept {
 
     #[track_caller]
     pub(super) fn check_refused(&self) -> OpenError {
-        self.open().err().expect("it must be refused")
+        self.open().expect_err("it must be refused")
     }
 }
 
@@ -193,7 +193,7 @@ fn an_index_of_another_history_is_built_again() {
     assert_eq!(store.opening().rebuilt.as_deref(), Some("it was made of another history"));
     let ledger = store.ledger("main").expect("a name");
     let balance = |user: &str| ledger.balance(user, "USD").expect("read");
-    assert_eq!([balance("users:1"), balance("users:2")], [5.into(), 0.into()]);
+    assert_eq!([balance("users:1"), balance("users:2")], [5, 0]);
     assert!(store.verify().expect("there is room").is_clean());
 }
 
@@ -276,7 +276,7 @@ fn refuses_manifest_of_a_newer_release() {
 fn second_opening_names_the_lock_holder() {
     let kept = Kept::new(11);
     let store = kept.open().expect("it opens");
-    match kept.open().err().expect("it is open") {
+    match kept.open().expect_err("it is open") {
         OpenError::Locked { holder, .. } => {
             assert!(holder.contains(&std::process::id().to_string()), "{holder}");
         }
@@ -303,7 +303,7 @@ fn rebuilds_a_deleted_index_directory() {
     assert_eq!(store.opening().rebuilt.as_deref(), Some("there was none"));
     pay(&store);
     let ledger = store.ledger("main").expect("a name");
-    assert_eq!(ledger.balance("a", "USD").expect("read"), 2.into());
+    assert_eq!(ledger.balance("a", "USD").expect("read"), 2);
     assert!(store.verify().expect("there is room").is_clean());
 }
 

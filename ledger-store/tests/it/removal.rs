@@ -92,8 +92,8 @@ fn write(store: &Store, ledgers: &[&str], rounds: u64) {
                 .transaction()
                 .posting("world", &user, 10 + round, "USD/2")
                 .metadata("padding", "x".repeat(400).as_str())
-                .reference(&format!("{of}-{last}"))
-                .idempotency_key(&format!("key-{last}"));
+                .reference(format!("{of}-{last}"))
+                .idempotency_key(format!("key-{last}"));
             if round % 4 == 1 {
                 payment = payment.timestamp(at(500 + (round * 7_919 % 50) as i64));
             }
@@ -103,7 +103,7 @@ fn write(store: &Store, ledgers: &[&str], rounds: u64) {
                 ledger.set_account_metadata(&user, tier).expect("it is set");
             }
             if round % 6 == 0 {
-                ledger.revert(paid.id).expect("it is reverted");
+                ledger.revert(paid.id).commit().expect("it is reverted");
             }
         }
     }

@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ledger_core::Timestamp;
-use ledger_store::{Clock, Direction, Expand, Start};
+use ledger_store::{Direction, Expand, Start, TimeAxis};
 
 use crate::http::error::ApiError;
 use crate::limits::CURSOR_BYTES_MAX;
@@ -60,7 +60,7 @@ pub(crate) struct ListQuery {
     /// For volumes, the beginning of the interval.
     pub(crate) from: Option<Timestamp>,
     pub(crate) expand: Expand,
-    pub(crate) clock: Clock,
+    pub(crate) clock: TimeAxis,
     pub(crate) order: Sort,
     pub(crate) direction: Direction,
     pub(crate) group_by: u32,
@@ -88,7 +88,7 @@ impl ListQuery {
         bytes.push(
             u8::from(self.expand.volumes)
                 | u8::from(self.expand.effective_volumes) << 1
-                | u8::from(self.clock == Clock::Insertion) << 2
+                | u8::from(self.clock == TimeAxis::Inserted) << 2
                 | u8::from(self.include_deleted) << 3
                 | u8::from(self.direction == Direction::Descending) << 4
                 | u8::from(self.at.is_some()) << 5
@@ -149,7 +149,7 @@ impl ListQuery {
             at,
             from,
             expand: Expand { volumes: flag(0), effective_volumes: flag(1) },
-            clock: if flag(2) { Clock::Insertion } else { Clock::Effective },
+            clock: if flag(2) { TimeAxis::Inserted } else { TimeAxis::Effective },
             order: *Sort::ALL.get(usize::from(order))?,
             include_deleted: flag(3),
             direction: if flag(4) { Direction::Descending } else { Direction::Ascending },
@@ -224,7 +224,7 @@ mod tests {
             at: Some(Timestamp::from_micros(-5)),
             from: None,
             expand: Expand { volumes: true, effective_volumes: false },
-            clock: Clock::Insertion,
+            clock: TimeAxis::Inserted,
             order: Sort::RevertedAt,
             include_deleted: true,
             direction: Direction::Descending,

@@ -113,7 +113,7 @@ fn posts_types_to_their_topics_and_skips_the_rest() {
     let publishers = Publishers::start(&store, &publishing).expect("they start");
     let ledger = store.ledger("one").expect("a name");
     let paid = ledger.transaction().posting("world", "a", 1, "USD").commit().expect("recorded");
-    ledger.revert(paid.id).expect("reverted");
+    ledger.revert(paid.id).commit().expect("reverted");
     ledger.set_account_metadata("a", [("k", "v")].into_iter().collect()).expect("set");
     let taken = receiver.taken(2);
     let paths: Vec<_> = taken.iter().map(|one| one.path.as_str()).collect();

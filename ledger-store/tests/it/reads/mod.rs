@@ -9,8 +9,8 @@ use ledger_core::{
 };
 use ledger_store::testing::{Dice, Judge, SetClock, Step, Workload};
 use ledger_store::{
-    AccountOrder, AccountQuery, BalancesQuery, Clock, Deleted, Direction, Expand, LedgerView, Options,
-    PageRequest, ReadError, Snapshot, Start, Store, VolumesQuery,
+    AccountOrder, AccountQuery, BalancesQuery, Deleted, Direction, Expand, LedgerView, Options, PageRequest,
+    ReadError, Snapshot, Start, Store, TimeAxis, VolumesQuery,
 };
 
 /// A store in memory and its judge. Both get the same random commands.
@@ -196,14 +196,14 @@ fn refuses_reads_that_need_a_missing_feature() {
     assert_eq!(view.count_accounts(&rich, at), Err(moves.clone()));
     assert_eq!(view.accounts(&of_rich(None)).expect("the present is known").items, []);
     assert_eq!(view.count_accounts(&rich, None), Ok(0));
-    let balances = |at| BalancesQuery { filter: FilterOf::all(), at, clock: Clock::Insertion };
+    let balances = |at| BalancesQuery { filter: FilterOf::all(), at, axis: TimeAxis::Inserted };
     assert_eq!(view.aggregated_balances(&balances(at)), Err(moves.clone()));
     assert_eq!(view.aggregated_balances(&balances(None)), Ok(Vec::new()));
     let volumes = VolumesQuery {
         filter: FilterOf::all(),
         from: at,
         to: None,
-        clock: Clock::Effective,
+        axis: TimeAxis::Effective,
         group_by: 0,
         page: page(5),
     };

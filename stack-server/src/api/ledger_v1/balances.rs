@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ledger_core::{AccountAddress, AddressRole, FilterNode, FilterOf, Resource};
-use ledger_store::{AccountKey, AccountOrder, AccountQuery, BalancesQuery, Clock, Expand, LedgerView};
+use ledger_store::{AccountKey, AccountOrder, AccountQuery, BalancesQuery, Expand, LedgerView, TimeAxis};
 
 use crate::api::call::Call;
 use crate::api::ledger_v1::accounts::write_balances;
@@ -71,7 +71,7 @@ pub(crate) async fn aggregated(call: &Call<'_>) -> Result<Reply, ApiError> {
     let balances = match ledger {
         None => Vec::new(),
         Some(ledger) => {
-            let question = BalancesQuery { filter, at: None, clock: Clock::Insertion };
+            let question = BalancesQuery { filter, at: None, axis: TimeAxis::Inserted };
             call.app.long(move || Ok(ledger.aggregated_balances(&question)?)).await?
         }
     };

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::StatusCode;
 use ledger_core::{Filter, FilterNode, FilterOf, Resource, Selects};
-use ledger_store::{Clock, Direction, Expand, LedgerView, Page, PageRequest, ReadError, Start};
+use ledger_store::{Direction, Expand, LedgerView, Page, PageRequest, ReadError, Start, TimeAxis};
 use serde_json::value::RawValue;
 
 use crate::api::call::Call;
@@ -281,7 +281,7 @@ fn first_page(page_size: u32, filter: String) -> ListQuery {
         at: None,
         from: None,
         expand: Expand::default(),
-        clock: Clock::default(),
+        clock: TimeAxis::default(),
         order: Sort::Natural,
         direction: Direction::Descending,
         group_by: 0,

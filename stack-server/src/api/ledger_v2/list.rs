@@ -1,7 +1,7 @@
 //! The common part of all lists: their parameters, the cursor, the envelope.
 
 use ledger_core::{Filter, FilterOf, Resource, Selects, Switch};
-use ledger_store::{Clock, Direction, Expand, LedgerView, Page, PageRequest, Start};
+use ledger_store::{Direction, Expand, LedgerView, Page, PageRequest, Start, TimeAxis};
 
 use crate::api::call::Call;
 use crate::api::cursor::{ListQuery, Place, Sort};
@@ -239,9 +239,13 @@ pub(crate) fn kept_by_ledger(call: &Call<'_>, expand: Expand) -> Expand {
 }
 
 /// Which date `pit`, `startTime` and `endTime` are about: each route reads its own spelling.
-pub(crate) fn clock(call: &Call<'_>) -> Clock {
+pub(crate) fn clock(call: &Call<'_>) -> TimeAxis {
     let by_insertion = ["insertionDate", "useInsertionDate", "use_insertion_date"];
-    if by_insertion.iter().any(|name| call.query.flag(name)) { Clock::Insertion } else { Clock::Effective }
+    if by_insertion.iter().any(|name| call.query.flag(name)) {
+        TimeAxis::Inserted
+    } else {
+        TimeAxis::Effective
+    }
 }
 
 /// `groupBy`: by how many first segments; nothing, 0 and below join none.

@@ -2,7 +2,7 @@
 
 use ledger_core::schema::StoredQuery;
 use ledger_core::{Filter, Json as JsonValue, Resource, SchemaVersion, Timestamp};
-use ledger_store::{Clock, Expand, Start};
+use ledger_store::{Expand, Start, TimeAxis};
 use serde_json::value::RawValue;
 
 use crate::api::call::Call;
@@ -123,7 +123,7 @@ struct Params {
     start: Option<Timestamp>,
     end: Option<Timestamp>,
     group_by: Option<u32>,
-    clock: Option<Clock>,
+    clock: Option<TimeAxis>,
 }
 
 impl Params {
@@ -153,8 +153,8 @@ impl Params {
             group_by: integer(json, "groupBy")?.map(|segments| segments.clamp(0, u32::MAX.into()) as u32),
             clock: match json.get("insertionDate") {
                 None | Some(JsonValue::Null) => None,
-                Some(JsonValue::Boolean(true)) => Some(Clock::Insertion),
-                Some(JsonValue::Boolean(false)) => Some(Clock::Effective),
+                Some(JsonValue::Boolean(true)) => Some(TimeAxis::Inserted),
+                Some(JsonValue::Boolean(false)) => Some(TimeAxis::Effective),
                 Some(_) => return Err(ApiError::validation("'insertionDate' is a boolean")),
             },
         })

@@ -180,7 +180,7 @@ mod tests {
         let FilterNode::And(children) = filter.root() else { panic!("{filter:?}") };
         assert_eq!(children.len(), 5);
         assert!(matches!(&children[1], FilterNode::Not(child)
-            if matches!(&**child, FilterNode::Is(Condition::Balance { value, .. }) if *value == Balance::from(-5))));
+            if matches!(&**child, FilterNode::Is(Condition::Balance { value, .. }) if *value == -5)));
         assert!(matches!(&children[2], FilterNode::Or(none) if none.is_empty()));
     }
 

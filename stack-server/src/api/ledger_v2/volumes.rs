@@ -50,7 +50,7 @@ pub(crate) fn question(list: &List) -> Result<VolumesQuery, ApiError> {
         filter: list.filter()?,
         from: list.query.from,
         to: list.query.at,
-        clock: list.query.clock,
+        axis: list.query.clock,
         group_by: list.query.group_by as usize,
         // The key is account and asset, separated by a space. An asset has no space in it.
         page: list.page(|text| {
@@ -65,7 +65,7 @@ pub(crate) fn balances_question(call: &Call<'_>) -> Result<BalancesQuery, ApiErr
     Ok(BalancesQuery {
         at: list::point_in_time(call)?,
         filter: query::filter(call)?,
-        clock: list::clock(call),
+        axis: list::clock(call),
     })
 }
 

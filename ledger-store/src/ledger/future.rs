@@ -1,0 +1,100 @@
+//! Commits as futures, for any executor.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+use super::error::LedgerError;
+use crate::error::WriteError;
+use crate::submission::Outcome;
+
+type Answer = Result<Vec<Outcome>, WriteError>;
+
+/// A write that was submitted. It resolves when the write is on disk, or refused.
+///
+/// The call that returned it has submitted the write. Polling only waits for the answer, and **dropping the future does
+/// not cancel the write**: it happens, and nobody hears of it. A task that may be cancelled should give its request an
+/// idempotency key and repeat it.
+///
+/// It needs no particular executor. It never blocks: if more writes wait than the memory of the store allows, it resolves
+/// to [`WriteError::Busy`], and nothing happened.
+#[must_use = "it tells whether the write happened"]
+pub struct CommitFuture<T> {
+    shared: Arc<Mutex<Shared>>,
+    /// Makes the answer; taken when it is given.
+    finish: Option<Finish<T>>,
+}
+
+type Finish<T> = Box<dyn FnOnce(Answer) -> Result<T, LedgerError> + Send>;
+
+#[derive(Default)]
+struct Shared {
+    answer: Option<Answer>,
+    waker: Option<Waker>,
+}
+
+impl Shared {
+    fn tell(shared: &Mutex<Self>, answer: Answer) {
+        let waker = {
+            let mut shared = shared.lock();
+            shared.answer = Some(answer);
+            shared.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> CommitFuture<T> {
+    /// Makes a future, and the callback that resolves it.
+    pub(super) fn new(
+        finish: impl FnOnce(Vec<Outcome>) -> Result<T, LedgerError> + Send + 'static,
+    ) -> (Self, impl FnOnce(Answer) + Send + 'static) {
+        let shared = Arc::<Mutex<Shared>>::default();
+        let told = shared.clone();
+        let finish: Finish<T> = Box::new(move |answer| finish(answer?));
+        (Self { shared, finish: Some(finish) }, move |answer| Shared::tell(&told, answer))
+    }
+
+    /// A write that was never submitted.
+    pub(super) fn failed(error: LedgerError) -> Self
+    where
+        T: 'static,
+    {
+        let shared = Shared { answer: Some(Ok(Vec::new())), waker: None };
+        Self { shared: Arc::new(Mutex::new(shared)), finish: Some(Box::new(|_| Err(error))) }
+    }
+}
+
+impl<T> Future for CommitFuture<T> {
+    type Output = Result<T, LedgerError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = {
+            let mut shared = self.shared.lock();
+            if let Some(answer) = shared.answer.take() {
+                answer
+            } else {
+                match &mut shared.waker {
+                    Some(waker) => waker.clone_from(context.waker()),
+                    none => *none = Some(context.waker().clone()),
+                }
+                return Poll::Pending;
+            }
+        };
+        let finish = self.finish.take().expect("a future is not polled after its answer");
+        Poll::Ready(finish(answer))
+    }
+}
+
+impl<T> fmt::Debug for CommitFuture<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_answered = self.shared.lock().answer.is_some() || self.finish.is_none();
+        f.debug_struct("CommitFuture").field("is_answered", &is_answered).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,248 @@
+//! The handle of a ledger, and the writes without a builder.
+
+use std::fmt;
+
+use ledger_core::{
+    AccountAddress, Command, CompactString, LedgerName, LedgerOptions, Metadata, Target, TransactionId,
+};
+
+use super::error::LedgerError;
+use super::future::CommitFuture;
+use crate::error::WriteError;
+use crate::options::Options;
+use crate::read::LedgerView;
+use crate::store::Store;
+use crate::submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
+
+/// A handle of one ledger of a [`Store`]. The ledger is created by the first write, with
+/// [`LedgerOptions::default`], unless it exists. Cheap to clone, and usable from any thread.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use ledger_store::prelude::*;
+/// let store = Store::in_memory();
+/// let ledger = store.ledger("main")?;
+/// let usd = Asset::parse("USD/2")?;
+/// let topup = ledger
+///     .transaction()
+///     .posting("world", "users:1", 100_00, &usd)
+///     .metadata("kind", "topup")
+///     .commit()?; // on disk when this returns
+/// let script = "vars { monetary $amount } send $amount ( source = @users:1 destination = @shops:42 )";
+/// let dry = ledger.script(script).var("amount", Monetary::new(&usd, 60_00)).dry_run()?;
+/// assert_eq!(dry.postings[0].destination.as_str(), "shops:42");
+/// let read = ledger.get_transaction(topup.id)?;
+/// assert_eq!(read.metadata, topup.metadata);
+/// ledger.revert(topup.id).at_effective_date().force().metadata("why", "fraud").commit()?;
+/// assert_eq!(ledger.balance("users:1", &usd)?, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Ledger {
+    store: Store,
+    name: LedgerName,
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// A handle of the ledger with this name.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Name`] if it is no name of a ledger.
+    pub fn ledger(&self, name: impl AsRef<str>) -> Result<Ledger, LedgerError> {
+        Ok(Ledger { store: self.clone(), name: LedgerName::parse(name.as_ref())? })
+    }
+}
+
+/// Writes.
+impl Ledger {
+    /// Its name.
+    pub fn name(&self) -> &LedgerName {
+        &self.name
+    }
+
+    /// The ledger as of now, for the lower-level reads; `None` if nothing was written yet.
+    pub fn view(&self) -> Option<LedgerView> {
+        self.store.snapshot().ledger(&self.name)
+    }
+
+    /// Executes commands in order, each standing for itself, in one durable commit. One outcome for each.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Write`]; a refusal is an outcome.
+    pub fn apply(&self, commands: Vec<Command>) -> Result<Vec<Outcome>, LedgerError> {
+        self.submit(commands.into_iter().map(Request::from).collect(), Atomicity::Independent, Detail::Ids)
+    }
+
+    /// Sets metadata keys of an account; others stay.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Name`] for a malformed address, and the errors of every write.
+    pub fn set_account_metadata(
+        &self,
+        account: impl AsRef<str>,
+        metadata: Metadata,
+    ) -> Result<(), LedgerError> {
+        let target = Target::Account(AccountAddress::parse(account.as_ref())?);
+        self.execute(Command::SetMetadata { target, metadata }.into(), Detail::Ids).map(drop)
+    }
+
+    /// Removes a metadata key of an account.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::set_account_metadata`].
+    pub fn delete_account_metadata(&self, account: impl AsRef<str>, key: &str) -> Result<(), LedgerError> {
+        let target = Target::Account(AccountAddress::parse(account.as_ref())?);
+        let key = CompactString::new(key);
+        self.execute(Command::DeleteMetadata { target, key }.into(), Detail::Ids).map(drop)
+    }
+
+    /// Sets metadata keys of a transaction; others stay.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::TransactionNotFound`], and the errors of every write.
+    pub fn set_transaction_metadata(
+        &self,
+        id: impl Into<TransactionId>,
+        metadata: Metadata,
+    ) -> Result<(), LedgerError> {
+        let target = Target::Transaction(id.into());
+        self.execute(Command::SetMetadata { target, metadata }.into(), Detail::Ids).map(drop)
+    }
+
+    /// Removes a metadata key of a transaction.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::set_transaction_metadata`].
+    pub fn delete_transaction_metadata(
+        &self,
+        id: impl Into<TransactionId>,
+        key: &str,
+    ) -> Result<(), LedgerError> {
+        let (target, key) = (Target::Transaction(id.into()), CompactString::new(key));
+        self.execute(Command::DeleteMetadata { target, key }.into(), Detail::Ids).map(drop)
+    }
+
+    pub(super) fn execute(&self, request: Request, detail: Detail) -> Result<Receipt, LedgerError> {
+        only(&self.name, self.submit(vec![request], Atomicity::Independent, detail)?)
+    }
+
+    /// Executes a single request without blocking.
+    pub(super) fn execute_async<T: 'static>(
+        &self,
+        request: Result<Request, LedgerError>,
+        map: fn(Receipt) -> T,
+    ) -> CommitFuture<T> {
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => return CommitFuture::failed(error),
+        };
+        let submission = self.submission(vec![request], Atomicity::Independent, Detail::Entry);
+        let name = self.name.clone();
+        self.submit_async(submission, move |outcomes| only(&name, outcomes).map(map))
+    }
+
+    /// Submits a write, after the creation of the ledger if that is not there.
+    pub(super) fn submit_async<T: 'static>(
+        &self,
+        submission: Submission,
+        finish: impl FnOnce(Vec<Outcome>) -> Result<T, LedgerError> + Send + 'static,
+    ) -> CommitFuture<T> {
+        let (future, done) = CommitFuture::new(finish);
+        if self.view().is_some() {
+            self.store.submit(submission, done);
+        } else {
+            let store = self.store.clone();
+            self.store.submit_ledger(self.name.clone(), LedgerOptions::default(), move |created| {
+                match created {
+                    // Perhaps another task created it.
+                    Ok(()) | Err(WriteError::LedgerExists) => store.submit(submission, done),
+                    Err(error) => done(Err(error)),
+                }
+            });
+        }
+        future
+    }
+
+    /// Decides a request with its entry, and records nothing. A ledger that is not there is not created.
+    pub(super) fn rehearse(&self, request: Request) -> Result<Receipt, LedgerError> {
+        let submission = |store: &Store| {
+            store.apply(Submission {
+                ledger: self.name.clone(),
+                requests: vec![request],
+                atomicity: Atomicity::Independent,
+                mode: Mode::DryRun,
+                detail: Detail::Entry,
+            })
+        };
+        if self.view().is_some() {
+            return only(&self.name, submission(&self.store)?);
+        }
+        let clock = self.store.engine().clock.clone();
+        let options = Options { memory_budget: REHEARSAL_MEMORY_BYTES, clock, ..Options::default() };
+        let empty = Store::in_memory_with(&options);
+        empty.create_ledger(self.name.clone(), LedgerOptions::default())?;
+        only(&self.name, submission(&empty)?)
+    }
+
+    pub(super) fn submit(
+        &self,
+        requests: Vec<Request>,
+        atomicity: Atomicity,
+        detail: Detail,
+    ) -> Result<Vec<Outcome>, LedgerError> {
+        self.ensure()?;
+        Ok(self.store.apply(self.submission(requests, atomicity, detail))?)
+    }
+
+    pub(super) fn submission(
+        &self,
+        requests: Vec<Request>,
+        atomicity: Atomicity,
+        detail: Detail,
+    ) -> Submission {
+        Submission { ledger: self.name.clone(), requests, atomicity, mode: Mode::Commit, detail }
+    }
+
+    /// Creates the ledger unless it is there.
+    fn ensure(&self) -> Result<(), LedgerError> {
+        if self.view().is_none() {
+            match self.store.create_ledger(self.name.clone(), LedgerOptions::default()) {
+                Ok(_) | Err(WriteError::LedgerExists) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The receipt of a single request.
+fn only(ledger: &LedgerName, mut outcomes: Vec<Outcome>) -> Result<Receipt, LedgerError> {
+    let outcome = outcomes.pop().expect("one request has one outcome");
+    answer(ledger, outcome)
+}
+
+/// The receipt of a request that stands for itself.
+pub(super) fn answer(ledger: &LedgerName, outcome: Outcome) -> Result<Receipt, LedgerError> {
+    match outcome {
+        Outcome::Done(receipt) => Ok(receipt),
+        Outcome::Refused(rejection) => Err(LedgerError::refused(ledger, rejection)),
+        Outcome::Failed(error) => Err(LedgerError::Read(error)),
+        Outcome::Cancelled => unreachable!("nothing cancels a request that stands for itself"),
+    }
+}
+
+/// Memory of the store that decides dry runs of ledgers that are not there. Nothing stays in it.
+const REHEARSAL_MEMORY_BYTES: usize = 16 << 20;

@@ -1,0 +1,294 @@
+//! The kinds of lists: their conditions, orders and cursors.
+
+use ledger_core::{
+    AccountAddress, Accounts, FilterOf, LogId, Logs, Operator, Timestamp, TransactionId, Transactions,
+};
+
+use super::list::sealed::Kind;
+use super::list::{FETCHED_ITEMS, List, ListKind};
+use crate::error::ReadError;
+use crate::query::{
+    Account, AccountKey, AccountOrder, AccountQuery, Direction, Expand, LogHashes, LogQuery, LogView, Page,
+    PageRequest, Start, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
+};
+use crate::read::LedgerView;
+
+/// A list of accounts, by address.
+pub type AccountList = List<AccountKind>;
+
+/// A list of transactions, oldest first.
+pub type TransactionList = List<TransactionKind>;
+
+/// A list of log entries, oldest first.
+pub type LogList = List<LogKind>;
+
+/// Turns a pattern with `*` for any one segment into the form of filters, where the segment is empty.
+fn pattern(text: &str) -> String {
+    let segments: Vec<&str> =
+        text.split(':').map(|segment| if segment == "*" { "" } else { segment }).collect();
+    segments.join(":")
+}
+
+/// Lists accounts. See [`AccountList`].
+#[derive(Clone, Debug, Default)]
+pub struct AccountKind {
+    at: Option<Timestamp>,
+    expand: Expand,
+}
+
+impl ListKind for AccountKind {}
+
+impl Kind for AccountKind {
+    type Selected = Accounts;
+    type Item = Account;
+    type Key = AccountKey;
+    const LETTER: char = 'a';
+
+    fn fetch(
+        &self,
+        view: &LedgerView,
+        filter: FilterOf<Accounts>,
+        page: PageRequest<AccountKey>,
+    ) -> Result<Page<Account>, ReadError> {
+        let (at, expand, order) = (self.at, self.expand, AccountOrder::Address);
+        view.accounts(&AccountQuery { filter, at, expand, order, page })
+    }
+
+    fn count(&self, view: &LedgerView, filter: &FilterOf<Accounts>) -> Result<u64, ReadError> {
+        view.count_accounts(filter, self.at)
+    }
+
+    fn key(&self, account: &Account) -> AccountKey {
+        account.address.clone().into()
+    }
+
+    fn write_key(&self, key: &AccountKey) -> String {
+        key.address.to_string()
+    }
+
+    fn read_key(&self, text: &str) -> Option<AccountKey> {
+        AccountAddress::parse(text).ok().map(AccountKey::from)
+    }
+}
+
+impl List<AccountKind> {
+    /// Selects accounts by a pattern: segments that must be equal, `*` or nothing for any one segment, `...` at the end
+    /// for any number of further ones.
+    pub fn matching(self, address: &str) -> Self {
+        let address = pattern(address);
+        self.select(FilterOf::field("address", Operator::Match, address))
+    }
+
+    /// Selects accounts with this value of a metadata key.
+    pub fn metadata(self, key: &str, value: &str) -> Self {
+        self.select(FilterOf::field(&format!("metadata[{key}]"), Operator::Match, value))
+    }
+
+    /// Reads the volumes of the accounts, too.
+    pub fn with_volumes(mut self) -> Self {
+        self.kind.expand.volumes = true;
+        self
+    }
+
+    /// Reads the volumes by effective date, too.
+    pub fn with_effective_volumes(mut self) -> Self {
+        self.kind.expand.effective_volumes = true;
+        self
+    }
+
+    /// Lists the accounts as of a date.
+    pub fn at(mut self, at: Timestamp) -> Self {
+        self.kind.at = Some(at);
+        self
+    }
+
+    /// Lists the last address first.
+    pub fn descending(mut self) -> Self {
+        self.direction = Direction::Descending;
+        self
+    }
+}
+
+/// Lists transactions. See [`TransactionList`].
+#[derive(Clone, Debug, Default)]
+pub struct TransactionKind {
+    at: Option<Timestamp>,
+    effective_volumes: bool,
+    order: TransactionOrder,
+}
+
+impl ListKind for TransactionKind {}
+
+impl Kind for TransactionKind {
+    type Selected = Transactions;
+    type Item = TransactionView;
+    type Key = TransactionKey;
+    const LETTER: char = 't';
+
+    fn fetch(
+        &self,
+        view: &LedgerView,
+        filter: FilterOf<Transactions>,
+        page: PageRequest<TransactionKey>,
+    ) -> Result<Page<TransactionView>, ReadError> {
+        let Self { at, effective_volumes, order } = *self;
+        view.transactions(&TransactionQuery { filter, at, effective_volumes, order, page })
+    }
+
+    fn count(&self, view: &LedgerView, filter: &FilterOf<Transactions>) -> Result<u64, ReadError> {
+        view.count_transactions(filter, self.at)
+    }
+
+    fn key(&self, view: &TransactionView) -> TransactionKey {
+        TransactionKey { timestamp: self.order.date_of(&view.transaction), id: view.transaction.id }
+    }
+
+    fn write_key(&self, key: &TransactionKey) -> String {
+        format!("{}:{}", key.timestamp.as_micros(), key.id)
+    }
+
+    fn read_key(&self, text: &str) -> Option<TransactionKey> {
+        let (timestamp, id) = text.split_once(':')?;
+        let timestamp = Timestamp::from_micros(timestamp.parse().ok()?);
+        Some(TransactionKey { timestamp, id: TransactionId::new(id.parse().ok()?) })
+    }
+}
+
+impl List<TransactionKind> {
+    fn address(self, field: &str, address: &str) -> Self {
+        let address = pattern(address);
+        self.select(FilterOf::field(field, Operator::Match, address))
+    }
+
+    /// Selects transactions that name an account as source or destination. Patterns are those of the list of accounts.
+    pub fn account(self, address: &str) -> Self {
+        self.address("account", address)
+    }
+
+    /// Selects transactions with a source.
+    pub fn source(self, address: &str) -> Self {
+        self.address("source", address)
+    }
+
+    /// Selects transactions with a destination.
+    pub fn destination(self, address: &str) -> Self {
+        self.address("destination", address)
+    }
+
+    /// Selects transactions with this value of a metadata key.
+    pub fn metadata(self, key: &str, value: &str) -> Self {
+        self.select(FilterOf::field(&format!("metadata[{key}]"), Operator::Match, value))
+    }
+
+    /// Selects the transaction with a reference.
+    pub fn reference(self, reference: &str) -> Self {
+        self.select(FilterOf::field("reference", Operator::Match, reference))
+    }
+
+    /// Selects transactions by whether they are reverted.
+    pub fn reverted(self, reverted: bool) -> Self {
+        self.select(FilterOf::field("reverted", Operator::Match, reverted))
+    }
+
+    /// Selects effective dates from this one on.
+    pub fn since(self, from: Timestamp) -> Self {
+        self.compare("timestamp", Operator::Gte, from)
+    }
+
+    /// Selects effective dates before this one.
+    pub fn before(self, to: Timestamp) -> Self {
+        self.compare("timestamp", Operator::Lt, to)
+    }
+
+    /// Lists the transactions as of a date: those with a later effective date are not there yet.
+    pub fn at(mut self, at: Timestamp) -> Self {
+        self.kind.at = Some(at);
+        self
+    }
+
+    /// Reads the volumes by effective date right after each transaction, too.
+    pub fn with_effective_volumes(mut self) -> Self {
+        self.kind.effective_volumes = true;
+        self
+    }
+
+    /// Orders by effective date instead of by id.
+    pub fn by_effective_date(mut self) -> Self {
+        self.kind.order = TransactionOrder::Timestamp;
+        self
+    }
+
+    /// Lists the newest first.
+    pub fn newest_first(mut self) -> Self {
+        self.direction = Direction::Descending;
+        self
+    }
+}
+
+/// Lists log entries. See [`LogList`].
+#[derive(Clone, Debug, Default)]
+pub struct LogKind {
+    hashes: LogHashes,
+}
+
+impl ListKind for LogKind {}
+
+impl Kind for LogKind {
+    type Selected = Logs;
+    type Item = LogView;
+    type Key = LogId;
+    const LETTER: char = 'l';
+
+    fn fetch(
+        &self,
+        view: &LedgerView,
+        filter: FilterOf<Logs>,
+        page: PageRequest<LogId>,
+    ) -> Result<Page<LogView>, ReadError> {
+        view.logs(&LogQuery { filter, hashes: self.hashes, page })
+    }
+
+    fn count(&self, view: &LedgerView, filter: &FilterOf<Logs>) -> Result<u64, ReadError> {
+        let mut start = Start::First;
+        let mut count = 0;
+        loop {
+            let page = PageRequest { size: FETCHED_ITEMS, direction: Direction::Ascending, start };
+            let page = self.fetch(view, filter.clone(), page)?;
+            count += page.items.len() as u64;
+            match page.items.last().filter(|_| page.has_next) {
+                Some(last) => start = Start::After(last.entry.id),
+                None => return Ok(count),
+            }
+        }
+    }
+
+    fn key(&self, log: &LogView) -> LogId {
+        log.entry.id
+    }
+
+    fn write_key(&self, key: &LogId) -> String {
+        key.to_string()
+    }
+
+    fn read_key(&self, text: &str) -> Option<LogId> {
+        text.parse().ok()
+    }
+}
+
+impl List<LogKind> {
+    /// Selects entries that were recorded at this date or later.
+    pub fn since(self, from: Timestamp) -> Self {
+        self.compare("date", Operator::Gte, from)
+    }
+
+    /// Selects entries that were recorded before this date.
+    pub fn before(self, to: Timestamp) -> Self {
+        self.compare("date", Operator::Lt, to)
+    }
+
+    /// Lists the newest first.
+    pub fn newest_first(mut self) -> Self {
+        self.direction = Direction::Descending;
+        self
+    }
+}

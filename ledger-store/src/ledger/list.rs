@@ -1,0 +1,243 @@
+//! Lists of a ledger: iterators that fetch pages, and single pages with cursors.
+
+use std::fmt;
+
+use ledger_core::{FilterError, FilterOf, Operator, Selects, Timestamp};
+
+use super::error::LedgerError;
+use crate::error::ReadError;
+use crate::query::{Direction, Page, PageRequest, Start};
+use crate::read::LedgerView;
+
+/// Number of items that an iterator reads at once.
+pub(super) const FETCHED_ITEMS: usize = 200;
+
+/// A kind of list. See [`List`].
+pub trait ListKind: Clone + fmt::Debug + sealed::Kind {}
+
+pub(super) mod sealed {
+    use std::fmt::Debug;
+
+    use super::{FilterOf, LedgerView, Page, PageRequest, ReadError, Selects};
+
+    /// Reads one kind of list.
+    pub trait Kind {
+        type Selected: Selects + Clone + Debug;
+        type Item;
+        type Key: Clone + Debug;
+        /// The first letter of cursors of this list.
+        const LETTER: char;
+
+        fn fetch(
+            &self,
+            view: &LedgerView,
+            filter: FilterOf<Self::Selected>,
+            page: PageRequest<Self::Key>,
+        ) -> Result<Page<Self::Item>, ReadError>;
+
+        fn count(&self, view: &LedgerView, filter: &FilterOf<Self::Selected>) -> Result<u64, ReadError>;
+
+        fn key(&self, item: &Self::Item) -> Self::Key;
+
+        fn write_key(&self, key: &Self::Key) -> String;
+
+        fn read_key(&self, text: &str) -> Option<Self::Key>;
+    }
+}
+
+/// A list of a ledger at one moment: of [accounts](crate::AccountList), [transactions](crate::TransactionList) or [logs](crate::LogList).
+///
+/// As an iterator it reads pages as it goes, all from the same moment. [`List::page`] reads one page, with cursors for the
+/// pages around it; a program that got a cursor back from its client continues with [`List::from_cursor`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+/// for number in 1..=5 {
+///     ledger.transaction().posting("world", format!("users:{number}"), 100, "USD/2").metadata("kind", "topup").commit()?;
+/// }
+/// for transaction in ledger.transactions().metadata("kind", "topup").newest_first() {
+///     let transaction = transaction?;
+///     println!("{} {}", transaction.id, transaction.timestamp);
+/// }
+/// let page = ledger.accounts().matching("users:*").page(3)?;
+/// let cursor = page.next.expect("there are five");
+/// let rest = ledger.accounts().matching("users:*").from_cursor(&cursor).page(3)?;
+/// assert_eq!((page.items.len(), rest.items.len(), rest.next), (3, 2, None));
+/// assert_eq!(ledger.transactions().filter_json(r#"{"$match": {"destination": "users:4"}}"#)?.count()?, 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is read before it is iterated, or a page of it asked for"]
+pub struct List<K: ListKind> {
+    view: Option<LedgerView>,
+    pub(super) kind: K,
+    filter: FilterOf<K::Selected>,
+    pub(super) direction: Direction,
+    start: Option<Start<K::Key>>,
+    fault: Option<LedgerError>,
+}
+
+/// One page of a [`List`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListPage<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// The cursor of the next page: an opaque text of letters, digits, `-`, `_` and `:`. `None` at the end.
+    pub next: Option<String>,
+    /// The cursor of the page before. `None` at the beginning.
+    pub previous: Option<String>,
+}
+
+impl<K: ListKind> List<K> {
+    pub(super) fn new(view: Option<LedgerView>, kind: K) -> Self {
+        let (filter, direction) = (FilterOf::all(), Direction::Ascending);
+        Self { view, kind, filter, direction, start: None, fault: None }
+    }
+
+    pub(super) fn select(mut self, filter: Result<FilterOf<K::Selected>, FilterError>) -> Self {
+        let joined = filter.and_then(|filter| std::mem::take(&mut self.filter).and(filter));
+        match joined {
+            Ok(filter) => self.filter = filter,
+            Err(error) => {
+                self.fault.get_or_insert(error.into());
+            }
+        }
+        self
+    }
+
+    pub(super) fn compare(self, field: &str, operator: Operator, value: Timestamp) -> Self {
+        self.select(FilterOf::field(field, operator, value))
+    }
+
+    /// Selects what the filter selects, in addition to the conditions before.
+    pub fn filter(self, filter: FilterOf<K::Selected>) -> Self {
+        self.select(Ok(filter))
+    }
+
+    /// Selects by a filter in the JSON form of the HTTP API, in addition to the conditions before.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Filter`] with the fault of the text.
+    pub fn filter_json(self, json: &str) -> Result<Self, LedgerError> {
+        Ok(self.filter(FilterOf::parse(json)?))
+    }
+
+    /// Begins where a page ended. The cursor belongs to the list that gave it: kind, conditions and order must be the
+    /// same.
+    pub fn from_cursor(mut self, cursor: &str) -> Self {
+        match self.read_cursor(cursor) {
+            Some(start) => self.start = Some(start),
+            None => {
+                self.fault.get_or_insert(LedgerError::Cursor { text: cursor.chars().take(100).collect() });
+            }
+        }
+        self
+    }
+
+    fn read_cursor(&self, cursor: &str) -> Option<Start<K::Key>> {
+        let rest = cursor.strip_prefix(K::LETTER)?.strip_prefix(letter(self.direction))?;
+        let (way, key) = rest.split_once(':')?;
+        let key = self.kind.read_key(key)?;
+        match way {
+            "n" => Some(Start::After(key)),
+            "p" => Some(Start::Before(key)),
+            _ => None,
+        }
+    }
+
+    fn write_cursor(&self, way: char, item: &K::Item) -> String {
+        let key = self.kind.write_key(&self.kind.key(item));
+        format!("{}{}{way}:{key}", K::LETTER, letter(self.direction))
+    }
+
+    /// Reads a page of at most `size` items.
+    ///
+    /// # Errors
+    ///
+    /// The first malformed condition, [`LedgerError::Cursor`], [`LedgerError::Read`].
+    pub fn page(&self, size: usize) -> Result<ListPage<K::Item>, LedgerError> {
+        let start = self.start.clone().unwrap_or(Start::First);
+        let page = self.fetch(size, start)?;
+        let cursor = |way, item: Option<&K::Item>| item.map(|item| self.write_cursor(way, item));
+        let next = cursor('n', page.items.last().filter(|_| page.has_next));
+        let previous = cursor('p', page.items.first().filter(|_| page.has_previous));
+        Ok(ListPage { next, previous, items: page.items })
+    }
+
+    fn fetch(&self, size: usize, start: Start<K::Key>) -> Result<Page<K::Item>, LedgerError> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let Some(view) = &self.view else {
+            return Ok(Page { items: Vec::new(), has_next: false, has_previous: false });
+        };
+        let page = PageRequest { size, direction: self.direction, start };
+        Ok(self.kind.fetch(view, self.filter.clone(), page)?)
+    }
+
+    /// Counts the items of the whole list.
+    ///
+    /// # Errors
+    ///
+    /// As [`List::page`].
+    pub fn count(&self) -> Result<u64, LedgerError> {
+        match (&self.fault, &self.view) {
+            (Some(fault), _) => Err(fault.clone()),
+            (None, None) => Ok(0),
+            (None, Some(view)) => Ok(self.kind.count(view, &self.filter)?),
+        }
+    }
+}
+
+const fn letter(direction: Direction) -> char {
+    match direction {
+        Direction::Ascending => 'a',
+        Direction::Descending => 'd',
+    }
+}
+
+impl<K: ListKind> IntoIterator for List<K> {
+    type Item = Result<K::Item, LedgerError>;
+    type IntoIter = ListIter<K>;
+
+    fn into_iter(self) -> ListIter<K> {
+        let next = Some(self.start.clone().unwrap_or(Start::First));
+        ListIter { list: self, items: Vec::new().into_iter(), next }
+    }
+}
+
+/// Iterates over a [`List`]. Ends after the first error.
+pub struct ListIter<K: ListKind> {
+    list: List<K>,
+    items: std::vec::IntoIter<K::Item>,
+    /// Where the next page begins; `None` after the last one.
+    next: Option<Start<K::Key>>,
+}
+
+impl<K: ListKind> Iterator for ListIter<K> {
+    type Item = Result<K::Item, LedgerError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(item) = self.items.next() {
+            return Some(Ok(item));
+        }
+        let page = match self.list.fetch(FETCHED_ITEMS, self.next.take()?) {
+            Ok(page) => page,
+            Err(error) => return Some(Err(error)),
+        };
+        let last = page.items.last().filter(|_| page.has_next);
+        self.next = last.map(|last| Start::After(self.list.kind.key(last)));
+        self.items = page.items.into_iter();
+        self.items.next().map(Ok)
+    }
+}
+
+impl<K: ListKind> fmt::Debug for ListIter<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListIter").field("list", &self.list).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,221 @@
+//! A ledger at one moment.
+
+use ledger_core::{
+    AccountAddress, AggregatedBalances, Asset, Balance, FilterError, FilterOf, LedgerName, NameError,
+    Operator, Timestamp, TransactionId,
+};
+
+use super::error::LedgerError;
+use super::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKind, TransactionList};
+use super::list::List;
+use crate::query::{Account, Balances, BalancesQuery, Expand, Stats, TimeAxis, TransactionView};
+use crate::read::LedgerView;
+
+/// A ledger at one moment. It has the reading methods of [`Ledger`](crate::Ledger), and answers all of them from that
+/// moment. Cheap to clone. A ledger that was not there has no accounts and no transactions.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ledger = ledger_store::Store::in_memory().ledger("main")?;
+/// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// let before = ledger.snapshot();
+/// ledger.transaction().posting("world", "users:1", 5, "USD").commit()?;
+/// assert_eq!(before.balance("users:1", "USD")?, 5);
+/// assert_eq!(before.transactions().count()?, 1);
+/// assert_eq!(ledger.balance("users:1", "USD")?, 10);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct LedgerSnapshot {
+    name: LedgerName,
+    view: Option<LedgerView>,
+}
+
+impl LedgerSnapshot {
+    pub(super) fn new(name: LedgerName, view: Option<LedgerView>) -> Self {
+        Self { name, view }
+    }
+
+    /// The lower-level reads; `None` if the ledger was not there.
+    pub fn view(&self) -> Option<&LedgerView> {
+        self.view.as_ref()
+    }
+
+    /// The balance of an asset in an account, in the asset's smallest unit: what it received less what it sent. Zero for
+    /// an account that was never used.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Name`] for a malformed address or asset; [`LedgerError::Read`].
+    pub fn balance<A>(&self, account: impl AsRef<str>, asset: A) -> Result<Balance, LedgerError>
+    where
+        A: TryInto<Asset>,
+        A::Error: Into<NameError>,
+    {
+        let account = AccountAddress::parse(account.as_ref())?;
+        let asset = asset.try_into().map_err(Into::into)?;
+        match &self.view {
+            Some(view) => Ok(view.balance(&account, &asset)?),
+            None => Ok(Balance::ZERO),
+        }
+    }
+
+    /// The balance of an asset in an account as of an effective date.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerSnapshot::balance`].
+    pub fn balance_at<A>(
+        &self,
+        account: impl AsRef<str>,
+        asset: A,
+        at: Timestamp,
+    ) -> Result<Balance, LedgerError>
+    where
+        A: TryInto<Asset>,
+        A::Error: Into<NameError>,
+    {
+        let account = AccountAddress::parse(account.as_ref())?;
+        let asset = asset.try_into().map_err(Into::into)?;
+        let Some(view) = &self.view else { return Ok(Balance::ZERO) };
+        let expand = Expand { volumes: false, effective_volumes: true };
+        let found = view.account(&account, Some(at), expand)?;
+        let volumes = found.and_then(|account| account.effective_volumes).unwrap_or_default();
+        let held = volumes.into_iter().find(|(have, _)| *have == asset);
+        Ok(held.map_or(Balance::ZERO, |(_, volumes)| volumes.balance()))
+    }
+
+    /// An account with its volumes; `None` if it was never named.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerSnapshot::balance`].
+    pub fn account(&self, account: impl AsRef<str>) -> Result<Option<Account>, LedgerError> {
+        let account = AccountAddress::parse(account.as_ref())?;
+        let Some(view) = &self.view else { return Ok(None) };
+        Ok(view.account(&account, None, Expand { volumes: true, effective_volumes: false })?)
+    }
+
+    /// An account with its volumes.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::AccountNotFound`] if it was never named, and the errors of [`LedgerSnapshot::balance`].
+    pub fn get_account(&self, account: impl AsRef<str>) -> Result<Account, LedgerError> {
+        let account = AccountAddress::parse(account.as_ref())?;
+        let found = self.account(account.as_str())?;
+        found.ok_or_else(|| LedgerError::AccountNotFound { ledger: self.name.clone(), account })
+    }
+
+    /// A transaction with its metadata of that moment.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::TransactionNotFound`], [`LedgerError::Read`].
+    pub fn get_transaction(&self, id: impl Into<TransactionId>) -> Result<TransactionView, LedgerError> {
+        let id = id.into();
+        let found = match &self.view {
+            Some(view) => view.transaction(id, None, false)?,
+            None => None,
+        };
+        found.ok_or_else(|| LedgerError::TransactionNotFound { ledger: self.name.clone(), id })
+    }
+
+    /// The list of accounts.
+    pub fn accounts(&self) -> AccountList {
+        List::new(self.view.clone(), AccountKind::default())
+    }
+
+    /// The list of transactions.
+    pub fn transactions(&self) -> TransactionList {
+        List::new(self.view.clone(), TransactionKind::default())
+    }
+
+    /// The list of log entries.
+    pub fn logs(&self) -> LogList {
+        List::new(self.view.clone(), LogKind::default())
+    }
+
+    /// Sums of balances over accounts.
+    pub fn balances(&self) -> BalanceSums {
+        BalanceSums { view: self.view.clone(), filter: Ok(FilterOf::all()) }
+    }
+
+    /// Numbers of transactions and accounts.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Read`].
+    pub fn stats(&self) -> Result<Stats, LedgerError> {
+        match &self.view {
+            Some(view) => Ok(view.stats()?),
+            None => Ok(Stats { transactions: 0, accounts: 0 }),
+        }
+    }
+}
+
+/// Sums of balances per asset, over all accounts or those that are selected.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use ledger_store::prelude::*;
+/// let ledger = Store::in_memory().ledger("main")?;
+/// let noon: Timestamp = "2024-05-01T12:00:00Z".parse()?;
+/// ledger.transaction().posting("world", "users:1", 5, "USD").timestamp(noon).commit()?;
+/// ledger.transaction().posting("world", "users:2", 7, "USD").commit()?;
+/// let now = ledger.balances().under("users:").now()?;
+/// assert_eq!(now[0].1, 12);
+/// assert_eq!(ledger.balances().under("users:").at(noon, TimeAxis::Effective)?[0].1, 5);
+/// assert!(ledger.balances().under("users:").at(noon, TimeAxis::Inserted)?.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is read before a date is named"]
+pub struct BalanceSums {
+    view: Option<LedgerView>,
+    filter: Result<FilterOf<AggregatedBalances>, FilterError>,
+}
+
+impl BalanceSums {
+    /// Selects the accounts whose address begins with these segments.
+    pub fn under(self, segments: &str) -> Self {
+        let pattern = format!("{}:...", segments.trim_end_matches(':'));
+        self.select(FilterOf::field("address", Operator::Match, pattern))
+    }
+
+    /// Selects accounts by a filter, in addition to the conditions before.
+    pub fn filter(self, filter: FilterOf<AggregatedBalances>) -> Self {
+        self.select(Ok(filter))
+    }
+
+    fn select(self, more: Result<FilterOf<AggregatedBalances>, FilterError>) -> Self {
+        let filter = self.filter.and_then(|filter| filter.and(more?));
+        Self { filter, ..self }
+    }
+
+    /// Computes the current sums. An asset is listed if at least one of the accounts held it.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Filter`], [`LedgerError::Read`].
+    pub fn now(self) -> Result<Balances, LedgerError> {
+        self.sums(None, TimeAxis::Inserted)
+    }
+
+    /// Computes the sums as of a date, by effective or by insertion date.
+    ///
+    /// # Errors
+    ///
+    /// As [`BalanceSums::now`].
+    pub fn at(self, at: Timestamp, axis: TimeAxis) -> Result<Balances, LedgerError> {
+        self.sums(Some(at), axis)
+    }
+
+    fn sums(self, at: Option<Timestamp>, axis: TimeAxis) -> Result<Balances, LedgerError> {
+        let filter = self.filter?;
+        let Some(view) = self.view else { return Ok(Vec::new()) };
+        Ok(view.aggregated_balances(&BalancesQuery { filter, at, axis })?)
+    }
+}

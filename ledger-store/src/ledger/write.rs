@@ -1,0 +1,402 @@
+//! Transactions, scripts and reverts that are being put together.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ledger_core::{
+    AccountAddress, Asset, Command, CreateTransaction, IdempotencyKey, IntoAmount, Metadata, Movement,
+    NameError, Overdraft, Posting, Postings, Reference, RevertDate, RevertTransaction, Rules, Runtime,
+    SchemaVersion, Script, Timestamp, TransactionId, VariableValue,
+};
+
+use super::answer::{Committed, DryRun};
+use super::error::LedgerError;
+use super::future::CommitFuture;
+use super::handle::Ledger;
+use crate::submission::{Detail, Request};
+
+/// Transactions and reverts.
+impl Ledger {
+    /// Begins a transaction of postings.
+    pub fn transaction(&self) -> TransactionBuilder<'_> {
+        TransactionBuilder::new(self)
+    }
+
+    /// Begins a transaction by a script.
+    pub fn script(&self, script: impl AsRef<str>) -> TransactionBuilder<'_, ByScript> {
+        TransactionBuilder::of_script(self, script.as_ref())
+    }
+
+    /// Begins the revert of a transaction.
+    pub fn revert(&self, id: impl Into<TransactionId>) -> RevertBuilder<'_> {
+        RevertBuilder::new(self, id.into())
+    }
+}
+
+/// Marks a [`TransactionBuilder`] that takes postings.
+#[derive(Clone, Copy, Debug)]
+pub enum ByPostings {}
+
+/// Marks a [`TransactionBuilder`] that runs a script.
+#[derive(Clone, Copy, Debug)]
+pub enum ByScript {}
+
+/// A transaction that is being put together. Nothing happens before [`TransactionBuilder::commit`].
+///
+/// [`Ledger::transaction`] begins one of postings, [`Ledger::script`] one of a script. Texts that do not follow their
+/// grammar are reported at the end.
+#[must_use = "nothing happens before it is committed"]
+pub struct TransactionBuilder<'a, M = ByPostings> {
+    ledger: &'a Ledger,
+    create: CreateTransaction,
+    once: Once,
+    movement: PhantomData<fn() -> M>,
+}
+
+/// The parts that builders of all commands have: the key, the schema, and the first fault.
+#[derive(Debug, Default)]
+struct Once {
+    key: Option<IdempotencyKey>,
+    schema_version: Option<Box<SchemaVersion>>,
+    fault: Option<LedgerError>,
+}
+
+impl Once {
+    fn note(&mut self, error: impl Into<LedgerError>) {
+        self.fault.get_or_insert_with(|| error.into());
+    }
+
+    fn set_key(&mut self, key: &str) {
+        match IdempotencyKey::parse(key) {
+            Ok(key) => self.key = Some(key),
+            Err(error) => self.note(error),
+        }
+    }
+
+    fn request(self, command: Command) -> Result<Request, LedgerError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let request = match self.key {
+            Some(key) => Request::once(key, command),
+            None => command.into(),
+        };
+        Ok(Request { schema_version: self.schema_version, ..request })
+    }
+}
+
+impl<'a> TransactionBuilder<'a, ByPostings> {
+    pub(super) fn new(ledger: &'a Ledger) -> Self {
+        let create = CreateTransaction::of(Postings::new());
+        Self { ledger, create, once: Once::default(), movement: PhantomData }
+    }
+
+    /// Moves an amount from one account to another. Postings are executed in order. Each source but `world` must hold
+    /// what it sends.
+    ///
+    /// The amount is an integer in the smallest unit of the asset, or a decimal in whole units (feature `decimal`).
+    /// Floating-point numbers are not amounts:
+    ///
+    /// ```compile_fail
+    /// # let ledger = ledger_store::Store::in_memory().ledger("main").unwrap();
+    /// let _ = ledger.transaction().posting("world", "users:001", 1.5, "USD/2");
+    /// ```
+    pub fn posting<A>(
+        mut self,
+        source: impl AsRef<str>,
+        destination: impl AsRef<str>,
+        amount: impl IntoAmount,
+        asset: A,
+    ) -> Self
+    where
+        A: TryInto<Asset>,
+        A::Error: Into<NameError>,
+    {
+        match posting(source.as_ref(), destination.as_ref(), amount, asset) {
+            Ok(posting) => match &mut self.create.movement {
+                Movement::Postings(postings) => postings.push(posting),
+                Movement::Script(_) | Movement::Template { .. } => unreachable!("it has postings"),
+            },
+            Err(error) => self.once.note(error),
+        }
+        self
+    }
+}
+
+fn posting<A>(
+    source: &str,
+    destination: &str,
+    amount: impl IntoAmount,
+    asset: A,
+) -> Result<Posting, LedgerError>
+where
+    A: TryInto<Asset>,
+    A::Error: Into<NameError>,
+{
+    let source = AccountAddress::parse(source)?;
+    let destination = AccountAddress::parse(destination)?;
+    let asset = asset.try_into().map_err(Into::into)?;
+    let amount = amount.into_amount(&asset)?;
+    Ok(Posting { source, destination, amount, asset })
+}
+
+impl<'a> TransactionBuilder<'a, ByScript> {
+    pub(super) fn of_script(ledger: &'a Ledger, plain: &str) -> Self {
+        let script = Script { plain: plain.to_owned(), ..Script::default() };
+        let create = CreateTransaction {
+            movement: Movement::Script(script),
+            ..CreateTransaction::of(Postings::new())
+        };
+        Self { ledger, create, once: Once::default(), movement: PhantomData }
+    }
+
+    /// Sets a variable of the script: a text, an integer, an address, a [`Monetary`](ledger_core::Monetary).
+    pub fn var(mut self, name: &str, value: impl Into<VariableValue>) -> Self {
+        if let Movement::Script(script) = &mut self.create.movement {
+            script.variables.insert(name.to_owned(), value.into());
+        }
+        self
+    }
+
+    /// Selects the wording of the script's errors.
+    pub fn runtime(mut self, runtime: Runtime) -> Self {
+        if let Movement::Script(script) = &mut self.create.movement {
+            script.runtime = runtime;
+        }
+        self
+    }
+}
+
+impl<M> TransactionBuilder<'_, M> {
+    /// Gives it a reference, which must be new to the ledger.
+    pub fn reference(mut self, reference: impl AsRef<str>) -> Self {
+        match Reference::parse(reference.as_ref()) {
+            Ok(reference) => self.create.reference = Some(reference),
+            Err(error) => self.once.note(error),
+        }
+        self
+    }
+
+    /// Sets a metadata key.
+    pub fn metadata(mut self, key: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        self.create.metadata.insert_text(key.as_ref(), value.as_ref());
+        self
+    }
+
+    /// Sets a metadata key of an account in the same step.
+    pub fn account_metadata(
+        mut self,
+        account: impl AsRef<str>,
+        key: impl AsRef<str>,
+        value: impl AsRef<str>,
+    ) -> Self {
+        match AccountAddress::parse(account.as_ref()) {
+            Ok(account) => {
+                let metadata = self.create.account_metadata.entry(account).or_insert(Metadata::EMPTY);
+                metadata.insert_text(key.as_ref(), value.as_ref());
+            }
+            Err(error) => self.once.note(error),
+        }
+        self
+    }
+
+    /// Gives it an effective date other than now; past and future are allowed.
+    pub fn timestamp(mut self, timestamp: Timestamp) -> Self {
+        self.create.timestamp = Some(timestamp);
+        self
+    }
+
+    /// Protects it from being recorded twice. A repetition of the same request with the same key gets the first answer,
+    /// with [`Committed::replayed`] set. Another request with the same key is a
+    /// [`LedgerError::IdempotencyConflict`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ledger_store::{LedgerError, Store};
+    /// let ledger = Store::in_memory().ledger("main")?;
+    /// let pay = |amount: u64| {
+    ///     ledger.transaction().posting("world", "users:001", amount, "USD/2").idempotency_key("order-17").commit()
+    /// };
+    /// assert!(!pay(100_00)?.replayed);
+    /// assert!(pay(100_00)?.replayed); // one payment
+    /// assert!(matches!(pay(7_77), Err(LedgerError::IdempotencyConflict { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
+        self.once.set_key(key.as_ref());
+        self
+    }
+
+    /// Names the version of the ledger's schema by which it is judged.
+    pub fn schema_version(mut self, version: impl AsRef<str>) -> Self {
+        match SchemaVersion::parse(version.as_ref()) {
+            Ok(version) => self.once.schema_version = Some(Box::new(version)),
+            Err(error) => self.once.note(error),
+        }
+        self
+    }
+
+    /// Lets every source go below zero.
+    pub fn allow_overdraft(mut self) -> Self {
+        self.create.overdraft = Overdraft::Allow;
+        self
+    }
+
+    /// Records it. It is on disk when this returns. The call blocks the thread for that time.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Name`] and [`LedgerError::Amount`] for the first value that does not follow its rule,
+    /// [`LedgerError::Refused`] by the rules, [`LedgerError::IdempotencyConflict`], [`LedgerError::Write`] by the store.
+    pub fn commit(self) -> Result<Committed, LedgerError> {
+        let ledger = self.ledger;
+        ledger.execute(self.into_request()?, Detail::Entry).map(Committed::of)
+    }
+
+    /// Submits it, and returns a future of the answer, for any executor. Dropping the future does not cancel the write.
+    /// See [`CommitFuture`].
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`TransactionBuilder::commit`].
+    pub fn commit_async(self) -> CommitFuture<Committed> {
+        let ledger = self.ledger;
+        ledger.execute_async(self.into_request(), Committed::of)
+    }
+
+    /// Checks and computes everything as [`TransactionBuilder::commit`], and records nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`TransactionBuilder::commit`].
+    pub fn dry_run(self) -> Result<DryRun, LedgerError> {
+        let ledger = self.ledger;
+        ledger.rehearse(self.into_request()?).map(DryRun::of)
+    }
+}
+
+/// A revert that is being put together. Nothing happens before [`RevertBuilder::commit`].
+#[derive(Debug)]
+#[must_use = "nothing happens before it is committed"]
+pub struct RevertBuilder<'a> {
+    ledger: &'a Ledger,
+    revert: RevertTransaction,
+    once: Once,
+}
+
+impl<'a> RevertBuilder<'a> {
+    pub(super) fn new(ledger: &'a Ledger, id: TransactionId) -> Self {
+        let revert = RevertTransaction {
+            id,
+            overdraft: Overdraft::Refuse,
+            dated: RevertDate::Now,
+            metadata: Metadata::EMPTY,
+            rules: Rules::Current,
+        };
+        Self { ledger, revert, once: Once::default() }
+    }
+}
+
+impl RevertBuilder<'_> {
+    /// Gives the revert the effective date of the original, instead of now.
+    pub fn at_effective_date(mut self) -> Self {
+        self.revert.dated = RevertDate::OfOriginal;
+        self
+    }
+
+    /// Lets accounts go below zero by the revert.
+    pub fn force(mut self) -> Self {
+        self.revert.overdraft = Overdraft::Allow;
+        self
+    }
+
+    /// Sets a metadata key of the new transaction.
+    pub fn metadata(mut self, key: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        self.revert.metadata.insert_text(key.as_ref(), value.as_ref());
+        self
+    }
+
+    /// Protects it from being recorded twice. See [`TransactionBuilder::idempotency_key`].
+    pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
+        self.once.set_key(key.as_ref());
+        self
+    }
+
+    /// Records the inverse of the transaction and marks the original as reverted. It is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::TransactionNotFound`]; [`LedgerError::Refused`] if it is reverted already, or an account lacks the
+    /// funds; and the errors of [`TransactionBuilder::commit`].
+    pub fn commit(self) -> Result<Committed, LedgerError> {
+        let ledger = self.ledger;
+        ledger.execute(self.into_request()?, Detail::Entry).map(Committed::of)
+    }
+
+    /// Submits it, and returns a future of the answer, for any executor. Dropping the future does not cancel the write.
+    /// See [`CommitFuture`].
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`RevertBuilder::commit`].
+    pub fn commit_async(self) -> CommitFuture<Committed> {
+        let ledger = self.ledger;
+        ledger.execute_async(self.into_request(), Committed::of)
+    }
+
+    /// Checks and computes everything as [`RevertBuilder::commit`], and records nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`RevertBuilder::commit`].
+    pub fn dry_run(self) -> Result<DryRun, LedgerError> {
+        let ledger = self.ledger;
+        ledger.rehearse(self.into_request()?).map(DryRun::of)
+    }
+}
+
+/// A command that a [`Batch`](super::Batch) takes: a builder of this module, or a [`Command`].
+pub trait IntoRequest {
+    /// Returns the command with its idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// The first fault of its values.
+    fn into_request(self) -> Result<Request, LedgerError>;
+}
+
+impl<M> IntoRequest for TransactionBuilder<'_, M> {
+    fn into_request(self) -> Result<Request, LedgerError> {
+        self.once.request(Command::CreateTransaction(self.create))
+    }
+}
+
+impl IntoRequest for RevertBuilder<'_> {
+    fn into_request(self) -> Result<Request, LedgerError> {
+        self.once.request(Command::RevertTransaction(self.revert))
+    }
+}
+
+impl IntoRequest for Command {
+    fn into_request(self) -> Result<Request, LedgerError> {
+        Ok(self.into())
+    }
+}
+
+impl IntoRequest for Request {
+    fn into_request(self) -> Result<Request, LedgerError> {
+        Ok(self)
+    }
+}
+
+impl<M> fmt::Debug for TransactionBuilder<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ledger, create, once, movement: _ } = self;
+        f.debug_struct("TransactionBuilder")
+            .field("ledger", ledger)
+            .field("create", create)
+            .field("once", once)
+            .finish()
+    }
+}
