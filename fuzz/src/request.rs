@@ -41,8 +41,7 @@ impl World {
     fn heads(&self) -> Vec<(String, Option<u64>)> {
         let snapshot = self.store.snapshot();
         let all = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
-        let ledgers =
-            snapshot.ledgers(&all, &FilterOf::all(), Deleted::Shown).expect("the ledgers");
+        let ledgers = snapshot.ledgers(&all, &FilterOf::all(), Deleted::Shown).expect("the ledgers");
         let head = |name| {
             let page = PageRequest { size: 1, direction: Direction::Descending, start: Start::First };
             let query = LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page };

@@ -1,4 +1,4 @@
-//! What can go wrong with a store, by kind of operation.
+//! Errors of a store, by kind of operation.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ pub enum OpenError {
     Locked {
         /// The directory.
         path: PathBuf,
-        /// What the holder wrote about itself, usually its process id; empty if that cannot be read.
+        /// The holder's description of itself, usually its process id; empty if that cannot be read.
         holder: String,
     },
     /// The directory has files but no manifest: it is not a store, or not a whole one.
     NotAStore {
         /// The directory.
         path: PathBuf,
-        /// What was found.
+        /// The files that were found.
         reason: String,
     },
     /// Written by a newer release; nothing was touched.
@@ -33,12 +33,12 @@ pub enum OpenError {
     },
     /// Bytes on disk are not what was written there. Nothing was repaired and nothing is served.
     Damaged {
-        /// What, and where.
+        /// The defect and its place.
         reason: String,
     },
     /// The operating system refused.
     Io {
-        /// What was tried.
+        /// The attempted access.
         reason: String,
     },
 }
@@ -82,13 +82,13 @@ pub enum WriteError {
     NoRoom,
     /// The disk refused before anything was written. Nothing happened; try again later.
     Storage {
-        /// What the disk said.
+        /// The disk's answer.
         reason: String,
     },
     /// The commit failed: whether the write is on disk is unknown until the store is opened again. The store
     /// takes no more writes.
     OutcomeUnknown {
-        /// What failed.
+        /// The failure.
         reason: String,
     },
     /// The store takes no writes any more since an earlier commit failed or it is closing. Nothing happened.
@@ -96,7 +96,7 @@ pub enum WriteError {
         /// Why.
         reason: String,
     },
-    /// What had to be read could not be. Nothing happened; it can be tried again.
+    /// A failed read of something that the write needs. Nothing happened; it can be tried again.
     Read(ReadError),
 }
 
@@ -130,7 +130,7 @@ impl From<ReadError> for WriteError {
 pub enum ReadError {
     /// Stored bytes are not what was written.
     Damaged {
-        /// What, and where.
+        /// The defect and its place.
         reason: String,
     },
     /// The question would take more work than one read may.
@@ -147,7 +147,7 @@ pub enum ReadError {
     LedgerRemoved,
     /// The operating system refused.
     Io {
-        /// What was tried.
+        /// The attempted access.
         reason: String,
     },
 }

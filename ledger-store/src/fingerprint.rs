@@ -6,7 +6,7 @@
 use ledger_journal::Secret;
 use siphasher::sip::SipHasher13;
 
-/// What a key of the key table names. The number is stored and never reused.
+/// The kind of a key in the key table. The number is stored and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum KeyKind {
@@ -18,7 +18,7 @@ pub(crate) enum KeyKind {
     Address = 3,
 }
 
-/// What a row of the terms or versions tables is about. The number is stored and never reused.
+/// The subject of a row of the terms or versions tables. The number is stored and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Subject {

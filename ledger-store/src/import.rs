@@ -31,7 +31,7 @@ pub struct ImportedLog {
     pub tells_volumes: bool,
 }
 
-/// What is wrong with a log that was to be imported.
+/// The reason why a log is not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportRefusal {
     /// Something was written to the ledger: it takes no new logs any more.
@@ -40,7 +40,7 @@ pub enum ImportRefusal {
     LogExists,
     /// It is not what was hashed.
     WrongHash {
-        /// What its hash is.
+        /// Its hash.
         computed: WireHash,
         /// The hash that it came with.
         given: Option<WireHash>,
@@ -83,7 +83,7 @@ pub enum ImportError {
     Refused {
         /// Its id.
         log: LogId,
-        /// What is wrong with it.
+        /// The reason.
         refusal: ImportRefusal,
     },
     /// As with any write.

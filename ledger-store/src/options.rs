@@ -45,7 +45,7 @@ pub struct Options {
     /// The index is flushed at the latest this long after a write; default 30 s. It bounds what is replayed
     /// when a store is opened after a crash.
     pub flush_interval: Duration,
-    /// What becomes of commands that break the rules of their ledger's schemas; default [`Enforcement::Audit`].
+    /// The treatment of commands that break the rules of their ledger's schemas; default [`Enforcement::Audit`].
     pub schema_enforcement: Enforcement,
     /// With fewer bytes free on the disk, writes are turned away as [`WriteError::NoRoom`](crate::WriteError::NoRoom);
     /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: the journal, and an index that

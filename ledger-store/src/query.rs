@@ -80,7 +80,7 @@ pub struct LedgerInfo {
     pub added_at: Timestamp,
     /// Its metadata.
     pub metadata: Metadata,
-    /// What it keeps.
+    /// The features that it has.
     pub features: Features,
     /// The first id of its transactions and logs.
     pub first_id: FirstId,
@@ -148,7 +148,7 @@ pub struct LogView {
     pub reverted: Option<Box<Transaction>>,
 }
 
-/// What transactions are listed by. Equal dates are ordered by id.
+/// The order of listed transactions. Equal dates are ordered by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TransactionOrder {
     /// By id, the order of insertion.
@@ -176,7 +176,7 @@ impl TransactionOrder {
 /// The place of what has no date: after every date.
 pub(crate) const AFTER_ALL: Timestamp = Timestamp::from_micros(i64::MAX);
 
-/// What accounts are listed by. Equal dates are ordered by address.
+/// The order of listed accounts. Equal dates are ordered by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AccountOrder {
     /// By address, bytewise.
@@ -230,7 +230,7 @@ pub struct TransactionKey {
 /// How a page was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What led to the candidates, in words.
+    /// The index that led to the candidates, in words.
     pub index: String,
     /// Whether all candidates are selected, so that the filter is not tested.
     pub is_exact: bool,
@@ -251,7 +251,7 @@ pub struct AccountQuery {
     pub filter: FilterOf<Accounts>,
     /// As of this date.
     pub at: Option<Timestamp>,
-    /// What to show.
+    /// The additions to an answer.
     pub expand: Expand,
     /// By what it is ordered.
     pub order: AccountOrder,
@@ -298,7 +298,7 @@ pub struct LogQuery {
 /// A version of a ledger's schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaView {
-    /// What it is called.
+    /// Its name.
     pub version: SchemaVersion,
     /// When it was added.
     pub created_at: Timestamp,
@@ -313,11 +313,11 @@ pub struct SchemaView {
 pub struct SchemaKey {
     /// The position of the entry that added it.
     pub position: u64,
-    /// What it is called.
+    /// Its name.
     pub version: SchemaVersion,
 }
 
-/// What schemas are listed by.
+/// The order of listed schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SchemaOrder {
     /// By when they were added.

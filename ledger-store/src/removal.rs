@@ -105,7 +105,7 @@ pub(crate) fn ledger_of(table: &str, key: &[u8]) -> Option<u32> {
     Some(if table == tables::HASHES { ChainId::of_number(number).ledger() } else { number })
 }
 
-/// What [`Store::reclaim`] gave back.
+/// The space that [`Store::reclaim`] gave back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reclaimed {
     /// Removed ledgers of which nothing is left now.

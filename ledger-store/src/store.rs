@@ -42,7 +42,7 @@ struct Inner {
     opening: Opening,
 }
 
-/// What must end when a store closes, in this order.
+/// The parts that end when a store closes, in this order.
 struct Running {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The threads, also while they are being joined.
@@ -52,7 +52,7 @@ struct Running {
     directory: Option<DataDirectory>,
 }
 
-/// What happened when a store was opened.
+/// A report of the opening of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
     /// Entries of the journal that the index did not hold yet.
@@ -201,7 +201,7 @@ impl Store {
         Self { inner: Arc::new(inner) }
     }
 
-    /// What happened when this store was opened.
+    /// The report of the opening of this store.
     pub fn opening(&self) -> &Opening {
         &self.inner.opening
     }

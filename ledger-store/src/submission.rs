@@ -1,4 +1,4 @@
-//! What is given to the writer, and what it answers.
+//! Requests to the writer, and its answers.
 
 use ledger_core::{
     Command, Idempotency, IdempotencyKey, LedgerName, LogEntry, LogId, Movement, Posting, Rejection,
@@ -14,7 +14,7 @@ pub struct Submission {
     pub ledger: LedgerName,
     /// The commands, in order.
     pub requests: Vec<Request>,
-    /// What a refusal does to the others.
+    /// The effect of a refusal on the others.
     pub atomicity: Atomicity,
     /// Whether anything is recorded.
     pub mode: Mode,
@@ -24,10 +24,10 @@ pub struct Submission {
 
 /// One command with what protects it from being executed twice.
 ///
-/// What few requests have is boxed: queues of them are long.
+/// Rare parts are boxed: queues of requests are long.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What to do.
+    /// The change.
     pub command: Command,
     /// The caller's key. A repetition with the same hash gets the first answer again; with another hash it is
     /// refused. The store fills in an empty hash: that of the command, or that of all commands where the key is
@@ -51,7 +51,7 @@ impl From<Command> for Request {
     }
 }
 
-/// What a refused command does to the others of its submission.
+/// The effect of a refused command on the others of its submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Atomicity {
     /// Nothing: each stands for itself.
@@ -87,7 +87,7 @@ pub enum Detail {
     Entry,
 }
 
-/// What became of one command of a submission.
+/// The result of one command of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Recorded, or by [`Mode::DryRun`] it would have been.
@@ -96,8 +96,8 @@ pub enum Outcome {
     Refused(Rejection),
     /// Not tried, or undone, since another of the submission was refused.
     Cancelled,
-    /// What it needs could not be read. Nothing of it happened, and it can be tried again. Only one of several requests
-    /// fails alone, and only where the others need not be undone with it: else the whole submission answers
+    /// A failed read of something that it needs. Nothing of it happened, and it can be tried again. Only one of several
+    /// requests fails alone, and only where the others need not be undone with it: else the whole submission answers
     /// [`WriteError::Read`](crate::WriteError::Read).
     Failed(ReadError),
 }

@@ -249,9 +249,10 @@ fn is_unregistrable(name: &str) -> bool {
 /// Whether a page of another origin caused this request without an `Origin`, as images and scripts do. Links are
 /// followed: a page that the browser then shows is the server's own.
 fn is_hidden_cross_origin(parts: &Parts) -> bool {
-    let is = |name: &HeaderName, value: &str| parts.headers.get(name).is_some_and(|have| have == value);
-    let is_foreign = is(&FETCH_SITE, "cross-site") || is(&FETCH_SITE, "same-site");
-    let is_link = is(&FETCH_MODE, "navigate") && is(&FETCH_DEST, "document") && parts.method == Method::GET;
+    let Some(site) = parts.headers.get(FETCH_SITE) else { return false };
+    let is_foreign = site == "cross-site" || site == "same-site";
+    let is = |name: HeaderName, value: &str| parts.headers.get(name).is_some_and(|have| have == value);
+    let is_link = is(FETCH_MODE, "navigate") && is(FETCH_DEST, "document") && parts.method == Method::GET;
     is_foreign && !is_link
 }
 

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
+use memchr::memchr;
 
 /// Number of bytes that a connection reads at once. Each HTTP thread has one buffer of this size.
 const SCRATCH_BYTES: usize = 64 * 1_024;
@@ -90,7 +91,7 @@ impl Lines {
     }
 
     fn pass_line(&mut self, bytes: &mut [u8]) -> usize {
-        let Some(at) = bytes.iter().position(|byte| *byte == b'\n') else {
+        let Some(at) = memchr(b'\n', bytes) else {
             self.keep(bytes);
             return bytes.len();
         };
@@ -151,7 +152,9 @@ impl Lines {
     }
 
     fn read_header(&mut self, line: &[u8]) -> Result<(), Unframed> {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else { return Ok(()) };
+        // Most headers begin with another letter.
+        let Some(b'c' | b'C' | b't' | b'T') = line.first() else { return Ok(()) };
+        let Some(colon) = memchr(b':', line) else { return Ok(()) };
         let (name, value) = (&line[..colon], &line[colon + 1..]);
         let is_length = name.eq_ignore_ascii_case(b"content-length");
         let is_coding = name.eq_ignore_ascii_case(b"transfer-encoding");

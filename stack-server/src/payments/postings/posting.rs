@@ -62,7 +62,7 @@ impl Basis {
         if payment.status != PaymentStatus::Succeeded {
             return Err(NotDue::Status(payment.status));
         }
-        if payment.amount <= Balance::from(0) {
+        if payment.amount <= Balance::ZERO {
             return Err(NotDue::Amount(payment.amount.clone()));
         }
         Ok(Self {
