@@ -119,6 +119,39 @@ impl fmt::Display for WriteError {
 
 impl std::error::Error for WriteError {}
 
+impl WriteError {
+    /// Whether the same write may succeed later. Nothing of it happened.
+    ///
+    /// ```
+    /// use ledger_store::WriteError;
+    /// assert!(WriteError::Busy.is_retryable());
+    /// assert!(!WriteError::LedgerExists.is_retryable());
+    /// ```
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Busy | Self::NoRoom | Self::Storage { .. } => true,
+            Self::Read(error) => error.is_retryable(),
+            Self::LedgerNotFound { .. }
+            | Self::LedgerExists
+            | Self::BucketRemoved
+            | Self::Document(_)
+            | Self::OutcomeUnknown { .. }
+            | Self::Stopped { .. } => false,
+        }
+    }
+
+    /// Whether the write may have happened.
+    ///
+    /// ```
+    /// use ledger_store::WriteError;
+    /// let failed = WriteError::OutcomeUnknown { reason: "input/output error".to_owned() };
+    /// assert!(failed.is_outcome_unknown() && !failed.is_retryable());
+    /// ```
+    pub const fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::OutcomeUnknown { .. })
+    }
+}
+
 impl From<ReadError> for WriteError {
     fn from(error: ReadError) -> Self {
         Self::Read(error)
@@ -165,3 +198,16 @@ impl fmt::Display for ReadError {
 }
 
 impl std::error::Error for ReadError {}
+
+impl ReadError {
+    /// Whether the same read may succeed later.
+    ///
+    /// ```
+    /// use ledger_store::ReadError;
+    /// assert!(ReadError::Io { reason: "input/output error".to_owned() }.is_retryable());
+    /// assert!(!ReadError::LedgerRemoved.is_retryable());
+    /// ```
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Self::Io { .. })
+    }
+}

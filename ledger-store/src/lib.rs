@@ -1,30 +1,4 @@
-//! An embedded, durable double-entry ledger: one journal on disk, and projections of it that can be rebuilt.
-//!
-//! [`Store::open`] opens a directory, or makes one; [`Store::ledger`] gives a handle to work with:
-//!
-//! ```
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let directory = std::env::temp_dir().join(format!("ledger-doc-{}", std::process::id()));
-//! let store = ledger_store::Store::open(&directory)?;
-//! let ledger = store.ledger("main")?; // created on first write
-//! let deposit = ledger
-//!     .transaction()
-//!     .posting("world", "users:001", 100_00, "USD/2")
-//!     .reference("deposit-1")
-//!     .commit()?; // on disk when this returns
-//! let balance = ledger.balance("users:001", "USD/2")?; // what was acknowledged is seen
-//! # assert_eq!(balance.to_string(), "10000");
-//! # drop((ledger, store));
-//! # std::fs::remove_dir_all(&directory)?;
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! Amounts are whole numbers of an asset's smallest unit, exact at any size. What the rules refuse is a
-//! [`ledger_core::Rejection`] and changes nothing; what goes wrong is a [`WriteError`] or a [`ReadError`].
-//! Batches go through [`Ledger::apply`] and [`Store::apply`], one durable commit each; lists and everything
-//! else that can be asked through [`Store::snapshot`].
-
+#![doc = include_str!("guide.md")]
 #![warn(missing_debug_implementations)]
 
 mod address_cache;

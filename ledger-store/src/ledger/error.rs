@@ -99,6 +99,20 @@ impl std::error::Error for LedgerError {
 }
 
 impl LedgerError {
+    /// Whether the same call may succeed later. Nothing of it happened.
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Write(error) => error.is_retryable(),
+            Self::Read(error) => error.is_retryable(),
+            _ => false,
+        }
+    }
+
+    /// Whether the write may have happened: the next opening of the store tells.
+    pub const fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::Write(error) if error.is_outcome_unknown())
+    }
+
     /// The error of a refused command of a ledger.
     pub(super) fn refused(ledger: &LedgerName, rejection: Rejection) -> Self {
         match rejection {

@@ -30,6 +30,7 @@ mod event_kill;
 mod events;
 mod explain;
 mod fake_bank;
+mod filter_docs;
 mod info;
 mod ingest_kill;
 mod kill;

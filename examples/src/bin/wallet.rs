@@ -1,0 +1,115 @@
+//! A wallet service in axum: deposits and payments over HTTP, idempotent by a header, without blocking a worker.
+//!
+//! ```text
+//! POST /users/1/deposits 10000 key=d1 -> 200 transaction 1
+//! POST /users/1/deposits 10000 key=d1 -> 200 transaction 1 (replayed)
+//! POST /users/1/deposits 777 key=d1 -> 409 a different request used the idempotency key "d1" before
+//! POST /users/1/payments 16000 key=p1 -> 422 account(s) @users:1 had/have insufficient funds
+//! POST /users/1/payments 6000 key=p2 -> 200 transaction 2
+//! POST /users/a:/payments 1 key=p3 -> 400 invalid account address 'users:a:'
+//! GET /users/1 -> 200 4000
+//! ```
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use ledger_store::prelude::*;
+
+type Answer = Result<String, (StatusCode, String)>;
+
+const ASSET: &str = "USD/2";
+
+async fn deposit(
+    State(ledger): State<Ledger>,
+    Path(user): Path<String>,
+    headers: HeaderMap,
+    Json(amount): Json<u64>,
+) -> Answer {
+    transfer(&ledger, "world", &format!("users:{user}"), amount, &headers).await
+}
+
+async fn pay(
+    State(ledger): State<Ledger>,
+    Path(user): Path<String>,
+    headers: HeaderMap,
+    Json(amount): Json<u64>,
+) -> Answer {
+    transfer(&ledger, &format!("users:{user}"), "shop", amount, &headers).await
+}
+
+async fn transfer(ledger: &Ledger, from: &str, to: &str, amount: u64, headers: &HeaderMap) -> Answer {
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+    let key = key.ok_or((StatusCode::BAD_REQUEST, "an idempotency-key is required".to_owned()))?;
+    let transaction = ledger.transaction().posting(from, to, amount, ASSET).idempotency_key(key);
+    // The worker serves other requests until the payment is on disk.
+    let done = transaction.commit_async().await.map_err(|error| refused(&error))?;
+    let replayed = if done.replayed { " (replayed)" } else { "" };
+    Ok(format!("transaction {}{replayed}", done.id))
+}
+
+async fn balance(State(ledger): State<Ledger>, Path(user): Path<String>) -> Answer {
+    let balance = ledger.balance(format!("users:{user}"), ASSET).map_err(|error| refused(&error))?;
+    Ok(balance.to_string())
+}
+
+/// Decides which status an error has. Unknown outcomes are 500: the client repeats them with the same key.
+fn refused(error: &LedgerError) -> (StatusCode, String) {
+    let status = match error {
+        LedgerError::Name(_) | LedgerError::Amount(_) => StatusCode::BAD_REQUEST,
+        LedgerError::IdempotencyConflict { .. } => StatusCode::CONFLICT,
+        LedgerError::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, error.to_string())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let store = Store::in_memory(); // a service uses Store::open("data")
+    let routes = Router::new()
+        .route("/users/{user}", get(balance))
+        .route("/users/{user}/deposits", post(deposit))
+        .route("/users/{user}/payments", post(pay))
+        .with_state(store.ledger("wallet")?);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async { axum::serve(listener, routes).await });
+    tokio::task::spawn_blocking(move || walk(address)).await??;
+    Ok(())
+}
+
+/// Calls the service as a client would.
+fn walk(address: SocketAddr) -> std::io::Result<()> {
+    for (path, amount, key) in [
+        ("/users/1/deposits", 100_00, "d1"),
+        ("/users/1/deposits", 100_00, "d1"),
+        ("/users/1/deposits", 7_77, "d1"),
+        ("/users/1/payments", 160_00, "p1"),
+        ("/users/1/payments", 60_00, "p2"),
+        ("/users/a:/payments", 1, "p3"),
+    ] {
+        let answer = call(address, "POST", path, &amount.to_string(), key)?;
+        println!("POST {path} {amount} key={key} -> {answer}");
+    }
+    println!("GET /users/1 -> {}", call(address, "GET", "/users/1", "", "")?);
+    Ok(())
+}
+
+fn call(address: SocketAddr, method: &str, path: &str, body: &str, key: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: wallet\r\nconnection: close\r\nidempotency-key: {key}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).unwrap_or("no status");
+    Ok(format!("{status} {body}"))
+}

@@ -1,0 +1,52 @@
+//! Runs the examples in the documentation of filters, against the server and against the library.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use ledger_store::Store;
+use stack_server::{Server, Settings};
+
+use crate::client::TestServer;
+
+/// The number of rows that a filter selects, by the server and by the library.
+fn counts(server: &TestServer, store: &Store, resource: &str, filter: &str) -> (usize, u64) {
+    let path = format!("/v2/main/{resource}?pageSize=100");
+    let rows = server.send("GET", &path, &[("content-type", "application/json")], filter).is(200).json();
+    let rows = rows["cursor"]["data"].as_array().expect("a page has rows").len();
+    let ledger = store.ledger("main").expect("a name");
+    let count = match resource {
+        "accounts" => ledger.accounts().filter_json(filter).and_then(|list| list.count()),
+        "transactions" => ledger.transactions().filter_json(filter).and_then(|list| list.count()),
+        other => panic!("examples of {other} are not run"),
+    };
+    (rows, count.expect("the library takes the filter"))
+}
+
+#[test]
+fn every_documented_filter_selects_as_shown() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/filters.md");
+    let text = std::fs::read_to_string(path).expect("the documentation is there");
+    let store = Store::in_memory();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = Server::start(&store, Settings::default(), listener).expect("a server");
+    let server = TestServer { address: server.address(), server: Some(server) };
+    server.post("/v2/main", "").is(204);
+    let mut examples = 0;
+    for block in text.split("\n```").skip(1).step_by(2) {
+        let (kind, body) = block.split_once('\n').expect("a block has a first line");
+        match kind.split(' ').collect::<Vec<_>>()[..] {
+            ["json", "data"] => {
+                server.post("/v2/main/_bulk", body).is(200);
+            }
+            ["json", resource, expected] => {
+                let expected: usize = expected.parse().expect("a number behind the fence");
+                let found = counts(&server, &store, resource, body);
+                assert_eq!(found, (expected, expected as u64), "{body}");
+                examples += 1;
+            }
+            ["rust" | "sh"] => {}
+            _ => panic!("a block of {kind}"),
+        }
+    }
+    assert!(examples > 10, "{examples} examples");
+}
