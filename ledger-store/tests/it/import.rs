@@ -145,7 +145,7 @@ fn imported(logs: &[LogView]) -> Vec<ImportedLog> {
 }
 
 #[test]
-fn a_ledger_of_imported_logs_is_the_one_that_they_came_from() {
+fn an_imported_ledger_equals_its_source() {
     let clock = Arc::<SetClock>::default();
     let original = logs(&source(&clock));
     assert!(original.len() > 300, "{}", original.len());
@@ -281,7 +281,7 @@ fn keys_of_imported_logs_are_known_by_what_they_did() {
 }
 
 #[test]
-fn a_log_that_begins_before_the_first_id_of_its_new_ledger_is_found_by_date() {
+fn imported_ids_below_the_first_are_found_by_date() {
     let clock = Arc::<SetClock>::default();
     let from_zero = open(&SimDisk::new(), &clock);
     let options = LedgerOptions { first_id: FirstId::Zero, ..LedgerOptions::default() };
@@ -322,7 +322,7 @@ fn a_log_that_begins_before_the_first_id_of_its_new_ledger_is_found_by_date() {
 }
 
 #[test]
-fn a_log_that_was_changed_is_found_and_those_before_it_stay() {
+fn a_changed_log_is_found() {
     let clock = Arc::<SetClock>::default();
     let original = logs(&source(&clock));
     let store = open(&SimDisk::new(), &clock);
@@ -344,7 +344,7 @@ fn a_log_that_was_changed_is_found_and_those_before_it_stay() {
 }
 
 #[test]
-fn a_transaction_keeps_the_date_at_which_it_was_first_recorded() {
+fn an_imported_transaction_keeps_its_date() {
     let clock = Arc::<SetClock>::default();
     let mut log = logs(&source(&clock))
         .into_iter()
@@ -371,7 +371,7 @@ fn a_transaction_keeps_the_date_at_which_it_was_first_recorded() {
 }
 
 #[test]
-fn ids_from_zero_gaps_and_dates_that_run_backwards_are_taken_as_they_come() {
+fn gaps_and_backward_dates_are_imported() {
     let clock = Arc::<SetClock>::default();
     let disk = SimDisk::new();
     let store = open(&disk, &clock);
