@@ -48,7 +48,8 @@ impl Gate {
         self.refusal.get()
     }
 
-    fn pass<T>(&self, access: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    /// Lets an access reach the file, unless the gate is shut, and keeps the first refusal.
+    pub(super) fn pass<T>(&self, access: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let is_shut = self.is_shut.read();
         if *is_shut {
             return Err(io::Error::other("the file was opened anew after a failure"));

@@ -79,7 +79,23 @@ impl Health {
     /// Notes what the error in a result says of the file, and returns the result.
     #[inline]
     pub(super) fn note<T>(&self, result: Result<T, IndexError>) -> Result<T, IndexError> {
-        result.inspect_err(|error| self.note_error(error))
+        result.map_err(|error| {
+            let error = self.cause_of(error);
+            self.note_error(&error);
+            error
+        })
+    }
+
+    /// The storage engine refuses every access after one that failed, and does not tell the failure. If the disk refused
+    /// nothing, that was damage.
+    #[cold]
+    fn cause_of(&self, error: IndexError) -> IndexError {
+        let is_later =
+            matches!(&error, IndexError::Storage(error) if matches!(**error, redb::Error::PreviousIo));
+        if is_later && self.gate.refusal().is_none() {
+            return IndexError::damaged("the file", "an earlier access met damage");
+        }
+        error
     }
 
     /// Notes what an error says of the file: damage counts more than a disk that refuses.
@@ -129,6 +145,20 @@ mod tests {
 
     fn refused(kind: ErrorKind) -> IndexError {
         IndexError::Storage(Box::new(redb::Error::Io(io::Error::from(kind))))
+    }
+
+    #[test]
+    fn a_later_failure_without_a_refusal_is_damage() {
+        let later = || Err::<(), _>(IndexError::Storage(Box::new(redb::Error::PreviousIo)));
+        let health = Health::default();
+        let named = health.note(later()).expect_err("it stays an error");
+        assert!(matches!(named, IndexError::Damaged { .. }), "{named}");
+        assert!(matches!(health.fault(), Some(Fault::Damaged(_))));
+        // Where the disk did refuse, it says nothing of what is stored.
+        let health = Health::default();
+        let refused = || Err::<(), _>(io::Error::from(ErrorKind::PermissionDenied));
+        health.gate.pass(refused).expect_err("it is refused");
+        assert!(health.note(later()).expect_err("it stays an error").is_of_the_disk());
     }
 
     #[test]

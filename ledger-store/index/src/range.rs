@@ -64,10 +64,10 @@ impl<'a> PlainRange<'a> {
             last.extend_from_slice(key);
             Ok(Some((key.to_vec(), value.to_vec())))
         });
-        if let (Err(error), Some(health)) = (&entry, &self.health) {
-            health.note_error(error);
+        match &self.health {
+            Some(health) => health.note(entry).transpose(),
+            None => entry.transpose(),
         }
-        entry.transpose()
     }
 }
 
