@@ -7,10 +7,11 @@ use ledger_core::Timestamp;
 use ledger_core::schema::Enforcement;
 
 use super::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Tally, Workload, fail_decision_read};
-use crate::error::{OpenError, WriteError};
+use crate::error::{OpenError, ReadError, WriteError};
 use crate::options::Options;
 use crate::read::Snapshot;
 use crate::store::Store;
+use crate::submission::Outcome;
 use crate::verify::{VerifyReport, ViolationCode};
 
 /// Options of a store under test, and how often the harness asks it questions.
@@ -76,7 +77,7 @@ pub(super) struct Harness {
     /// The state after all acknowledged steps.
     certain: Judge,
     /// The same state after the step whose outcome is unknown.
-    possible: Option<Judge>,
+    possible: Vec<Judge>,
 }
 
 impl Harness {
@@ -89,7 +90,7 @@ impl Harness {
             settings,
             clock: Arc::default(),
             certain: Judge::enforcing(settings.enforcement),
-            possible: None,
+            possible: Vec::new(),
         }
     }
 
@@ -170,12 +171,9 @@ impl Harness {
             }
             self.clock.set(now);
             let before = self.certain.moment_before(&step);
-            let fails = self.settings.fails_reads_one_in;
-            if fails > 0 && self.dice.one_in(fails) {
-                fail_decision_read(&store, 1 + self.dice.below(8));
-            }
+            let is_armed = self.arm_failed_read(&store);
             let stepped = self.certain.step(&store, &step, now);
-            fail_decision_read(&store, 0);
+            let has_failed = is_armed && !fail_decision_read(&store, 0);
             if let Some(error) = stepped? {
                 if matches!(error, WriteError::Read(_)) && !self.disk.power_is_off() {
                     // The step changed nothing, and the store continues.
@@ -192,10 +190,14 @@ impl Harness {
                 if !self.disk.power_is_off() {
                     return Err(format!("no answer although the power is on: {error}"));
                 }
-                if !matches!(error, WriteError::Stopped { .. } | WriteError::Storage { .. }) {
-                    self.possible = Some(self.certain.clone());
+                let is_unknown = !matches!(error, WriteError::Stopped { .. } | WriteError::Storage { .. });
+                if is_unknown {
+                    self.possible = vec![self.certain.clone()];
                 }
                 self.certain.go_back(before);
+                if is_unknown && has_failed {
+                    self.possible.extend(with_one_unread(&self.certain, &step, now));
+                }
                 return Ok(());
             }
             self.done.acknowledged += 1;
@@ -222,6 +224,16 @@ impl Harness {
         Ok(())
     }
 
+    /// Makes a read of the next decision fail, at times. Returns whether it did.
+    fn arm_failed_read(&mut self, store: &Store) -> bool {
+        let fails = self.settings.fails_reads_one_in;
+        let is_armed = fails > 0 && self.dice.one_in(fails);
+        if is_armed {
+            fail_decision_read(store, 1 + self.dice.below(8));
+        }
+        is_armed
+    }
+
     /// Counts questions with right answers. Returns `false` if the power failed meanwhile.
     fn take_answers(&mut self, asked: Result<u64, String>) -> Result<bool, String> {
         match asked {
@@ -237,23 +249,22 @@ impl Harness {
     pub(super) fn recover(&mut self, now: Timestamp, steps: u64) -> Result<bool, String> {
         let Some(store) = self.open_or_cut()? else { return Ok(false) };
         let certain = self.certain.compare(&store);
-        let possible = self.possible.as_ref().map(|possible| possible.compare(&store));
+        let possible: Vec<_> = self.possible.iter().map(|possible| possible.compare(&store)).collect();
         if self.disk.power_is_off() {
             // The failed power makes reads fail, too. The next opening shows the state.
             return Ok(false);
         }
-        match (certain, possible) {
-            (Ok(()), _) => {}
-            (Err(certain), None) => return Err(certain),
-            (Err(certain), Some(Err(possible))) => {
-                return Err(format!("neither: {certain}, nor: {possible}"));
-            }
-            (Err(_), Some(Ok(()))) => {
-                self.certain = self.possible.take().expect("it was compared");
-                self.done.unknown_kept += 1;
+        if let Err(certain) = certain {
+            match possible.iter().position(Result::is_ok) {
+                Some(at) => {
+                    self.certain = self.possible.swap_remove(at);
+                    self.done.unknown_kept += 1;
+                }
+                None if possible.is_empty() => return Err(certain),
+                None => return Err(format!("neither: {certain}, nor any of: {possible:?}")),
             }
         }
-        self.possible = None;
+        self.possible.clear();
         let asked = self.certain.ask(&store.snapshot(), &mut self.dice, now, 1);
         if !self.take_answers(asked)? {
             return Ok(false);
@@ -284,4 +295,17 @@ impl Harness {
 /// Whether a report shows nothing wrong, except for a write that a power cut tore.
 pub(super) fn is_whole(report: &VerifyReport) -> bool {
     report.complete && report.violations.iter().all(|violation| violation.code == ViolationCode::TornTail)
+}
+
+/// The states after a submission of which one command could not be read: one state for each of its commands.
+fn with_one_unread(judge: &Judge, step: &Step, now: Timestamp) -> Vec<Judge> {
+    let Step::Submit(submission) = step else { return Vec::new() };
+    let unread = |at: usize| {
+        let mut found = vec![Outcome::Cancelled; at];
+        found.push(Outcome::Failed(ReadError::Io { reason: "injected".to_owned() }));
+        let mut judge = judge.clone();
+        judge.suppose(submission, &found, now);
+        judge
+    };
+    (0..submission.requests.len()).map(unread).collect()
 }
