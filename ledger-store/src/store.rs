@@ -486,7 +486,8 @@ impl Store {
     ///
     /// [`WriteError::Document`] if one document does not stand as expected, a unique key is taken, or a limit is
     /// exceeded; [`WriteError::LedgerNotFound`]; and what any write may meet.
-    pub fn write_atomically(&self, write: AtomicWrite) -> Result<Vec<Outcome>, WriteError> {
+    pub fn write_atomically(&self, mut write: AtomicWrite) -> Result<Vec<Outcome>, WriteError> {
+        write.commands.iter_mut().for_each(|command| command.request.fill_in_hash());
         let bytes = write.bytes();
         let requests = write.commands.iter().map(|command| &command.request);
         let programs = self.inner.engine.scripts.of_requests(requests);

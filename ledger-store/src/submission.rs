@@ -38,6 +38,18 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether it has an idempotency key, and no hash to compare repetitions with.
+    fn lacks_hash(&self) -> bool {
+        self.idempotency.as_ref().is_some_and(|have| have.hash.is_empty())
+    }
+
+    /// Fills in the hash of a keyed request that came without one.
+    pub(crate) fn fill_in_hash(&mut self) {
+        if let Some(idempotency) = self.idempotency.as_mut().filter(|have| have.hash.is_empty()) {
+            idempotency.hash = request_hash(&self.command);
+        }
+    }
+
     /// A command that happens once, however often it is repeated with this key. See [`ledger_core::request_hash`].
     pub fn once(key: IdempotencyKey, command: Command) -> Self {
         let hash = request_hash(&command);
@@ -136,16 +148,13 @@ impl Submission {
     pub(crate) fn hash_requests(&mut self) {
         let as_one = self.atomicity == Atomicity::AsOne && self.requests.len() > 1;
         for at in 0..self.requests.len() {
-            if !self.requests[at].idempotency.as_ref().is_some_and(|have| have.hash.is_empty()) {
-                continue;
-            }
-            let hash = if as_one {
-                batch_hash(self.requests.iter().map(|request| &request.command))
-            } else {
-                request_hash(&self.requests[at].command)
-            };
-            if let Some(idempotency) = &mut self.requests[at].idempotency {
-                idempotency.hash = hash;
+            if !as_one {
+                self.requests[at].fill_in_hash();
+            } else if self.requests[at].lacks_hash() {
+                let hash = batch_hash(self.requests.iter().map(|request| &request.command));
+                if let Some(idempotency) = &mut self.requests[at].idempotency {
+                    idempotency.hash = hash;
+                }
             }
         }
     }

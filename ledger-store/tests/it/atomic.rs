@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_core::{
-    AccountAddress, Amount, Asset, Command, CreateTransaction, FilterOf, LedgerName, LedgerOptions, Posting,
-    Reference, Rejection, Script, TransactionId,
+    AccountAddress, Amount, Asset, Command, CreateTransaction, FilterOf, Idempotency, IdempotencyKey,
+    LedgerName, LedgerOptions, Posting, Reference, Rejection, Script, TransactionId,
 };
 use ledger_store::testing::{Dice, Disk, Faults, SetClock, SimDisk, fail_decision_read, logs};
 use ledger_store::{
@@ -168,6 +168,23 @@ fn refused_document_records_no_command() {
     let refused = store.write_atomically(again);
     assert!(matches!(refused, Err(WriteError::LedgerNotFound { .. })), "{refused:?}");
     assert_eq!((keys(&store), references(&store, "a")), (set(["d"]), set(["1"])));
+}
+
+#[test]
+fn keyed_commands_of_atomic_writes_are_compared() {
+    let store = Store::in_memory();
+    with_ledgers(&store, &["a"]);
+    let keyed = |reference| {
+        let mut command = pay("a", "world", reference);
+        let key = IdempotencyKey::parse("k").expect("a key");
+        command.request.idempotency = Some(Box::new(Idempotency { key, hash: "".into() }));
+        store.write_atomically(write(vec![], vec![command])).expect("an answer").remove(0)
+    };
+    let replayed = |outcome: &Outcome| matches!(outcome, Outcome::Done(receipt) if receipt.replayed);
+    assert!(!replayed(&keyed("1")) && replayed(&keyed("1")));
+    let other = keyed("2");
+    assert!(matches!(other, Outcome::Refused(Rejection::IdempotencyMismatch { .. })), "{other:?}");
+    assert_eq!(references(&store, "a"), set(["1"]));
 }
 
 #[test]
