@@ -1,6 +1,7 @@
 //! The check of a request's token against the scope of its route.
 //!
-//! A token is checked with the keys of its issuer ([`keys`]), once: until it expires it is known by its digest.
+//! A token is checked with the keys of its issuer ([`keys`]), once: until it expires it is known by its digest,
+//! and on its connection by its text (`last_token`).
 //! Every failure is the same empty 401, so that nobody learns from the answer what was wrong.
 
 pub(crate) mod fetch;
