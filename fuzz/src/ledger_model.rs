@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ledger_store::testing::{Dice, Judge, SetClock, Step, Workload};
 use ledger_store::{Options, Store};
+use ledger_testkit::{Dice, Judge, SetClock, Step, Workload};
 
 /// Reads a sequence of choices that determine the commands.
 pub fn run(data: &[u8]) {

@@ -12,7 +12,7 @@ use ledger_core::script::{
     Variables,
 };
 use ledger_core::{AccountAddress, Amount, Balance, CompactString, MetadataValue};
-use ledger_store::testing::Dice;
+use ledger_testkit::Dice;
 
 /// Reads a sequence of choices.
 pub fn run(data: &[u8]) {

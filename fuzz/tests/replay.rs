@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ledger_store::testing::Dice;
+use ledger_testkit::Dice;
 
 /// Returns the corpus of a target in a fixed order.
 fn corpus(target: &str) -> Vec<Vec<u8>> {

@@ -8,12 +8,12 @@ use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, FilterOf, Idempotency, IdempotencyKey,
     LedgerName, LedgerOptions, Posting, Reference, Rejection, Script, TransactionId,
 };
-use ledger_store::testing::{Dice, Disk, Faults, SetClock, SimDisk, fail_decision_read, logs};
 use ledger_store::{
     AtomicWrite, Atomicity, Collection, Detail, Direction, DocumentAction, DocumentChange, DocumentRange,
     DocumentRejection, Expected, LedgerCommand, Mode, Options, Outcome, PageRequest, Start, Store,
     Submission, TransactionOrder, TransactionQuery, WriteError,
 };
+use ledger_testkit::{Dice, Disk, Faults, SetClock, SimDisk, fail_decision_read, logs};
 
 const DOCUMENTS: Collection = Collection::new(40).expect("it is not the store's own");
 

@@ -9,11 +9,11 @@ use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, LedgerName,
     LedgerOptions, Metadata, Posting, Rejection, Target, Timestamp,
 };
-use ledger_store::testing::{DiskRoom, Faults, SimDisk};
 use ledger_store::{
     Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, SystemClock, TimeSource,
     WriteError,
 };
+use ledger_testkit::{DiskRoom, Faults, SimDisk};
 use parking_lot::{Condvar, Mutex};
 
 fn main_ledger() -> LedgerName {

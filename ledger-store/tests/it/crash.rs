@@ -1,10 +1,10 @@
 //! Acknowledged writes survive power cuts, and no refused write appears. Thousands of power cuts:
 //!
-//! `cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000`.
+//! `cargo run --release -p ledger-testkit --bin power_cuts -- --runs 2000`.
 
 use std::process::Command;
 
-use ledger_store::testing::{Campaign, Flipped, Work, flips};
+use ledger_testkit::{Campaign, Flipped, Work, flips};
 
 #[test]
 fn power_cuts_lose_nothing_that_was_acknowledged() {

@@ -5,11 +5,11 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use ledger_store::testing::{Dice, Disk, SimDisk};
 use ledger_store::{
     Collection, DOCUMENT_BYTES_MAX, Direction, Document, DocumentAction, DocumentChange, DocumentKey,
     DocumentRange, DocumentRejection, DocumentVersion, Expected, Options, Store, WriteError,
 };
+use ledger_testkit::{Dice, Disk, SimDisk};
 
 const NAMES: u32 = 0;
 const TIMES: u32 = 1;

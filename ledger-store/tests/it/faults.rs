@@ -4,10 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_core::Timestamp;
-use ledger_store::testing::{
-    Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Workload, fail_decision_read,
-};
 use ledger_store::{Options, Store, WriteError};
+use ledger_testkit::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Workload, fail_decision_read};
 
 /// A closed store, and what it must be like.
 #[derive(Clone)]

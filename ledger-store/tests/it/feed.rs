@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
 use ledger_core::{FilterOf, LedgerName, LedgerOptions, LogId, Metadata, Timestamp, WireHash};
-use ledger_store::testing::{Disk, SimDisk};
 use ledger_store::{
     Collection, Direction, DocumentAction, DocumentChange, Expected, FedLog, FeedPosition, FeedSize,
     ImportedLog, LogHashes, LogQuery, LogView, Options, PageRequest, Start, Store,
 };
+use ledger_testkit::{Disk, SimDisk};
 
 fn name(text: &str) -> LedgerName {
     LedgerName::parse(text).expect("a name")

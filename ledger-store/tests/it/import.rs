@@ -9,11 +9,11 @@ use ledger_core::{
     Overdraft, Posting, Reference, Rejection, RevertDate, RevertTransaction, Rules, Target, Timestamp,
     Transaction, TransactionId, WireHash, request_hash,
 };
-use ledger_store::testing::{Dice, Disk, SetClock, SimDisk};
 use ledger_store::{
     Atomicity, Detail, Direction, Expand, ImportError, ImportRefusal, ImportedLog, LogHashes, LogQuery,
     LogView, Mode, Options, Outcome, PageRequest, Receipt, Request, Start, Store, Submission,
 };
+use ledger_testkit::{Dice, Disk, SetClock, SimDisk};
 
 fn name() -> LedgerName {
     LedgerName::parse("main").expect("a name")

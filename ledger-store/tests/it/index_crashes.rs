@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::channel;
 
-use ledger_store::testing::Faults;
 use ledger_store::{IndexEvent, IndexStatus, Store};
+use ledger_testkit::Faults;
 
 use super::running_store::{Running, wait_for, wait_until_rebuilt, watch};
 

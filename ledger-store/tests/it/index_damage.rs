@@ -6,11 +6,11 @@ use ledger_core::{
     AccountAddress, Asset, Condition, Field, FilterNode, FilterOf, FilterValue, LedgerName, Operator,
     Resource, Volumes,
 };
-use ledger_store::testing::{DamagedAnswers, Dice, Disk, Faults, Judge};
 use ledger_store::{
     Collection, Direction, DocumentAction, DocumentChange, DocumentRange, Expand, Expected, OpenError, Store,
     WriteError,
 };
+use ledger_testkit::{DamagedAnswers, Dice, Disk, Faults, Judge};
 
 use super::recovery::{DAMAGED, INDEX, Kept, flip_a_bit, path};
 

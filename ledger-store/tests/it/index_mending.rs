@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use ledger_core::{Command, CreateTransaction, LedgerName, LedgerOptions, Posting, Postings};
-use ledger_store::testing::{Faults, SimDisk};
 use ledger_store::{Atomicity, Detail, IndexEvent, Mode, Request, Store, Submission, WriteError};
+use ledger_testkit::{Faults, SimDisk};
 
 use super::recovery::{DAMAGED, INDEX, path};
 use super::running_store::{PATIENCE, Running, settle, wait_for, wait_until_rebuilt, watch};

@@ -1,11 +1,11 @@
 //! A store answers like the model, also after it was closed, opened, rebuilt or lost its power. A hundred thousand
-//! commands: `cargo run --release -p ledger-store --features testing --example model_trials`.
+//! commands: `cargo run --release -p ledger-testkit --bin model_trials`.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use ledger_store::testing::{Dice, Disk, Done, Judge, SetClock, SimDisk, Step, Trials, Workload};
 use ledger_store::{Options, Store};
+use ledger_testkit::{Dice, Disk, Done, Judge, SetClock, SimDisk, Step, Trials, Workload};
 
 fn options(clock: &Arc<SetClock>) -> Options {
     let mut options = Options::default();

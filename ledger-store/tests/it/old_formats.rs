@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ledger_core::LedgerOptions;
-use ledger_store::testing::{from_sectors, logs};
 use ledger_store::{OpenError, Store};
+use ledger_testkit::{from_sectors, logs};
 
 /// Returns a copy of a stored store, because opening may change it.
 fn copy(format: &str) -> (tempfile::TempDir, PathBuf, String) {

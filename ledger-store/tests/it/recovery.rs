@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ledger_store::testing::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Workload};
 use ledger_store::{OpenError, Options, Store, ViolationCode};
+use ledger_testkit::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Workload};
 
 pub(super) const INDEX: &str = "data/index/index.redb";
 pub(super) const DAMAGED: &str = "data/index/index.redb.damaged";
@@ -335,7 +335,7 @@ fn failed_verification_reports_no_violation() {
 fn removes_file_of_interrupted_verification() {
     let mut kept = Kept::new(12).with(10);
     let left = path("data/index/verify.redb");
-    kept.disk.open(left, ledger_store::testing::OpenMode::CreateNew).expect("a new file");
+    kept.disk.open(left, ledger_testkit::OpenMode::CreateNew).expect("a new file");
     let store = kept.check();
     assert!(!kept.disk.exists(left).expect("the disk answers"));
     drop(store);

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ledger_store::testing::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Workload};
 use ledger_store::{OpenError, Options, Store, VerifyReport, ViolationCode};
+use ledger_testkit::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Workload};
 
 const DATA: &str = "data";
 

@@ -10,12 +10,12 @@ use ledger_core::{
     BucketName, Command, FilterOf, InsertSchema, LedgerName, LedgerOptions, LogEntry, SchemaVersion,
     Timestamp,
 };
-use ledger_store::testing::{Disk, Faults, SetClock, SimDisk, logs};
 use ledger_store::{
     Atomicity, Collection, Deleted, Detail, Direction, DocumentAction, DocumentChange, Expected,
     FeedPosition, LedgerInfo, Mode, Options, PageRequest, ReadError, Reclaimed, Request, Start, Store,
     Submission, WriteError,
 };
+use ledger_testkit::{Disk, Faults, SetClock, SimDisk, logs};
 
 const INDEX: &str = "data/index/index.redb";
 /// Ledgers that the tests remove.

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use ledger_core::Timestamp;
-use ledger_store::testing::{Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
 use ledger_store::{IndexEvent, Options, Store, ViolationCode, WriteError};
+use ledger_testkit::{Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
 
 use super::recovery::{INDEX, path};
 
@@ -131,8 +131,7 @@ impl Running {
                 bytes[page + end - 1] ^= 1;
             }
         }
-        let file =
-            self.disk.open(path(INDEX), ledger_store::testing::OpenMode::Existing).expect("it is there");
+        let file = self.disk.open(path(INDEX), ledger_testkit::OpenMode::Existing).expect("it is there");
         file.write_at(0, &bytes).expect("the disk takes it");
     }
 }

@@ -9,11 +9,11 @@ use ledger_core::{
     LedgerOptions, LogEntry, LogId, LogPayload, Metadata, Movement, Posting, Postings, Rejection, Runtime,
     SchemaVersion, Target, VariableValue, WireHash,
 };
-use ledger_store::testing::{Disk, SimDisk};
 use ledger_store::{
     Atomicity, Detail, Direction, Expand, ImportError, ImportedLog, LogHashes, LogQuery, LogView, Mode,
     Options, Outcome, PageRequest, Request, SchemaOrder, SchemaQuery, Start, Store, Submission,
 };
+use ledger_testkit::{Disk, SimDisk};
 
 const PLAIN: &str = r#"{"chart":{"bank":{},"shops":{"$shop":{".pattern":"^s","fees":{},".self":{},
     ".metadata":{"level":{"default":"new"},"kind":{"default":"shop"}}}}}}"#;

@@ -7,11 +7,11 @@ use ledger_core::{
     AccountAddress, Balance, Condition, Features, Field, FilterNode, FilterOf, FilterValue, LedgerName,
     LedgerOptions, Operator, Resource, Switch, Timestamp,
 };
-use ledger_store::testing::{Dice, Judge, SetClock, Step, Workload};
 use ledger_store::{
     AccountOrder, AccountQuery, BalancesQuery, Deleted, Direction, Expand, LedgerView, Options, PageRequest,
     ReadError, Snapshot, Start, Store, TimeAxis, VolumesQuery,
 };
+use ledger_testkit::{Dice, Judge, SetClock, Step, Workload};
 
 /// A store in memory and its judge. Both get the same random commands.
 struct World {

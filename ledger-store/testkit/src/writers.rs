@@ -14,13 +14,10 @@ use ledger_core::{
     AccountAddress, Amount, Command, CreateTransaction, LedgerName, LedgerOptions, LogPayload, Posting,
     Postings,
 };
+use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, WriteError};
 
-use super::harness::{Done, is_whole};
-use super::{Dice, Disk, Faults, SimDisk, logs};
-use crate::error::WriteError;
-use crate::options::Options;
-use crate::store::Store;
-use crate::submission::{Atomicity, Detail, Mode, Outcome, Request, Submission};
+use crate::harness::{Done, is_whole};
+use crate::{Dice, Disk, Faults, SimDisk, logs};
 
 /// Number of writers in a run.
 const WRITERS: u64 = 4;
@@ -112,7 +109,9 @@ fn cut_within(disk: &SimDisk, lying_syncs: bool, within: u64, dice: &mut Dice<'_
 
 fn open(disk: &SimDisk) -> Result<Store, String> {
     // Small shares of memory: flushes and merges run beside the writers, and the queue fills.
-    let options = Options { memory_budget: 4 << 20, segment_bytes: 256 << 10, ..Options::default() };
+    let mut options = Options::default();
+    options.memory_budget = 4 << 20;
+    options.segment_bytes = 256 << 10;
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     Store::open_on_disk(disk, Path::new("data"), &options)
         .map_err(|error| format!("it does not open: {error}"))

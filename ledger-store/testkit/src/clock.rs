@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use ledger_core::Timestamp;
-
-use crate::options::TimeSource;
+use ledger_store::TimeSource;
 
 /// A clock that returns the time to which it was set, in microseconds since 1970. It starts at 0.
 #[derive(Debug, Default)]

@@ -9,11 +9,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::campaign::in_parallel;
-use super::{DamagedAnswers, Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
-use crate::options::Options;
-use crate::store::Store;
-use crate::verify::ViolationCode;
+use ledger_store::{Options, Store, ViolationCode};
+
+use crate::campaign::in_parallel;
+use crate::{DamagedAnswers, Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
 
 /// The way in which a store was left before the flip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -241,12 +240,10 @@ fn choose_file(disk: &SimDisk, dice: &mut Dice<'_>) -> (Damaged, PathBuf) {
 }
 
 fn open(disk: &SimDisk, clock: &Arc<SetClock>) -> Result<Store, String> {
-    let options = Options {
-        memory_budget: 2 << 20,
-        segment_bytes: 24 << 10,
-        clock: clock.clone(),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.memory_budget = 2 << 20;
+    options.segment_bytes = 24 << 10;
+    options.clock = clock.clone();
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     Store::open_on_disk(disk, Path::new("data"), &options).map_err(|error| error.to_string())
 }

@@ -8,11 +8,9 @@ use ledger_core::{
     BucketName, CompactString, Features, FilterOf, FilterSubject, HashLogs, LedgerName, LedgerOptions,
     Ledgers, Metadata, MetadataValue, Switch, TextField, Timestamp,
 };
+use ledger_store::{Deleted, Direction, LedgerInfo, PageRequest, Snapshot, Start, WriteError};
 
-use super::Dice;
-use crate::error::WriteError;
-use crate::query::{Deleted, Direction, LedgerInfo, PageRequest, Start};
-use crate::read::Snapshot;
+use crate::Dice;
 
 /// A ledger that is there or was.
 #[derive(Clone, Debug)]
@@ -26,7 +24,7 @@ struct Enrolled {
 
 /// Every ledger that was ever created, in the order of creation; that is what their numbers count.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Roll {
+pub(crate) struct Roll {
     all: Vec<Enrolled>,
 }
 
@@ -43,7 +41,7 @@ impl Roll {
     }
 
     /// Creates a ledger, unless its name is taken: that of a deleted one is, that of a removed one is not.
-    pub(super) fn create(
+    pub(crate) fn create(
         &mut self,
         name: &LedgerName,
         options: &LedgerOptions,
@@ -60,20 +58,20 @@ impl Roll {
         Ok(info)
     }
 
-    pub(super) fn describe(&mut self, name: &LedgerName, metadata: &Metadata) -> Result<(), WriteError> {
+    pub(crate) fn describe(&mut self, name: &LedgerName, metadata: &Metadata) -> Result<(), WriteError> {
         self.found(name).map(|ledger| ledger.info.metadata.merge(metadata))
     }
 
-    pub(super) fn undescribe(&mut self, name: &LedgerName, key: &CompactString) -> Result<(), WriteError> {
+    pub(crate) fn undescribe(&mut self, name: &LedgerName, key: &CompactString) -> Result<(), WriteError> {
         self.found(name).map(|ledger| drop(ledger.info.metadata.remove(key)))
     }
 
-    pub(super) fn map(&mut self, name: &LedgerName, mapping: &str) -> Result<(), WriteError> {
+    pub(crate) fn map(&mut self, name: &LedgerName, mapping: &str) -> Result<(), WriteError> {
         self.found(name).map(|ledger| ledger.mapping = Some(mapping.to_owned()))
     }
 
     /// Marks all ledgers of a bucket deleted that are not, and says how many those were.
-    pub(super) fn delete(&mut self, bucket: &BucketName, now: Timestamp) -> u64 {
+    pub(crate) fn delete(&mut self, bucket: &BucketName, now: Timestamp) -> u64 {
         let mut marked = 0;
         for ledger in self.of_bucket(bucket).filter(|ledger| !ledger.is_removed) {
             if ledger.info.deleted_at.is_none() {
@@ -85,7 +83,7 @@ impl Roll {
     }
 
     /// Takes the deletion of a bucket back, and says of how many ledgers.
-    pub(super) fn restore(&mut self, bucket: &BucketName) -> Result<u64, WriteError> {
+    pub(crate) fn restore(&mut self, bucket: &BucketName) -> Result<u64, WriteError> {
         let had_any = self.of_bucket(bucket).next().is_some();
         if had_any && self.of_bucket(bucket).all(|ledger| ledger.is_removed) {
             return Err(WriteError::BucketRemoved);
@@ -98,7 +96,7 @@ impl Roll {
     }
 
     /// Removes for good what has been deleted for so long: what that was, and how many documents went.
-    pub(super) fn remove(&mut self, retention: Duration, now: Timestamp) -> (Vec<LedgerInfo>, u64) {
+    pub(crate) fn remove(&mut self, retention: Duration, now: Timestamp) -> (Vec<LedgerInfo>, u64) {
         let until = now.as_micros() - retention.as_micros() as i64;
         let mut removed = Vec::new();
         let mut documents = 0;
@@ -117,28 +115,28 @@ impl Roll {
     }
 
     /// Notes that something was written to a ledger itself.
-    pub(super) fn put_in_use(&mut self, name: &LedgerName) {
+    pub(crate) fn put_in_use(&mut self, name: &LedgerName) {
         if let Some(ledger) = self.named(name) {
             ledger.is_in_use = true;
         }
     }
 
     /// The ledger that is found by a name.
-    pub(super) fn info(&self, name: &LedgerName) -> Option<&LedgerInfo> {
+    pub(crate) fn info(&self, name: &LedgerName) -> Option<&LedgerInfo> {
         self.there().map(|ledger| &ledger.info).find(|info| info.name == *name && info.deleted_at.is_none())
     }
 
-    pub(super) fn is_in_use(&self, name: &LedgerName) -> bool {
+    pub(crate) fn is_in_use(&self, name: &LedgerName) -> bool {
         self.there().any(|ledger| ledger.info.name == *name && ledger.is_in_use)
     }
 
     /// Whether a ledger that had this name was removed.
-    pub(super) fn was_removed(&self, name: &LedgerName) -> bool {
+    pub(crate) fn was_removed(&self, name: &LedgerName) -> bool {
         self.all.iter().any(|ledger| ledger.is_removed && ledger.info.name == *name)
     }
 
     /// The number of the ledger that has a name, deleted or not.
-    pub(super) fn number(&self, name: &LedgerName) -> Option<u32> {
+    pub(crate) fn number(&self, name: &LedgerName) -> Option<u32> {
         self.there().find(|ledger| ledger.info.name == *name).map(|ledger| ledger.info.id)
     }
 
@@ -148,7 +146,7 @@ impl Roll {
     }
 
     /// Names of the ledgers that are there now and, in a later roll, are not any more.
-    pub(super) fn removed_since<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a LedgerName> {
+    pub(crate) fn removed_since<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a LedgerName> {
         let is_removed = |info: &LedgerInfo| later.all[info.id as usize - 1].is_removed;
         self.there().map(|ledger| &ledger.info).filter(move |info| is_removed(info)).map(|info| &info.name)
     }
@@ -158,7 +156,7 @@ impl Roll {
     /// # Errors
     ///
     /// The difference.
-    pub(super) fn compare(&self, snapshot: &Snapshot) -> Result<(), String> {
+    pub(crate) fn compare(&self, snapshot: &Snapshot) -> Result<(), String> {
         let page = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
         let all = FilterOf::all();
         let found = snapshot.ledgers(&page, &all, Deleted::Shown).map_err(|error| error.to_string())?;
@@ -172,7 +170,7 @@ impl Roll {
             }
             let found = snapshot.ledger(&info.name);
             let expected = self.info(&info.name);
-            if found.as_ref().map(crate::read::LedgerView::info) != expected {
+            if found.as_ref().map(ledger_store::LedgerView::info) != expected {
                 return Err(format!("ledger {}: expected {expected:?}", info.name));
             }
             let found = found.as_ref().and_then(|view| view.mapping()).map(|mapping| &**mapping);
@@ -188,7 +186,7 @@ impl Roll {
     /// # Errors
     ///
     /// The difference.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         snapshot: &Snapshot,
         filter: &FilterOf<Ledgers>,

@@ -8,31 +8,30 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{
     Features, HashChain, HashLogs, LedgerName, LogEntry, LogPayload, Rejection, Timestamp, WireHash,
 };
+use ledger_store::testing::miscounted_bytes;
+use ledger_store::{
+    Atomicity, FeedPosition, ImportError, ImportRefusal, ImportedLog, Mode, Outcome, Reclaimed, Store,
+    Submission, WriteError,
+};
 
-use super::roll::Roll;
-use super::shelf::Shelf;
-use super::tally::Tally;
-use super::{Step, logs};
-use crate::error::WriteError;
-use crate::import::{ImportError, ImportRefusal, ImportedLog};
-use crate::read::FeedPosition;
-use crate::removal::Reclaimed;
-use crate::store::Store;
-use crate::submission::{Atomicity, Mode, Outcome, Submission};
+use crate::roll::Roll;
+use crate::shelf::Shelf;
+use crate::tally::Tally;
+use crate::{Step, logs};
 
 /// The expected store: the model of its ledgers, its documents, and how many entries its journal has.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
-    pub(super) model: Model,
-    pub(super) shelf: Shelf,
-    pub(super) roll: Roll,
-    pub(super) tally: Tally,
+    pub(crate) model: Model,
+    pub(crate) shelf: Shelf,
+    pub(crate) roll: Roll,
+    pub(crate) tally: Tally,
     entries: u64,
 }
 
 /// A moment of a [`Judge`] right before a step, to go back to.
 #[derive(Clone, Debug)]
-pub(super) struct Moment {
+pub(crate) struct Moment {
     model: Before,
     shelf: Shelf,
     roll: Roll,
@@ -72,7 +71,7 @@ impl Judge {
         Self { model: Model::enforcing(enforcement), ..Self::default() }
     }
 
-    pub(super) fn moment_before(&self, step: &Step) -> Moment {
+    pub(crate) fn moment_before(&self, step: &Step) -> Moment {
         let model = match step {
             Step::RemoveDeleted(_) => Before::Whole(self.model.clone()),
             _ => Before::Shorter(self.model.moment()),
@@ -80,7 +79,7 @@ impl Judge {
         Moment { model, shelf: self.shelf.clone(), roll: self.roll.clone(), entries: self.entries }
     }
 
-    pub(super) fn go_back(&mut self, to: Moment) {
+    pub(crate) fn go_back(&mut self, to: Moment) {
         match to.model {
             Before::Shorter(moment) => self.model.go_back(&moment),
             Before::Whole(model) => self.model = model,
@@ -162,7 +161,7 @@ impl Judge {
             }
             Step::Reopen => Ok(None),
         };
-        let judged = judged.and_then(|judged| store.engine().check_bytes().map(|()| judged));
+        let judged = judged.and_then(|judged| miscounted_bytes(store).map_or(Ok(judged), Err));
         judged.map_err(|differs| format!("{differs}\n  by {step:?}"))
     }
 
@@ -196,7 +195,7 @@ impl Judge {
     }
 
     /// Executes a submission. Commands of `found` that could not be read do not happen.
-    pub(super) fn suppose(&mut self, submission: &Submission, found: &[Outcome], now: Timestamp) {
+    pub(crate) fn suppose(&mut self, submission: &Submission, found: &[Outcome], now: Timestamp) {
         self.submit(submission, found, now);
     }
 

@@ -4,9 +4,9 @@ use ledger_core::{
     Balance, Condition, Field, FilterNode, FilterOf, FilterValue, Ledgers, Operator, Resource, Selects,
 };
 
-use super::Dice;
-use super::cast::{ADDRESSES, ASSETS, BUCKETS, KEYS, VALUES};
-use super::questions::Round;
+use crate::Dice;
+use crate::cast::{ADDRESSES, ASSETS, BUCKETS, KEYS, VALUES};
+use crate::questions::Round;
 
 const PATTERNS: [&str; 14] = [
     "users:",
@@ -95,7 +95,7 @@ fn on_ledger(dice: &mut Dice<'_>) -> FilterNode {
 }
 
 /// A random filter of ledgers; one in three asks nothing.
-pub(super) fn filter_of_ledgers(dice: &mut Dice<'_>) -> FilterOf<Ledgers> {
+pub(crate) fn filter_of_ledgers(dice: &mut Dice<'_>) -> FilterOf<Ledgers> {
     if dice.one_in(3) {
         return FilterOf::all();
     }
@@ -176,7 +176,7 @@ impl Round<'_, '_> {
     }
 
     /// A random filter; one in six asks nothing.
-    pub(super) fn filter<R: Selects>(&mut self) -> FilterOf<R> {
+    pub(crate) fn filter<R: Selects>(&mut self) -> FilterOf<R> {
         if self.dice.one_in(6) {
             return FilterOf::all();
         }

@@ -3,9 +3,9 @@
 
 use ledger_core::schema::Enforcement;
 
-use super::campaign::in_parallel;
-use super::harness::{Done, Harness, Settings};
-use super::{Dice, Workload};
+use crate::campaign::in_parallel;
+use crate::harness::{Done, Harness, Settings};
+use crate::{Dice, Workload};
 
 /// A series of trials, until enough commands were executed.
 #[derive(Clone, Copy, Debug)]

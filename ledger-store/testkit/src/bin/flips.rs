@@ -2,7 +2,7 @@
 //! question:
 //!
 //! ```text
-//! cargo run --release -p ledger-store --features testing --example flips -- --flips 20000 [--seed 0] [--threads 4]
+//! cargo run --release -p ledger-testkit --bin flips -- --flips 20000 [--seed 0] [--threads 4]
 //! ```
 //!
 //! Prints a table, and exits with 1 if a flip was silent: a wrong answer, or something acknowledged that is missing
@@ -11,7 +11,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_store::testing::{FlipCounts, Flipped, flips};
+use ledger_testkit::{FlipCounts, Flipped, flips};
 
 fn main() -> ExitCode {
     let (mut wanted, mut seed, mut threads) = (1_000, 0, 4);

@@ -1,7 +1,7 @@
 //! Makes a small store of the present format, to be kept for tests:
 //!
 //! ```text
-//! cargo run -p ledger-store --features testing --example format_store -- DIR
+//! cargo run -p ledger-testkit --bin format_store -- DIR
 //! ```
 //!
 //! `DIR/store` is the store, its sparse files as sectors, and `DIR/expected.txt` says what is in it. A release that changes the format adds
@@ -12,8 +12,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ledger_store::testing::{Dice, Judge, SetClock, Step, Workload, logs, to_sectors};
 use ledger_store::{Options, Store};
+use ledger_testkit::{Dice, Judge, SetClock, Step, Workload, logs, to_sectors};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let home = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: format_store DIR")?);

@@ -11,9 +11,9 @@ use std::thread;
 use ledger_core::schema::Enforcement;
 use parking_lot::Mutex;
 
-use super::harness::{Done, Harness, Settings};
-use super::writers::power_cut_under_writers;
-use super::{Dice, Workload};
+use crate::harness::{Done, Harness, Settings};
+use crate::writers::power_cut_under_writers;
+use crate::{Dice, Workload};
 
 /// A series of runs, each with its own seed.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl Campaign {
 }
 
 /// Executes pieces of work on several threads. Passes the result of each to `each`, one at a time and in any order.
-pub(super) fn in_parallel<T>(
+pub(crate) fn in_parallel<T>(
     pieces: u64,
     threads: usize,
     work: impl Fn(u64) -> (u64, T) + Sync,

@@ -1,7 +1,7 @@
 //! A campaign of power cuts, as long as one likes.
 //!
 //! ```text
-//! cargo run --release -p ledger-store --features testing --example power_cuts -- --runs 2000 [--seed 0] [--threads 8] [--writers] [--mutant]
+//! cargo run --release -p ledger-testkit --bin power_cuts -- --runs 2000 [--seed 0] [--threads 8] [--writers] [--mutant]
 //! ```
 //!
 //! With `--writers` several writers submit at once, each with several transactions on their way. With `--mutant` syncs do nothing, and runs must fail. Prints the seeds that fail and a summary, and exits
@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_store::testing::{Campaign, Done, Work};
+use ledger_testkit::{Campaign, Done, Work};
 
 fn main() -> ExitCode {
     let mut campaign =

@@ -6,11 +6,11 @@ use ledger_core::{
     SchemaVersion, Switch,
 };
 
-use super::Dice;
+use crate::Dice;
 
 /// Addresses. Some are prefixes of others, and their byte order is not the order in which a person would sort them. The
 /// last ones are rare, so that some accounts only have postdated moves.
-pub(super) const ADDRESSES: [&str; 17] = [
+pub(crate) const ADDRESSES: [&str; 17] = [
     "world",
     "users",
     "users:1",
@@ -33,13 +33,13 @@ pub(super) const ADDRESSES: [&str; 17] = [
 const FREQUENT: usize = 11;
 
 /// Assets.
-pub(super) const ASSETS: [&str; 4] = ["USD/2", "EUR/2", "COIN", "BTC/8"];
+pub(crate) const ASSETS: [&str; 4] = ["USD/2", "EUR/2", "COIN", "BTC/8"];
 /// Metadata keys.
-pub(super) const KEYS: [&str; 3] = ["kind", "tier", "note"];
+pub(crate) const KEYS: [&str; 3] = ["kind", "tier", "note"];
 /// Metadata values.
-pub(super) const VALUES: [&str; 4] = ["a", "b", "", "long value"];
+pub(crate) const VALUES: [&str; 4] = ["a", "b", "", "long value"];
 /// Names of schema versions. Their byte order is not that of their numbers.
-pub(super) const VERSIONS: [&str; 4] = ["v1", "v2", "v10", "next"];
+pub(crate) const VERSIONS: [&str; 4] = ["v1", "v2", "v10", "next"];
 
 /// Schemas whose charts contain some of the addresses. The last one has a template, `pay`.
 const SCHEMAS: [&str; 3] = [
@@ -53,24 +53,24 @@ const SCHEMAS: [&str; 3] = [
         "vars {\n account $to\n monetary $amount\n}\nsend $amount (\n source = @world\n destination = $to\n)"}}}"#,
 ];
 
-pub(super) fn schema(dice: &mut Dice<'_>) -> Schema {
+pub(crate) fn schema(dice: &mut Dice<'_>) -> Schema {
     Schema::parse(dice.pick(&SCHEMAS)).expect("a schema")
 }
 
-pub(super) fn version(dice: &mut Dice<'_>) -> SchemaVersion {
+pub(crate) fn version(dice: &mut Dice<'_>) -> SchemaVersion {
     SchemaVersion::parse(dice.pick(&VERSIONS)).expect("a version")
 }
 
-pub(super) fn address(text: &str) -> AccountAddress {
+pub(crate) fn address(text: &str) -> AccountAddress {
     AccountAddress::parse(text).expect("an address")
 }
 
-pub(super) fn asset(dice: &mut Dice<'_>) -> Asset {
+pub(crate) fn asset(dice: &mut Dice<'_>) -> Asset {
     Asset::parse(dice.pick(&ASSETS)).expect("an asset")
 }
 
 /// Returns one of the addresses, or one of `more` numbered ones.
-pub(super) fn any_address(dice: &mut Dice<'_>, more: u64) -> AccountAddress {
+pub(crate) fn any_address(dice: &mut Dice<'_>, more: u64) -> AccountAddress {
     if more > 0 && dice.one_in(2) {
         let number = dice.below(more);
         let last = ["main", "fees", "x"][number as usize % 3];
@@ -80,10 +80,10 @@ pub(super) fn any_address(dice: &mut Dice<'_>, more: u64) -> AccountAddress {
 }
 
 /// Names of buckets. The first is never deleted, so that some logs grow long. The last is deleted most often.
-pub(super) const BUCKETS: [&str; 4] = ["kept", "shared", "other", "brief"];
+pub(crate) const BUCKETS: [&str; 4] = ["kept", "shared", "other", "brief"];
 
 /// Returns a bucket that may be deleted.
-pub(super) fn bucket(dice: &mut Dice<'_>) -> BucketName {
+pub(crate) fn bucket(dice: &mut Dice<'_>) -> BucketName {
     let name = if dice.one_in(2) { "brief" } else { dice.pick(&BUCKETS[1..]) };
     BucketName::parse(name).expect("a name")
 }
@@ -104,7 +104,7 @@ fn features(dice: &mut Dice<'_>) -> Features {
 }
 
 /// Returns random options for a ledger. Half of all ledgers have every feature.
-pub(super) fn options(dice: &mut Dice<'_>, is_first: bool) -> LedgerOptions {
+pub(crate) fn options(dice: &mut Dice<'_>, is_first: bool) -> LedgerOptions {
     let kept = BucketName::parse(BUCKETS[0]).expect("a name");
     let mut metadata = Metadata::EMPTY;
     if dice.one_in(3) {
@@ -118,11 +118,11 @@ pub(super) fn options(dice: &mut Dice<'_>, is_first: bool) -> LedgerOptions {
     }
 }
 
-pub(super) fn ledger(number: u64) -> LedgerName {
+pub(crate) fn ledger(number: u64) -> LedgerName {
     LedgerName::parse(&format!("ledger-{number}")).expect("a name")
 }
 
 /// Returns the name of a ledger that imports the logs of another one.
-pub(super) fn copy(number: u64) -> LedgerName {
+pub(crate) fn copy(number: u64) -> LedgerName {
     LedgerName::parse(&format!("copy-{number}")).expect("a name")
 }

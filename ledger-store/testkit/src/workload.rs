@@ -9,10 +9,10 @@ use ledger_core::{
     Posting, Postings, Reference, RevertDate, RevertTransaction, Runtime, Script, Target, Timestamp,
     TransactionId, VariableValue,
 };
+use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
 
-use super::cast::{self, KEYS, VALUES};
-use super::{Dice, DocumentStep, ImportStep, shelf};
-use crate::submission::{Atomicity, Detail, Mode, Request, Submission};
+use crate::cast::{self, KEYS, VALUES};
+use crate::{Dice, DocumentStep, ImportStep, shelf};
 
 /// One step of the work.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! groupings, orders and pages, while the store is flushed, closed, opened, rebuilt and cut from its power.
 //!
 //! ```text
-//! cargo run --release -p ledger-store --features testing --example model_trials -- [--commands 100000] [--seed 0] [--each 600] [--threads 2]
+//! cargo run --release -p ledger-testkit --bin model_trials -- [--commands 100000] [--seed 0] [--each 600] [--threads 2]
 //! ```
 //!
 //! Prints the seeds whose trial failed, with the first answer that differs, and a summary; exits with 1 if one failed.
@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ledger_store::testing::{Done, Trials};
+use ledger_testkit::{Done, Trials};
 
 fn main() -> ExitCode {
     let mut trials = Trials { first_seed: 0, commands: 100_000, commands_each: 600, threads: 2 };

@@ -5,32 +5,29 @@ use std::sync::Arc;
 
 use ledger_core::Timestamp;
 use ledger_core::schema::Enforcement;
+use ledger_store::{
+    OpenError, Options, Outcome, ReadError, Snapshot, Store, VerifyReport, ViolationCode, WriteError,
+};
 
-use super::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Tally, Workload, fail_decision_read};
-use crate::error::{OpenError, ReadError, WriteError};
-use crate::options::Options;
-use crate::read::Snapshot;
-use crate::store::Store;
-use crate::submission::Outcome;
-use crate::verify::{VerifyReport, ViolationCode};
+use crate::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Tally, Workload, fail_decision_read};
 
 /// Options of a store under test, and how often the harness asks it questions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settings {
+pub(crate) struct Settings {
     /// [`Options::memory_budget`] of the store.
-    pub(super) memory_budget: usize,
+    pub(crate) memory_budget: usize,
     /// [`Options::segment_bytes`] of the store.
-    pub(super) segment_bytes: u64,
+    pub(crate) segment_bytes: u64,
     /// How strictly the store enforces schemas.
-    pub(super) enforcement: Enforcement,
+    pub(crate) enforcement: Enforcement,
     /// Ask questions after one in this many steps; never for 0.
-    pub(super) asks_one_in: u64,
+    pub(crate) asks_one_in: u64,
     /// Let a read fail that the writer needs in one of this many steps; never for 0.
-    pub(super) fails_reads_one_in: u64,
+    pub(crate) fails_reads_one_in: u64,
     /// Remove the index before one in this many openings; never for 0.
-    pub(super) rebuilds_one_in: u64,
+    pub(crate) rebuilds_one_in: u64,
     /// Whether syncs of the disk do nothing.
-    pub(super) lying_syncs: bool,
+    pub(crate) lying_syncs: bool,
 }
 
 /// Counts the work of a run.
@@ -66,12 +63,12 @@ impl Done {
 }
 
 /// A store under test with its simulated disk, its random work and the expected state.
-pub(super) struct Harness {
-    pub(super) disk: SimDisk,
-    pub(super) work: Workload<'static>,
-    pub(super) done: Done,
+pub(crate) struct Harness {
+    pub(crate) disk: SimDisk,
+    pub(crate) work: Workload<'static>,
+    pub(crate) done: Done,
     /// Decides everything except the work.
-    pub(super) dice: Dice<'static>,
+    pub(crate) dice: Dice<'static>,
     settings: Settings,
     clock: Arc<SetClock>,
     /// The state after all acknowledged steps.
@@ -81,7 +78,7 @@ pub(super) struct Harness {
 }
 
 impl Harness {
-    pub(super) fn new(work: Workload<'static>, dice: Dice<'static>, settings: Settings) -> Self {
+    pub(crate) fn new(work: Workload<'static>, dice: Dice<'static>, settings: Settings) -> Self {
         Self {
             disk: SimDisk::with_faults(Faults { lying_syncs: settings.lying_syncs, ..Faults::default() }),
             work,
@@ -95,38 +92,36 @@ impl Harness {
     }
 
     /// Returns the numbers for all work so far.
-    pub(super) fn done(self) -> Done {
+    pub(crate) fn done(self) -> Done {
         Done { tally: self.certain.tally, ..self.done }
     }
 
     /// Makes the power fail at one of the next `within` syncs.
-    pub(super) fn cut_within(&mut self, within: u64) {
+    pub(crate) fn cut_within(&mut self, within: u64) {
         let cut_at_sync = Some(self.disk.syncs() + 1 + self.dice.below(within));
         let lying_syncs = self.settings.lying_syncs;
         self.disk.set_faults(Faults { cut_at_sync, lying_syncs, ..Faults::default() });
     }
 
     /// Cancels the next power cut.
-    pub(super) fn cancel_cut(&mut self) {
+    pub(crate) fn cancel_cut(&mut self) {
         let lying_syncs = self.settings.lying_syncs;
         self.disk.set_faults(Faults { lying_syncs, ..Faults::default() });
     }
 
     /// Turns the power on again. The seed decides which writes without a sync survive.
-    pub(super) fn power_on(&mut self, seed: u64) {
+    pub(crate) fn power_on(&mut self, seed: u64) {
         self.disk = self.disk.after_power_cut(seed);
         self.done.cuts += 1;
     }
 
     /// Opens the store on the simulated disk.
     fn open(&mut self) -> Result<Store, OpenError> {
-        let options = Options {
-            memory_budget: self.settings.memory_budget,
-            segment_bytes: self.settings.segment_bytes,
-            schema_enforcement: self.settings.enforcement,
-            clock: self.clock.clone(),
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.memory_budget = self.settings.memory_budget;
+        options.segment_bytes = self.settings.segment_bytes;
+        options.schema_enforcement = self.settings.enforcement;
+        options.clock = self.clock.clone();
         let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
         self.done.openings += 1;
         Store::open_on_disk(disk, Path::new("data"), &options)
@@ -147,7 +142,7 @@ impl Harness {
     }
 
     /// Works until the power fails or `steps` steps are done.
-    pub(super) fn work(&mut self, steps: u64) -> Result<(), String> {
+    pub(crate) fn work(&mut self, steps: u64) -> Result<(), String> {
         match self.open_or_cut()? {
             Some(store) => self.continue_with(store, steps),
             None => Ok(()),
@@ -246,7 +241,7 @@ impl Harness {
 
     /// Opens the surviving store, compares it, asks it, and continues for some steps. Returns `false` if the power
     /// failed again.
-    pub(super) fn recover(&mut self, now: Timestamp, steps: u64) -> Result<bool, String> {
+    pub(crate) fn recover(&mut self, now: Timestamp, steps: u64) -> Result<bool, String> {
         let Some(store) = self.open_or_cut()? else { return Ok(false) };
         let certain = self.certain.compare(&store);
         let possible: Vec<_> = self.possible.iter().map(|possible| possible.compare(&store)).collect();
@@ -293,7 +288,7 @@ impl Harness {
 }
 
 /// Whether a report shows nothing wrong, except for a write that a power cut tore.
-pub(super) fn is_whole(report: &VerifyReport) -> bool {
+pub(crate) fn is_whole(report: &VerifyReport) -> bool {
     report.complete && report.violations.iter().all(|violation| violation.code == ViolationCode::TornTail)
 }
 

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::Dice;
-use crate::documents::{
-    Collection, Document, DocumentAction, DocumentChange, DocumentKey, DocumentRange, DocumentRejection,
-    DocumentVersion, Expected,
+use ledger_store::testing::document_version;
+use ledger_store::{
+    Collection, Direction, Document, DocumentAction, DocumentChange, DocumentKey, DocumentRange,
+    DocumentRejection, DocumentVersion, Expected, ReadError, Snapshot,
 };
-use crate::error::ReadError;
-use crate::query::Direction;
-use crate::read::Snapshot;
+
+use crate::Dice;
 
 /// A change of a document, before the current state of the document is known.
 #[derive(Clone, Debug)]
@@ -45,7 +44,7 @@ fn collection(number: u32) -> Collection {
 }
 
 /// Returns a random change.
-pub(super) fn draft(dice: &mut Dice<'_>) -> DocumentStep {
+pub(crate) fn draft(dice: &mut Dice<'_>) -> DocumentStep {
     let key = vec![dice.below(4) as u8; dice.below(4) as usize];
     let claim = match dice.below(6) {
         0 => Claim::Absent,
@@ -79,21 +78,21 @@ struct ModelDocument {
 
 /// The documents that a store must have.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shelf {
+pub(crate) struct Shelf {
     kept: BTreeMap<(Collection, Vec<u8>), ModelDocument>,
 }
 
 impl Shelf {
     /// Turns steps into changes, as a caller submits them who knows these documents.
-    pub(super) fn changes(&self, steps: &[DocumentStep]) -> Vec<DocumentChange> {
+    pub(crate) fn changes(&self, steps: &[DocumentStep]) -> Vec<DocumentChange> {
         let change = |step: &DocumentStep| {
             let current = self.kept.get(&(step.collection, step.key.clone())).map(|kept| kept.version);
             let expected = match (step.claim, current) {
                 (Claim::Nothing, _) => Expected::Anything,
                 (Claim::Absent, _) | (Claim::Current, None) => Expected::Absent,
-                (Claim::Current, Some(version)) => Expected::Version(DocumentVersion(version)),
+                (Claim::Current, Some(version)) => Expected::Version(document_version(version)),
                 (Claim::Outdated, current) => {
-                    Expected::Version(DocumentVersion(current.map_or(1, |version| version - 1)))
+                    Expected::Version(document_version(current.map_or(1, |version| version - 1)))
                 }
             };
             let DocumentStep { collection, key, action, .. } = step.clone();
@@ -103,7 +102,7 @@ impl Shelf {
     }
 
     /// Applies all changes or none. The first change gets the version `first`.
-    pub(super) fn change(
+    pub(crate) fn change(
         &mut self,
         changes: &[DocumentChange],
         first: u64,
@@ -111,7 +110,7 @@ impl Shelf {
         let mut changed = BTreeSet::new();
         for (at, change) in changes.iter().enumerate() {
             let place = (change.collection, change.key.clone());
-            let found = self.kept.get(&place).map(|kept| DocumentVersion(kept.version));
+            let found = self.kept.get(&place).map(|kept| document_version(kept.version));
             if !changed.insert(place) {
                 return Err(DocumentRejection::Repeated { change: at });
             }
@@ -143,7 +142,7 @@ impl Shelf {
             after.kept.insert((change.collection, change.key.clone()), kept);
         }
         *self = after;
-        Ok((0..changes.len() as u64).map(|at| DocumentVersion(first + at)).collect())
+        Ok((0..changes.len() as u64).map(|at| document_version(first + at)).collect())
     }
 
     fn documents(&self, of: Collection) -> Vec<Document> {
@@ -153,7 +152,7 @@ impl Shelf {
                 key: key.clone(),
                 value: kept.value.clone(),
                 keys: kept.keys.clone(),
-                version: DocumentVersion(kept.version),
+                version: document_version(kept.version),
             })
             .collect()
     }
@@ -163,7 +162,7 @@ impl Shelf {
     /// # Errors
     ///
     /// Names the difference.
-    pub(super) fn compare(&self, snapshot: &Snapshot, dice: &mut Dice<'_>) -> Result<(), String> {
+    pub(crate) fn compare(&self, snapshot: &Snapshot, dice: &mut Dice<'_>) -> Result<(), String> {
         for number in COLLECTIONS {
             let of = collection(number);
             let all = self.documents(of);

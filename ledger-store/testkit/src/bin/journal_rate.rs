@@ -1,7 +1,7 @@
 //! Compares the journal with a bare loop of the fastest durable write of the machine, in one run:
 //!
 //! ```text
-//! cargo run --release -p ledger-store --features testing --example journal_rate -- [DIR] [ROUNDS]
+//! cargo run --release -p ledger-testkit --bin journal_rate -- [DIR] [ROUNDS]
 //! ```
 //!
 //! `DIR` (default `.`) should be on a real disk. Prints each round, small appends and appends of a megabyte. The bare loop
@@ -12,7 +12,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use ledger_store::testing::{bare_writes, journal_appends};
+use ledger_testkit::{bare_writes, journal_appends};
 
 const SMALL_WRITES: u64 = 2_000;
 const LARGE_BYTES: usize = 1 << 20;

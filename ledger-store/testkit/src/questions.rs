@@ -9,17 +9,16 @@ use ledger_core::{
     LegacyHashChain, LogEntry, LogPayload, Logs, Switch, Timestamp, TransactionId, Transactions, VolumeRows,
     Volumes,
 };
-
-use super::cast::{self, ASSETS};
-use super::filters::filter_of_ledgers;
-use super::{Dice, Judge};
-use crate::error::ReadError;
-use crate::query::{
-    Account, AccountKey, AccountOrder, AccountQuery, BalancesQuery, Direction, Expand, LogHashes, LogQuery,
-    LogView, Page, PageRequest, SchemaKey, SchemaOrder, SchemaQuery, SchemaView, Start, Stats, TimeAxis,
-    TransactionKey, TransactionOrder, TransactionQuery, TransactionView, VolumesQuery, VolumesRow,
+use ledger_store::{
+    Account, AccountKey, AccountOrder, AccountQuery, BalancesQuery, Direction, Expand, LedgerView, LogHashes,
+    LogQuery, LogView, Page, PageRequest, ReadError, SchemaKey, SchemaOrder, SchemaQuery, SchemaView,
+    Snapshot, Start, Stats, TimeAxis, TransactionKey, TransactionOrder, TransactionQuery, TransactionView,
+    VolumesQuery, VolumesRow,
 };
-use crate::read::{LedgerView, Snapshot};
+
+use crate::cast::{self, ASSETS};
+use crate::filters::filter_of_ledgers;
+use crate::{Dice, Judge};
 
 /// Maximum number of accounts and transactions to ask about in a round. The model walks the whole log for each of them.
 const POINTS: usize = 16;
@@ -164,12 +163,12 @@ fn addresses_of(log: &[LogEntry]) -> Vec<String> {
 }
 
 /// The inputs of a round of questions about one ledger.
-pub(super) struct Round<'a, 'd> {
-    pub(super) dice: &'a mut Dice<'d>,
+pub(crate) struct Round<'a, 'd> {
+    pub(crate) dice: &'a mut Dice<'d>,
     /// Addresses of the ledger's accounts.
-    pub(super) addresses: &'a [String],
-    pub(super) model: &'a Model,
-    pub(super) ledger: &'a LedgerName,
+    pub(crate) addresses: &'a [String],
+    pub(crate) model: &'a Model,
+    pub(crate) ledger: &'a LedgerName,
     features: Features,
     view: &'a LedgerView,
     now: Timestamp,
@@ -214,7 +213,7 @@ impl Round<'_, '_> {
     }
 
     /// Returns a date that occurs in the ledger, or one right beside it.
-    pub(super) fn date(&mut self) -> Timestamp {
+    pub(crate) fn date(&mut self) -> Timestamp {
         let log = self.model.log(self.ledger);
         let near = match self.dice.below(8) {
             0 => self.now.as_micros() + 100_000_000,

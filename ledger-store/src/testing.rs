@@ -1,0 +1,55 @@
+//! Entrances for the crate `ledger-testkit`. Only with the feature `testing`, and not part of the stable interface.
+//!
+//! With [`Store::open_on_disk`], they are all that tests of a whole store need beyond the public interface.
+
+use std::collections::BTreeMap;
+
+use ledger_core::{LedgerName, LogEntry};
+use ledger_index::Way;
+use ledger_journal::Position;
+
+use crate::documents::DocumentVersion;
+use crate::error::ReadError;
+use crate::lookup::missing;
+use crate::read::LedgerReader;
+use crate::store::Store;
+
+/// Returns every acknowledged log of every ledger, oldest entry first. Includes ledgers of deleted buckets.
+///
+/// # Errors
+///
+/// [`ReadError`] if the store is damaged.
+pub fn logs(store: &Store) -> Result<BTreeMap<LedgerName, Vec<LogEntry>>, ReadError> {
+    let engine = store.engine();
+    let view = engine.view();
+    let mut all = BTreeMap::new();
+    for head in view.heads.iter().filter(|head| !head.is_removed) {
+        let ledger = head.info.id;
+        let reader = LedgerReader::new(engine.journal.clone(), view.clone(), ledger);
+        let mut entries = Vec::new();
+        let rows = view.table(|piece| &piece.logs);
+        for row in rows.cursor((ledger, 0), (ledger, u64::MAX), Way::Ascending) {
+            let position = Position::new(row?.position);
+            entries.push(reader.entry(position.ok_or_else(|| missing("a position"))?)?);
+        }
+        all.insert(head.info.name.clone(), entries);
+    }
+    Ok(all)
+}
+
+/// Lets one of the next reads fail that the writer needs for a decision: the `nth`, counted from 1, or none for 0.
+/// Returns whether the read that was to fail before is still to come.
+pub fn fail_decision_read(store: &Store, nth: u64) -> bool {
+    store.engine().fail_decision_read(nth)
+}
+
+/// Compares the writer's counts of bytes, by which its memory is bounded, with what it holds. Returns the difference,
+/// or `None` if there is none.
+pub fn miscounted_bytes(store: &Store) -> Option<String> {
+    store.engine().check_bytes().err()
+}
+
+/// Returns the version that the change of a document at this position of the journal gives it.
+pub const fn document_version(position: u64) -> DocumentVersion {
+    DocumentVersion(position)
+}

@@ -1,0 +1,62 @@
+//! The test kit of `ledger-store`: random work, an oracle that asks a store questions and compares the answers with the
+//! model, and campaigns with power cuts, failed reads and flipped bits. Its binaries are the long runs of the campaigns;
+//! the tests of `ledger-store` contain a short pass of each.
+//!
+//! Not published. It switches on the feature `testing` of the crates below it, which adds what programs must not have:
+//! a disk of the caller's, and reads that fail on demand. A build of the whole workspace gives these to the server, too;
+//! `cargo build` alone, or with `-p stack-server`, does not.
+
+#![forbid(unsafe_code)]
+
+mod campaign;
+mod cast;
+mod clock;
+mod dice;
+mod filters;
+mod flips;
+mod harness;
+mod journal_rate;
+mod judge;
+mod questions;
+mod roll;
+mod sectors;
+mod shelf;
+mod tally;
+mod trial;
+mod workload;
+mod writers;
+
+use ledger_journal::decode_untrusted;
+use ledger_journal::entry::read_chunk;
+
+pub use self::campaign::{Campaign, Work, power_cut};
+pub use self::clock::SetClock;
+pub use self::dice::Dice;
+pub use self::flips::{Damaged, FlipCounts, Flipped, Left, flips};
+pub use self::harness::Done;
+pub use self::journal_rate::{bare_writes, journal_appends};
+pub use self::judge::{ImportStep, Judge};
+pub use self::questions::DamagedAnswers;
+pub use self::sectors::{from_sectors, to_sectors};
+pub use self::shelf::DocumentStep;
+pub use self::tally::Tally;
+pub use self::trial::{Trials, trial_of};
+pub use self::workload::{Step, Workload};
+pub use self::writers::power_cut_under_writers;
+pub use ledger_journal::disk::{
+    Disk, DiskFile, DiskLock, DiskRoom, Faults, LockOutcome, OpenMode, RealDisk, SimDisk, Space,
+};
+pub use ledger_store::testing::{fail_decision_read, logs};
+
+/// Decodes bytes as a chunk of the journal and, as if its digest were right, as entries. Returns the number of entries.
+/// For fuzzing: no bytes may cause a panic.
+pub fn decode_chunk(bytes: &[u8]) -> Option<usize> {
+    let chunk = decode_untrusted(bytes)?;
+    let mut entries = 0;
+    read_chunk(&chunk, |_| {
+        entries += 1;
+        Ok(())
+    })
+    .ok()?;
+    Some(entries)
+}
