@@ -1,0 +1,191 @@
+//! An open file of the file system.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use parking_lot::Mutex;
+
+#[cfg(target_os = "linux")]
+use crate::disk::BLOCK_BYTES;
+use crate::disk::aligned::is_aligned;
+use crate::disk::{AlignedBuffer, DiskFile, Space};
+
+/// Space that is set aside is filled with zeros in writes of this many bytes, between which other writes to the file
+/// get their turn.
+const ZEROS_BYTES: usize = 256 << 10;
+
+/// Options for files that only their owner may read and write.
+pub(super) fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// An open file of the file system.
+#[derive(Debug)]
+pub(super) struct RealFile {
+    file: File,
+    /// The same file past the page cache, where the file system offers that and it was asked for.
+    direct: Option<File>,
+    /// Whether a sync has failed. The system tells a failure to one sync only, so nobody may take the success of the
+    /// next one for their own.
+    has_failed: Mutex<bool>,
+}
+
+impl RealFile {
+    /// A file whose writes go through the page cache.
+    pub(super) fn cached(file: File) -> Self {
+        Self { file, direct: None, has_failed: Mutex::default() }
+    }
+
+    /// The file at `path`, whose durable writes bypass the page cache where the file system can.
+    pub(super) fn durable(file: File, path: &Path) -> Self {
+        Self { file, direct: open_direct(path), has_failed: Mutex::default() }
+    }
+}
+
+impl DiskFile for RealFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        read_exact_at(&self.file, offset, out)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        write_all_at(&self.file, offset, data)
+    }
+
+    fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        match &self.direct {
+            Some(direct) if is_aligned(offset, data) => write_all_at(direct, offset, data),
+            _ => {
+                self.write_at(offset, data)?;
+                self.sync()
+            }
+        }
+    }
+
+    fn set_aside(&self, from: u64, to: u64, space: Space) -> io::Result<()> {
+        debug_assert!(from <= to);
+        if promise(&self.file, from, to)? && space == Space::Promised {
+            return self.sync();
+        }
+        let mut zeros = AlignedBuffer::default();
+        zeros.reserve(ZEROS_BYTES);
+        let filled = zeros.end().len() + ZEROS_BYTES;
+        zeros.end().resize(filled, 0);
+        let mut at = from;
+        while at < to {
+            let part = ZEROS_BYTES.min((to - at) as usize);
+            let part = &zeros.bytes()[..part];
+            match &self.direct {
+                Some(direct) if is_aligned(at, part) => write_all_at(direct, at, part)?,
+                _ => self.write_at(at, part)?,
+            }
+            at += part.len() as u64;
+        }
+        self.sync()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn forget_cached(&self) -> io::Result<()> {
+        Ok(rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)?)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut has_failed = self.has_failed.lock();
+        if *has_failed {
+            return Err(io::Error::other("an earlier sync of this file failed"));
+        }
+        let synced = self.file.sync_data();
+        *has_failed = synced.is_err();
+        synced
+    }
+}
+
+/// Opens a file for writes that bypass the page cache and are durable when they return; `None` where the file system
+/// offers no such writes.
+#[cfg(target_os = "linux")]
+pub(super) fn open_direct(path: &Path) -> Option<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = (OFlags::DIRECT | OFlags::DSYNC).bits().cast_signed();
+    let direct = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()?;
+    // Some file systems take the flag and refuse the reads and writes, or want larger blocks.
+    let mut block = AlignedBuffer::default();
+    block.reserve(BLOCK_BYTES);
+    block.end().push(0);
+    block.pad_to_block();
+    let start = block.end().len() - BLOCK_BYTES;
+    std::os::unix::fs::FileExt::read_at(&direct, &mut block.end()[start..], 0).ok()?;
+    Some(direct)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn open_direct(_path: &Path) -> Option<File> {
+    None
+}
+
+/// Has the file system promise blocks for this part of a file; whether it does.
+#[cfg(target_os = "linux")]
+fn promise(file: &File, from: u64, to: u64) -> io::Result<bool> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    match fallocate(file, FallocateFlags::empty(), from, to - from) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(false),
+        Err(error) => Err(error.into()),
+        Ok(()) => Ok(true),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn promise(_file: &File, _from: u64, _to: u64) -> io::Result<bool> {
+    Ok(false)
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &File, offset: u64, data: &[u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, data, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
+    while !out.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, out, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                out = &mut out[read..];
+                offset += read as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, mut offset: u64, mut data: &[u8]) -> io::Result<()> {
+    while !data.is_empty() {
+        match std::os::windows::fs::FileExt::seek_write(file, data, offset)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => {
+                data = &data[written..];
+                offset += written as u64;
+            }
+        }
+    }
+    Ok(())
+}

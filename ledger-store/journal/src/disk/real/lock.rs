@@ -1,0 +1,127 @@
+//! The lock of a store's directory.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+use super::file::options;
+use crate::disk::{DiskLock, LockOutcome};
+
+/// Most bytes of the description of a lock's holder.
+const MAX_HOLDER_BYTES: u64 = 256;
+
+/// The operating system frees the locks when the files are closed, also for a
+/// process that is killed.
+#[derive(Debug)]
+struct RealLock {
+    /// The directory; `None` where directories cannot be locked.
+    _dir: Option<File>,
+    /// The file with the holder's text; `None` if it cannot be written.
+    _text: Option<File>,
+}
+
+impl DiskLock for RealLock {}
+
+/// Locks a directory, and writes `holder` into the file `text`.
+///
+/// The lock is that of the directory itself, which cannot be deleted while
+/// a store is in it. The file with the text is locked too: releases before
+/// this one lock nothing else, and where directories cannot be locked it is
+/// all there is.
+pub(super) fn lock(dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome> {
+    let held = || Ok(LockOutcome::Held { holder: holder_in(text) });
+    let dir = match lock_dir(dir)? {
+        DirLock::Taken(dir) => Some(dir),
+        DirLock::Held => return held(),
+        DirLock::Impossible => None,
+    };
+    // Not truncated here: until the lock is ours the text is another's.
+    let file = match without_links(options()).create(true).truncate(false).open(text) {
+        Ok(file) => Some(file),
+        Err(error) if fs::symlink_metadata(text).is_ok_and(|found| found.is_symlink()) => {
+            let reason = format!("{} is a symbolic link", text.display());
+            return Err(io::Error::new(error.kind(), reason));
+        }
+        // The directory is locked; only the text is missing.
+        Err(error) if dir.is_some() && is_not_writable(&error) => None,
+        Err(error) => return Err(error),
+    };
+    if let Some(mut file) = file.as_ref() {
+        if !try_lock(file)? {
+            return held();
+        }
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(holder.as_bytes())?;
+    }
+    Ok(LockOutcome::Taken(Box::new(RealLock { _dir: dir, _text: file })))
+}
+
+/// The options, with which a symbolic link is refused: whoever could put one in the place of a file would have another file of the
+/// process's owner written over.
+fn without_links(mut options: OpenOptions) -> OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
+    );
+    options
+}
+
+/// The result of locking a directory.
+enum DirLock {
+    #[cfg_attr(not(unix), expect(dead_code, reason = "a directory cannot be opened as a file there"))]
+    Taken(File),
+    #[cfg_attr(not(unix), expect(dead_code, reason = "a directory cannot be opened as a file there"))]
+    Held,
+    /// The system locks no directories. Then the file with the text is all
+    /// there is.
+    Impossible,
+}
+
+#[cfg(unix)]
+fn lock_dir(dir: &Path) -> io::Result<DirLock> {
+    let dir = File::open(dir)?;
+    match try_lock(&dir) {
+        Ok(true) => Ok(DirLock::Taken(dir)),
+        Ok(false) => Ok(DirLock::Held),
+        // NFS locks nothing that is not open for writing, and says so like
+        // this.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BADF.raw_os_error()) => {
+            Ok(DirLock::Impossible)
+        }
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(DirLock::Impossible),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
+fn lock_dir(_dir: &Path) -> io::Result<DirLock> {
+    Ok(DirLock::Impossible)
+}
+
+/// Tries to lock a file; returns whether the lock is ours now.
+fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn is_not_writable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// The text that the holder of a lock wrote about itself; empty if that is gone or, as
+/// where locks are mandatory, cannot be read. The refusal stands without it.
+fn holder_in(text: &Path) -> String {
+    let mut bytes = Vec::new();
+    let mut reading = OpenOptions::new();
+    reading.read(true);
+    if let Ok(file) = without_links(reading).open(text) {
+        let _ = file.take(MAX_HOLDER_BYTES).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}
