@@ -6,6 +6,7 @@
 
 mod amounts;
 mod builder;
+mod content;
 mod places;
 mod recognition;
 mod record;

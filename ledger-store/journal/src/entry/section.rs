@@ -288,40 +288,19 @@ fn read_transaction<'a>(
     entry: &Entry<'a>,
 ) -> Result<TransactionRecord<'a>, Corrupt> {
     let flags = entry.flags;
-    let timestamp = if flags & flag::DISPLACED != 0 {
-        entry.date.wrapping_add(unzigzag(content.varint()?))
-    } else {
-        entry.date
+    let mut date = |is_there: u64| -> Result<Option<Timestamp>, Corrupt> {
+        if flags & is_there == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Timestamp::from_micros(entry.date.wrapping_add(unzigzag(content.varint()?)))))
     };
-    let inserted_at = if flags & flag::INSERTED_AT != 0 {
-        Some(Timestamp::from_micros(entry.date.wrapping_add(unzigzag(content.varint()?))))
-    } else {
-        None
-    };
-    let original_updated_at = if flags & flag::ORIGINAL_UPDATED_AT != 0 {
-        Some(Timestamp::from_micros(entry.date.wrapping_add(unzigzag(content.varint()?))))
-    } else {
-        None
-    };
+    let timestamp = date(flag::DISPLACED)?.unwrap_or(Timestamp::from_micros(entry.date));
+    let inserted_at = date(flag::INSERTED_AT)?;
+    let original_updated_at = date(flag::ORIGINAL_UPDATED_AT)?;
     let reference = if flags & flag::REFERENCE != 0 { Some(read_text(content)?) } else { None };
     let reverts = if flags & flag::REVERTS != 0 { Some(content.varint()?) } else { None };
     let template = if flags & flag::TEMPLATE != 0 { Some(read_text(content)?) } else { None };
-    let mut moves = SmallVec::new();
-    let holding_count = if flags & flag::PLAIN_PAIR != 0 {
-        moves.push(Move { source: 0, destination: 1, amount: read_amount(content)? });
-        2
-    } else {
-        let holdings = content.varint_u32()?;
-        let count = content.varint()?;
-        for _ in 0..count {
-            let (source, destination) = (content.varint_u32()?, content.varint_u32()?);
-            if source >= holdings || destination >= holdings {
-                return Err(Corrupt { what: "posting without its holding" });
-            }
-            moves.push(Move { source, destination, amount: read_amount(content)? });
-        }
-        holdings
-    };
+    let (holding_count, moves) = read_moves(content, flags)?;
     let mut holdings = SmallVec::new();
     for _ in 0..holding_count {
         let code = content.varint()?;
@@ -335,6 +314,55 @@ fn read_transaction<'a>(
     }
     let metadata =
         if flags & flag::METADATA != 0 { read_metadata(content)? } else { MetadataRecord::default() };
+    let (account_metadata, defaults) = read_account_metadata(content, flags)?;
+    let effective = if flags & flag::EFFECTIVE != 0 {
+        Some((0..holding_count).map(|_| read_volumes(content)).collect::<Result<_, _>>()?)
+    } else {
+        None
+    };
+    Ok(TransactionRecord {
+        id: entry.transaction,
+        timestamp,
+        inserted_at,
+        original_updated_at,
+        volumes_untold: flags & flag::VOLUMES_UNTOLD != 0,
+        reference,
+        template,
+        reverts,
+        holdings,
+        moves,
+        metadata,
+        account_metadata,
+        defaults,
+        effective,
+    })
+}
+
+/// The number of holdings of a transaction, and the moves between them.
+#[inline]
+fn read_moves(content: &mut Reader<'_>, flags: u64) -> Result<(u32, SmallVec<[Move; 1]>), Corrupt> {
+    let mut moves = SmallVec::new();
+    if flags & flag::PLAIN_PAIR != 0 {
+        moves.push(Move { source: 0, destination: 1, amount: read_amount(content)? });
+        return Ok((2, moves));
+    }
+    let holdings = content.varint_u32()?;
+    let count = content.varint()?;
+    for _ in 0..count {
+        let (source, destination) = (content.varint_u32()?, content.varint_u32()?);
+        if source >= holdings || destination >= holdings {
+            return Err(Corrupt { what: "posting without its holding" });
+        }
+        moves.push(Move { source, destination, amount: read_amount(content)? });
+    }
+    Ok((holdings, moves))
+}
+
+/// Metadata that a transaction set on accounts, and how many of these are defaults.
+type AccountMetadata<'a> = (Vec<(AddressRef<'a>, MetadataRecord<'a>)>, usize);
+
+#[inline]
+fn read_account_metadata<'a>(content: &mut Reader<'a>, flags: u64) -> Result<AccountMetadata<'a>, Corrupt> {
     let mut account_metadata = Vec::new();
     let mut defaults = 0;
     if flags & flag::ACCOUNT_METADATA != 0 {
@@ -349,27 +377,7 @@ fn read_transaction<'a>(
     if defaults > account_metadata.len() {
         return Err(Corrupt { what: "metadata by default" });
     }
-    let effective = if flags & flag::EFFECTIVE != 0 {
-        Some((0..holding_count).map(|_| read_volumes(content)).collect::<Result<_, _>>()?)
-    } else {
-        None
-    };
-    Ok(TransactionRecord {
-        id: entry.transaction,
-        timestamp: Timestamp::from_micros(timestamp),
-        inserted_at,
-        original_updated_at,
-        volumes_untold: flags & flag::VOLUMES_UNTOLD != 0,
-        reference,
-        template,
-        reverts,
-        holdings,
-        moves,
-        metadata,
-        account_metadata,
-        defaults,
-        effective,
-    })
+    Ok((account_metadata, defaults))
 }
 
 fn read_volumes(content: &mut Reader<'_>) -> Result<ledger_core::Volumes, Corrupt> {
