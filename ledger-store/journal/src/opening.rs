@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::frame::is_blank;
 use super::mark::{Mark, MarkFile};
+use super::options::SegmentOptions;
 use super::prepared::publish;
 use super::record::{FileName, Header, MARK, path_of};
 use super::recover::{DroppedTail, Walked, walk};
 use super::segment::{Medium, OpenSegment, Segment, open_file, read_header, read_offsets, storage};
-use super::segments::SegmentOptions;
 use super::tail::Tail;
 use super::{ChainHash, Head, JournalError, Position};
 use crate::disk::{BLOCK_BYTES, BootId, DiskFile, Space, temporary_name};

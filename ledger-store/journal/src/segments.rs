@@ -3,7 +3,7 @@
 //! Beginning a new segment takes three steps, each durable before the next: the new file gets its name, the old one is
 //! sealed, the new one takes its first append. [`super::opening`] finishes what a power cut interrupts there.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,9 @@ use super::frame::{FRAMES_START, Kind};
 use super::journal::check_append;
 use super::mark::{Mark, MarkFile};
 use super::opening::Opened;
+use super::options::SegmentOptions;
 use super::prepared::{Prepared, prepare};
+use super::recent::Recent;
 use super::record::path_of;
 use super::recover::DroppedTail;
 use super::segment::{Medium, Segment, storage};
@@ -24,42 +26,6 @@ use super::{
     ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
 };
 use crate::disk::{BLOCK_BYTES, BootId, Disk, Space, temporary_name};
-
-/// How a journal on disk uses memory and files.
-#[derive(Clone, Copy, Debug)]
-pub struct SegmentOptions {
-    /// A segment that has taken this many bytes is sealed before the next batch. Bounds what is read again after a
-    /// crash.
-    pub segment_bytes: u64,
-    /// How much of what was appended last is kept in memory, in bytes: direct writes leave nothing in the page cache.
-    pub cache_bytes: usize,
-    /// How much of the end is verified when a journal is opened that was closed, in bytes.
-    pub tail_bytes: usize,
-    /// How many sealed segments are kept open for reading.
-    pub open_sealed: usize,
-    /// How much space is set aside at a time at the end of the segment that is written, in bytes. At least an eighth of
-    /// it is there before a batch is decided, so that a full disk refuses the batch instead of breaking it off.
-    pub space_bytes: u64,
-}
-
-impl Default for SegmentOptions {
-    fn default() -> Self {
-        Self {
-            segment_bytes: 1 << 30,
-            cache_bytes: 4 << 20,
-            tail_bytes: 4 << 20,
-            open_sealed: 8,
-            space_bytes: 8 << 20,
-        }
-    }
-}
-
-impl SegmentOptions {
-    /// The length of a new segment's file.
-    fn new_file_bytes(&self) -> u64 {
-        (FRAMES_START + self.space_bytes).next_multiple_of(BLOCK_BYTES as u64)
-    }
-}
 
 /// Appends of up to this size find space that was written as zeros. Measured with `journal_rate`: appends of 1 MiB go
 /// twice as fast without.
@@ -108,31 +74,6 @@ enum Appending {
     Failed,
     /// The journal was closed.
     Closed,
-}
-
-/// The newest chunks: their bytes, by their first positions.
-#[derive(Debug, Default)]
-struct Recent {
-    chunks: VecDeque<(Position, Arc<[u8]>)>,
-    bytes: usize,
-}
-
-impl Recent {
-    fn push(&mut self, first: Position, bytes: &[u8], max_bytes: usize) {
-        self.bytes += bytes.len();
-        self.chunks.push_back((first, Arc::from(bytes)));
-        while self.bytes > max_bytes
-            && let Some((_, gone)) = self.chunks.pop_front()
-        {
-            self.bytes -= gone.len();
-        }
-    }
-
-    /// The bytes of the chunk that holds `at`, which is before the head, if they are here.
-    fn get(&self, at: Position) -> Option<Arc<[u8]>> {
-        let after = self.chunks.partition_point(|(first, _)| *first <= at);
-        after.checked_sub(1).map(|place| self.chunks[place].1.clone())
-    }
 }
 
 impl SegmentedJournal {

@@ -1,0 +1,31 @@
+//! The newest chunks in memory: direct writes leave nothing in the page cache.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Position;
+
+/// The newest chunks: their bytes, by their first positions.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    chunks: VecDeque<(Position, Arc<[u8]>)>,
+    bytes: usize,
+}
+
+impl Recent {
+    pub(crate) fn push(&mut self, first: Position, bytes: &[u8], max_bytes: usize) {
+        self.bytes += bytes.len();
+        self.chunks.push_back((first, Arc::from(bytes)));
+        while self.bytes > max_bytes
+            && let Some((_, gone)) = self.chunks.pop_front()
+        {
+            self.bytes -= gone.len();
+        }
+    }
+
+    /// The bytes of the chunk that holds `at`, which is before the head, if they are here.
+    pub(crate) fn get(&self, at: Position) -> Option<Arc<[u8]>> {
+        let after = self.chunks.partition_point(|(first, _)| *first <= at);
+        after.checked_sub(1).map(|place| self.chunks[place].1.clone())
+    }
+}
