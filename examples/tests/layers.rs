@@ -82,15 +82,15 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-store/index/src",
         from_the_bottom: &[
-            &["error", "row", "tournament"],
-            &["gate", "rows", "sort"],
+            &["error", "order", "row", "tournament"],
+            &["gate", "merged", "rows", "sort"],
             &["health", "stored", "tables"],
             &["range"],
-            &["block", "cursor", "file", "filter", "runs", "snapshot", "stream", "write"],
+            &["block", "cursor", "file", "filter", "run_cursor", "runs", "snapshot", "stream", "write"],
             &["merge", "purge", "resident", "table"],
         ],
         upward: &[],
-        circles: &["block cursor file filter runs snapshot stream write", "merge purge"],
+        circles: &["file filter runs snapshot stream write", "merge purge"],
     },
     Layers {
         sources: "ledger-store/journal/src",

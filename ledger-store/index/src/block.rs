@@ -19,9 +19,11 @@ use std::ops::Range;
 
 use ledger_codec::{Corrupt, Output, Reader};
 
-use super::cursor::Direction;
+use super::error::IndexError;
+use super::order::Direction;
 use super::row::{KeyBytes, Row};
-use super::stored::CHECKSUM_BYTES;
+use super::rows::TABLES;
+use super::stored::{CHECKSUM_BYTES, verified};
 
 /// The greatest length of a stored block of more than one row.
 ///
@@ -346,6 +348,24 @@ impl<R: Row> BlockRows<R> {
             Direction::Descending => self.decoded.next_back(),
         }
     }
+}
+
+pub(super) fn damaged<R: Row>(what: &'static str) -> IndexError {
+    IndexError::damaged(TABLES[usize::from(R::TABLE)], what)
+}
+
+pub(super) fn corrupt<R: Row>(corrupt: Corrupt) -> IndexError {
+    IndexError::corrupt(TABLES[usize::from(R::TABLE)], corrupt)
+}
+
+/// Loads the block behind a stored entry: its first key, the next block's first key, its rows.
+pub(super) fn load<R: Row, T>(
+    stored_key: &[u8],
+    stored: &[u8],
+    use_block: impl FnOnce(Block<'_, R>) -> Result<T, Corrupt>,
+) -> Result<T, IndexError> {
+    let block = Block::parse(verified(TABLES[usize::from(R::TABLE)], stored_key, stored)?);
+    block.and_then(use_block).map_err(corrupt::<R>)
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@
 //! - `runs`: the list of runs of a table, and how a run is written.
 //! - `merge`: how adjacent runs become one, beside the readers and writers; `stream`: how it reads a run.
 //! - `purge`: dropping what is of ledgers that were removed for good.
-//! - `cursor` and `table`: how pieces and runs are read as one table; `tournament`: which of them is next.
+//! - `cursor` and `table`: how pieces and runs are read as one table; `run_cursor`: how one run is; `order`: which
+//!   source is next; `merged`: pieces alone; `tournament`: which of many pieces is next.
 //!
 //! Internal to `ledger-store`: the API is not stable.
 
@@ -29,11 +30,14 @@ mod filter;
 mod gate;
 mod health;
 mod merge;
+mod merged;
+mod order;
 mod purge;
 mod range;
 mod resident;
 mod row;
 mod rows;
+mod run_cursor;
 mod runs;
 mod snapshot;
 mod sort;
@@ -46,13 +50,14 @@ mod tests;
 mod tournament;
 mod write;
 
-pub use cursor::{Direction as Way, merge_pieces, merged};
 pub use error::IndexError;
 pub use file::{ABOUT_KEY, Commit, FORMAT, IndexFile, IndexOptions};
 #[cfg(feature = "testing")]
 pub use filter::alter as alter_filter;
 pub use health::Fault;
 pub use merge::maintain;
+pub use merged::{merge_pieces, merged};
+pub use order::Direction as Way;
 pub use purge::{Gone, Stretch, purge_plain, purge_runs};
 pub use range::PlainRange;
 pub use resident::KnownKeys;

@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use super::cursor::{Cursor, Direction, Unopened};
+use super::cursor::{Cursor, Unopened};
 use super::error::IndexError;
 use super::file::{Commit, IndexFile};
 use super::merge::{Merge, MergeLimits};
+use super::order::Direction;
 use super::row::Row;
 use super::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,

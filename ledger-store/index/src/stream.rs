@@ -2,8 +2,7 @@
 
 use ledger_codec::{Corrupt, Reader};
 
-use super::block::{Block, STORED_BYTES_MAX};
-use super::cursor::{corrupt, damaged, load};
+use super::block::{Block, STORED_BYTES_MAX, corrupt, damaged, load};
 use super::error::{IndexError, shield, storage};
 use super::row::{KeyBytes, Row};
 use super::runs::{BlockKey, RunMeta};

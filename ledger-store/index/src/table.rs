@@ -1,11 +1,13 @@
 //! One table of the index as a reader sees it: pieces in memory over runs on disk.
 
 use super::block::Block;
-use super::cursor::{Cursor, Direction, Unopened, block_at, may_hold};
+use super::cursor::{Cursor, Unopened, may_hold};
 use super::error::IndexError;
 use super::filter::may_contain;
+use super::order::Direction;
 use super::row::{KeyBytes, PieceRows, Row};
 use super::rows::KeyRow;
+use super::run_cursor::block_at;
 use super::runs::RunMeta;
 use super::snapshot::IndexSnapshot;
 use super::tables::FILTERS;

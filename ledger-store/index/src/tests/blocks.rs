@@ -1,8 +1,8 @@
 //! Merges that take whole blocks over as they are stored.
 
-use crate::cursor::Direction;
 use crate::file::{Commit, IndexFile};
 use crate::merge::{Merge, MergeLimits, sweep_step};
+use crate::order::Direction;
 use crate::row::Row;
 use crate::rows::LogRow;
 use crate::runs::write_run;

@@ -2,9 +2,9 @@
 
 use std::ops::Bound;
 
-use crate::cursor::Direction;
 use crate::error::IndexError;
 use crate::file::{Commit, IndexFile};
+use crate::order::Direction;
 use crate::row::{KeyBytes, Row};
 use crate::rows::tests::Dice;
 use crate::rows::{HistoryRow, KeyRow, TABLES};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::cursor::{Direction, merge_pieces};
 use crate::file::{Commit, IndexFile};
 use crate::merge::{Merge, MergeLimits, sweep_step};
+use crate::merged::merge_pieces;
+use crate::order::Direction;
 use crate::row::{PieceRows, Row, seal_piece};
 use crate::rows::tests::Dice;
 use crate::rows::{

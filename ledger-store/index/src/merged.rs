@@ -1,0 +1,90 @@
+//! The rows of several pieces as one sorted sequence.
+
+use std::sync::Arc;
+
+use super::row::{PieceRows, Row, link_all};
+use super::tournament::{Scale, Tournament};
+
+/// The rows of several pieces in the order of their keys; what is superseded among them is still there.
+pub struct Merged<'a, R: Row> {
+    /// The remaining rows of each piece.
+    rests: Vec<&'a [R]>,
+    order: Order,
+}
+
+/// How the next row is found.
+enum Order {
+    /// Each piece as a whole comes before the next; this is the number of the one that is read.
+    InSequence(usize),
+    Mixed(Tournament, Scale),
+}
+
+/// Merges the rows of pieces without copying them.
+pub fn merged<'a, R: Row>(pieces: impl IntoIterator<Item = &'a PieceRows<R>>) -> Merged<'a, R> {
+    let pieces = pieces.into_iter().map(|piece| piece.as_slice());
+    let rests: Vec<&[R]> = pieces.filter(|rows| !rows.is_empty()).collect();
+    let in_sequence = |pair: &[&[R]]| pair[0][pair[0].len() - 1].key() < pair[1][0].key();
+    let order = if rests.windows(2).all(in_sequence) {
+        Order::InSequence(0)
+    } else {
+        let ends = rests.iter().flat_map(|rest| [&rest[0], &rest[rest.len() - 1]]);
+        let scale = Scale::of(ends.map(|row| R::rank(&row.key())));
+        let first = rests.iter().map(|rest| next_rank(rest, scale));
+        Order::Mixed(Tournament::new(first, |one, other| is_before(&rests, one, other)), scale)
+    };
+    Merged { rests, order }
+}
+
+#[inline]
+fn next_rank<R: Row>(rest: &[R], scale: Scale) -> Option<u64> {
+    rest.first().map(|row| scale.rank(R::rank(&row.key())))
+}
+
+/// Whether the next row of one source comes before that of another; none is after all.
+#[cold]
+fn is_before<R: Row>(rests: &[&[R]], one: usize, other: usize) -> bool {
+    let next = |source: usize| rests.get(source).and_then(|rest| rest.first()).map(Row::key);
+    match (next(one), next(other)) {
+        (Some(one), Some(other)) => one < other,
+        (one, _) => one.is_some(),
+    }
+}
+
+impl<'a, R: Row> Iterator for Merged<'a, R> {
+    type Item = &'a R;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a R> {
+        match &mut self.order {
+            Order::InSequence(source) => loop {
+                let rest = self.rests.get_mut(*source)?;
+                if let Some((row, after)) = rest.split_first() {
+                    *rest = after;
+                    return Some(row);
+                }
+                *source += 1;
+            },
+            Order::Mixed(tournament, scale) => {
+                let rest = self.rests.get_mut(tournament.winner())?;
+                let (row, after) = rest.split_first()?;
+                *rest = after;
+                let rests = &self.rests;
+                tournament.replace(next_rank(after, *scale), |one, other| is_before(rests, one, other));
+                Some(row)
+            }
+        }
+    }
+}
+
+/// Merges pieces, oldest first, into one; what is superseded within them goes.
+pub fn merge_pieces<R: Row>(pieces: &[PieceRows<R>]) -> PieceRows<R> {
+    let mut rows: Vec<R> = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
+    for row in merged(pieces) {
+        match rows.last_mut() {
+            Some(last) if R::SUPERSEDES && row.supersedes(last) => last.clone_from(row),
+            _ => rows.push(row.clone()),
+        }
+    }
+    link_all(&mut rows);
+    Arc::new(rows)
+}

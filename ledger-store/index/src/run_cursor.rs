@@ -1,0 +1,172 @@
+//! Reading the rows of one run between two keys, forward and back.
+
+use std::ops::Bound;
+
+use ledger_codec::Corrupt;
+use redb::ReadableTable;
+
+use super::block::{Block, BlockRows, corrupt, damaged, load};
+use super::error::{IndexError, shield, storage};
+use super::order::Direction;
+use super::row::{KeyBytes, Row};
+use super::runs::{BlockKey, RunMeta};
+use super::snapshot::IndexSnapshot;
+use super::stored::RawRange;
+
+/// The rows between two keys in a run, a block at a time.
+pub(super) struct RunCursor<R: Row> {
+    /// The blocks that were not loaded yet; none if they are not needed.
+    blocks: Option<RawRange<'static>>,
+    /// Rows of the loaded block that are left, all of them within the bounds.
+    rows: BlockRows<R>,
+    link: Link,
+    from: R::Key,
+    to: R::Key,
+    /// The first key of the run.
+    first: KeyBytes,
+}
+
+/// The rule that the next block has to fit, so that none can be missing unnoticed.
+enum Link {
+    /// Descending, nothing loaded yet: the block after it begins behind the upper bound.
+    Start,
+    /// Ascending: it begins with this key.
+    Begins(KeyBytes),
+    /// Descending: it announces this key as the first of the block after it.
+    Announces(KeyBytes),
+}
+
+/// The last block of a run that begins at or before `key`, which is not before the run's first key.
+///
+/// That the next block begins after `key` is checked: no damage can pass off another block as this one.
+pub(super) fn block_at<R: Row, T>(
+    snapshot: &IndexSnapshot,
+    run: &RunMeta,
+    key: &KeyBytes,
+    use_block: impl FnOnce(Block<'_, R>) -> Result<T, Corrupt>,
+) -> Result<(T, Option<KeyBytes>), IndexError> {
+    shield("reading a block", || {
+        let place = BlockKey::new(run.id, key);
+        let mut cursor =
+            snapshot.blocks(R::TABLE).upper_bound(Bound::Included(place.as_slice())).map_err(storage)?;
+        let entry = cursor.prev().map_err(storage)?;
+        let entry = entry.filter(|(stored_key, _)| stored_key.value().starts_with(&run.id.to_be_bytes()));
+        let Some((stored_key, stored)) = entry else {
+            return Err(damaged::<R>("a block is missing"));
+        };
+        let (next, result) = load::<R, _>(stored_key.value(), stored.value(), |block| {
+            Ok((block.next_key(), use_block(block)?))
+        })?;
+        if next.is_some_and(|next| next <= *key) {
+            return Err(damaged::<R>("a block is missing"));
+        }
+        Ok((result, next))
+    })
+}
+
+impl<R: Row> RunCursor<R> {
+    /// A cursor over the rows from `from` to `to`, both included; none if the run has none.
+    pub(super) fn open(
+        snapshot: &IndexSnapshot,
+        run: &RunMeta,
+        from: R::Key,
+        to: R::Key,
+        direction: Direction,
+    ) -> Result<Option<Self>, IndexError> {
+        let from_bytes = KeyBytes::of::<R>(&from).max(run.first);
+        let to_bytes = KeyBytes::of::<R>(&to).min(run.last);
+        if from_bytes > to_bytes {
+            return Ok(None);
+        }
+        let range = |start: &KeyBytes| {
+            let (start, end) = (BlockKey::new(run.id, start), BlockKey::new(run.id, &to_bytes));
+            shield("reading blocks", || {
+                let range = start.as_slice()..=end.as_slice();
+                snapshot.blocks(R::TABLE).range::<&[u8]>(range).map(Some).map_err(storage)
+            })
+        };
+        let rows = BlockRows::none(from, to);
+        let mut cursor = Self { blocks: None, rows, link: Link::Start, from, to, first: run.first };
+        match direction {
+            Direction::Descending => cursor.blocks = range(&run.first)?,
+            // The block in which `from` would stand begins before it, so it is found by itself.
+            Direction::Ascending => {
+                let (rows, next) = block_at::<R, _>(snapshot, run, &from_bytes, |block| {
+                    block.rows_in(&from, &to, direction)
+                })?;
+                cursor.rows = rows;
+                if let Some(next) = next.filter(|next| *next <= to_bytes) {
+                    cursor.blocks = range(&next)?;
+                    cursor.link = Link::Begins(next);
+                }
+            }
+        }
+        Ok(Some(cursor))
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, direction: Direction) -> Option<R> {
+        self.rows.take(direction)
+    }
+
+    /// The next key, for which a block may have to be loaded.
+    #[inline]
+    pub(super) fn peek(&mut self, direction: Direction) -> Result<Option<R::Key>, IndexError> {
+        loop {
+            if let Some(key) = self.rows.peek(direction).map_err(corrupt::<R>)? {
+                return Ok(Some(key));
+            }
+            if self.blocks.is_none() {
+                return Ok(None);
+            }
+            self.load(direction)?;
+        }
+    }
+
+    /// Loads the next block in the direction.
+    fn load(&mut self, direction: Direction) -> Result<(), IndexError> {
+        let Some(blocks) = &mut self.blocks else {
+            return Ok(());
+        };
+        let (first, next, rows) = shield("reading a block", || {
+            let entry = match direction {
+                Direction::Ascending => blocks.next(),
+                Direction::Descending => blocks.next_back(),
+            };
+            let Some((key, stored)) = entry.transpose().map_err(storage)? else {
+                return Err(damaged::<R>("a block is missing"));
+            };
+            load::<R, _>(key.value(), stored.value(), |block| {
+                let first = KeyBytes::from_slice(BlockKey::first_of(key.value()))?;
+                Ok((first, block.next_key(), block.rows_in(&self.from, &self.to, direction)?))
+            })
+        })?;
+        let to = KeyBytes::of::<R>(&self.to);
+        let fits = match &self.link {
+            Link::Begins(expected) => first == *expected,
+            Link::Announces(expected) => next == Some(*expected),
+            Link::Start => next.is_none_or(|next| next > to),
+        };
+        if !fits {
+            return Err(damaged::<R>("a block is missing"));
+        }
+        let is_last = match direction {
+            Direction::Ascending => match next.filter(|next| *next <= to) {
+                Some(next) => {
+                    self.link = Link::Begins(next);
+                    false
+                }
+                None => true,
+            },
+            Direction::Descending => {
+                self.link = Link::Announces(first);
+                first == self.first || first <= KeyBytes::of::<R>(&self.from)
+            }
+        };
+        if is_last {
+            self.blocks = None;
+        }
+        self.rows = rows;
+        Ok(())
+    }
+}
