@@ -13,6 +13,8 @@ use ledger_store::{
     ReadError, Snapshot, Start, Store, TimeAxis, VolumesQuery,
 };
 
+mod page_bytes;
+
 /// A store in memory and its judge. Both get the same random commands.
 struct World {
     store: Store,
