@@ -16,6 +16,44 @@ pub(crate) const HEAD_BUFFER_BYTES: usize = 160 * 1_024;
 /// Longest body of a request that writes: a hundred elements of bulk with scripts fit many times.
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
+/// Divisor of the memory budget that gives the part for requests and answers. The store has the rest.
+pub(crate) const HTTP_MEMORY_DIVISOR: usize = 8;
+
+/// Minimum number of bytes for requests and answers, unless that is more than half of the budget. A few large requests
+/// fit.
+pub(crate) const HTTP_MEMORY_MIN: usize = 16 << 20;
+
+/// Maximum number of bytes of a head, of a body or of an answer whose memory is not counted. Nearly all are shorter, and
+/// small requests pass while large ones wait for memory.
+pub(crate) const UNCOUNTED_BYTES_MAX: usize = 8 * 1_024;
+
+/// Number of bytes of commands, entries and results for each byte of a body, about. Names and amounts are short in JSON.
+pub(crate) const WORK_FACTOR: usize = 4;
+
+/// Maximum time for which a body waits for memory. Shorter than clients usually wait for an answer.
+pub(crate) const BODY_WAIT: Duration = Duration::from_secs(5);
+
+/// Maximum time for which a large request that has arrived waits for those before it.
+pub(crate) const WORK_WAIT: Duration = Duration::from_secs(10);
+
+/// Maximum time for which an answer waits for memory, and maximum number of answers that wait. They are in memory
+/// already.
+pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(1);
+pub(crate) const ANSWERS_WAITING_MAX: usize = 4;
+
+/// Time after which a stream that waits for memory looks again. It waits for as long as it takes.
+pub(crate) const STREAM_WAIT: Duration = Duration::from_mins(1);
+
+/// Maximum size of the items of a page in memory. Their JSON is two or three times as long. Pages of ordinary items
+/// never reach it.
+pub(crate) const PAGE_BYTES_MAX: usize = 2 << 20;
+
+/// Maximum size of the items of a part of an export in memory. Bounds the parts that wait for slow readers.
+pub(crate) const EXPORT_BYTES: usize = 512 * 1_024;
+
+/// Number of bytes of JSON for each byte of an item in memory, about.
+pub(crate) const JSON_FACTOR: usize = 2;
+
 /// Longest body of a request that reads: it is a filter.
 pub(crate) const FILTER_BODY_BYTES_MAX: usize = 64 * 1_024;
 
@@ -43,6 +81,10 @@ pub(crate) const BODY_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long an answer may wait for a client that does not take it.
 pub(crate) const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Minimum number of bytes that a client with a backlog takes of an answer within the time above. A client that takes a
+/// byte now and then does not hold an answer.
+pub(crate) const WRITE_BYTES_MIN: usize = 512 * 1_024;
 
 /// Most bytes of a body too large that are read and forgotten, so that the client sees why it was refused.
 pub(crate) const DISCARD_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
@@ -90,6 +132,10 @@ pub(crate) const PAGE_SIZE_NUMBER_MAX: u64 = u32::MAX as u64;
 
 /// Bytes of an import that are gathered before their logs are taken in.
 pub(crate) const IMPORT_BYTES: usize = 256 * 1_024;
+
+/// Minimum number of bytes of an import that arrive within [`BODY_READ_TIMEOUT`]. A client that sends a byte now and then
+/// does not hold what has arrived.
+pub(crate) const IMPORT_BYTES_MIN: usize = 256 * 1_024;
 
 /// Logs of an import that are committed at once.
 pub(crate) const IMPORT_LOGS: usize = 256;

@@ -92,7 +92,7 @@ fn run(config: &Config) -> Result<(), String> {
     }
     let opening = Instant::now();
     let mut options = Options::default();
-    options.memory_budget = config.memory_budget;
+    options.memory_budget = config.store_memory();
     options.schema_enforcement = config.settings.schema_enforcement;
     options.free_space_floor = config.free_space_floor;
     let store = Store::open_with(&config.data, &options)

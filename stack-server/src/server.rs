@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts as Head;
 use hyper::server::conn::http1;
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use crate::api::app::App;
 use crate::api::call::Call;
-use crate::api::routes::{Mount, Operation, STREAM};
+use crate::api::routes::{Mount, Operation, STREAM, V2};
 use crate::api::routing::{self, Match, Parts};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority::{self, Authority};
@@ -31,7 +31,7 @@ use crate::connectors::engine::Worker as ConnectorWorker;
 use crate::descriptors;
 use crate::http::connection::{Patience, Patient, Progress};
 use crate::http::error::{ApiError, Code, Profile};
-use crate::http::request::{self, Query};
+use crate::http::request::{self, Query, ReadBody};
 use crate::http::response::{self, Reply};
 use crate::http::slots::Slots;
 use crate::http::strict_lines::StrictLines;
@@ -41,7 +41,7 @@ use crate::integrations::pipelines::Worker;
 use crate::integrations::pipelines::exporter::Allowed;
 use crate::limits::{
     ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX, IDLE_TIMEOUT,
-    WRITE_STALL_TIMEOUT,
+    UNCOUNTED_BYTES_MAX, WRITE_BYTES_MIN, WRITE_STALL_TIMEOUT,
 };
 use crate::log::{self, Level};
 use crate::outbound::Outbound;
@@ -249,7 +249,9 @@ async fn accept(
     let mut builder = http1::Builder::new();
     // This one runs from the end of the last answer; a head that has begun has less time, see `connection.rs`.
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
-    let patience = Patience { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT };
+    let patience =
+        Patience { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT, write_bytes: WRITE_BYTES_MIN };
+    let heads = app.memory().heads.clone();
     loop {
         let next = async {
             let slot = slots.free().await;
@@ -282,18 +284,19 @@ async fn accept(
             }
         });
         if let Some(tls) = tls.clone() {
-            let (watcher, builder) = (graceful.watcher(), builder.clone());
+            let (watcher, builder, heads) = (graceful.watcher(), builder.clone(), heads.clone());
             tokio::spawn(async move {
                 // One that does not speak it has only its slot, and that not for long.
                 if let Some(stream) = tls.accept(stream).await {
-                    let stream = Patient::new(StrictLines::new(TokioIo::new(stream)), patience, progress);
+                    let stream =
+                        Patient::new(StrictLines::new(TokioIo::new(stream), heads), patience, progress);
                     let _ = watcher.watch(builder.serve_connection(stream, service)).await;
                 }
                 drop(slot);
             });
             continue;
         }
-        let stream = Patient::new(StrictLines::new(TokioIo::new(stream)), patience, progress);
+        let stream = Patient::new(StrictLines::new(TokioIo::new(stream), heads.clone()), patience, progress);
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
             // What a client did to its own connection is nobody else's concern.
@@ -344,7 +347,7 @@ async fn unlogged_answer(
         return preflight(app, &parts);
     }
     let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
-    let mut mount = None;
+    let (mut mount, mut changes_nothing, mut is_unread) = (None, false, false);
     let mut routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
         let segments = request::segments(parts.uri.path())?;
@@ -378,12 +381,17 @@ async fn unlogged_answer(
         if app.settings().read_only && route.may_write() {
             return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
         }
+        changes_nothing = !route.may_write() || route.operation == Operation::V2(V2::RunQuery);
         let (body, stream) = match incoming.take() {
             Some(incoming) if route.body_limit != STREAM => {
-                (request::body(incoming, &parts.headers, route.body_limit).await?, None)
+                let read = request::body(incoming, &parts.headers, route.body_limit, app.memory()).await;
+                is_unread = read.is_err();
+                (read?, None)
             }
-            stream => (Bytes::new(), stream),
+            stream => (ReadBody::default(), stream),
         };
+        let is_large = body.bytes.len() > UNCOUNTED_BYTES_MAX;
+        let _work = if is_large { Some(app.memory().request(body.bytes.len()).await?) } else { None };
         let query = Query::of(&parts.uri);
         let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
         let call = Call {
@@ -395,25 +403,47 @@ async fn unlogged_answer(
             peer,
             pass,
             headers: &parts.headers,
-            body,
+            body: body.bytes.clone(),
             stream: Mutex::new(stream),
         };
         operate(route.operation, &call).await
     };
-    let mut reply = match routed().await {
-        Ok(reply) => reply,
-        Err(error) if mount == Some(Mount::LedgerV1) => ledger_v1::refusal(&error),
-        Err(error) if mount == Some(Mount::Generic) => generic::refusal(&error),
-        Err(error) => response::refusal(&error, profile),
+    let answered = routed().await;
+    let refuse = |error: ApiError| match mount {
+        Some(Mount::LedgerV1) => ledger_v1::refusal(&error),
+        Some(Mount::Generic) => generic::refusal(&error),
+        _ => response::refusal(&error, profile),
     };
+    let mut reply = answered.unwrap_or_else(refuse);
+    match hold_answer(app, &mut reply, changes_nothing).await {
+        Ok(()) => {}
+        Err(error) => reply = refuse(error),
+    }
     if let Some(unread) = incoming {
         request::leave_body(unread, &parts.headers).await;
     }
-    if breaks_framing(reply.status()) {
+    if is_unread || breaks_framing(reply.status()) {
         response::close_after(&mut reply);
     }
     allow_origin(app, &parts.headers, &mut reply);
     reply
+}
+
+/// Makes a large answer hold memory until the client has it. The answer to a request that changed something is sent
+/// in any case.
+///
+/// # Errors
+///
+/// 503 if there is no memory for it.
+async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Result<(), ApiError> {
+    let bytes = reply.body().len();
+    if bytes > UNCOUNTED_BYTES_MAX {
+        let memory = app.memory();
+        let held =
+            if changes_nothing { memory.answer(bytes).await? } else { memory.answers.take_anyway(bytes) };
+        reply.body_mut().hold(held);
+    }
+    Ok(())
 }
 
 /// Answers the question of a browser whether a page may send a request.

@@ -11,10 +11,18 @@ use crate::auth::authority::AuthorizationSettings;
 use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::http::tls::TlsFiles;
-use crate::limits::PROVIDER_TIMEOUT;
+use crate::limits::{HTTP_MEMORY_DIVISOR, HTTP_MEMORY_MIN, PROVIDER_TIMEOUT};
 use crate::outbound::Outbound;
 use crate::schedule::Schedule;
 use crate::sealing::EncryptionKey;
+
+/// The memory budget of a server where the operator does not say, in bytes.
+pub(crate) const MEMORY_BUDGET: usize = 512 << 20;
+
+/// The part of a memory budget that is for requests and answers. The store has the rest.
+pub(crate) fn http_share(budget: usize) -> usize {
+    (budget / HTTP_MEMORY_DIVISOR).max(HTTP_MEMORY_MIN.min(budget / 2))
+}
 
 /// The releases of the first generation of the API whose clients differ in the shapes that they can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -100,6 +108,8 @@ pub struct Settings {
     pub behind_proxy: bool,
     /// Threads that speak HTTP.
     pub http_threads: usize,
+    /// Bytes of memory for requests and answers that wait for their clients.
+    pub http_memory: usize,
     /// The files for TLS; without them connections are in the clear.
     pub tls: Option<TlsFiles>,
     /// The settings of the authorization server; `None` is a server without one.
@@ -141,8 +151,21 @@ impl Default for Settings {
             cors_origins: Vec::new(),
             behind_proxy: false,
             http_threads: 1,
+            http_memory: http_share(MEMORY_BUDGET),
             tls: None,
             authorization: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budget_is_shared_with_the_store() {
+        assert_eq!(http_share(MEMORY_BUDGET), 64 << 20);
+        assert_eq!(http_share(64 << 20), 16 << 20);
+        assert_eq!(http_share(1 << 20), 512 << 10);
     }
 }

@@ -187,7 +187,7 @@ impl Session {
         }
         let (direction, beyond) = query.page.walk();
         let beyond = beyond.map(|key| key.address.as_str());
-        let mut page = PageBuilder::new(&query.page);
+        let mut page = PageBuilder::new(&query.page, self.page_bytes);
         self.walk_accounts(&plan, direction, beyond, &mut |number, address| {
             let subject = AccountSubject::new(self, &moment, &until, number, address);
             if !subject.is_visible()? || !query.filter.matches(&subject)? {
@@ -219,7 +219,7 @@ impl Session {
             }
             Ok(true)
         })?;
-        let mut page = PageBuilder::new(&query.page);
+        let mut page = PageBuilder::new(&query.page, self.page_bytes);
         for AccountKey { address, .. } in foremost.into_walk() {
             if page.is_full() {
                 page.has_more();

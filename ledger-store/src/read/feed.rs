@@ -11,9 +11,7 @@ use std::time::{Duration, Instant};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_codec::Corrupt;
-use ledger_core::{
-    Features, HashLogs, HoldingVolumes, LedgerName, LogEntry, LogId, LogPayload, Metadata, Transaction,
-};
+use ledger_core::{Features, HashLogs, LedgerName, LogEntry, LogId};
 use ledger_index::{LogRow, Way};
 use ledger_journal::Position;
 use ledger_journal::entry::{Body, Record, read_chunk};
@@ -22,6 +20,7 @@ use super::effective::Later;
 use super::limits::{Meter, ReadLimits};
 use super::session::Session;
 use super::snapshot::{LedgerView, Snapshot};
+use super::weight::Weight;
 use crate::error::ReadError;
 use crate::hashes::ChainId;
 use crate::query::LogView;
@@ -185,7 +184,7 @@ impl LedgerView {
             let row: LogRow = row?;
             let position = Position::new(row.position).ok_or(Corrupt { what: "position of a log" })?;
             let fed = session.reader.with_record(position, |record| session.fed_log(record))?;
-            bytes += weight(&fed.log);
+            bytes += fed.log.weight();
             part.logs.push(fed);
         }
         if hashes && session.head.info.features.hash_logs == HashLogs::Sync {
@@ -220,35 +219,4 @@ impl Session {
             log: LogView { entry, hash: None, reverted },
         })
     }
-}
-
-/// Estimates the size of a log in memory, in bytes.
-fn weight(log: &LogView) -> usize {
-    fn texts(metadata: &Metadata) -> usize {
-        metadata.text_bytes()
-    }
-    fn holdings(volumes: &[HoldingVolumes]) -> usize {
-        volumes.iter().map(|held| size_of::<HoldingVolumes>() + held.account.as_str().len()).sum()
-    }
-    fn transaction(transaction: &Transaction) -> usize {
-        let postings = transaction.postings.iter();
-        let postings: usize = postings
-            .map(|posting| 128 + posting.source.as_str().len() + posting.destination.as_str().len())
-            .sum();
-        postings + texts(&transaction.metadata) + holdings(&transaction.post_commit_volumes)
-    }
-    let payload = match &log.entry.payload {
-        LogPayload::NewTransaction { transaction: new, account_metadata, effective_volumes } => {
-            let accounts: usize =
-                account_metadata.iter().map(|(address, set)| 64 + address.as_str().len() + texts(set)).sum();
-            transaction(new) + accounts + effective_volumes.as_deref().map_or(0, holdings)
-        }
-        LogPayload::RevertedTransaction { transaction: new, effective_volumes, .. } => {
-            transaction(new) + effective_volumes.as_deref().map_or(0, holdings)
-        }
-        LogPayload::SetMetadata { metadata, .. } => texts(metadata),
-        LogPayload::DeleteMetadata { key, .. } => key.len(),
-        LogPayload::InsertedSchema { schema } => schema.len(),
-    };
-    size_of::<LogEntry>() + payload + log.reverted.as_deref().map_or(0, transaction)
 }

@@ -102,7 +102,7 @@ impl Session {
                 None => span = Span { from: 1, to: 0 },
             },
         }
-        let mut page = PageBuilder::new(&query.page);
+        let mut page = PageBuilder::new(&query.page, self.page_bytes);
         if !span.is_empty() {
             let (from, to) = ((self.ledger(), span.from), (self.ledger(), span.to));
             for row in self.logs().cursor(from, to, direction.way()) {

@@ -9,7 +9,7 @@
 //! - [`logs`], [`hash`], [`volumes`]: logs and sums. [`feed`]: logs for whoever passes them on.
 //! - [`documents`], [`schemas`]: small documents, and those that are schemas.
 //! - [`explain`]: how a list is found.
-//! - [`page`], [`foremost`], [`limits`]: what lists share.
+//! - [`page`], [`weight`], [`foremost`], [`limits`]: what lists share.
 
 mod account;
 mod accounts;
@@ -37,6 +37,7 @@ mod timeline;
 mod transaction;
 mod transactions;
 mod volumes;
+mod weight;
 
 pub(crate) use effective::{Later, TriedMoves};
 pub use feed::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize};

@@ -2,6 +2,7 @@
 
 use ledger_index::Way;
 
+use super::weight::Weight;
 use crate::query::{Direction, Page, PageRequest, Start};
 
 impl Direction {
@@ -39,22 +40,30 @@ impl<K> PageRequest<K> {
 pub(crate) struct PageBuilder<T> {
     items: Vec<T>,
     size: usize,
+    /// Estimated size of the items in bytes, and the size at which the page ends.
+    bytes: usize,
+    bytes_max: usize,
     more: bool,
 }
 
-impl<T> PageBuilder<T> {
-    /// Creates an empty page of the requested size, which is at least one.
-    pub(crate) fn new<K>(request: &PageRequest<K>) -> Self {
-        Self { items: Vec::new(), size: request.size.max(1), more: false }
+impl<T: Weight> PageBuilder<T> {
+    /// Creates an empty page of the requested size, which is at least one. It ends early once its items have this many
+    /// bytes, so it always has at least one item.
+    pub(crate) fn new<K>(request: &PageRequest<K>, bytes_max: usize) -> Self {
+        Self { items: Vec::new(), size: request.size.max(1), bytes: 0, bytes_max, more: false }
     }
 
     /// Whether the page is full. The next item then only shows that more items exist.
     pub(crate) fn is_full(&self) -> bool {
-        self.items.len() >= self.size
+        self.items.len() >= self.size || (self.bytes >= self.bytes_max && !self.items.is_empty())
     }
 
     /// Adds an item.
     pub(crate) fn push(&mut self, item: T) {
+        // Without a limit, weighing the items would be wasted work.
+        if self.bytes_max < usize::MAX {
+            self.bytes += item.weight();
+        }
         self.items.push(item);
     }
 

@@ -35,7 +35,12 @@ pub(super) fn schema(
 }
 
 /// Lists the versions of a ledger's schema.
-pub(super) fn schemas(view: &View, ledger: u32, query: &SchemaQuery) -> Result<Page<SchemaView>, ReadError> {
+pub(super) fn schemas(
+    view: &View,
+    ledger: u32,
+    query: &SchemaQuery,
+    page_bytes: usize,
+) -> Result<Page<SchemaView>, ReadError> {
     let (direction, beyond) = query.page.walk();
     let index = match query.order {
         SchemaOrder::Created => Some(SCHEMAS_BY_POSITION),
@@ -56,7 +61,7 @@ pub(super) fn schemas(view: &View, ledger: u32, query: &SchemaQuery) -> Result<P
     };
     let reader = DocumentReader::new(view);
     let meter = Meter::start(ReadLimits::DEFAULT);
-    let mut builder = PageBuilder::new(&query.page);
+    let mut builder = PageBuilder::new(&query.page, page_bytes);
     let mut bytes = 0;
     'pages: loop {
         let found = reader.documents(SCHEMAS, index, &range)?;

@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) fingerprints: Fingerprints,
     pub(crate) hashes: Arc<Hashes>,
     pub(crate) meter: Rc<Meter>,
+    /// See [`Snapshot::with_page_bytes`](super::Snapshot::with_page_bytes).
+    pub(super) page_bytes: usize,
     /// The date that was looked up last, with the last transaction by then.
     pub(super) last_date: Cell<Option<(Timestamp, Option<TransactionRow>)>>,
     history: OnceCell<TableView<HistoryRow>>,
@@ -54,6 +56,7 @@ impl Session {
             fingerprints,
             hashes,
             meter: Rc::new(Meter::start(ReadLimits::DEFAULT)),
+            page_bytes: usize::MAX,
             last_date: Cell::new(None),
             history: OnceCell::new(),
             displaced: OnceCell::new(),

@@ -36,6 +36,7 @@ pub struct Snapshot {
     directory: Directory,
     fingerprints: Fingerprints,
     hashes: Arc<Hashes>,
+    page_bytes: usize,
 }
 
 impl fmt::Debug for Snapshot {
@@ -53,7 +54,15 @@ impl Snapshot {
         fingerprints: Fingerprints,
         hashes: Arc<Hashes>,
     ) -> Self {
-        Self { journal, view, directory, fingerprints, hashes }
+        Self { journal, view, directory, fingerprints, hashes, page_bytes: usize::MAX }
+    }
+
+    /// Limits the memory of pages: a page of this snapshot and of its ledgers ends early once its items have about this
+    /// many bytes, with [`Page::has_next`] as if it was full. It has at least one item of any size. Pages have no such
+    /// limit by default.
+    #[must_use]
+    pub fn with_page_bytes(self, bytes: usize) -> Self {
+        Self { page_bytes: bytes, ..self }
     }
 
     /// The view of this moment.
@@ -85,7 +94,7 @@ impl Snapshot {
         deleted: Deleted,
     ) -> Result<Page<LedgerInfo>, ReadError> {
         let (direction, beyond) = page.walk();
-        let mut builder = PageBuilder::new(page);
+        let mut builder = PageBuilder::new(page, self.page_bytes);
         let count = self.view.heads.len() as u32;
         let mut next = match (direction, beyond) {
             (Direction::Ascending, None) => Some(1),
@@ -127,6 +136,7 @@ impl Snapshot {
             head,
             fingerprints: self.fingerprints.clone(),
             hashes: self.hashes.clone(),
+            page_bytes: self.page_bytes,
         })
     }
 }
@@ -142,6 +152,7 @@ pub struct LedgerView {
     head: LedgerHead,
     fingerprints: Fingerprints,
     hashes: Arc<Hashes>,
+    page_bytes: usize,
 }
 
 impl fmt::Debug for LedgerView {
@@ -154,7 +165,10 @@ impl LedgerView {
     /// The reader for one question.
     pub(super) fn session(&self) -> Session {
         let reader = LedgerReader::new(self.journal.clone(), self.view.clone(), self.head.info.id);
-        Session::new(reader, self.head.clone(), self.fingerprints.clone(), self.hashes.clone())
+        let mut session =
+            Session::new(reader, self.head.clone(), self.fingerprints.clone(), self.hashes.clone());
+        session.page_bytes = self.page_bytes;
+        session
     }
 
     /// The ledger.
@@ -237,7 +251,7 @@ impl LedgerView {
     ///
     /// As [`LedgerView::schema`], and [`ReadError::TooExpensive`].
     pub fn schemas(&self, query: &SchemaQuery) -> Result<Page<SchemaView>, ReadError> {
-        schemas::schemas(&self.view, self.head.info.id, query)
+        schemas::schemas(&self.view, self.head.info.id, query, self.page_bytes)
     }
 
     /// How much there is in it.

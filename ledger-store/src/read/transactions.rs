@@ -27,7 +27,7 @@ impl Session {
         let moment = self.moment(query.at)?;
         let plan = self.plan(&query.filter, &moment)?;
         let (direction, beyond) = query.page.walk();
-        let mut page = PageBuilder::new(&query.page);
+        let mut page = PageBuilder::new(&query.page, self.page_bytes);
         let mut visit = |subject: TransactionSubject<'_>| {
             if page.is_full() {
                 page.has_more();

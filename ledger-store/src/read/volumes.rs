@@ -149,7 +149,7 @@ impl Session {
                 if direction == Direction::Ascending { order.is_gt() } else { order.is_lt() }
             }
         };
-        let mut page = PageBuilder::new(&query.page);
+        let mut page = PageBuilder::new(&query.page, self.page_bytes);
         let mut put = |account: &str, asset: Asset, flows: Flows| {
             if !is_beyond(account, &asset) {
                 return true;

@@ -24,10 +24,13 @@ use crate::connectors::http::Tools;
 use crate::connectors::registry;
 use crate::http::browsers::{Gate, HostName};
 use crate::http::error::ApiError;
+use crate::http::memory::Memory;
 use crate::integrations::events::commits::Commits;
 use crate::integrations::pipelines::Live;
 use crate::integrations::pipelines::exporter::Allowed;
-use crate::limits::{EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX};
+use crate::limits::{
+    EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX, PAGE_BYTES_MAX,
+};
 use crate::log::{self, Level};
 use crate::payments::event::Events;
 use crate::payments::service::Payments;
@@ -49,6 +52,7 @@ struct Shared {
     gate: Option<Gate>,
     authority: Option<Arc<Authority>>,
     description: Texts,
+    memory: Memory,
     /// Slots of long reads.
     running: Semaphore,
     /// Slots of long reads, those that wait included.
@@ -104,6 +108,7 @@ impl App {
         let cursor_key = store.cursor_key();
         let connectors = connectors(&store, &settings, &allowed);
         let gate = guard.is_none().then(|| gate(&settings, address));
+        let memory = Memory::new(settings.http_memory);
         Self(Arc::new(Shared {
             store,
             settings,
@@ -115,6 +120,7 @@ impl App {
             gate,
             authority,
             description: Texts::default(),
+            memory,
             running: Semaphore::new(LONG_READS_MAX),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
             commits,
@@ -184,8 +190,14 @@ impl App {
         &self.0.store
     }
 
+    /// The memory for requests and answers.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.0.memory
+    }
+
+    /// The store as of now. Its pages end early rather than grow too large.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.0.store.snapshot()
+        self.0.store.snapshot().with_page_bytes(PAGE_BYTES_MAX)
     }
 
     /// Hands commands to the writer and waits until they are durable, without holding up the thread.

@@ -33,8 +33,10 @@ pub(crate) struct Patience {
     /// Maximum time from the first byte of a request head to its last. For the first head the time starts with the
     /// connection.
     pub(crate) head: Duration,
-    /// Maximum time that a write waits for the client to read.
+    /// Maximum time that a write waits for the client to read, and the number of bytes that a client with a backlog takes
+    /// at least within this time.
     pub(crate) write: Duration,
+    pub(crate) write_bytes: usize,
 }
 
 /// A stream that fails once a write, or the rest of a request head, has waited for too long. A response that nobody
@@ -49,23 +51,40 @@ pub(crate) struct Patient<T> {
     /// The timer that runs while the rest of a head is awaited. Most heads arrive whole, so few connections need
     /// one.
     reading: Option<Pin<Box<Sleep>>>,
-    /// The timer that runs while a write waits. Few writes do.
+    /// The timer that runs while the client has a backlog. Few clients have one.
     writing: Option<Pin<Box<Sleep>>>,
+    /// Number of bytes that the client has taken since the timer started.
+    taken: usize,
 }
 
 impl<T> Patient<T> {
     pub(crate) fn new(inner: T, patience: Patience, progress: Progress) -> Self {
-        Self { inner, patience, progress, begun: Some(0), reading: None, writing: None }
+        Self { inner, patience, progress, begun: Some(0), reading: None, writing: None, taken: 0 }
     }
 
-    /// Returns the result of a write, or an error if the write has waited for too long.
-    fn judge<R>(&mut self, written: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
-        if written.is_ready() {
+    /// Returns the result of a write of this many bytes, or an error if the client takes its backlog too slowly.
+    fn judge(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        offered: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let Poll::Ready(result) = written else { return self.wait(context).map(|never| never.map(|()| 0)) };
+        let bytes = *result.as_ref().unwrap_or(&0);
+        self.taken += bytes;
+        if bytes >= offered || self.taken >= self.patience.write_bytes {
             self.writing = None;
-            return written;
         }
+        Poll::Ready(result)
+    }
+
+    /// Waits for the client to read, and fails once it has waited for too long.
+    fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let patience = self.patience.write;
-        let writing = self.writing.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let writing = self.writing.get_or_insert_with(|| {
+            self.taken = 0;
+            Box::pin(tokio::time::sleep(patience))
+        });
         ready!(writing.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -103,17 +122,17 @@ impl<T: Write + Unpin> Write for Patient<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.judge(written, context)
+        self.judge(written, bytes.len(), context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.inner).poll_flush(context);
-        self.judge(flushed, context)
+        if flushed.is_ready() { flushed } else { self.wait(context) }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.inner).poll_shutdown(context);
-        self.judge(shut, context)
+        if shut.is_ready() { shut } else { self.wait(context) }
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -126,7 +145,8 @@ impl<T: Write + Unpin> Write for Patient<T> {
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(context, buffers);
-        self.judge(written, context)
+        let offered = buffers.iter().map(|buffer| buffer.len()).sum();
+        self.judge(written, offered, context)
     }
 }
 
@@ -174,7 +194,7 @@ mod tests {
 
     fn patient(is_busy: bool, millis: u64) -> (Patient<Peer>, Progress) {
         let (patience, progress) = (Duration::from_millis(millis), Progress::default());
-        let both = Patience { head: patience, write: patience };
+        let both = Patience { head: patience, write: patience, write_bytes: 10 };
         (Patient::new(Peer { is_busy }, both, progress.clone()), progress)
     }
 
@@ -206,6 +226,41 @@ mod tests {
     fn times_out_on_stalled_write() {
         assert_eq!(write(false, 1), Err(io::ErrorKind::TimedOut));
         assert_eq!(write(true, 0), Ok(1));
+    }
+
+    #[test]
+    fn times_out_on_slow_reader() {
+        run(async {
+            let (mut connection, _) = patient(false, 1);
+            let mut write = async |offered: usize, is_busy: bool| {
+                connection.inner.is_busy = is_busy;
+                let bytes = vec![b'x'; offered];
+                let write = std::future::poll_fn(|context| {
+                    match Pin::new(&mut connection).poll_write(context, &bytes) {
+                        Poll::Pending => Poll::Ready(None),
+                        Poll::Ready(written) => Poll::Ready(Some(written.map_err(|error| error.kind()))),
+                    }
+                });
+                write.await
+            };
+            let pause = || tokio::time::sleep(Duration::from_millis(2));
+            // A byte now and then is not enough while more is offered.
+            assert_eq!(write(9, false).await, None);
+            assert_eq!(write(9, true).await, Some(Ok(1)));
+            pause().await;
+            assert_eq!(write(9, false).await, Some(Err(io::ErrorKind::TimedOut)));
+            // The last byte of the backlog ends the time, and so do enough bytes.
+            assert_eq!(write(1, true).await, Some(Ok(1)));
+            for (offered, writes) in [(1, 1), (99, 10)] {
+                assert_eq!(write(offered, false).await, None);
+                for _ in 0..writes {
+                    assert_eq!(write(offered, true).await, Some(Ok(1)));
+                }
+                pause().await;
+                assert_eq!(write(offered, false).await, None, "{offered} bytes");
+                assert_eq!(write(1, true).await, Some(Ok(1)));
+            }
+        });
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub(crate) mod browsers;
 pub(crate) mod connection;
 pub(crate) mod error;
 pub(crate) mod json;
+pub(crate) mod memory;
 pub(crate) mod reply_body;
 pub(crate) mod request;
 pub(crate) mod response;

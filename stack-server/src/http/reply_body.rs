@@ -1,19 +1,19 @@
 //! The body of a response: complete, or streamed in parts.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::http::memory::Held;
 
 /// The body of a response.
 #[derive(Debug)]
 pub(crate) enum ReplyBody {
     /// A complete body.
-    Whole(Full<Bytes>),
+    Whole(Bytes),
     /// A stream of parts. An error among the parts cuts the connection, so that no client takes a truncated body
     /// for a complete one.
     Parts(Receiver<io::Result<Bytes>>),
@@ -28,11 +28,26 @@ impl ReplyBody {
         let (sender, parts) = channel(1);
         (sender, Self::Parts(parts))
     }
+
+    /// Returns the length of a complete body; 0 for a stream, whose parts hold memory of their own.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) => bytes.len(),
+            Self::Parts(_) => 0,
+        }
+    }
+
+    /// Makes a complete body hold memory until it is sent.
+    pub(crate) fn hold(&mut self, held: Held) {
+        if let Self::Whole(bytes) = self {
+            *bytes = held.keep(std::mem::take(bytes));
+        }
+    }
 }
 
 impl From<Bytes> for ReplyBody {
     fn from(bytes: Bytes) -> Self {
-        Self::Whole(Full::new(bytes))
+        Self::Whole(bytes)
     }
 }
 
@@ -45,24 +60,22 @@ impl Body for ReplyBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match self.get_mut() {
-            Self::Whole(full) => {
-                let frame = Pin::new(full).poll_frame(context);
-                frame.map(|frame| frame.map(|frame| frame.map_err(|never: Infallible| match never {})))
-            }
+            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Parts(parts) => parts.poll_recv(context).map(|part| part.map(|part| part.map(Frame::data))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Whole(full) => full.is_end_stream(),
+            Self::Whole(bytes) => bytes.is_empty(),
             Self::Parts(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(full) => full.size_hint(),
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Parts(_) => SizeHint::default(),
         }
     }

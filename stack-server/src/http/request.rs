@@ -11,10 +11,11 @@ use hyper::{StatusCode, Uri, Version};
 use ledger_core::{Timestamp, TimestampError};
 
 use crate::http::error::{ApiError, Profile};
+use crate::http::memory::{self, Held, Memory};
 use crate::http::response::Numbers;
 use crate::limits::{
-    BODY_READ_TIMEOUT, DISCARD_BYTES_MAX, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT, DISCARD_TIMEOUT,
-    HEADER_BYTES_MAX, PAGE_SIZE_NUMBER_MAX, URI_BYTES_MAX,
+    BODY_READ_TIMEOUT, BODY_WAIT, DISCARD_BYTES_MAX, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT,
+    DISCARD_TIMEOUT, HEADER_BYTES_MAX, PAGE_SIZE_NUMBER_MAX, UNCOUNTED_BYTES_MAX, URI_BYTES_MAX,
 };
 
 /// Splits a raw path at `/` and then decodes each part, so that an escaped slash stays inside its segment. One
@@ -234,17 +235,26 @@ fn is_secret(name: &str) -> bool {
     })
 }
 
+/// A body, with the memory that it holds. A body that arrives at once, as most do, holds none.
+#[derive(Debug, Default)]
+pub(crate) struct ReadBody {
+    pub(crate) bytes: Bytes,
+    _held: Option<Held>,
+}
+
 /// Reads a body.
 ///
 /// # Errors
 ///
 /// 413 if it is longer than `limit` bytes, by its announced length before a byte of it is read; 408 if it does
-/// not arrive in time; `VALIDATION` if it breaks off. After each of them the connection is of no more use.
+/// not arrive in time; 503 if there is no memory for it; `VALIDATION` if it breaks off. After each of them the connection
+/// is of no more use.
 pub(crate) async fn body(
     mut incoming: Incoming,
     headers: &HeaderMap,
     limit: usize,
-) -> Result<Bytes, ApiError> {
+    memory: &Memory,
+) -> Result<ReadBody, ApiError> {
     let too_large = || {
         let message = format!("the body is longer than {limit} bytes");
         ApiError::refused(StatusCode::PAYLOAD_TOO_LARGE, message)
@@ -253,12 +263,16 @@ pub(crate) async fn body(
         leave_body(incoming, headers).await;
         return Err(too_large());
     }
-    let reading = tokio::time::timeout(BODY_READ_TIMEOUT, collect(&mut incoming, limit));
+    let reading = tokio::time::timeout(BODY_READ_TIMEOUT, collect(&mut incoming, limit, memory));
     match reading.await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(Unread::TooLarge)) => {
             discard(incoming).await;
             Err(too_large())
+        }
+        Ok(Err(Unread::Refused(error))) => {
+            discard(incoming).await;
+            Err(error)
         }
         Ok(Err(Unread::BrokenOff)) => Err(ApiError::validation("the body breaks off")),
         Err(_) => Err(ApiError::refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
@@ -269,12 +283,15 @@ pub(crate) async fn body(
 enum Unread {
     TooLarge,
     BrokenOff,
+    Refused(ApiError),
 }
 
 /// Joins the frames of a body; a body of one frame, which is the usual one, is not copied.
-async fn collect(incoming: &mut Incoming, limit: usize) -> Result<Bytes, Unread> {
+async fn collect(incoming: &mut Incoming, limit: usize, memory: &Memory) -> Result<ReadBody, Unread> {
+    let announced = incoming.size_hint().exact().and_then(|length| usize::try_from(length).ok());
     let mut first = Bytes::new();
-    let mut joined = Vec::new();
+    let mut joined: Vec<u8> = Vec::new();
+    let mut held: Option<Held> = None;
     while let Some(frame) = incoming.frame().await {
         // Trailers carry nothing that is looked at.
         let Ok(data) = frame.map_err(|_| Unread::BrokenOff)?.into_data() else { continue };
@@ -283,14 +300,30 @@ async fn collect(incoming: &mut Incoming, limit: usize) -> Result<Bytes, Unread>
         }
         if first.is_empty() {
             first = data;
+            if let Some(length) = announced.filter(|length| *length > UNCOUNTED_BYTES_MAX)
+                && !incoming.is_end_stream()
+            {
+                // The whole length at once: bodies that each wait for their rest would hold each other up.
+                held = Some(memory.body(length).await.map_err(Unread::Refused)?);
+            }
             continue;
         }
         if joined.is_empty() {
+            joined.reserve_exact(announced.unwrap_or(UNCOUNTED_BYTES_MAX).max(first.len()));
             joined.extend_from_slice(&first);
+        }
+        let wanted = joined.len() + data.len();
+        if wanted > joined.capacity() {
+            let capacity = wanted.max(2 * joined.capacity()).min(limit);
+            let held = held.get_or_insert_with(|| memory.bodies.nothing());
+            if !held.reach(capacity, BODY_WAIT).await {
+                return Err(Unread::Refused(memory::too_many_bodies()));
+            }
+            joined.reserve_exact(capacity - joined.len());
         }
         joined.extend_from_slice(&data);
     }
-    Ok(if joined.is_empty() { first } else { Bytes::from(joined) })
+    Ok(ReadBody { bytes: if joined.is_empty() { first } else { Bytes::from(joined) }, _held: held })
 }
 
 /// Gives up a body that is not wanted. A client that waits for leave to send it is told at once.

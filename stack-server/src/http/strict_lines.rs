@@ -13,6 +13,9 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use memchr::memchr;
 
+use crate::http::memory::{Held, Pool};
+use crate::limits::UNCOUNTED_BYTES_MAX;
+
 /// Number of bytes that a connection reads at once. Each HTTP thread has one buffer of this size.
 const SCRATCH_BYTES: usize = 64 * 1_024;
 
@@ -55,12 +58,14 @@ struct Lines {
     last: u8,
     length: u64,
     is_chunked: bool,
+    /// Number of bytes of the head that has begun.
+    head: usize,
 }
 
 impl Default for Lines {
     fn default() -> Self {
         let part = Part::RequestLine;
-        Self { part, kept: Vec::new(), is_cut: false, last: 0, length: 0, is_chunked: false }
+        Self { part, kept: Vec::new(), is_cut: false, last: 0, length: 0, is_chunked: false, head: 0 }
     }
 }
 
@@ -68,13 +73,20 @@ impl Lines {
     /// Looks at the next bytes of the connection, and spoils them where they are refused.
     fn pass(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
-            let taken = match self.part {
+            let before = self.part;
+            let taken = match before {
                 Part::Refused => {
                     bytes.fill(0);
                     bytes.len()
                 }
                 Part::Body { left, is_chunk } => self.pass_body(bytes.len(), left, is_chunk),
                 _ => self.pass_line(bytes),
+            };
+            self.head = match (before, self.part) {
+                (Part::RequestLine | Part::Header, Part::Header) | (Part::RequestLine, Part::RequestLine) => {
+                    self.head + taken
+                }
+                _ => 0,
             };
             bytes = &mut bytes[taken..];
         }
@@ -178,15 +190,34 @@ fn chunk_size(line: &[u8], is_cut: bool) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(&line[..end]).ok()?, 16).ok()
 }
 
-/// A stream that refuses bare line feeds in heads.
+/// A stream that refuses bare line feeds in heads, and fails if there is no memory for a long head.
 pub(crate) struct StrictLines<T> {
     inner: T,
     lines: Lines,
+    heads: Pool,
+    /// The memory of the head that has begun, if it is long.
+    held: Option<Held>,
 }
 
 impl<T> StrictLines<T> {
-    pub(crate) fn new(inner: T) -> Self {
-        Self { inner, lines: Lines::default() }
+    /// Takes the memory of long heads from this pool.
+    pub(crate) fn new(inner: T, heads: Pool) -> Self {
+        Self { inner, lines: Lines::default(), heads, held: None }
+    }
+
+    /// Takes memory for the bytes of a long head, which stay in memory until the head is complete and answered.
+    fn hold_head(&mut self) -> io::Result<()> {
+        let long = self.lines.head.saturating_sub(UNCOUNTED_BYTES_MAX);
+        if long == 0 {
+            self.held = None;
+            return Ok(());
+        }
+        let mut held = self.held.take().unwrap_or_else(|| self.heads.nothing());
+        if !held.try_reach(long) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.held = Some(held);
+        Ok(())
     }
 }
 
@@ -204,6 +235,7 @@ impl<T: Read + Unpin> Read for StrictLines<T> {
             let count = read.filled().len();
             let bytes = &mut scratch[..count];
             this.lines.pass(bytes);
+            this.hold_head()?;
             buffer.put_slice(bytes);
             Poll::Ready(Ok(()))
         })
@@ -302,5 +334,41 @@ mod tests {
             lines.pass(&mut second);
             assert_eq!(second, b"1\r\0\0\0\0");
         }
+    }
+    /// A peer that sends this many bytes at once.
+    struct Peer(usize);
+
+    impl Read for Peer {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            mut buffer: ReadBufCursor<'_>,
+        ) -> Poll<io::Result<()>> {
+            buffer.put_slice(&vec![b'x'; self.0]);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn long_heads_share_their_memory() {
+        let pool = Pool::new(10_000);
+        let read = |stream: &mut StrictLines<Peer>| {
+            let mut bytes = vec![0; 8_192];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            let read = Pin::new(stream).poll_read(&mut context, buffer.unfilled());
+            matches!(read, Poll::Ready(Ok(())))
+        };
+        let mut first = StrictLines::new(Peer(8_000), pool.clone());
+        let mut second = StrictLines::new(Peer(8_000), pool.clone());
+        assert!((0..2).all(|_| read(&mut first)), "7,808 bytes are counted");
+        assert!(read(&mut second), "a short head is not counted");
+        assert!(!read(&mut second));
+        drop(first);
+        let mut third = StrictLines::new(Peer(8_000), pool);
+        assert!((0..2).all(|_| read(&mut third)));
+        third.lines.pass(&mut b"\r\n\r\n".to_vec());
+        third.hold_head().expect("the next head is short");
+        assert!(third.held.is_none());
     }
 }

@@ -37,6 +37,7 @@ mod kill;
 mod ledgers;
 mod limits;
 mod logs;
+mod memory;
 mod nonsense;
 mod payment_postings;
 mod payments;

@@ -13,6 +13,8 @@ use ledger_store::{
 };
 use ledger_testkit::{Dice, Judge, SetClock, Step, Workload};
 
+mod page_bytes;
+
 /// A store in memory and its judge. Both get the same random commands.
 struct World {
     store: Store,

@@ -16,7 +16,7 @@ use crate::http::error::ApiError;
 use crate::http::reply_body::{Parts, ReplyBody};
 use crate::http::response::{self, Json, Numbers, Reply};
 use crate::integrations::events::envelope::{EventType, write_event};
-use crate::limits::{EVENT_PART_BYTES, EVENT_PART_LOGS};
+use crate::limits::{EVENT_PART_BYTES, EVENT_PART_LOGS, JSON_FACTOR};
 use crate::log;
 
 /// The parameters of a stream.
@@ -158,21 +158,26 @@ async fn send(app: &App, name: &LedgerName, mut asked: Asked, parts: &Parts) {
     // The last log that was read but not announced by an event.
     let mut passed = None;
     loop {
+        // A part is read only once the client has taken the part before the last, and there is memory for it.
+        let Ok(slot) = parts.reserve().await else { return };
+        let held = app.memory().streams.wait(EVENT_PART_BYTES * JSON_FACTOR).await;
         commits.begin();
         let (ledger, wanted) = (name.clone(), asked.clone());
         let part = match app.feed(move |store| Part::read(store, &ledger, &wanted)).await {
             Ok(part) => part,
             Err(error) => {
                 // The client reconnects with its last id. The error then gets a proper status.
-                let _ = parts.send(Err(std::io::Error::other(error.message))).await;
+                slot.send(Err(std::io::Error::other(error.message)));
                 return;
             }
         };
         if part.after != asked.after {
             (asked.after, passed) = (part.after, part.passed);
         }
-        if !part.text.is_empty() && parts.send(Ok(Bytes::from(part.text))).await.is_err() {
-            return;
+        if part.text.is_empty() {
+            drop((slot, held));
+        } else {
+            slot.send(Ok(held.keep(Bytes::from(part.text))));
         }
         if part.has_more {
             continue;

@@ -9,15 +9,20 @@ use ledger_store::{
     PageRequest, Start, Store,
 };
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use crate::api::call::Call;
 use crate::api::ledger_v2::log_body::read_log;
 use crate::api::ledger_v2::logs::shape_for;
 use crate::http::error::{ApiError, Code};
+use crate::http::memory::{self, Held};
 use crate::http::reply_body::ReplyBody;
 use crate::http::request;
 use crate::http::response::{Json, Numbers, Reply, stream};
-use crate::limits::{BODY_READ_TIMEOUT, IMPORT_BYTES, IMPORT_LOGS, LOG_BYTES_MAX};
+use crate::limits::{
+    ANSWER_WAIT, BODY_READ_TIMEOUT, BODY_WAIT, EXPORT_BYTES, IMPORT_BYTES, IMPORT_BYTES_MIN, IMPORT_LOGS,
+    JSON_FACTOR, LOG_BYTES_MAX,
+};
 use crate::shapes::log::write_log;
 
 /// Number of logs per read of an export.
@@ -25,11 +30,16 @@ const PAGE_LOGS: usize = 500;
 
 /// Streams all current logs, oldest first, one per line.
 pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let ledger = call.ledger()?;
+    let name = call.ledger_name()?;
+    let snapshot = call.app.snapshot().with_page_bytes(EXPORT_BYTES);
+    let ledger = snapshot.ledger(&name).ok_or_else(ApiError::ledger_not_found)?;
     let shape = shape_for(call, &ledger);
     let app = call.app.clone();
+    let streams = app.memory().streams.clone();
     let read = async move |ledger: LedgerView, start| app.long(move || page(&ledger, start)).await;
     // Read the first part before answering, so that its error can still have a status.
+    let held = streams.take(EXPORT_BYTES * JSON_FACTOR, ANSWER_WAIT).await;
+    let mut held = held.ok_or_else(|| ApiError::busy("too many streams wait for their clients"))?;
     let mut part = read(ledger.clone(), Start::First).await?;
     let (parts, body) = ReplyBody::parts();
     tokio::spawn(async move {
@@ -39,15 +49,24 @@ pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
                 write_log(&mut json, log, shape);
                 json.raw("\n");
             }
+            let last = part.items.last().filter(|_| part.has_next).map(|log| log.entry.id);
+            let is_empty = part.items.is_empty();
+            drop(part);
             // Stop if the client has disconnected.
-            if !part.items.is_empty() && parts.send(Ok(Bytes::from(json.into_bytes()))).await.is_err() {
+            if !is_empty && parts.send(Ok(held.keep(Bytes::from(json.into_bytes())))).await.is_err() {
                 return;
             }
-            let Some(last) = part.items.last().filter(|_| part.has_next) else { return };
-            part = match read(ledger.clone(), Start::After(last.entry.id)).await {
+            let Some(last) = last else { return };
+            // The next part is read only once the client has taken the part before the last, and there is memory for it.
+            let Ok(slot) = parts.reserve().await else { return };
+            held = tokio::select! {
+                held = streams.wait(EXPORT_BYTES * JSON_FACTOR) => held,
+                () = parts.closed() => return,
+            };
+            part = match read(ledger.clone(), Start::After(last)).await {
                 Ok(part) => part,
                 Err(error) => {
-                    let _ = parts.send(Err(std::io::Error::other(error.message))).await;
+                    slot.send(Err(std::io::Error::other(error.message)));
                     return;
                 }
             };
@@ -76,27 +95,88 @@ pub(crate) async fn import(call: &Call<'_>) -> Result<Reply, ApiError> {
 async fn import_all(call: &Call<'_>, incoming: &mut Incoming) -> Result<(), ApiError> {
     call.ledger()?;
     let name = call.ledger_name()?;
-    let mut gathered = Vec::new();
+    let memory = call.app.memory();
+    let mut gathered = Gathered { text: Vec::new(), held: memory.bodies.nothing() };
+    let mut pace = Pace::begin();
     let mut enough = IMPORT_BYTES;
     loop {
-        let frame = tokio::time::timeout(BODY_READ_TIMEOUT, incoming.frame()).await;
+        let frame = tokio::time::timeout_at(pace.deadline, incoming.frame()).await;
         let frame = frame
             .map_err(|_| ApiError::refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))?;
         let is_end = frame.is_none();
         if let Some(frame) = frame {
             let frame = frame.map_err(|_| refused("the body breaks off"))?;
             if let Ok(data) = frame.into_data() {
-                gathered.extend_from_slice(&data);
+                gathered.push(&data).await?;
+                pace.arrived(data.len());
             }
         }
-        if gathered.len() >= enough || is_end {
-            let (name, bytes) = (name.clone(), std::mem::take(&mut gathered));
-            gathered = call.app.blocking(move |store| import_some(store, &name, bytes, is_end)).await?;
+        if gathered.text.len() >= enough || is_end {
+            let (name, text) = (name.clone(), std::mem::take(&mut gathered.text));
+            let _work = memory.work(text.len()).await?;
+            let rest = call.app.blocking(move |store| import_some(store, &name, text, is_end)).await?;
+            gathered.put_back(rest);
             // Parse an incomplete log again only after twice as much of it has arrived. This keeps the work linear.
-            enough = IMPORT_BYTES.max(2 * gathered.len());
+            enough = IMPORT_BYTES.max(2 * gathered.text.len());
+            // The client did not have this time.
+            pace = Pace::begin();
         }
         if is_end {
             return Ok(());
+        }
+    }
+}
+
+/// The bytes of an import that have arrived and are not imported yet, with the memory that they hold.
+struct Gathered {
+    text: Vec<u8>,
+    held: Held,
+}
+
+impl Gathered {
+    /// Adds bytes.
+    ///
+    /// # Errors
+    ///
+    /// 503 if there is no memory for them for a while.
+    async fn push(&mut self, bytes: &[u8]) -> Result<(), ApiError> {
+        let wanted = self.text.len() + bytes.len();
+        if wanted > self.text.capacity() {
+            let capacity = wanted.max(self.text.capacity() / 2 * 3).max(IMPORT_BYTES);
+            if !self.held.reach(capacity, BODY_WAIT).await {
+                return Err(memory::too_many_bodies());
+            }
+            self.text.reserve_exact(capacity - self.text.len());
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Continues with the bytes that could not be imported yet.
+    fn put_back(&mut self, rest: Vec<u8>) {
+        self.text = rest;
+        self.held.set(self.text.capacity());
+    }
+}
+
+/// The pace at which an import must arrive.
+struct Pace {
+    /// When too little has arrived.
+    deadline: Instant,
+    /// Number of bytes that have arrived for this deadline.
+    bytes: usize,
+}
+
+impl Pace {
+    fn begin() -> Self {
+        Self { deadline: Instant::now() + BODY_READ_TIMEOUT, bytes: 0 }
+    }
+
+    /// Counts bytes. Enough of them move the deadline.
+    fn arrived(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if self.bytes >= IMPORT_BYTES_MIN {
+            *self = Self::begin();
         }
     }
 }
@@ -187,6 +267,16 @@ mod tests {
             r#"{{"id":{id},"type":"NEW_TRANSACTION","data":{{"transaction":{{"id":{id},"postings":[{{"source":"world","destination":"a","amount":1,"asset":"USD/2"}}],"metadata":{{}},"timestamp":"{date}","postCommitVolumes":{volumes}}},"accountMetadata":{{}}}},"date":"{date}","unknown":-1.5e+7,"hash":null}}
 "#
         )
+    }
+
+    #[test]
+    fn enough_bytes_move_the_deadline_of_an_import() {
+        let mut pace = Pace { deadline: Instant::now(), bytes: 0 };
+        let first = pace.deadline;
+        pace.arrived(IMPORT_BYTES_MIN - 1);
+        assert_eq!(pace.deadline, first);
+        pace.arrived(1);
+        assert!(pace.deadline > first && pace.bytes == 0);
     }
 
     #[test]

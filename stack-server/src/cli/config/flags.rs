@@ -58,7 +58,7 @@ static SERVICE: &[Flag] = &[
         set: |config, value| put(&mut config.listen, address(value)) },
     Flag { name: "data", value: "DIR", variable: "STACK_DATA", help: "data directory, made if absent (./data)",
         set: |config, value| put(&mut config.data, path(value)) },
-    Flag { name: "memory-budget", value: "SIZE", variable: "STACK_MEMORY_BUDGET", help: "memory for the store, with suffix KiB, MiB or GiB (512MiB)",
+    Flag { name: "memory-budget", value: "SIZE", variable: "STACK_MEMORY_BUDGET", help: "memory of the server, an eighth of it for requests and answers, with suffix KiB, MiB or GiB (512MiB)",
         set: |config, value| put(&mut config.memory_budget, size(value)) },
     Flag { name: "free-space-floor", value: "SIZE", variable: "STACK_FREE_SPACE_FLOOR", help: "with less free on the disk, writes are turned away; 0 is never (a twentieth, 4MiB to 256MiB)",
         set: |config, value| put(&mut config.free_space_floor, size(value).map(|bytes| Some(bytes as u64))) },

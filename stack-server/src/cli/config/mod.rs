@@ -25,7 +25,7 @@ use crate::auth::authority::AuthorizationSettings;
 use crate::auth::guard::AuthSettings;
 use crate::auth::keys::master::KeySource;
 use crate::integrations::events::Publishing;
-use crate::settings::Settings;
+use crate::settings::{MEMORY_BUDGET, Settings, http_share};
 
 /// The command of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The data directory.
     pub data: PathBuf,
-    /// Memory for the store, in bytes.
+    /// Memory of the server, in bytes.
     pub memory_budget: usize,
     /// With fewer bytes free on the disk, writes are turned away; `None` goes by the size of the disk.
     pub free_space_floor: Option<u64>,
@@ -107,7 +107,7 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             data,
-            memory_budget: 512 * 1_024 * 1_024,
+            memory_budget: MEMORY_BUDGET,
             free_space_floor: None,
             allow_unauthenticated: false,
             allow_shared_directory: false,
@@ -127,6 +127,13 @@ impl Default for Config {
             names_worker: false,
             ignored: Vec::new(),
         }
+    }
+}
+
+impl Config {
+    /// The part of the memory budget that is for the store.
+    pub fn store_memory(&self) -> usize {
+        self.memory_budget - self.settings.http_memory
     }
 }
 
@@ -249,6 +256,7 @@ pub fn parse(
     if config.ignored.iter().any(names_worker) {
         (config.names_worker, config.settings.worker) = (true, true);
     }
+    config.settings.http_memory = http_share(config.memory_budget);
     match command.as_deref() {
         None | Some("serve") => {
             settle_auth(&mut config, variable("STACK_AUTH_KEY").filter(|key| !key.is_empty()))?;
