@@ -29,7 +29,7 @@ const LAYERS: &[Layers] = &[
             &["amount", "names", "timestamp", "metadata"],
             &["volumes"],
             &["transaction"],
-            &["convert", "system_time"],
+            &["convert", "system_time", "json_writer"],
             &["monetary"],
         ],
         upward: &[],
@@ -130,7 +130,8 @@ const LAYERS: &[Layers] = &[
             &["opening"],
             &["verify"],
             &["store"],
-            &["import", "ledger", "testing"],
+            &["import", "json", "ledger", "testing"],
+            &["transfer"],
         ],
         upward: &[
             "engine::mending -> opening",

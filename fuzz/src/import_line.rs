@@ -1,8 +1,8 @@
 //! Fuzz target: an import of any lines succeeds or is refused without a panic, and its entries are readable.
 
 use ledger_core::{FilterOf, LedgerName, LedgerOptions};
+use ledger_store::json::read_log;
 use ledger_store::{Direction, LogHashes, LogQuery, PageRequest, Start, Store};
-use stack_server::testing::import_line;
 
 /// Maximum number of lines of one input. Bounds the time of a run.
 const LINES_MAX: usize = 8;
@@ -10,7 +10,7 @@ const LINES_MAX: usize = 8;
 /// Reads lines, each a log entry.
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let logs: Vec<_> = text.lines().take(LINES_MAX).map_while(import_line).collect();
+    let logs: Vec<_> = text.lines().take(LINES_MAX).map_while(|line| read_log(line).ok()).collect();
     if logs.is_empty() {
         return;
     }

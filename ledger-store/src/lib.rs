@@ -12,6 +12,7 @@ mod fingerprint;
 mod flush;
 mod hashes;
 mod import;
+pub mod json;
 mod ledger;
 mod lookup;
 mod manifest;
@@ -30,6 +31,7 @@ mod store;
 mod submission;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod transfer;
 mod verify;
 mod view;
 mod watch;
@@ -57,6 +59,7 @@ pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Sn
 pub use removal::Reclaimed;
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
+pub use transfer::{LogImporter, TransferError};
 pub use verify::{VerifyError, VerifyReport, Violation, ViolationCode};
 pub use watch::CommitWatch;
 

@@ -137,13 +137,6 @@ pub(crate) const IMPORT_BYTES: usize = 256 * 1_024;
 /// does not hold what has arrived.
 pub(crate) const IMPORT_BYTES_MIN: usize = 256 * 1_024;
 
-/// Logs of an import that are committed at once.
-pub(crate) const IMPORT_LOGS: usize = 256;
-
-/// Most bytes of one log of an import: an export names the accounts of a transaction in its postings and four times in
-/// its volumes, so it is some times as long as the request was.
-pub(crate) const LOG_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
-
 /// How long one delivery to another server may take, connecting included.
 pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioTimer;
 use ledger_core::{Filter, Resource};
-use ledger_store::{Direction, Expand, ImportedLog, Start, Store, TimeAxis};
+use ledger_store::{Direction, Expand, Start, Store, TimeAxis};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -111,12 +111,6 @@ impl Write for Bytes {
 /// Reads a filter; `None` if it is refused.
 pub fn filter(resource: Resource, text: &str) -> Option<Filter> {
     ledger_v2::parse_filter(Profile::Stack, resource, text).ok()
-}
-
-/// Reads a log as an export has it; `None` if it is refused.
-pub fn import_line(text: &str) -> Option<ImportedLog> {
-    let value = serde_json::from_str(text).ok()?;
-    ledger_v2::read_log(value).ok()
 }
 
 /// Whether a text reads as a token; nobody has checked its signature.

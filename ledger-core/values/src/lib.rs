@@ -27,6 +27,7 @@ pub mod typed_text;
 
 mod amount;
 mod convert;
+mod json_writer;
 mod metadata;
 mod monetary;
 mod names;
@@ -39,6 +40,7 @@ mod volumes;
 pub use amount::{Amount, AmountError, Balance};
 pub use compact_str::CompactString;
 pub use convert::IntoAmount;
+pub use json_writer::JsonWriter;
 pub use metadata::{Metadata, MetadataValue};
 pub use monetary::{Monetary, MonetaryError};
 pub use names::{

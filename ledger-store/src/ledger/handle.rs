@@ -68,6 +68,11 @@ impl Ledger {
         &self.name
     }
 
+    /// Its store.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// The ledger as of now, for the lower-level reads; `None` if nothing was written yet.
     pub fn view(&self) -> Option<LedgerView> {
         self.store.snapshot().ledger(&self.name)

@@ -42,6 +42,11 @@ impl LedgerSnapshot {
         self.view.as_ref()
     }
 
+    /// The lower-level reads of a ledger that must be there.
+    pub(crate) fn existing(&self) -> Result<&LedgerView, LedgerError> {
+        self.view.as_ref().ok_or_else(|| LedgerError::LedgerNotFound { ledger: self.name.clone() })
+    }
+
     /// The balance of an asset in an account, in the asset's smallest unit: what it received less what it sent. Zero for
     /// an account that was never used.
     ///

@@ -22,4 +22,5 @@ mod refusals;
 mod removal;
 mod running_store;
 mod schemas;
+mod transfer;
 mod uniqueness;

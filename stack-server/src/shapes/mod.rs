@@ -1,4 +1,5 @@
-//! JSON forms of ledger values that several parts of the server write: answers, events and exports.
+//! JSON forms of ledger values that several parts of the server write: answers, events and exports. The library writes
+//! them (`ledger_store::json`).
 
 pub(crate) mod log;
 pub(crate) mod transaction;

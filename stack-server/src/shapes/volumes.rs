@@ -1,65 +1,26 @@
-//! Writes postings and volumes, which have the same JSON form in v1 and v2.
+//! Postings and volumes, which have the same JSON form in v1 and v2.
 
-use ledger_core::{HoldingVolumes, Posting, Transaction, Volumes};
+use ledger_core::{HoldingVolumes, Posting, Volumes};
+use ledger_store::json;
 
 use crate::http::response::Json;
 
+pub(crate) use ledger_store::json::volumes_before;
+
 /// Writes `{"source":…,"destination":…,"amount":…,"asset":…}`.
 pub(crate) fn write_posting(json: &mut Json, posting: &Posting) {
-    json.raw("{\"source\":").plain_string(posting.source.as_str());
-    json.raw(",\"destination\":").plain_string(posting.destination.as_str());
-    json.raw(",\"amount\":").amount(&posting.amount);
-    json.raw(",\"asset\":").plain_string(posting.asset.as_str()).raw("}");
+    json::write_posting(json.text(), posting);
 }
 
-/// Writes a map from account to asset to volumes. The holdings are sorted by account and asset, which is the order
-/// of the map keys.
+/// Writes a map from account to asset to volumes, in the order of the holdings.
 pub(crate) fn write_holdings<'a>(
     json: &mut Json,
     holdings: impl Iterator<Item = (&'a HoldingVolumes, &'a Volumes)>,
 ) {
-    json.raw("{");
-    let mut account = None;
-    for (holding, volumes) in holdings {
-        if account == Some(&holding.account) {
-            json.raw(",");
-        } else {
-            json.raw(if account.is_some() { "}," } else { "" });
-            json.plain_string(holding.account.as_str()).raw(":{");
-            account = Some(&holding.account);
-        }
-        json.plain_string(holding.asset.as_str()).raw(":");
-        write_volumes(json, volumes);
-    }
-    json.raw(if account.is_some() { "}}" } else { "}" });
+    json::write_holdings(json.text(), holdings);
 }
 
 /// Writes `{"input":…,"output":…,"balance":…}`.
 pub(crate) fn write_volumes(json: &mut Json, volumes: &Volumes) {
-    json.raw("{").raw("\"input\":").amount(&volumes.input);
-    json.raw(",\"output\":").amount(&volumes.output);
-    json.raw(",\"balance\":").balance(&volumes.balance()).raw("}");
-}
-
-/// Subtracts the transaction's own postings from the volumes after it. The order stays that of `after`.
-pub(crate) fn volumes_before(transaction: &Transaction, after: &[HoldingVolumes]) -> Vec<Volumes> {
-    let mut before: Vec<Volumes> = after.iter().map(|holding| holding.volumes.clone()).collect();
-    for posting in &transaction.postings {
-        let find = |account| {
-            after.binary_search_by(|have| (&have.account, &have.asset).cmp(&(account, &posting.asset)))
-        };
-        // The totals include the postings that led to them. A missing or smaller holding breaks the store's
-        // promise, and is shown unchanged.
-        if let Ok(at) = find(&posting.source)
-            && let Some(output) = before[at].output.checked_sub(&posting.amount)
-        {
-            before[at].output = output;
-        }
-        if let Ok(at) = find(&posting.destination)
-            && let Some(input) = before[at].input.checked_sub(&posting.amount)
-        {
-            before[at].input = input;
-        }
-    }
-    before
+    json::write_volumes(json.text(), volumes);
 }

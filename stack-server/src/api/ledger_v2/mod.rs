@@ -13,7 +13,6 @@ mod info;
 pub(crate) mod known_schemas;
 mod ledgers;
 mod list;
-mod log_body;
 mod logs;
 mod pipelines;
 mod queries;
@@ -28,7 +27,6 @@ mod write;
 use ledger_store::Store;
 
 #[cfg(feature = "testing")]
-pub(crate) use log_body::read_log;
 #[cfg(feature = "testing")]
 pub(crate) use query::parse as parse_filter;
 

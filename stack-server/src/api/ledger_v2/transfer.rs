@@ -3,16 +3,14 @@
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
-use ledger_core::{FilterOf, LedgerName};
+use ledger_core::FilterOf;
 use ledger_store::{
-    Direction, ImportError, ImportRefusal, ImportedLog, LedgerView, LogHashes, LogQuery, LogView, Page,
-    PageRequest, Start, Store,
+    Direction, ImportError, ImportRefusal, LedgerView, LogHashes, LogImporter, LogQuery, LogView, Page,
+    PageRequest, Start, TransferError,
 };
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::api::call::Call;
-use crate::api::ledger_v2::log_body::read_log;
 use crate::api::ledger_v2::logs::shape_for;
 use crate::http::error::{ApiError, Code};
 use crate::http::memory::{self, Held};
@@ -20,8 +18,7 @@ use crate::http::reply_body::ReplyBody;
 use crate::http::request;
 use crate::http::response::{Json, Numbers, Reply, stream};
 use crate::limits::{
-    ANSWER_WAIT, BODY_READ_TIMEOUT, BODY_WAIT, EXPORT_BYTES, IMPORT_BYTES, IMPORT_BYTES_MIN, IMPORT_LOGS,
-    JSON_FACTOR, LOG_BYTES_MAX,
+    ANSWER_WAIT, BODY_READ_TIMEOUT, BODY_WAIT, EXPORT_BYTES, IMPORT_BYTES, IMPORT_BYTES_MIN, JSON_FACTOR,
 };
 use crate::shapes::log::write_log;
 
@@ -94,11 +91,10 @@ pub(crate) async fn import(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 async fn import_all(call: &Call<'_>, incoming: &mut Incoming) -> Result<(), ApiError> {
     call.ledger()?;
-    let name = call.ledger_name()?;
     let memory = call.app.memory();
-    let mut gathered = Gathered { text: Vec::new(), held: memory.bodies.nothing() };
+    let mut importer = LogImporter::strict(call.app.store(), call.ledger_name()?);
+    let mut gathered = Gathered { text: Vec::new(), kept: 0, held: memory.bodies.nothing() };
     let mut pace = Pace::begin();
-    let mut enough = IMPORT_BYTES;
     loop {
         let frame = tokio::time::timeout_at(pace.deadline, incoming.frame()).await;
         let frame = frame
@@ -111,25 +107,26 @@ async fn import_all(call: &Call<'_>, incoming: &mut Incoming) -> Result<(), ApiE
                 pace.arrived(data.len());
             }
         }
-        if gathered.text.len() >= enough || is_end {
-            let (name, text) = (name.clone(), std::mem::take(&mut gathered.text));
-            let _work = memory.work(text.len()).await?;
-            let rest = call.app.blocking(move |store| import_some(store, &name, text, is_end)).await?;
-            gathered.put_back(rest);
-            // Parse an incomplete log again only after twice as much of it has arrived. This keeps the work linear.
-            enough = IMPORT_BYTES.max(2 * gathered.text.len());
+        if gathered.text.len() >= IMPORT_BYTES || is_end {
+            let part = std::mem::take(&mut gathered.text);
+            let _work = memory.work(part.len()).await?;
+            let import = move || importer.push(&part).map(|()| importer);
+            importer = call.app.blocking(move |_| import().map_err(fault)).await?;
+            gathered.keep(importer.memory_bytes());
             // The client did not have this time.
             pace = Pace::begin();
         }
         if is_end {
-            return Ok(());
+            return importer.finish().map(drop).map_err(fault);
         }
     }
 }
 
-/// The bytes of an import that have arrived and are not imported yet, with the memory that they hold.
+/// The bytes of an import that have arrived and are not handed over yet, with the memory that the import holds.
 struct Gathered {
     text: Vec<u8>,
+    /// Number of bytes that the importer keeps of an incomplete log.
+    kept: usize,
     held: Held,
 }
 
@@ -143,7 +140,7 @@ impl Gathered {
         let wanted = self.text.len() + bytes.len();
         if wanted > self.text.capacity() {
             let capacity = wanted.max(self.text.capacity() / 2 * 3).max(IMPORT_BYTES);
-            if !self.held.reach(capacity, BODY_WAIT).await {
+            if !self.held.reach(self.kept + capacity, BODY_WAIT).await {
                 return Err(memory::too_many_bodies());
             }
             self.text.reserve_exact(capacity - self.text.len());
@@ -152,10 +149,10 @@ impl Gathered {
         Ok(())
     }
 
-    /// Continues with the bytes that could not be imported yet.
-    fn put_back(&mut self, rest: Vec<u8>) {
-        self.text = rest;
-        self.held.set(self.text.capacity());
+    /// Notes that the text was handed over, of which the importer keeps so many bytes.
+    fn keep(&mut self, bytes: usize) {
+        self.kept = bytes;
+        self.held.set(self.kept + self.text.capacity());
     }
 }
 
@@ -181,71 +178,18 @@ impl Pace {
     }
 }
 
-/// Imports the complete logs in a text and returns the incomplete rest.
-fn import_some(
-    store: &Store,
-    ledger: &LedgerName,
-    mut text: Vec<u8>,
-    is_end: bool,
-) -> Result<Vec<u8>, ApiError> {
-    let mut logs: Vec<ImportedLog> = Vec::new();
-    // A number at the end of the text may continue in the next part, and a lone sign would be a fault. Leave it for
-    // later.
-    let told = if is_end { text.len() } else { text.len() - number_at_end(&text) };
-    let mut values = serde_json::Deserializer::from_slice(&text[..told]).into_iter::<&RawValue>();
-    let mut fault = None;
-    loop {
-        let whole = values.byte_offset();
-        match values.next() {
-            None => break,
-            Some(Ok(value)) => match read_log(value) {
-                Ok(log) => logs.push(log),
-                Err(error) => {
-                    fault = Some(refused(error));
-                    break;
-                }
-            },
-            // The rest of this log has not arrived.
-            Some(Err(error)) if error.is_eof() && !is_end && text.len() - whole <= LOG_BYTES_MAX => {
-                import_logs(store, ledger, &logs)?;
-                return Ok(text.split_off(whole));
-            }
-            Some(Err(error)) => {
-                fault = Some(refused(error.to_string()));
-                break;
-            }
-        }
-        if logs.len() >= IMPORT_LOGS {
-            import_logs(store, ledger, &logs)?;
-            logs.clear();
-        }
+/// The answer to an import that failed.
+fn fault(error: TransferError) -> ApiError {
+    match error {
+        TransferError::Import(ImportError::Write(error)) => error.into(),
+        TransferError::Import(ImportError::Refused { log, refusal }) => refused(match refusal {
+            ImportRefusal::InUse => refusal.to_string(),
+            ImportRefusal::LogExists => format!("log {log} already exists"),
+            ImportRefusal::WrongHash { .. } => format!("{refusal} for log {log}"),
+            ImportRefusal::Inconsistent { reason } => format!("log {log}: {reason}"),
+        }),
+        error => refused(error),
     }
-    import_logs(store, ledger, &logs)?;
-    fault.map_or_else(|| Ok(text.split_off(told)), Err)
-}
-
-/// Returns how many bytes at the end of a text may be the beginning of a number.
-fn number_at_end(text: &[u8]) -> usize {
-    let of_number = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-    text.iter().rev().take_while(of_number).count()
-}
-
-fn import_logs(store: &Store, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<(), ApiError> {
-    if logs.is_empty() {
-        return Ok(());
-    }
-    store.import_new(ledger, logs).map_err(|error| match error {
-        ImportError::Write(error) => error.into(),
-        ImportError::Refused { log, refusal } => {
-            let log = log.get();
-            refused(match refusal {
-                ImportRefusal::InUse => refusal.to_string(),
-                ImportRefusal::LogExists => format!("log {log} already exists"),
-                ImportRefusal::WrongHash { .. } => format!("{refusal} for log {log}"),
-                ImportRefusal::Inconsistent { reason } => format!("log {log}: {reason}"),
-            })
-        }
-    })
 }
 
 fn refused(reason: impl std::fmt::Display) -> ApiError {
@@ -254,20 +198,7 @@ fn refused(reason: impl std::fmt::Display) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use ledger_core::{Features, HashLogs, LedgerOptions};
-
     use super::*;
-
-    fn log(id: u64) -> String {
-        let date = format!("2024-01-0{id}T00:00:00Z");
-        let volumes = format!(
-            r#"{{"a":{{"USD/2":{{"input":{id},"output":0,"balance":{id}}}}},"world":{{"USD/2":{{"input":0,"output":{id},"balance":-{id}}}}}}}"#
-        );
-        format!(
-            r#"{{"id":{id},"type":"NEW_TRANSACTION","data":{{"transaction":{{"id":{id},"postings":[{{"source":"world","destination":"a","amount":1,"asset":"USD/2"}}],"metadata":{{}},"timestamp":"{date}","postCommitVolumes":{volumes}}},"accountMetadata":{{}}}},"date":"{date}","unknown":-1.5e+7,"hash":null}}
-"#
-        )
-    }
 
     #[test]
     fn enough_bytes_move_the_deadline_of_an_import() {
@@ -277,26 +208,5 @@ mod tests {
         assert_eq!(pace.deadline, first);
         pace.arrived(1);
         assert!(pace.deadline > first && pace.bytes == 0);
-    }
-
-    #[test]
-    fn imports_body_split_at_any_byte() {
-        let name = LedgerName::parse("main").expect("a name");
-        let features = Features { hash_logs: HashLogs::Disabled, ..Features::default() };
-        let text = log(1) + &log(2);
-        for cut in 0..=text.len() {
-            let store = Store::in_memory();
-            let options = LedgerOptions { features, ..LedgerOptions::default() };
-            store.create_ledger(name.clone(), options).expect("a ledger");
-            let (first, second) = text.as_bytes().split_at(cut);
-            let mut rest = import_some(&store, &name, first.to_vec(), false)
-                .unwrap_or_else(|error| panic!("{}: {}", error.message, &text[..cut]));
-            rest.extend_from_slice(second);
-            let rest = import_some(&store, &name, rest, true)
-                .unwrap_or_else(|error| panic!("{}: {}", error.message, &text[cut..]));
-            assert!(rest.is_empty());
-            let view = store.snapshot().ledger(&name).expect("it is there");
-            assert_eq!(page(&view, Start::First).expect("it reads").items.len(), 2, "cut at {cut}");
-        }
     }
 }

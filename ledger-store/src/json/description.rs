@@ -1,0 +1,107 @@
+//! The description of a ledger at the beginning of an export: its bucket, features and metadata.
+
+use ledger_core::{BucketName, Features, FirstId, HashLogs, JsonWriter, LedgerOptions, Switch};
+
+use super::log_reader::{LogFault, LogTextError, read_metadata, shortened};
+use super::reader::JsonReader;
+use crate::query::LedgerInfo;
+
+/// Writes `{"ledger":{…}}`. Its members are those of a ledger in v2, and `firstId` and `legacyHashes`.
+pub fn write_description(json: &mut JsonWriter, ledger: &LedgerInfo) {
+    let Features {
+        hash_logs,
+        legacy_hashes,
+        moves_history,
+        effective_volumes,
+        account_metadata_history,
+        transaction_metadata_history,
+    } = ledger.features;
+    let kept = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
+    json.raw("{\"ledger\":{\"name\":").plain_string(ledger.name.as_str());
+    json.raw(",\"bucket\":").plain_string(ledger.bucket.as_str());
+    json.raw(",\"addedAt\":").time(ledger.added_at);
+    json.raw(",\"firstId\":").integer(ledger.first_id.get());
+    json.raw(",\"legacyHashes\":").boolean(legacy_hashes == Switch::On);
+    json.raw(",\"metadata\":").metadata(&ledger.metadata);
+    json.raw(",\"features\":{\"ACCOUNT_METADATA_HISTORY\":").plain_string(kept(account_metadata_history));
+    json.raw(",\"HASH_LOGS\":").plain_string(match hash_logs {
+        HashLogs::Sync => "SYNC",
+        HashLogs::Async => "ASYNC",
+        HashLogs::Disabled => "DISABLED",
+    });
+    json.raw(",\"MOVES_HISTORY\":").plain_string(if moves_history == Switch::On { "ON" } else { "OFF" });
+    json.raw(",\"MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES\":").plain_string(kept(effective_volumes));
+    json.raw(",\"TRANSACTION_METADATA_HISTORY\":").plain_string(kept(transaction_metadata_history));
+    json.raw("}}}");
+}
+
+/// Reads the description of a ledger, or returns `None` for a text that describes none, such as a log.
+///
+/// # Errors
+///
+/// [`LogTextError`] with the first defect of a description.
+pub fn read_description(text: &str) -> Result<Option<LedgerOptions>, LogTextError> {
+    let mut options = None;
+    let mut reader = JsonReader::new(text);
+    reader.object(|reader, name| {
+        let value = reader.raw()?;
+        if name == "ledger" && value.starts_with('{') {
+            options = Some(read_options(&mut JsonReader::new(value))?);
+        }
+        Ok::<_, LogFault>(())
+    })?;
+    Ok(options)
+}
+
+fn read_options(reader: &mut JsonReader<'_>) -> Result<LedgerOptions, LogFault> {
+    let mut options = LedgerOptions::default();
+    reader.object(|reader, name| {
+        match name {
+            "bucket" => options.bucket = BucketName::parse(&reader.text()?)?,
+            "firstId" => {
+                options.first_id = if reader.digits()? == Some("0") { FirstId::Zero } else { FirstId::One };
+            }
+            "legacyHashes" => {
+                let is_on = reader.raw()? == "true";
+                options.features.legacy_hashes = if is_on { Switch::On } else { Switch::Off };
+            }
+            "metadata" => options.metadata = read_metadata(reader)?,
+            "features" => read_features(reader, &mut options.features)?,
+            _ => reader.skip()?,
+        }
+        Ok::<_, LogFault>(())
+    })?;
+    Ok(options)
+}
+
+fn read_features(reader: &mut JsonReader<'_>, features: &mut Features) -> Result<(), LogFault> {
+    reader.object(|reader, name| {
+        let value = reader.text()?;
+        let unknown = || LogFault::Feature(shortened(&format!("{name}={value}")));
+        let switch = |on: &str, off: &str| match value.as_ref() {
+            value if value == on => Ok(Switch::On),
+            value if value == off => Ok(Switch::Off),
+            _ => Err(unknown()),
+        };
+        match name {
+            "HASH_LOGS" => {
+                features.hash_logs = match value.as_ref() {
+                    "SYNC" => HashLogs::Sync,
+                    "ASYNC" => HashLogs::Async,
+                    "DISABLED" => HashLogs::Disabled,
+                    _ => return Err(unknown()),
+                }
+            }
+            "MOVES_HISTORY" => features.moves_history = switch("ON", "OFF")?,
+            "MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES" => {
+                features.effective_volumes = switch("SYNC", "DISABLED")?;
+            }
+            "ACCOUNT_METADATA_HISTORY" => features.account_metadata_history = switch("SYNC", "DISABLED")?,
+            "TRANSACTION_METADATA_HISTORY" => {
+                features.transaction_metadata_history = switch("SYNC", "DISABLED")?;
+            }
+            _ => return Err(unknown()),
+        }
+        Ok(())
+    })
+}

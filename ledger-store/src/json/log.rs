@@ -1,0 +1,117 @@
+//! Logs as v2 lists, exports and pipelines write them.
+
+use ledger_core::{
+    AccountAddress, Features, JsonWriter, LogPayload, Metadata, Target, WireHash, log_request_hash,
+};
+
+use super::transaction::{keeps_effective_volumes, write_recorded, write_transaction};
+use crate::query::LogView;
+use crate::read::FedLog;
+
+/// The optional members of a written log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogShape {
+    /// A revert holds the whole reverted transaction instead of its id.
+    pub whole_reverts: bool,
+    /// Transactions hold their volumes by effective date.
+    pub effective_volumes: bool,
+}
+
+impl LogShape {
+    /// The members of an export: all that a ledger with these features keeps.
+    pub fn of_export(features: Features) -> Self {
+        Self { whole_reverts: true, effective_volumes: keeps_effective_volumes(features) }
+    }
+}
+
+/// Writes a log as lists and exports have it.
+pub fn write_log(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
+    write_members(json, view, shape);
+    json.raw("}");
+}
+
+/// Writes a log of a feed. Its last member is the name of its ledger.
+pub fn write_log_of(json: &mut JsonWriter, fed: &FedLog) {
+    write_members(json, &fed.log, LogShape::of_export(fed.features));
+    json.raw(",\"ledger\":").plain_string(fed.ledger.as_str()).raw("}");
+}
+
+fn write_members(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
+    let entry = &view.entry;
+    json.raw("{\"type\":").plain_string(entry.payload.type_name());
+    json.raw(",\"data\":");
+    write_data(json, view, shape);
+    json.raw(",\"date\":").time(entry.date);
+    let key = entry.idempotency.as_ref().map_or("", |idempotency| idempotency.key.as_str());
+    json.raw(",\"idempotencyKey\":").string(key);
+    json.raw(",\"idempotencyHash\":");
+    match (&entry.idempotency, &entry.request_hash) {
+        (Some(idempotency), _) => json.string(&idempotency.hash),
+        (None, Some(hash)) => json.string(hash),
+        (None, None) => json.plain_string(&log_request_hash(&entry.payload)),
+    };
+    json.raw(",\"id\":").integer(entry.id.get());
+    json.raw(",\"hash\":");
+    match view.hash {
+        Some(hash) => {
+            json.raw("\"").write(|out| WireHash::from_bytes(hash).write_base64(out)).raw("\"");
+        }
+        None => {
+            json.raw("null");
+        }
+    }
+    if let Some(version) = &entry.schema_version {
+        json.raw(",\"schemaVersion\":").string(version);
+    }
+}
+
+/// Writes the member `data` of a log. Its members are exactly those that clients know: they refuse a list with others.
+pub fn write_data(json: &mut JsonWriter, view: &LogView, shape: LogShape) {
+    match &view.entry.payload {
+        LogPayload::NewTransaction { transaction, account_metadata, effective_volumes } => {
+            json.raw("{\"transaction\":");
+            write_recorded(json, transaction, effective_volumes.as_deref(), shape.effective_volumes);
+            json.raw(",\"accountMetadata\":{");
+            json.list(account_metadata, |json, (address, metadata): &(AccountAddress, Metadata)| {
+                json.plain_string(address.as_str()).raw(":").metadata(metadata);
+            });
+            json.raw("}}");
+        }
+        LogPayload::RevertedTransaction { reverted, transaction, effective_volumes } => {
+            match &view.reverted {
+                Some(original) if shape.whole_reverts => {
+                    json.raw("{\"revertedTransaction\":");
+                    write_transaction(json, original, Some(&original.post_commit_volumes), None);
+                }
+                _ => {
+                    json.raw("{\"revertedTransactionID\":").integer(reverted.get());
+                }
+            }
+            json.raw(",\"transaction\":");
+            write_recorded(json, transaction, effective_volumes.as_deref(), shape.effective_volumes);
+            json.raw("}");
+        }
+        LogPayload::SetMetadata { target, metadata } => {
+            write_target(json, target);
+            json.raw(",\"metadata\":").metadata(metadata).raw("}");
+        }
+        LogPayload::DeleteMetadata { target, key } => {
+            write_target(json, target);
+            json.raw(",\"key\":").string(key).raw("}");
+        }
+        LogPayload::InsertedSchema { schema } => {
+            json.raw("{\"schema\":").raw(schema).raw("}");
+        }
+    }
+}
+
+fn write_target(json: &mut JsonWriter, target: &Target) {
+    match target {
+        Target::Account(address) => {
+            json.raw("{\"targetType\":\"ACCOUNT\",\"targetId\":").plain_string(address.as_str());
+        }
+        Target::Transaction(id) => {
+            json.raw("{\"targetType\":\"TRANSACTION\",\"targetId\":").integer(id.get());
+        }
+    }
+}

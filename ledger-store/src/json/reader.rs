@@ -1,0 +1,393 @@
+//! Reads JSON leniently, as servers of the ledger API do, without a tree of values.
+//!
+//! `null` stands for an absent value. Numbers keep their digits. Of several members with one name the caller keeps
+//! the last one.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Maximum nesting of a text. Bounds the recursion of the reader. A schema in a log is nested less.
+const DEPTH_MAX: usize = 128;
+
+/// A text that is not the expected JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonFault {
+    /// Offset of the fault in the text, in bytes.
+    pub at: usize,
+    what: &'static str,
+}
+
+impl fmt::Display for JsonFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.what, self.at)
+    }
+}
+
+impl std::error::Error for JsonFault {}
+
+/// Reads the values of a text one after the other.
+pub(super) struct JsonReader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> JsonReader<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0 }
+    }
+
+    /// Checks that nothing but white space is left.
+    pub(super) fn end(&mut self) -> Result<(), JsonFault> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.fault("more than one value")),
+        }
+    }
+
+    /// Reads an object. Calls `member` with each name; it must read the value.
+    pub(super) fn object<E: From<JsonFault>>(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.is_null()? {
+            return Ok(());
+        }
+        self.open(b'{', "expected an object")?;
+        if self.closes(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.peek();
+            let name = self.string()?;
+            self.expect(b':', "a member has no value")?;
+            member(self, &name)?;
+            if !self.goes_on(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads an array. Calls `element` for each value, which it must read.
+    pub(super) fn array<E: From<JsonFault>>(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.is_null()? {
+            return Ok(());
+        }
+        self.open(b'[', "expected an array")?;
+        if self.closes(b']') {
+            return Ok(());
+        }
+        loop {
+            element(self)?;
+            if !self.goes_on(b']')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads a string. `null` is the empty string.
+    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, JsonFault> {
+        if self.is_null()? { Ok(Cow::Borrowed("")) } else { self.string() }
+    }
+
+    /// Reads a string, or `None` for `null`.
+    pub(super) fn optional_text(&mut self) -> Result<Option<Cow<'a, str>>, JsonFault> {
+        if self.is_null()? { Ok(None) } else { self.string().map(Some) }
+    }
+
+    /// Reads the digits and the sign of an integer, or `None` for `null`.
+    pub(super) fn digits(&mut self) -> Result<Option<&'a str>, JsonFault> {
+        if self.is_null()? {
+            return Ok(None);
+        }
+        let from = self.at;
+        let number = self.number()?;
+        let is_integer = number.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+        if is_integer {
+            Ok(Some(number))
+        } else {
+            Err(JsonFault { at: from, what: "expected a whole number" })
+        }
+    }
+
+    /// Reads any value, and returns its text.
+    pub(super) fn raw(&mut self) -> Result<&'a str, JsonFault> {
+        self.peek();
+        let from = self.at;
+        self.skip()?;
+        Ok(&self.text[from..self.at])
+    }
+
+    /// Reads any value.
+    pub(super) fn skip(&mut self) -> Result<(), JsonFault> {
+        match self.peek() {
+            Some(b'{') => self.object(|reader, _| reader.skip()),
+            Some(b'[') => self.array(Self::skip),
+            Some(b'"') => self.string().map(drop),
+            Some(b'n') => self.word("null"),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            _ => self.number().map(drop),
+        }
+    }
+
+    fn fault(&self, what: &'static str) -> JsonFault {
+        JsonFault { at: self.at, what }
+    }
+
+    /// Skips white space and returns the next byte.
+    fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied()
+    }
+
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), JsonFault> {
+        if self.peek() != Some(byte) {
+            return Err(self.fault(what));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn open(&mut self, byte: u8, what: &'static str) -> Result<(), JsonFault> {
+        self.expect(byte, what)?;
+        self.depth += 1;
+        if self.depth > DEPTH_MAX { Err(self.fault("nested too deep")) } else { Ok(()) }
+    }
+
+    /// Tells whether an object or array without content ends here, and reads its end.
+    fn closes(&mut self, end: u8) -> bool {
+        let closes = self.peek() == Some(end);
+        if closes {
+            self.at += 1;
+            self.depth -= 1;
+        }
+        closes
+    }
+
+    /// Reads the comma before the next element, or the end.
+    fn goes_on(&mut self, end: u8) -> Result<bool, JsonFault> {
+        if self.closes(end) {
+            return Ok(false);
+        }
+        self.expect(b',', "neither a comma nor an end").map(|()| true)
+    }
+
+    fn is_null(&mut self) -> Result<bool, JsonFault> {
+        if self.peek() != Some(b'n') {
+            return Ok(false);
+        }
+        self.word("null").map(|()| true)
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), JsonFault> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(self.fault("no JSON value"));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<&'a str, JsonFault> {
+        self.peek();
+        let from = self.at;
+        let bytes = self.text.as_bytes();
+        if bytes.get(self.at) == Some(&b'-') {
+            self.at += 1;
+        }
+        let whole = self.run_of_digits();
+        if whole == 0 || (whole > 1 && bytes[self.at - whole] == b'0') {
+            self.at = from;
+            return Err(self.fault("no JSON value"));
+        }
+        if bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            if self.run_of_digits() == 0 {
+                return Err(self.fault("no digit behind the point"));
+            }
+        }
+        if matches!(bytes.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(bytes.get(self.at), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if self.run_of_digits() == 0 {
+                return Err(self.fault("no exponent"));
+            }
+        }
+        Ok(&self.text[from..self.at])
+    }
+
+    fn run_of_digits(&mut self) -> usize {
+        let rest = &self.text.as_bytes()[self.at..];
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += digits;
+        digits
+    }
+
+    /// Reads a string, which is borrowed unless it has escapes.
+    fn string(&mut self) -> Result<Cow<'a, str>, JsonFault> {
+        if self.peek() != Some(b'"') {
+            return Err(self.fault("expected a string"));
+        }
+        self.at += 1;
+        let mut out = Cow::Borrowed("");
+        loop {
+            let rest = &self.text[self.at..];
+            let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+            let plain = rest.as_bytes().iter().position(is_special);
+            let plain = plain.ok_or_else(|| self.fault("a string has no end"))?;
+            let (head, special) = (&rest[..plain], rest.as_bytes()[plain]);
+            self.at += plain;
+            if out.is_empty() {
+                out = Cow::Borrowed(head);
+            } else {
+                out.to_mut().push_str(head);
+            }
+            match special {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(out);
+                }
+                b'\\' => {
+                    self.at += 1;
+                    let escaped = self.escaped()?;
+                    out.to_mut().push(escaped);
+                }
+                _ => return Err(self.fault("a control character in a string")),
+            }
+        }
+    }
+
+    /// Reads the rest of an escape after its backslash. Half of a surrogate pair becomes U+FFFD.
+    fn escaped(&mut self) -> Result<char, JsonFault> {
+        let letter = self.text.as_bytes().get(self.at).copied();
+        self.at += 1;
+        Ok(match letter {
+            Some(letter @ (b'"' | b'\\' | b'/')) => char::from(letter),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                let first = self.code()?;
+                if (0xd800..0xdc00).contains(&first) && self.text[self.at..].starts_with("\\u") {
+                    let behind = self.at;
+                    self.at += 2;
+                    let second = self.code()?;
+                    if (0xdc00..0xe000).contains(&second) {
+                        let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                        return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                    }
+                    self.at = behind;
+                }
+                char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER)
+            }
+            _ => {
+                self.at -= 1;
+                return Err(self.fault("an unknown escape"));
+            }
+        })
+    }
+
+    fn code(&mut self) -> Result<u32, JsonFault> {
+        let digits = self.text.as_bytes().get(self.at..self.at + 4);
+        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let code = code.ok_or_else(|| self.fault("an unknown escape"))?;
+        self.at += 4;
+        Ok(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_json(text: &str) -> bool {
+        let mut reader = JsonReader::new(text);
+        reader.skip().and_then(|()| reader.end()).is_ok()
+    }
+
+    #[test]
+    fn tells_json_from_other_texts() {
+        for text in [
+            " null ",
+            "[ ]",
+            "{ }",
+            "[1, -0, 12.50, 1e+3 ,true,\tfalse]",
+            r#"{"b":1, "a":{"d" : [] , "c":null}}"#,
+            r#""\u0041\n\/<\ud83e\uddfe\ud800x""#,
+        ] {
+            assert!(is_json(text), "{text}");
+        }
+        for text in [
+            "",
+            " ",
+            "nul",
+            "tru",
+            "01",
+            "-",
+            "1.",
+            "1e",
+            "+1",
+            ".5",
+            "[",
+            "[1",
+            "[1,]",
+            "[1 2]",
+            "{",
+            "{a:1}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            "\"",
+            "\"a",
+            r#""\x""#,
+            r#""\"#,
+            r#""\u12""#,
+            "\"\u{1}\"",
+            "1 2",
+            "{}x",
+        ] {
+            assert!(!is_json(text), "{text}");
+        }
+        assert!(is_json(&("[".repeat(DEPTH_MAX) + &"]".repeat(DEPTH_MAX))));
+        assert!(!is_json(&("[".repeat(DEPTH_MAX + 1) + &"]".repeat(DEPTH_MAX + 1))));
+        assert!(!is_json(&"[".repeat(100_000)));
+    }
+
+    #[test]
+    fn reads_strings_with_their_escapes() {
+        for (text, read) in [
+            (r#""plain""#, "plain"),
+            (r#""\u0041\n\/<\ud83e\uddfe\ud800x""#, "A\n/<🧾\u{fffd}x"),
+            (r#""\"\"""#, "\"\""),
+            (r#""a\\""#, "a\\"),
+            ("null", ""),
+            ("\"\"", ""),
+        ] {
+            assert_eq!(JsonReader::new(text).text().expect(text), read);
+        }
+        assert!(matches!(JsonReader::new("\"borrowed\"").text(), Ok(Cow::Borrowed("borrowed"))));
+    }
+
+    #[test]
+    fn reads_whole_numbers_of_any_size() {
+        let huge = "9".repeat(200);
+        assert_eq!(JsonReader::new(&huge).digits(), Ok(Some(huge.as_str())));
+        assert_eq!(JsonReader::new(" -7,").digits(), Ok(Some("-7")));
+        assert_eq!(JsonReader::new("null").digits(), Ok(None));
+        for text in ["1.0", "1e2", "\"1\"", "true", "[1]"] {
+            assert!(JsonReader::new(text).digits().is_err(), "{text}");
+        }
+    }
+}
