@@ -170,8 +170,8 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-store/testkit/src",
         from_the_bottom: &[
-            &["clock", "dice", "journal_rate", "sectors", "tally"],
-            &["cast"],
+            &["clock", "dice", "failure", "sectors", "tally"],
+            &["cast", "journal_rate"],
             &["roll", "shelf"],
             &["judge", "workload"],
             &["filters", "questions"],

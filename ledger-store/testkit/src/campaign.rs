@@ -11,6 +11,7 @@ use std::thread;
 use ledger_core::schema::Enforcement;
 use parking_lot::Mutex;
 
+use crate::failure::Failure;
 use crate::harness::{Done, Harness, Settings};
 use crate::writers::power_cut_under_writers;
 use crate::{Dice, Workload};
@@ -41,7 +42,7 @@ pub enum Work {
 
 impl Campaign {
     /// Executes all runs. Passes the seed and result of each to `each`, one at a time and in any order.
-    pub fn run(&self, each: impl FnMut(u64, Result<Done, String>) + Send) {
+    pub fn run(&self, each: impl FnMut(u64, Result<Done, Failure>) + Send) {
         in_parallel(
             self.runs,
             self.threads,
@@ -93,7 +94,7 @@ const STEPS_AFTER: u64 = 6;
 /// # Errors
 ///
 /// Says what the surviving store lacks, has in excess, or did otherwise than the model.
-pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, String> {
+pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, Failure> {
     let settings = Settings {
         memory_budget: 2 << 20,
         segment_bytes: 64 << 10,
@@ -119,5 +120,5 @@ pub fn power_cut(seed: u64, lying_syncs: bool) -> Result<Done, String> {
             return Ok(harness.done());
         }
     }
-    Err("the power failed although it was on".to_owned())
+    Err("the power failed although it was on".into())
 }

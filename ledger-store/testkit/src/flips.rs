@@ -12,6 +12,7 @@ use std::sync::Arc;
 use ledger_store::{Options, Store, ViolationCode};
 
 use crate::campaign::in_parallel;
+use crate::failure::Failure;
 use crate::{DamagedAnswers, Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
 
 /// The way in which a store was left before the flip.
@@ -117,7 +118,7 @@ fn flips_of_a_store(seed: u64, flips: u64) -> Vec<(Damaged, Left, Flipped)> {
     let mut dice = Dice::from_seed(seed ^ 0x666c_6970);
     let sound = match SoundStore::new(seed) {
         Ok(sound) => sound,
-        Err(reason) => return vec![(Damaged::Index, Left::Closed, Flipped::Silent(reason))],
+        Err(failure) => return vec![(Damaged::Index, Left::Closed, Flipped::Silent(failure.to_string()))],
     };
     (0..flips).map(|_| sound.flip(&mut dice)).collect()
 }
@@ -131,7 +132,7 @@ struct SoundStore {
 }
 
 impl SoundStore {
-    fn new(seed: u64) -> Result<Self, String> {
+    fn new(seed: u64) -> Result<Self, Failure> {
         let disk = SimDisk::new();
         let mut work = Workload::new(Dice::from_seed(seed));
         let mut judge = Judge::default();
@@ -141,16 +142,16 @@ impl SoundStore {
             let (now, next) = (work.tick(), work.step());
             clock.set(now);
             if matches!(next, Step::Reopen) || step == STEPS / 2 {
-                store.close().map_err(|error| error.to_string())?;
+                store.close()?;
                 // The store must release the directory before the next one opens it.
                 drop(store);
                 store = open(&disk, &clock)?;
             } else if let Some(error) = judge.step(&store, &next, now)? {
-                return Err(error.to_string());
+                return Err(error.into());
             }
         }
         let killed = disk.copy();
-        store.close().map_err(|error| error.to_string())?;
+        store.close()?;
         drop(store);
         let closed = disk.copy();
         // The power fails after the process was killed. No write is in flight, so everything is durable.
@@ -208,7 +209,7 @@ impl SoundStore {
             Ok(())
         });
         match asked {
-            Err(differs) => Flipped::Silent(differs),
+            Err(failure) => Flipped::Silent(failure.to_string()),
             Ok(()) if answers.errors > 0 => Flipped::Reported,
             Ok(()) if opening.was_damaged => Flipped::Mended,
             Ok(()) => Flipped::Harmless,
@@ -239,11 +240,11 @@ fn choose_file(disk: &SimDisk, dice: &mut Dice<'_>) -> (Damaged, PathBuf) {
     }
 }
 
-fn open(disk: &SimDisk, clock: &Arc<SetClock>) -> Result<Store, String> {
+fn open(disk: &SimDisk, clock: &Arc<SetClock>) -> Result<Store, Failure> {
     let mut options = Options::default();
     options.memory_budget = 2 << 20;
     options.segment_bytes = 24 << 10;
     options.clock = clock.clone();
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    Store::open_on_disk(disk, Path::new("data"), &options).map_err(|error| error.to_string())
+    Ok(Store::open_on_disk(disk, Path::new("data"), &options)?)
 }

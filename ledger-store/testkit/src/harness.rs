@@ -9,6 +9,7 @@ use ledger_store::{
     OpenError, Options, Outcome, ReadError, Snapshot, Store, VerifyReport, ViolationCode, WriteError,
 };
 
+use crate::failure::Failure;
 use crate::{Dice, Disk, Faults, Judge, SetClock, SimDisk, Step, Tally, Workload, fail_decision_read};
 
 /// Options of a store under test, and how often the harness asks it questions.
@@ -128,7 +129,7 @@ impl Harness {
     }
 
     /// Opens the store. Returns `None` if the power failed meanwhile.
-    fn open_or_cut(&mut self) -> Result<Option<Store>, String> {
+    fn open_or_cut(&mut self) -> Result<Option<Store>, Failure> {
         let rebuilds = self.settings.rebuilds_one_in;
         if rebuilds > 0 && self.dice.one_in(rebuilds) {
             // The store rebuilds the index from the journal. The file may not exist yet.
@@ -137,12 +138,12 @@ impl Harness {
         match self.open() {
             Ok(store) => Ok(Some(store)),
             Err(_) if self.disk.power_is_off() => Ok(None),
-            Err(error) => Err(format!("it does not open: {error}")),
+            Err(error) => Err(Failure::from(error).during("when it was opened")),
         }
     }
 
     /// Works until the power fails or `steps` steps are done.
-    pub(crate) fn work(&mut self, steps: u64) -> Result<(), String> {
+    pub(crate) fn work(&mut self, steps: u64) -> Result<(), Failure> {
         match self.open_or_cut()? {
             Some(store) => self.continue_with(store, steps),
             None => Ok(()),
@@ -150,7 +151,7 @@ impl Harness {
     }
 
     /// Works with an open store until the power fails or `steps` steps are done.
-    fn continue_with(&mut self, mut store: Store, steps: u64) -> Result<(), String> {
+    fn continue_with(&mut self, mut store: Store, steps: u64) -> Result<(), Failure> {
         let mut earlier: Option<(Snapshot, Judge)> = None;
         for _ in 0..steps {
             let now = self.work.tick();
@@ -178,12 +179,12 @@ impl Harness {
                         // The power failed during the comparison. The next opening shows the state.
                         return Ok(());
                     }
-                    compared.map_err(|differs| format!("{differs}\n  after {error}"))?;
+                    compared.map_err(|failure| failure.during(format!("after {error}")))?;
                     self.done.unread += 1;
                     continue;
                 }
                 if !self.disk.power_is_off() {
-                    return Err(format!("no answer although the power is on: {error}"));
+                    return Err(Failure::from(error).during("no answer although the power is on"));
                 }
                 let is_unknown = !matches!(error, WriteError::Stopped { .. } | WriteError::Storage { .. });
                 if is_unknown {
@@ -230,7 +231,7 @@ impl Harness {
     }
 
     /// Counts questions with right answers. Returns `false` if the power failed meanwhile.
-    fn take_answers(&mut self, asked: Result<u64, String>) -> Result<bool, String> {
+    fn take_answers(&mut self, asked: Result<u64, Failure>) -> Result<bool, Failure> {
         match asked {
             Ok(asked) => self.done.questions += asked,
             Err(_) if self.disk.power_is_off() => return Ok(false),
@@ -241,7 +242,7 @@ impl Harness {
 
     /// Opens the surviving store, compares it, asks it, and continues for some steps. Returns `false` if the power
     /// failed again.
-    pub(crate) fn recover(&mut self, now: Timestamp, steps: u64) -> Result<bool, String> {
+    pub(crate) fn recover(&mut self, now: Timestamp, steps: u64) -> Result<bool, Failure> {
         let Some(store) = self.open_or_cut()? else { return Ok(false) };
         let certain = self.certain.compare(&store);
         let possible: Vec<_> = self.possible.iter().map(|possible| possible.compare(&store)).collect();
@@ -256,7 +257,7 @@ impl Harness {
                     self.done.unknown_kept += 1;
                 }
                 None if possible.is_empty() => return Err(certain),
-                None => return Err(format!("neither: {certain}, nor any of: {possible:?}")),
+                None => return Err(format!("neither: {certain}, nor any of: {possible:?}").into()),
             }
         }
         self.possible.clear();
@@ -264,15 +265,14 @@ impl Harness {
         if !self.take_answers(asked)? {
             return Ok(false);
         }
-        let report = store.verify().map_err(|error| error.to_string());
-        match report {
+        match store.verify() {
             Ok(report) if is_whole(&report) => {}
             _ if self.disk.power_is_off() => {
                 drop(store);
                 return Ok(false);
             }
-            Ok(report) => return Err(format!("it does not verify:\n{}", report.to_json_lines())),
-            Err(error) => return Err(error),
+            Ok(report) => return Err(format!("it does not verify:\n{}", report.to_json_lines()).into()),
+            Err(error) => return Err(error.into()),
         }
         self.continue_with(store, steps)?;
         if self.disk.power_is_off() {

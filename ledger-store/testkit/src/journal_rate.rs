@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use ledger_journal::disk::{AlignedBuffer, BLOCK_BYTES, Disk, OpenMode, RealDisk, Space};
 use ledger_journal::{
-    CHUNK_BYTES, ChunkDraft, Identity, Journal, JournalError, Position, SectionId, SegmentOptions,
-    SegmentedJournal,
+    CHUNK_BYTES, ChunkDraft, Identity, Journal, Position, SectionId, SegmentOptions, SegmentedJournal,
 };
+
+use crate::failure::Failure;
 
 /// The time of durable writes of so many bytes each, one after the other, into space that was set aside: the fastest
 /// that the disk offers. The file is removed afterwards.
@@ -42,21 +43,20 @@ pub fn bare_writes(directory: &Path, bytes: usize, writes: u64) -> io::Result<Du
 ///
 /// # Errors
 ///
-/// Those of the journal, as text.
+/// Those of the journal.
 pub fn journal_appends(
     directory: &Path,
     bytes: usize,
     appends: u64,
     is_prepared: bool,
-) -> Result<Duration, String> {
-    let told = |error: JournalError| error.to_string();
+) -> Result<Duration, Failure> {
     let mut options = SegmentOptions::default();
     if is_prepared {
         // Frames and the padding of blocks take less than an eighth.
         options.space_bytes = options.space_bytes.max((bytes + bytes / 8) as u64 * appends);
     }
     let journal = new_journal(directory, options)?;
-    journal.make_room().map_err(told)?;
+    journal.make_room()?;
     let mut drafts = drafts_of(bytes);
     std::thread::scope(|scope| {
         let (done, is_done) = std::sync::mpsc::channel::<()>();
@@ -79,9 +79,9 @@ pub fn journal_appends(
                 next = next.next();
             }
             if !is_prepared {
-                journal.make_room().map_err(told)?;
+                journal.make_room()?;
             }
-            journal.append(drafts[0].first, &drafts).map_err(told)?;
+            journal.append(drafts[0].first, &drafts)?;
         }
         drop(done);
         Ok(begun.elapsed())
@@ -89,12 +89,11 @@ pub fn journal_appends(
 }
 
 /// A new journal in a directory.
-fn new_journal(directory: &Path, options: SegmentOptions) -> Result<SegmentedJournal, String> {
-    let told = |error: JournalError| error.to_string();
-    let identity = Identity::random().map_err(|error| error.to_string())?;
+fn new_journal(directory: &Path, options: SegmentOptions) -> Result<SegmentedJournal, Failure> {
+    let identity = Identity::random()?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    SegmentedJournal::initialise(disk.clone(), directory.to_owned(), identity.clone()).map_err(told)?;
-    SegmentedJournal::open(disk, directory.to_owned(), identity, options).map_err(told)
+    SegmentedJournal::initialise(disk.clone(), directory.to_owned(), identity.clone())?;
+    Ok(SegmentedJournal::open(disk, directory.to_owned(), identity, options)?)
 }
 
 /// Chunks of about so many bytes together. They are made once: the journal is measured, and not the making of chunks.

@@ -14,6 +14,7 @@ use ledger_store::{
     Submission, WriteError,
 };
 
+use crate::failure::Failure;
 use crate::roll::Roll;
 use crate::shelf::Shelf;
 use crate::tally::Tally;
@@ -63,7 +64,7 @@ pub struct ImportStep {
 }
 
 /// The result of a step: `None` if the store answered as it must, or the error that is no answer.
-type Judged = Result<Option<WriteError>, String>;
+type Judged = Result<Option<WriteError>, Failure>;
 
 impl Judge {
     /// Of a store that does this about commands which break the rules of a schema.
@@ -105,7 +106,12 @@ impl Judge {
     /// # Errors
     ///
     /// The difference.
-    pub fn step(&mut self, store: &Store, step: &Step, now: Timestamp) -> Result<Option<WriteError>, String> {
+    pub fn step(
+        &mut self,
+        store: &Store,
+        step: &Step,
+        now: Timestamp,
+    ) -> Result<Option<WriteError>, Failure> {
         let judged = match step {
             Step::Create(name, options) => {
                 let expected = self.roll.create(name, options, now);
@@ -161,8 +167,9 @@ impl Judge {
             }
             Step::Reopen => Ok(None),
         };
-        let judged = judged.and_then(|judged| miscounted_bytes(store).map_or(Ok(judged), Err));
-        judged.map_err(|differs| format!("{differs}\n  by {step:?}"))
+        let judged = judged
+            .and_then(|judged| miscounted_bytes(store).map_or(Ok(judged), |differs| Err(differs.into())));
+        judged.map_err(|failure| failure.during(format!("by {step:?}")))
     }
 
     /// Does what takes an entry, if it is done.
@@ -183,14 +190,14 @@ impl Judge {
         let found = match found {
             Ok(found) => found,
             Err(error) if is_no_answer(&error) => return Ok(Some(error)),
-            Err(error) => return Err(format!("{error:?}, expected {expected:?}")),
+            Err(error) => return Err(format!("{error:?}, expected {expected:?}").into()),
         };
         if expected.len() != found.len() {
-            return Err(format!("{} answers, expected {}", found.len(), expected.len()));
+            return Err(format!("{} answers, expected {}", found.len(), expected.len()).into());
         }
         match expected.iter().zip(&found).find(|(expected, found)| !expected.is(found)) {
             None => Ok(None),
-            Some((expected, found)) => Err(format!("{found:?}, expected {expected:?}")),
+            Some((expected, found)) => Err(format!("{found:?}, expected {expected:?}").into()),
         }
     }
 
@@ -318,7 +325,7 @@ impl Judge {
             Err(ImportError::Write(error)) => Some(Err(error)),
             Err(ImportError::Refused { log, refusal }) => Some(Ok((log, refusal_name(&refusal)))),
         };
-        if found == expected { Ok(None) } else { Err(format!("{found:?}, expected {expected:?}")) }
+        if found == expected { Ok(None) } else { Err(format!("{found:?}, expected {expected:?}").into()) }
     }
 
     /// Whether the log of a ledger is the beginning of another's, but for what each makes of it.
@@ -332,24 +339,24 @@ impl Judge {
     /// # Errors
     ///
     /// The difference.
-    pub fn compare(&self, store: &Store) -> Result<(), String> {
-        let found = logs(store).map_err(|error| error.to_string())?;
+    pub fn compare(&self, store: &Store) -> Result<(), Failure> {
+        let found = logs(store)?;
         let names: Vec<&LedgerName> = self.model.ledgers().collect();
         if names != found.keys().collect::<Vec<_>>() {
-            return Err(format!("ledgers {:?}, expected {names:?}", found.keys()));
+            return Err(format!("ledgers {:?}, expected {names:?}", found.keys()).into());
         }
         for (name, found) in &found {
             self.compare_log(name, found)?;
         }
         let entries = store.status().entries;
         if entries != self.entries {
-            return Err(format!("{entries} entries, expected {}", self.entries));
+            return Err(format!("{entries} entries, expected {}", self.entries).into());
         }
         self.roll.compare(&store.snapshot())?;
         self.compare_feed(store)
     }
 
-    fn compare_log(&self, name: &LedgerName, found: &[LogEntry]) -> Result<(), String> {
+    fn compare_log(&self, name: &LedgerName, found: &[LogEntry]) -> Result<(), Failure> {
         let expected: Vec<LogEntry> = self.model.log(name).iter().map(as_recorded).collect();
         let found: Vec<LogEntry> = found.iter().map(as_recorded).collect();
         if found == expected {
@@ -362,22 +369,25 @@ impl Judge {
             expected.len(),
             found.get(at),
             expected.get(at)
-        ))
+        )
+        .into())
     }
 
     /// Whoever is passed the logs of all ledgers gets those of each, in order.
-    fn compare_feed(&self, store: &Store) -> Result<(), String> {
+    fn compare_feed(&self, store: &Store) -> Result<(), Failure> {
         let snapshot = store.snapshot();
         let mut fed: BTreeMap<LedgerName, Vec<LogEntry>> = BTreeMap::new();
         let mut at = FeedPosition::FIRST;
         while at < snapshot.feed_end() {
-            let part = snapshot.feed(at).map_err(|error| error.to_string())?;
+            let part = snapshot.feed(at)?;
             if part.next <= at {
-                return Err(format!("the feed stands still at {}", at.get()));
+                return Err(format!("the feed stands still at {}", at.get()).into());
             }
             for log in part.logs {
                 if Some(log.number) != self.roll.number(&log.ledger) {
-                    return Err(format!("the feed has a log of {}, as ledger {}", log.ledger, log.number));
+                    return Err(
+                        format!("the feed has a log of {}, as ledger {}", log.ledger, log.number).into()
+                    );
                 }
                 fed.entry(log.ledger).or_default().push(log.log.entry);
             }
@@ -385,7 +395,7 @@ impl Judge {
         }
         for name in self.model.ledgers() {
             self.compare_log(name, fed.get(name).map_or(&[], Vec::as_slice))
-                .map_err(|differs| format!("by the feed, {differs}"))?;
+                .map_err(|failure| failure.during("by the feed"))?;
         }
         Ok(())
     }
@@ -404,11 +414,11 @@ fn reclaim(store: &Store, stops_after: Option<u64>) -> Judged {
     };
     if !reclaimed.is_done {
         let was_told = stops_after.is_some_and(|stops_after| asked.get() > stops_after);
-        return if was_told { Ok(None) } else { Err("space was not given back to the end".to_owned()) };
+        return if was_told { Ok(None) } else { Err("space was not given back to the end".into()) };
     }
     match store.reclaim(&|| false) {
         Ok(again) if again == (Reclaimed { is_done: true, ..Reclaimed::default() }) => Ok(None),
-        Ok(again) => Err(format!("{again:?} after {reclaimed:?}")),
+        Ok(again) => Err(format!("{again:?} after {reclaimed:?}").into()),
         Err(error) => Ok(Some(error.into())),
     }
 }
@@ -421,7 +431,7 @@ fn same<T: PartialEq + std::fmt::Debug>(
     match found {
         Err(error) if is_no_answer(&error) => Ok(Some(error)),
         found if found == *expected => Ok(None),
-        found => Err(format!("{found:?}, expected {expected:?}")),
+        found => Err(format!("{found:?}, expected {expected:?}").into()),
     }
 }
 

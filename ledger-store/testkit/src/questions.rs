@@ -17,6 +17,7 @@ use ledger_store::{
 };
 
 use crate::cast::{self, ASSETS};
+use crate::failure::Failure;
 use crate::filters::filter_of_ledgers;
 use crate::{Dice, Judge};
 
@@ -30,7 +31,7 @@ macro_rules! same {
     ($found:expr, $expected:expr, $($what:tt)+) => {{
         let (found, expected) = (&$found, &$expected);
         if found != expected {
-            return Err(format!("{}: {found:?}, expected {expected:?}", format_args!($($what)+)));
+            return Err(format!("{}: {found:?}, expected {expected:?}", format_args!($($what)+)).into());
         }
     }};
 }
@@ -49,7 +50,7 @@ impl Judge {
         dice: &mut Dice<'_>,
         now: Timestamp,
         rounds: u32,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, Failure> {
         let ledgers: Vec<&LedgerName> = self.model.ledgers().collect();
         let mut asked = 0;
         for _ in 0..rounds {
@@ -64,13 +65,13 @@ impl Judge {
                 (Some(view), Some(info)) => (view, info),
                 // The ledger is deleted, and neither side finds it.
                 (None, None) => continue,
-                (found, _) => return Err(format!("{ledger} is found: {}", found.is_some())),
+                (found, _) => return Err(format!("{ledger} is found: {}", found.is_some()).into()),
             };
             let features = info.features;
             let addresses = addresses_of(self.model.log(ledger));
             let (model, addresses) = (&self.model, addresses.as_slice());
             let mut round = Round { dice, model, ledger, features, view: &view, addresses, now, asked: 0 };
-            round.ask_all().map_err(|differs| format!("{ledger}: {differs}"))?;
+            round.ask_all().map_err(|failure| failure.during(format!("in ledger {ledger}")))?;
             asked += round.asked;
         }
         Ok(asked)
@@ -92,19 +93,14 @@ impl DamagedAnswers {
     /// # Errors
     ///
     /// Names the difference, if an answer is wrong.
-    pub fn note<T>(&mut self, asked: Result<T, String>) -> Result<(), String> {
+    pub fn note<T>(&mut self, asked: Result<T, Failure>) -> Result<(), Failure> {
         match asked {
             Ok(_) => self.right += 1,
-            Err(differs) if says_damaged(&differs) => self.errors += 1,
-            Err(differs) => return Err(differs),
+            Err(failure) if failure.names_damage() => self.errors += 1,
+            Err(failure) => return Err(failure),
         }
         Ok(())
     }
-}
-
-/// Whether a difference is an error in the place of an answer, as a store must return it for damage.
-fn says_damaged(differs: &str) -> bool {
-    differs.contains("Err(Damaged {") || differs.contains("damaged: ")
 }
 
 impl Judge {
@@ -119,7 +115,7 @@ impl Judge {
         snapshot: &Snapshot,
         dice: &mut Dice<'_>,
         now: Timestamp,
-    ) -> Result<DamagedAnswers, String> {
+    ) -> Result<DamagedAnswers, Failure> {
         let mut answers = DamagedAnswers::default();
         answers.note(self.shelf.compare(snapshot, dice))?;
         answers.note(self.roll.ask(snapshot, &filter_of_ledgers(dice), dice))?;
@@ -127,7 +123,7 @@ impl Judge {
             let (view, info) = match (snapshot.ledger(ledger), self.roll.info(ledger)) {
                 (Some(view), Some(info)) => (view, info),
                 (None, None) => continue,
-                (found, _) => return Err(format!("{ledger} is found: {}", found.is_some())),
+                (found, _) => return Err(format!("{ledger} is found: {}", found.is_some()).into()),
             };
             let (features, addresses) = (info.features, addresses_of(self.model.log(ledger)));
             let (model, addresses) = (&self.model, addresses.as_slice());
@@ -144,7 +140,8 @@ impl Judge {
                 Round::volumes,
                 Round::schemas,
             ] {
-                answers.note(ask(&mut round)).map_err(|differs| format!("{ledger}: {differs}"))?;
+                let noted = answers.note(ask(&mut round));
+                noted.map_err(|failure| failure.during(format!("in ledger {ledger}")))?;
             }
         }
         Ok(answers)
@@ -202,7 +199,7 @@ fn reverting(log: &[LogEntry], id: TransactionId) -> Option<TransactionId> {
 
 impl Round<'_, '_> {
     /// Asks every kind of question once.
-    fn ask_all(&mut self) -> Result<(), String> {
+    fn ask_all(&mut self) -> Result<(), Failure> {
         self.points()?;
         self.accounts()?;
         self.transactions()?;
@@ -262,7 +259,7 @@ impl Round<'_, '_> {
         key: impl Fn(&T) -> K,
         fetch: impl Fn(PageRequest<K>) -> Result<Page<T>, ReadError>,
         expected: Result<Vec<T>, ReadError>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Failure> {
         self.asked += 1;
         let mut expected = match expected {
             Ok(expected) => expected,
@@ -281,7 +278,8 @@ impl Round<'_, '_> {
         let mut asked = 0;
         let mut ask = |start: Start<K>| {
             asked += 1;
-            fetch(PageRequest { size, direction, start }).map_err(|error| format!("{what:?}: {error}"))
+            fetch(PageRequest { size, direction, start })
+                .map_err(|error| Failure::from(error).during(format!("{what:?}")))
         };
         let mut start = Start::First;
         let mut seen = 0;
@@ -310,7 +308,7 @@ impl Round<'_, '_> {
     }
 
     /// Compares single accounts and transactions.
-    fn points(&mut self) -> Result<(), String> {
+    fn points(&mut self) -> Result<(), Failure> {
         let (transactions, accounts) = self.model.stats(self.ledger);
         let stats = Stats { transactions: transactions as u64, accounts: accounts as u64 };
         same!(self.view.stats(), Ok(stats), "stats");
@@ -361,7 +359,7 @@ impl Round<'_, '_> {
         lacks.or_else(|| self.lacks_effective_volumes(expand.effective_volumes))
     }
 
-    fn accounts(&mut self) -> Result<(), String> {
+    fn accounts(&mut self) -> Result<(), Failure> {
         let filter = self.filter::<Accounts>();
         let at = self.at();
         let expand = Expand { volumes: self.dice.one_in(2), effective_volumes: self.dice.one_in(2) };
@@ -388,7 +386,7 @@ impl Round<'_, '_> {
         self.walk(&("accounts", &filter, at, order, expand), key, fetch, expected)
     }
 
-    fn transactions(&mut self) -> Result<(), String> {
+    fn transactions(&mut self) -> Result<(), Failure> {
         let filter = self.filter::<Transactions>();
         let at = self.at();
         let mut found = self.model.transactions(self.ledger, &filter, at);
@@ -435,7 +433,7 @@ impl Round<'_, '_> {
         self.walk(&("transactions", &filter, at, order), key, fetch, expected)
     }
 
-    fn logs(&mut self) -> Result<(), String> {
+    fn logs(&mut self) -> Result<(), Failure> {
         let filter = self.filter::<Logs>();
         let (model, ledger, view) = (self.model, self.ledger, self.view);
         let selected = model.logs(ledger, &filter);
@@ -470,7 +468,7 @@ impl Round<'_, '_> {
             .pick(&[(TimeAxis::Effective, MoveDate::Effective), (TimeAxis::Inserted, MoveDate::Insertion)])
     }
 
-    fn balances(&mut self) -> Result<(), String> {
+    fn balances(&mut self) -> Result<(), Failure> {
         let filter = self.filter::<AggregatedBalances>();
         let at = self.at();
         let (clock, by) = self.clock();
@@ -484,7 +482,7 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    fn volumes(&mut self) -> Result<(), String> {
+    fn volumes(&mut self) -> Result<(), Failure> {
         let filter = self.filter::<VolumeRows>();
         let (from, to) = (self.at(), self.at());
         let (clock, by) = self.clock();
@@ -510,7 +508,7 @@ impl Round<'_, '_> {
         self.walk(&("volumes", &filter, from, to, clock, group_by), key, fetch, expected)
     }
 
-    fn schemas(&mut self) -> Result<(), String> {
+    fn schemas(&mut self) -> Result<(), Failure> {
         let (model, ledger, view) = (self.model, self.ledger, self.view);
         let texts = model.log(ledger).iter().filter_map(|entry| match &entry.payload {
             LogPayload::InsertedSchema { schema } => Some(schema.to_string()),
@@ -534,7 +532,7 @@ impl Round<'_, '_> {
             view.schemas(&query)
         };
         let all = fetch(PageRequest { size: 100, direction: Direction::Ascending, start: Start::First });
-        let all = all.map_err(|error| format!("schemas: {error}"))?.items;
+        let all = all?.items;
         let found: Vec<_> = all
             .iter()
             .map(|schema| (schema.version.clone(), Some(schema.created_at), schema.text.clone()))

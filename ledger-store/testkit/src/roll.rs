@@ -11,6 +11,7 @@ use ledger_core::{
 use ledger_store::{Deleted, Direction, LedgerInfo, PageRequest, Snapshot, Start, WriteError};
 
 use crate::Dice;
+use crate::failure::Failure;
 
 /// A ledger that is there or was.
 #[derive(Clone, Debug)]
@@ -156,26 +157,26 @@ impl Roll {
     /// # Errors
     ///
     /// The difference.
-    pub(crate) fn compare(&self, snapshot: &Snapshot) -> Result<(), String> {
+    pub(crate) fn compare(&self, snapshot: &Snapshot) -> Result<(), Failure> {
         let page = PageRequest { size: 1_000, direction: Direction::Ascending, start: Start::First };
         let all = FilterOf::all();
-        let found = snapshot.ledgers(&page, &all, Deleted::Shown).map_err(|error| error.to_string())?;
+        let found = snapshot.ledgers(&page, &all, Deleted::Shown)?;
         let expected: Vec<&LedgerInfo> = self.there().map(|ledger| &ledger.info).collect();
         if !found.items.iter().eq(expected.iter().copied()) {
-            return Err(format!("ledgers {:?}, expected {expected:?}", found.items));
+            return Err(format!("ledgers {:?}, expected {expected:?}", found.items).into());
         }
         for Enrolled { info, mapping, is_removed, .. } in &self.all {
             if snapshot.is_removed(info.id) != *is_removed {
-                return Err(format!("ledger {} is removed or is not: expected {is_removed}", info.id));
+                return Err(format!("ledger {} is removed or is not: expected {is_removed}", info.id).into());
             }
             let found = snapshot.ledger(&info.name);
             let expected = self.info(&info.name);
             if found.as_ref().map(ledger_store::LedgerView::info) != expected {
-                return Err(format!("ledger {}: expected {expected:?}", info.name));
+                return Err(format!("ledger {}: expected {expected:?}", info.name).into());
             }
             let found = found.as_ref().and_then(|view| view.mapping()).map(|mapping| &**mapping);
             if !is_removed && info.deleted_at.is_none() && found != mapping.as_deref() {
-                return Err(format!("the mapping of {}: {found:?}, expected {mapping:?}", info.name));
+                return Err(format!("the mapping of {}: {found:?}, expected {mapping:?}", info.name).into());
             }
         }
         Ok(())
@@ -191,7 +192,7 @@ impl Roll {
         snapshot: &Snapshot,
         filter: &FilterOf<Ledgers>,
         dice: &mut Dice<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Failure> {
         let deleted = dice.pick(&[Deleted::Hidden, Deleted::Shown]);
         let direction = dice.pick(&[Direction::Ascending, Direction::Descending]);
         let size = 1 + dice.below(4) as usize;
@@ -225,7 +226,7 @@ impl Roll {
         };
         let expected = &list[begin.min(list.len())..end.min(list.len())];
         let page = PageRequest { size, direction, start };
-        let found = snapshot.ledgers(&page, filter, deleted).map_err(|error| error.to_string())?;
+        let found = snapshot.ledgers(&page, filter, deleted)?;
         if found.items.iter().eq(expected.iter().copied()) {
             return Ok(());
         }
@@ -236,7 +237,8 @@ impl Roll {
             "ledgers {deleted:?} {page:?} {filter:?}: {:?}, expected {:?}",
             names(&mut found.items.iter()),
             names(&mut expected.iter().copied())
-        ))
+        )
+        .into())
     }
 }
 

@@ -10,6 +10,7 @@ use ledger_store::{
 };
 
 use crate::Dice;
+use crate::failure::Failure;
 
 /// A change of a document, before the current state of the document is known.
 #[derive(Clone, Debug)]
@@ -162,7 +163,7 @@ impl Shelf {
     /// # Errors
     ///
     /// Names the difference.
-    pub(crate) fn compare(&self, snapshot: &Snapshot, dice: &mut Dice<'_>) -> Result<(), String> {
+    pub(crate) fn compare(&self, snapshot: &Snapshot, dice: &mut Dice<'_>) -> Result<(), Failure> {
         for number in COLLECTIONS {
             let of = collection(number);
             let all = self.documents(of);
@@ -170,7 +171,7 @@ impl Shelf {
                 let expected = all.iter().find(|document| document.key == key).cloned();
                 let found = snapshot.document(of, &key);
                 if found != Ok(expected.clone()) {
-                    return Err(format!("document {number} {key:?}: {found:?}, expected {expected:?}"));
+                    return Err(format!("document {number} {key:?}: {found:?}, expected {expected:?}").into());
                 }
             }
             let way = dice.pick(&[Direction::Ascending, Direction::Descending]);
@@ -210,13 +211,14 @@ fn compare_pages(
     expected: &[(Vec<u8>, Document)],
     mut range: DocumentRange,
     fetch: impl Fn(&DocumentRange) -> Result<Vec<Document>, ReadError>,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let mut parts = expected.chunks(range.limit);
     loop {
         let part = parts.next().unwrap_or_default();
-        let page = fetch(&range).map_err(|error| format!("documents {what:?}: {error}"))?;
+        let page =
+            fetch(&range).map_err(|error| Failure::from(error).during(format!("documents {what:?}")))?;
         if !page.iter().eq(part.iter().map(|(_, document)| document)) {
-            return Err(format!("documents {what:?} {range:?}: {page:?}, expected {part:?}"));
+            return Err(format!("documents {what:?} {range:?}: {page:?}, expected {part:?}").into());
         }
         let Some((further, last)) = part.last() else { return Ok(()) };
         range.beyond = Some((further.clone(), last.key.clone()));

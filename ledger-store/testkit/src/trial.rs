@@ -4,6 +4,7 @@
 use ledger_core::schema::Enforcement;
 
 use crate::campaign::in_parallel;
+use crate::failure::Failure;
 use crate::harness::{Done, Harness, Settings};
 use crate::{Dice, Workload};
 
@@ -23,7 +24,7 @@ pub struct Trials {
 
 impl Trials {
     /// Executes all trials. Passes the seed and result of each to `each`, one at a time and in any order.
-    pub fn run(&self, each: impl FnMut(u64, Result<Done, String>) + Send) {
+    pub fn run(&self, each: impl FnMut(u64, Result<Done, Failure>) + Send) {
         let trials = self.commands.div_ceil(self.commands_each.max(1));
         let work = |trial| {
             let seed = self.first_seed + trial;
@@ -39,7 +40,7 @@ impl Trials {
 /// # Errors
 ///
 /// Names the difference between the store and the model.
-pub fn trial_of(seed: u64, commands: u64) -> Result<Done, String> {
+pub fn trial_of(seed: u64, commands: u64) -> Result<Done, Failure> {
     let mut dice = Dice::from_seed(seed ^ 0x7e57_0000_0000);
     let settings = Settings {
         // With the smallest budget, a flush happens every few commands, and there are many runs.
@@ -67,7 +68,7 @@ pub fn trial_of(seed: u64, commands: u64) -> Result<Done, String> {
         harness.cancel_cut();
         let now = harness.work.tick();
         if !harness.recover(now, 0)? {
-            return Err("the power failed although it was on".to_owned());
+            return Err("the power failed although it was on".into());
         }
     }
     Ok(harness.done())

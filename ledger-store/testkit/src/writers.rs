@@ -16,6 +16,7 @@ use ledger_core::{
 };
 use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission, WriteError};
 
+use crate::failure::Failure;
 use crate::harness::{Done, is_whole};
 use crate::{Dice, Disk, Faults, SimDisk, logs};
 
@@ -55,7 +56,7 @@ struct Sent {
 /// # Errors
 ///
 /// Says what the surviving store lacks or has in excess.
-pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<Done, String> {
+pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<Done, Failure> {
     let mut dice = Dice::from_seed(seed ^ 0x0077_7269_7465_7273);
     let mut disk = SimDisk::with_faults(Faults { lying_syncs, ..Faults::default() });
     let mut done = Done::default();
@@ -84,9 +85,9 @@ pub fn power_cut_under_writers(seed: u64, lying_syncs: bool) -> Result<Done, Str
     }
     let store = open(&disk)?;
     check(&store, &mut histories, &mut done)?;
-    let report = store.verify().map_err(|error| error.to_string())?;
+    let report = store.verify()?;
     if !is_whole(&report) {
-        return Err(format!("it does not verify:\n{}", report.to_json_lines()));
+        return Err(format!("it does not verify:\n{}", report.to_json_lines()).into());
     }
     Ok(done)
 }
@@ -96,10 +97,10 @@ fn main_ledger() -> LedgerName {
 }
 
 /// Creates a store with one ledger on a disk, and makes all of it durable.
-fn create_ledger(disk: &SimDisk) -> Result<(), String> {
+fn create_ledger(disk: &SimDisk) -> Result<(), Failure> {
     let store = open(disk)?;
-    store.create_ledger(main_ledger(), LedgerOptions::default()).map_err(|error| error.to_string())?;
-    store.close().map_err(|error| error.to_string())
+    store.create_ledger(main_ledger(), LedgerOptions::default())?;
+    Ok(store.close()?)
 }
 
 fn cut_within(disk: &SimDisk, lying_syncs: bool, within: u64, dice: &mut Dice<'_>) {
@@ -107,14 +108,14 @@ fn cut_within(disk: &SimDisk, lying_syncs: bool, within: u64, dice: &mut Dice<'_
     disk.set_faults(Faults { cut_at_sync, lying_syncs, ..Faults::default() });
 }
 
-fn open(disk: &SimDisk) -> Result<Store, String> {
+fn open(disk: &SimDisk) -> Result<Store, Failure> {
     // Small shares of memory: flushes and merges run beside the writers, and the queue fills.
     let mut options = Options::default();
     options.memory_budget = 4 << 20;
     options.segment_bytes = 256 << 10;
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     Store::open_on_disk(disk, Path::new("data"), &options)
-        .map_err(|error| format!("it does not open: {error}"))
+        .map_err(|error| Failure::from(error).during("when it was opened"))
 }
 
 /// Lets all writers submit in parallel, until they are done or the store accepts no more.
@@ -124,8 +125,8 @@ fn write(
     submissions: u64,
     seed: u64,
     done: &mut Done,
-) -> Result<(), String> {
-    let outcomes: Vec<Result<u64, String>> = thread::scope(|scope| {
+) -> Result<(), Failure> {
+    let outcomes: Vec<Result<u64, Failure>> = thread::scope(|scope| {
         let writers = histories.iter_mut().enumerate().map(|(writer, history)| {
             scope.spawn(move || write_one(store, writer as u64, history, submissions, seed))
         });
@@ -148,7 +149,7 @@ fn write_one(
     history: &mut History,
     submissions: u64,
     seed: u64,
-) -> Result<u64, String> {
+) -> Result<u64, Failure> {
     let mut dice = Dice::from_seed(seed ^ (writer << 32) ^ history.len() as u64);
     let (sender, answers): (Sender<Answer>, Receiver<Answer>) = channel();
     let in_flight_max = 1 + dice.below(12) as usize;
@@ -177,14 +178,16 @@ fn write_one(
 }
 
 /// Waits for an answer and records the outcome. Returns the number of acknowledged submissions.
-fn take_answer(answers: &Receiver<Answer>, history: &mut History) -> Result<u64, String> {
-    let (index, answer) = answers.recv().map_err(|_| "an answer was never given".to_owned())?;
+fn take_answer(answers: &Receiver<Answer>, history: &mut History) -> Result<u64, Failure> {
+    let (index, answer) = answers.recv().map_err(|_| "an answer was never given")?;
     let known = match answer {
         Ok(outcomes) if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Done(_))) => Known::Done,
         Ok(outcomes) if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Refused(_))) => {
             Known::NotDone
         }
-        Ok(outcomes) => return Err(format!("an answer that is neither done nor refused: {outcomes:?}")),
+        Ok(outcomes) => {
+            return Err(format!("an answer that is neither done nor refused: {outcomes:?}").into());
+        }
         Err(WriteError::OutcomeUnknown { .. }) => Known::Unknown,
         Err(_) => Known::NotDone,
     };
@@ -226,15 +229,15 @@ fn submission(writer: u64, at: usize, dice: &mut Dice<'_>) -> (Submission, Sent)
 }
 
 /// Compares the store with the knowledge of the writers. Records the outcome of the remaining submissions.
-fn check(store: &Store, histories: &mut [History], done: &mut Done) -> Result<(), String> {
-    let logs = logs(store).map_err(|error| error.to_string())?;
+fn check(store: &Store, histories: &mut [History], done: &mut Done) -> Result<(), Failure> {
+    let logs = logs(store)?;
     let log = logs.get(&main_ledger()).map_or(&[][..], Vec::as_slice);
     let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, entry) in log.iter().enumerate() {
         if let LogPayload::NewTransaction { transaction, .. } = &entry.payload {
             let reference = transaction.reference.as_ref().ok_or("a transaction without a reference")?;
             if positions.insert(reference.as_str(), index).is_some() {
-                return Err(format!("{reference} is there twice"));
+                return Err(format!("{reference} is there twice").into());
             }
         }
     }
@@ -242,7 +245,7 @@ fn check(store: &Store, histories: &mut [History], done: &mut Done) -> Result<()
     for history in histories {
         found += check_writer(history, &positions, done)?;
     }
-    if found == positions.len() { Ok(()) } else { Err("transactions that nobody submitted".to_owned()) }
+    if found == positions.len() { Ok(()) } else { Err("transactions that nobody submitted".into()) }
 }
 
 /// Compares the store with the knowledge of one writer. Returns how many of its transactions the store has.
@@ -250,7 +253,7 @@ fn check_writer(
     history: &mut History,
     positions: &BTreeMap<&str, usize>,
     done: &mut Done,
-) -> Result<usize, String> {
+) -> Result<usize, Failure> {
     let mut found = 0;
     let mut last = None;
     let mut gap: Option<Vec<String>> = None;
@@ -258,13 +261,19 @@ fn check_writer(
         let here: Vec<usize> =
             references.iter().filter_map(|name| positions.get(name.as_str()).copied()).collect();
         if !here.is_empty() && here.len() < references.len() {
-            return Err(format!("of {references:?} only a part is there"));
+            return Err(format!("of {references:?} only a part is there").into());
         }
         let is_here = !here.is_empty();
         match known {
-            Known::Done if !is_here => return Err(format!("{references:?} was acknowledged and is lost")),
-            _ if is_here && *is_refused => return Err(format!("{references:?} breaks a rule and is there")),
-            Known::NotDone if is_here => return Err(format!("{references:?} was refused and is there")),
+            Known::Done if !is_here => {
+                return Err(format!("{references:?} was acknowledged and is lost").into());
+            }
+            _ if is_here && *is_refused => {
+                return Err(format!("{references:?} breaks a rule and is there").into());
+            }
+            Known::NotDone if is_here => {
+                return Err(format!("{references:?} was refused and is there").into());
+            }
             Known::Unknown if is_here => done.unknown_kept += 1,
             Known::Unknown if !*is_refused => gap = Some(references.clone()),
             Known::Done | Known::NotDone | Known::Unknown => {}
@@ -272,11 +281,12 @@ fn check_writer(
         if let (true, Some(gap)) = (is_here, &gap) {
             return Err(format!(
                 "{references:?} ({known:?}) is there, and {gap:?}, submitted before, is not"
-            ));
+            )
+            .into());
         }
         for index in here {
             if last.is_some_and(|last| last >= index) {
-                return Err(format!("{references:?} is not in the order of its writer"));
+                return Err(format!("{references:?} is not in the order of its writer").into());
             }
             last = Some(index);
             found += 1;

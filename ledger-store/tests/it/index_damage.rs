@@ -10,7 +10,7 @@ use ledger_store::{
     Collection, Direction, DocumentAction, DocumentChange, DocumentRange, Expand, Expected, OpenError, Store,
     WriteError,
 };
-use ledger_testkit::{DamagedAnswers, Dice, Disk, Faults, Judge};
+use ledger_testkit::{DamagedAnswers, Dice, Disk, Failure, Faults, Judge};
 
 use super::recovery::{DAMAGED, INDEX, Kept, flip_a_bit, path};
 
@@ -88,8 +88,8 @@ fn store_with_runs(seed: u64) -> Kept {
 
 /// Opens a store, asks it questions, lets it continue and rebuilds its index. Returns the difference if an answer is
 /// wrong, or if the journal differs from the acknowledged writes.
-fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, String> {
-    let store = kept.open().map_err(|error| format!("it does not open: {error}"))?;
+fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, Failure> {
+    let store = kept.open().map_err(|error| Failure::from(error).during("when it was opened"))?;
     let mut answers = DamagedAnswers::default();
     answers.note(kept.judge.compare(&store))?;
     let now = kept.work.tick();
@@ -98,8 +98,9 @@ fn check(kept: &mut Kept, dice: &mut Dice<'_>) -> Result<DamagedAnswers, String>
     answers.errors += asked.errors;
     let possible = continue_work(kept, &store, &mut answers)?;
     drop(store);
-    kept.disk.remove(path(INDEX)).map_err(|error| error.to_string())?;
-    let store = kept.open().map_err(|error| format!("the journal is spoilt: {error}"))?;
+    kept.disk.remove(path(INDEX))?;
+    let store =
+        kept.open().map_err(|error| Failure::from(error).during("when it was opened without its index"))?;
     let certain = kept.judge.compare(&store);
     match possible.map(|possible| possible.compare(&store)) {
         Some(Ok(())) => {}
@@ -114,7 +115,7 @@ fn continue_work(
     kept: &mut Kept,
     store: &Store,
     answers: &mut DamagedAnswers,
-) -> Result<Option<Judge>, String> {
+) -> Result<Option<Judge>, Failure> {
     for _ in 0..12 {
         let now = kept.work.tick();
         kept.clock.set(now);
@@ -127,7 +128,7 @@ fn continue_work(
             Ok(Some(WriteError::OutcomeUnknown { .. })) => Ok(Some(after)),
             Ok(_) => Ok(None),
             // An entry that cannot be read back is reported with an error.
-            Err(differs) => answers.note::<()>(Err(differs)).map(|()| Some(after)),
+            Err(failure) => answers.note::<()>(Err(failure)).map(|()| Some(after)),
         };
     }
     Ok(None)
@@ -316,11 +317,11 @@ fn large() -> Kept {
 
 /// Asks a large store in every way in which it finds data. Each answer must be right or an error. Returns the number of
 /// errors.
-fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, String> {
+fn ask_large(store: &Store, dice: &mut Dice<'_>) -> Result<u32, Failure> {
     let mut errors = 0;
     let mut same = |what: String, is_right: Option<bool>| match is_right {
         Some(true) => Ok(()),
-        Some(false) => Err(what),
+        Some(false) => Err(Failure::Difference(what)),
         None => {
             errors += 1;
             Ok(())

@@ -96,7 +96,7 @@ impl Running {
     fn compare_patiently(&mut self, store: &Store) {
         let until = Instant::now() + PATIENCE;
         while let Err(difference) = self.judge.compare(store) {
-            let is_refusal = difference.contains("the index cannot be accessed");
+            let is_refusal = difference.to_string().contains("the index cannot be accessed");
             assert!(is_refusal && Instant::now() < until, "{difference}");
             std::thread::yield_now();
         }
