@@ -114,7 +114,7 @@ impl<'de> Fields<'de> for DataBody<'de> {
 ///
 /// The text says why the line is refused.
 pub(crate) fn read_log(value: &RawValue) -> Result<ImportedLog, String> {
-    let malformed = |error: serde_json::Error| error.to_string();
+    let malformed = |error: json::JsonError| error.to_string();
     let Object(log) = json::first::<Object<LogBody<'_>>>(value.get().as_bytes()).map_err(malformed)?;
     let id = LogId::new(number(log.id, "a log")?);
     let in_log = |what: String| format!("log {}: {what}", id.get());
