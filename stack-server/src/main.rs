@@ -41,6 +41,7 @@ fn main() -> ExitCode {
 }
 
 fn serve(config: &Config) -> ExitCode {
+    log::configure(config.log_format, config.log_level);
     match run(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

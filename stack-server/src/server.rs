@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -43,6 +44,8 @@ use crate::limits::{
     ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX, IDLE_TIMEOUT,
     UNCOUNTED_BYTES_MAX, WRITE_BYTES_MIN, WRITE_STALL_TIMEOUT,
 };
+use crate::log::refusals::RefusalCode;
+use crate::log::request_id::{self, RequestId};
 use crate::log::{self, Level};
 use crate::outbound::Outbound;
 use crate::settings::Settings;
@@ -148,8 +151,15 @@ impl Server {
             let thread = std::thread::Builder::new().name(format!("http-{number}"));
             threads.push(thread.spawn(move || {
                 runtime.block_on(async {
+                    let reporter = (number == 0).then(|| app.clone());
+                    if let Some(app) = reporter.clone() {
+                        tokio::spawn(async move { app.refusals().report().await });
+                    }
                     let graceful = accept(app, tls, slots, listener, stopped).await;
                     drain(graceful, hurried).await;
+                    if let Some(app) = reporter {
+                        app.refusals().tell();
+                    }
                 });
             })?);
         }
@@ -307,30 +317,43 @@ async fn accept(
     graceful
 }
 
-/// Answers one request.
+/// Answers one request: the answer and what the log says meanwhile name it.
 pub(crate) async fn answer(
     app: &App,
     request: Request<Incoming>,
     peer: IpAddr,
     last_token: &LastToken,
 ) -> Reply {
-    if !app.settings().debug {
-        return unlogged_answer(app, request, peer, last_token).await;
-    }
+    let id = RequestId::of(request.headers());
+    let header = id.header();
+    let answering = pin!(logged_answer(app, request, peer, last_token));
+    let mut reply = id.scope(answering).await;
+    reply.headers_mut().insert(request_id::HEADER, header);
+    reply
+}
+
+/// Answers one request, and says so in the log if the server failed or the operator asked for that.
+async fn logged_answer(app: &App, request: Request<Incoming>, peer: IpAddr, last_token: &LastToken) -> Reply {
     let began = Instant::now();
-    // Much of what is sent to the authorization server is a secret: only the path is told.
-    let is_private = request.uri().path().starts_with(authority::MOUNT);
-    let uri = request.uri();
-    let target = if is_private { uri.path().to_owned() } else { request::loggable_target(uri) };
-    let method = request.method().clone();
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     let reply = unlogged_answer(app, request, peer, last_token).await;
-    let fields: [(&str, &dyn Display); 4] = [
+    let code = reply.extensions().get::<RefusalCode>().copied();
+    app.refusals().count(reply.status().as_u16(), code);
+    let level = if reply.status().is_server_error() { Level::Warning } else { Level::Debug };
+    if !log::is_written(level) {
+        return reply;
+    }
+    // Much of what is sent to the authorization server is a secret: only the path is told.
+    let is_private = uri.path().starts_with(authority::MOUNT);
+    let target = if is_private { uri.path().to_owned() } else { request::loggable_target(&uri) };
+    let fields: [(&str, &dyn Display); 5] = [
         ("method", &method),
         ("target", &target),
         ("status", &reply.status().as_u16()),
         ("microseconds", &began.elapsed().as_micros()),
+        ("code", &code.map_or("", |code| code.0)),
     ];
-    log::event(Level::Debug, "request", &fields);
+    log::event(level, "request", &fields);
     reply
 }
 

@@ -59,8 +59,6 @@ pub struct Settings {
     pub runtime: Runtime,
     /// Whether every request that could write is refused.
     pub read_only: bool,
-    /// Whether each request has a line in the log.
-    pub debug: bool,
     /// Whether callers may choose the features of new ledgers.
     pub experimental_features: bool,
     /// Whether there are exporters and pipelines.
@@ -128,7 +126,6 @@ impl Default for Settings {
             max_page_size: 100,
             runtime: Runtime::Machine,
             read_only: false,
-            debug: false,
             experimental_features: false,
             experimental_exporters: false,
             worker: true,

@@ -1,11 +1,13 @@
 //! State that all requests share: the store, the settings, and the ways to wait for the store without holding up the
 //! HTTP threads.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use ledger_core::{LedgerOptions, Rules};
+use ledger_core::{LedgerName, LedgerOptions, LogId, Rejection, Rules};
 use ledger_store::{
     Detail, LedgerView, Mode, Outcome, Receipt, Request, Snapshot, Store, Submission, WriteError,
 };
@@ -31,6 +33,8 @@ use crate::integrations::pipelines::exporter::Allowed;
 use crate::limits::{
     EVENT_READS_MAX, EVENT_STREAMS_MAX, LONG_READS_MAX, LONG_READS_WAITING_MAX, PAGE_BYTES_MAX,
 };
+use crate::log::rarely::Rarely;
+use crate::log::refusals::Refusals;
 use crate::log::{self, Level};
 use crate::payments::event::Events;
 use crate::payments::service::Payments;
@@ -69,6 +73,9 @@ struct Shared {
     connectors: Engine,
     /// Whether the last write was turned away because the disk is nearly full.
     is_full: AtomicBool,
+    /// Ledgers whose writes were outside their schema lately.
+    violations: Rarely,
+    refusals: Refusals,
 }
 
 /// Decides which web pages may use a server without tokens. Its public addresses name hosts too.
@@ -131,6 +138,8 @@ impl App {
             allowed,
             connectors,
             is_full: AtomicBool::new(false),
+            violations: Rarely::default(),
+            refusals: Refusals::default(),
         }))
     }
 
@@ -146,6 +155,11 @@ impl App {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// The count of refused requests.
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.0.refusals
     }
 
     pub(crate) fn cursor_key(&self) -> &CursorKey {
@@ -220,15 +234,18 @@ impl App {
         };
         for outcome in &outcomes {
             if let Outcome::Done(Receipt { violation: Some(violation), log, .. }) = outcome {
-                let (log, reason) = (log.get(), violation);
-                log::event(
-                    Level::Info,
-                    "schema-violation",
-                    &[("ledger", &ledger), ("log", &log), ("reason", &reason)],
-                );
+                self.warn_of_violation(&ledger, *log, violation);
             }
         }
         Ok(outcomes)
+    }
+
+    /// Says that a write was outside its ledger's schema, at most once a minute for each ledger.
+    fn warn_of_violation(&self, ledger: &LedgerName, log: LogId, violation: &Rejection) {
+        let Some(left_out) = self.0.violations.due(ledger.as_str(), Instant::now()) else { return };
+        let fields: [(&str, &dyn Display); 4] =
+            [("ledger", ledger), ("log", &log.get()), ("left_out", &left_out), ("reason", &violation)];
+        log::event(Level::Warning, "schema-violation", &fields);
     }
 
     /// Tells once when the disk is nearly full, and once when it is not any more.

@@ -9,7 +9,7 @@ use crate::api::routes::Generic;
 use crate::collections::{PAYMENT_ACCOUNTS, PAYMENTS};
 use crate::connectors::currency;
 use crate::http::error::{ApiError, Profile};
-use crate::http::response::{Json, Numbers, Reply};
+use crate::http::response::{self, Json, Numbers, Reply};
 use crate::limits::PAYMENTS_PAGE_MAX;
 use crate::payments::account::{self, Account};
 use crate::payments::balance::{self, AccountBalance};
@@ -41,7 +41,9 @@ pub(crate) fn refusal(error: &ApiError) -> Reply {
     let mut json = Json::new(Numbers::Plain);
     json.raw("{\"Title\":").string(status.canonical_reason().unwrap_or("error"));
     json.raw(",\"Detail\":").string(&error.message).raw("}");
-    json.reply(status)
+    let mut reply = json.reply(status);
+    response::mark_refused(&mut reply, error.code.text(Profile::Stack));
+    reply
 }
 
 /// Rows of a page unless the caller says.

@@ -327,6 +327,8 @@ pub(crate) enum DocumentForm {
     Yaml,
     /// For a person.
     Page,
+    /// The way to the page.
+    Link,
 }
 
 use Mount::{Gateway, LedgerV1, LedgerV2, Service};
@@ -422,6 +424,7 @@ static ROUTES: &[Route] = &[
     row("GET",    Service,  "/_/healthcheck",  Open, UNUSED, O::Health(HealthForm::Checks)),
     row("GET",    Service,  "/_health",        Open, UNUSED, O::Health(HealthForm::Checks)),
     row("GET",    Service,  "/_live",          Open, UNUSED, O::Health(HealthForm::Alive)),
+    row("GET",    Gateway,  "/",               Open, UNUSED, O::Document(DocumentForm::Link)),
     row("GET",    Gateway,  "/versions",       Open, UNUSED, O::Versions),
     row("GET",    Gateway,  "/healthz",        Open, UNUSED, O::Health(HealthForm::Ready)),
     row("GET",    Gateway,  "/openapi.json",   Open, UNUSED, O::Document(DocumentForm::Json)),

@@ -12,14 +12,49 @@ use std::marker::PhantomData;
 use ledger_core::{Metadata, MetadataValue, Timestamp, write_json_text};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use serde_path_to_error::Segment;
 
 /// Parses the first JSON value of a text and ignores the rest.
 ///
 /// # Errors
 ///
-/// Fails if there is no value, or if `T` does not accept it.
-pub(crate) fn first<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, serde_json::Error> {
-    T::deserialize(&mut serde_json::Deserializer::from_slice(text))
+/// Fails if there is no value, or if `T` does not accept it. The error names the field.
+pub(crate) fn first<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, JsonError> {
+    let read = T::deserialize(&mut serde_json::Deserializer::from_slice(text));
+    read.map_err(|error| JsonError { field: field_at_fault::<T>(text), error })
+}
+
+/// A JSON value that cannot be read.
+#[derive(Debug)]
+pub(crate) struct JsonError {
+    /// Where in the value, as `postings[0].amount`.
+    field: Option<String>,
+    error: serde_json::Error,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(field) = &self.field {
+            write!(f, "{field}: ")?;
+        }
+        self.error.fmt(f)
+    }
+}
+
+impl From<serde_json::Error> for JsonError {
+    fn from(error: serde_json::Error) -> Self {
+        Self { field: None, error }
+    }
+}
+
+/// Returns the field that a value of this type cannot be read from. Reads the text again, because to note the way to
+/// each field would slow down texts that can be read.
+fn field_at_fault<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Option<String> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let error = serde_path_to_error::deserialize::<_, T>(&mut deserializer).err()?;
+    let path = error.path();
+    let is_named = path.iter().all(|segment| !matches!(segment, Segment::Unknown));
+    (is_named && path.iter().next().is_some()).then(|| path.to_string())
 }
 
 /// A type that is read from the fields of a JSON object. `null` and the empty object give its default.
@@ -238,17 +273,17 @@ const DEPTH_MAX: usize = 64;
 /// # Errors
 ///
 /// Fails if the value is nested too deeply.
-pub(crate) fn canonical(value: &RawValue) -> Result<String, serde_json::Error> {
+pub(crate) fn canonical(value: &RawValue) -> Result<String, JsonError> {
     let mut out = Vec::with_capacity(value.get().len());
     write_canonical(value, 1, &mut out)?;
     // The bytes come from a valid text that was cut at ASCII characters.
-    String::from_utf8(out).map_err(Error::custom)
+    String::from_utf8(out).map_err(|error| serde_json::Error::custom(error).into())
 }
 
-fn write_canonical(value: &RawValue, depth: usize, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+fn write_canonical(value: &RawValue, depth: usize, out: &mut Vec<u8>) -> Result<(), JsonError> {
     let text = value.get();
     if depth > DEPTH_MAX {
-        return Err(Error::custom(format!("a value is at most {DEPTH_MAX} deep")));
+        return Err(serde_json::Error::custom(format!("a value is at most {DEPTH_MAX} deep")).into());
     }
     match text.as_bytes().first() {
         Some(b'{') => {

@@ -14,6 +14,7 @@ use ledger_core::{Amount, Balance, JsonWriter, Metadata, Timestamp};
 
 use crate::http::error::{ApiError, Profile};
 use crate::http::reply_body::ReplyBody;
+use crate::log::refusals::RefusalCode;
 
 /// An answer.
 pub(crate) type Reply = Response<ReplyBody>;
@@ -218,10 +219,16 @@ pub(crate) fn refusal(error: &ApiError, profile: Profile) -> Reply {
     json.raw("{\"errorCode\":").plain_string(error.code.text(profile));
     json.raw(",\"errorMessage\":").string(&error.message).raw("}");
     let mut reply = json.reply(error.status(profile));
+    mark_refused(&mut reply, error.code.text(profile));
     if error.transient {
         ask_to_retry(&mut reply);
     }
     reply
+}
+
+/// Notes the error code of an answer for the log.
+pub(crate) fn mark_refused(reply: &mut Reply, code: &'static str) {
+    reply.extensions_mut().insert(RefusalCode(code));
 }
 
 /// Asks the client to come back in a moment.
@@ -260,7 +267,10 @@ pub(crate) fn preflight(request: &HeaderMap) -> Reply {
 pub(crate) fn allow_origin(origin: HeaderValue, reply: &mut Reply) {
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Count, Idempotency-Hit"));
+    headers.insert(
+        ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("Count, Idempotency-Hit, X-Request-Id"),
+    );
     headers.insert(VARY, HeaderValue::from_static("Origin"));
 }
 

@@ -428,3 +428,21 @@ fn unreadable_and_misplaced_imports_are_refused() {
     let forged = export.replacen("\"amount\":100", "\"amount\":101", 1);
     all_refused(&server, 400, "IMPORT", [("POST", "/v2/other/logs/import".to_owned(), forged.as_bytes())]);
 }
+
+#[test]
+fn an_error_names_the_field_that_cannot_be_read() {
+    let server = TestServer::with_main();
+    for (body, start) in [
+        (
+            r#"{"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"},{"amount":1.5}]}"#,
+            "invalid transaction format: postings[1].amount: expected a whole number at line 1 column ",
+        ),
+        (r#"{"Postings":3}"#, "invalid transaction format: Postings: invalid type: integer `3`"),
+        (r#"{"script":{"plain":[]}}"#, "invalid transaction format: script.plain: invalid type: sequence"),
+        ("[]", "invalid transaction format: invalid type: sequence"),
+        ("{", "invalid transaction format: EOF while parsing an object at line 1 column 1"),
+    ] {
+        let message = server.post("/v2/main/transactions", body).refused(400, "VALIDATION");
+        assert!(message.starts_with(start), "{body}: {message}");
+    }
+}

@@ -142,7 +142,10 @@ fn with_tokens_browsers_of_any_origin_may_ask() {
     for (path, status) in [("/v2", 200), ("/v2/nosuch/stats", 404)] {
         let answer = server.send("GET", path, &page, "").is(status);
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-        assert_eq!(answer.header("access-control-expose-headers"), Some("Count, Idempotency-Hit"));
+        assert_eq!(
+            answer.header("access-control-expose-headers"),
+            Some("Count, Idempotency-Hit, X-Request-Id")
+        );
     }
     let refused = server.send("GET", "/v2", &asked[..1], "").is(401);
     assert_eq!(refused.header("access-control-allow-origin"), Some("*"));

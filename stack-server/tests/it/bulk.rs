@@ -182,6 +182,8 @@ fn streams_end_at_the_first_malformed_element() {
     let typed = |content_type| server.send("POST", "/v2/main/_bulk", &[("Content-Type", content_type)], "[]");
     typed("application/json; charset=utf-8").is(200);
     typed("text/plain").refused(400, "VALIDATION");
+    // What `curl -d` says.
+    typed("application/x-www-form-urlencoded").is(200);
     server.send("POST", "/api/ledger/v2/main/_bulk", &[("Content-Type", "text/plain")], "[]").is(200);
 }
 

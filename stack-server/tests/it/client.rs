@@ -198,6 +198,7 @@ impl Answer {
     #[track_caller]
     fn check(&self, method: &str, path: &str) {
         assert!(self.status != 500, "{method} {path}: {self:?}");
+        assert!(self.header("x-request-id").is_some(), "{method} {path}: {self:?}");
         described::check(method, path, self);
         // Protocol endpoints of the authorization server have forms of their own, which the description has too.
         let protocol = ["oauth/", "revoke", "userinfo", "authorize", "end_session", "logged-out"];
@@ -220,7 +221,7 @@ impl Answer {
             return;
         }
         assert_eq!(self.header("content-type"), Some("application/json"), "{method} {path}: {self:?}");
-        if matches!(self.status, 202 | 204 | 401 | 405) || method == "HEAD" || method == "OPTIONS" {
+        if matches!(self.status, 202 | 204 | 303 | 401 | 405) || method == "HEAD" || method == "OPTIONS" {
             assert_eq!(self.body, "", "{method} {path}");
             return;
         }

@@ -191,6 +191,7 @@ fn the_document_is_served_in_three_forms() {
         assert_eq!(server.get(&format!("{prefix}/swagger.json")).is(200).body, json.body);
         assert_eq!(server.get(&format!("{prefix}/swagger.yaml")).is(200).body, yaml.body);
     }
+    assert_eq!(server.get("/").is(303).header("location"), Some("/docs"));
     let page = server.get("/docs").is(200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
     // The page loads nothing from other servers, and its policy makes the browser enforce that.

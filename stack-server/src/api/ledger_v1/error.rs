@@ -104,6 +104,7 @@ pub(crate) fn refusal(error: &ApiError) -> Reply {
     json.raw("}");
     // In this profile a conflict has status 409.
     let mut reply = json.reply(error.status(Profile::Ledger));
+    response::mark_refused(&mut reply, word(error));
     if error.transient {
         response::ask_to_retry(&mut reply);
     }

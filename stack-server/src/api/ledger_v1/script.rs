@@ -10,7 +10,7 @@ use crate::api::ledger_v1::wire::{RunBody, malformed};
 use crate::api::ledger_v1::{error, ledger, transactions, write};
 use crate::http::error::{ApiError, Code};
 use crate::http::json::{self, Object};
-use crate::http::response::Reply;
+use crate::http::response::{self, Reply};
 
 pub(crate) async fn run(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = ledger::view(call)?;
@@ -49,5 +49,7 @@ fn refusal(call: &Call<'_>, refused: &ApiError) -> Reply {
     error::write_error(&mut json, refused, text, details.as_deref());
     json.raw(",\"transaction\":{\"postings\":[],\"reference\":\"\",\"metadata\":{},\"txid\":0,");
     json.raw("\"timestamp\":\"0001-01-01T00:00:00Z\"}}");
-    json.reply(StatusCode::OK)
+    let mut reply = json.reply(StatusCode::OK);
+    response::mark_refused(&mut reply, error::word(refused));
+    reply
 }

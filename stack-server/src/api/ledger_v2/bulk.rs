@@ -21,6 +21,7 @@ use crate::http::response::{Json, Numbers, Reply};
 use crate::shapes::transaction::write_recorded;
 
 const JSON_ARRAY: &str = "application/json";
+const FORM: &str = "application/x-www-form-urlencoded";
 const JSON_STREAM: &str = "application/vnd.formance.ledger.api.v2.bulk+json-stream";
 const SCRIPT_STREAM: &str = "application/vnd.formance.ledger.api.v2.bulk+script-stream";
 
@@ -103,7 +104,7 @@ impl ElementBody<'_> {
     fn read(&self, at: usize, runtime: Runtime) -> Result<Element, ApiError> {
         let data = self.data.map_or("null", RawValue::get).as_bytes();
         let malformed =
-            |error: serde_json::Error| ApiError::validation(format!("error parsing element {at}: {error}"));
+            |error: json::JsonError| ApiError::validation(format!("error parsing element {at}: {error}"));
         let (action, command) = match self.action.0.as_ref() {
             "CREATE_TRANSACTION" => {
                 let Object(body) = json::first::<Object<CreateBody<'_>>>(data).map_err(malformed)?;
@@ -182,14 +183,14 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 /// Reads the body by its content type. The first generation knew one form only, and did not look: its clients may
-/// say anything but the names of the streams.
+/// say anything but the names of the streams. A form is what `curl -d` says unless told otherwise.
 fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
     let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let content_type = content_type.split(';').next().unwrap_or("").trim();
     match (content_type, call.profile) {
         (JSON_STREAM, _) => Ok(stream(&call.body, call.app.settings().runtime)),
         (SCRIPT_STREAM, _) => Ok(bulk_script::elements(&call.body, call.app.settings().runtime)),
-        ("" | JSON_ARRAY, _) | (_, Profile::Stack) => array(call),
+        ("" | JSON_ARRAY | FORM, _) | (_, Profile::Stack) => array(call),
         (other, _) => {
             let other: String = other.chars().take(100).collect();
             Err(ApiError::validation(format!("unsupported content type: {other}")))

@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-fn owned(text: &str) -> Result<CompactString, serde_json::Error> {
+fn owned(text: &str) -> Result<CompactString, json::JsonError> {
     json::first::<Text<'_>>(text.as_bytes()).map(|Text(text)| text.as_ref().into())
 }
 

@@ -18,7 +18,7 @@ mod yaml;
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue, LOCATION};
 
 use crate::api::call::Call;
 use crate::api::routes::DocumentForm;
@@ -52,6 +52,11 @@ pub(crate) fn answer(call: &Call<'_>, form: DocumentForm) -> Reply {
                 Bytes::from_static(PAGE.as_bytes()),
             );
             reply.headers_mut().insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
+            reply
+        }
+        DocumentForm::Link => {
+            let mut reply = response::text(StatusCode::SEE_OTHER, "application/json", Bytes::new());
+            reply.headers_mut().insert(LOCATION, HeaderValue::from_static("/docs"));
             reply
         }
     }

@@ -3,7 +3,7 @@
 use crate::api::openapi::description::{Content, Description};
 use crate::api::routes::{DocumentForm, HealthForm, InfoForm};
 
-use Content::{Data, Json, Text, Yaml};
+use Content::{Data, Empty, Json, Text, Yaml};
 
 const GROUP: &str = "Service";
 
@@ -48,6 +48,10 @@ pub(crate) fn document(form: DocumentForm) -> Description {
         DocumentForm::Json => ("getOpenapiJson", Json("OpenApi")),
         DocumentForm::Yaml => ("getOpenapiYaml", Yaml("OpenApi")),
         DocumentForm::Page => ("getOpenapiPage", Text("text/html; charset=utf-8")),
+        DocumentForm::Link => {
+            let text = "The way to the description of this API for people";
+            return Description::new("getRoot", GROUP, text).answers(303, "The page is at `/docs`", Empty);
+        }
     };
     Description::new(id, GROUP, "The description of this API").answers(200, "The description", content)
 }

@@ -18,6 +18,7 @@ use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::integrations::events::Topics;
 use crate::limits::HTTP_THREADS_MAX;
+use crate::log::{Format, Level};
 use crate::outbound::{Outbound, Target};
 use crate::schedule::Schedule;
 use crate::sealing::EncryptionKey;
@@ -66,8 +67,14 @@ static SERVICE: &[Flag] = &[
         set: |config, value| put(&mut config.settings.http_threads, count(value, HTTP_THREADS_MAX)) },
     Flag { name: "read-only", value: "", variable: "READ_ONLY", help: "refuse every request that is not GET, HEAD or OPTIONS",
         set: |config, value| put(&mut config.settings.read_only, switch(value)) },
-    Flag { name: "debug", value: "", variable: "DEBUG", help: "a line in the log for every request",
-        set: |config, value| put(&mut config.settings.debug, switch(value)) },
+    Flag { name: "log-format", value: "text|json", variable: "STACK_LOG_FORMAT", help: "form of the log on standard error (text)",
+        set: |config, value| put(&mut config.log_format, choice(value, &[("text", Format::Text), ("json", Format::Json)])) },
+    Flag { name: "json-formatting-logger", value: "", variable: "JSON_FORMATTING_LOGGER", help: "the same as --log-format json, by the name that other servers have for it",
+        set: |config, value| put(&mut config.log_format, switch(value).map(|is_on| if is_on { Format::Json } else { Format::Text })) },
+    Flag { name: "log-level", value: "debug|info|warning|error", variable: "STACK_LOG_LEVEL", help: "leave out log lines below this level; debug has a line for every request (info)",
+        set: |config, value| put(&mut config.log_level, choice(value, &Level::WORDS)) },
+    Flag { name: "debug", value: "", variable: "DEBUG", help: "the same as --log-level debug",
+        set: |config, value| switch(value).map(|is_on| if is_on { config.log_level = Level::Debug }) },
     Flag { name: "tls-certificate", value: "FILE", variable: "STACK_TLS_CERTIFICATE", help: "speak TLS with this certificate, PEM; read again when it changes (no TLS)",
         set: |config, value| put(&mut config.settings.tls.get_or_insert_default().certificate, path(value)) },
     Flag { name: "tls-key", value: "FILE", variable: "STACK_TLS_KEY", help: "its private key, PEM",
@@ -275,7 +282,6 @@ pub(super) static FOREIGN: &[Foreign] = &[
     // Memory is bounded as a whole.
     Foreign { name: "ballast-size", is_switch: false },
     Foreign { name: "numscript-cache-max-count", is_switch: false },
-    Foreign { name: "json-formatting-logger", is_switch: true },
     // Events are never given up, and nothing is subscribed to.
     Foreign { name: "publisher-nats-max-reconnect", is_switch: false },
     Foreign { name: "publisher-queue-group", is_switch: false },

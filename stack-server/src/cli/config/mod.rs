@@ -4,27 +4,32 @@
 //! `STACK_`, those that servers of this API already have keep their bare names. Of these some are common to much
 //! software; what they hold that this server cannot read is passed over with a warning.
 //!
-//! `flags.rs` is the table of flags, `values.rs` how their values are read.
+//! `arguments.rs` takes a command line apart, `flags.rs` is the table of flags, `values.rs` how their values are read,
+//! `usage.rs` the text of `--help`.
 
+mod arguments;
 mod auth;
 mod error;
 mod flags;
+mod usage;
 mod values;
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use self::arguments::{Command, Line};
 pub use self::auth::AuthMode;
 pub(crate) use self::auth::key_file_of;
 use self::auth::settle_auth;
 pub use self::error::ConfigError;
 use self::flags::{FOREIGN, Flag};
+pub use self::usage::help;
 use crate::auth::authority::AuthorizationSettings;
 use crate::auth::guard::AuthSettings;
 use crate::auth::keys::master::KeySource;
 use crate::integrations::events::Publishing;
+use crate::log::{self, Level};
 use crate::settings::{MEMORY_BUDGET, Settings, http_share};
 
 /// The command of a command line.
@@ -77,6 +82,10 @@ pub struct Config {
     pub memory_budget: usize,
     /// With fewer bytes free on the disk, writes are turned away; `None` goes by the size of the disk.
     pub free_space_floor: Option<u64>,
+    /// The form of log lines.
+    pub log_format: log::Format,
+    /// The level below which log lines are left out.
+    pub log_level: Level,
     /// Whether an address that others can reach may be listened on without authentication.
     pub allow_unauthenticated: bool,
     /// Whether others may write into the data directory.
@@ -109,6 +118,8 @@ impl Default for Config {
             data,
             memory_budget: MEMORY_BUDGET,
             free_space_floor: None,
+            log_format: log::Format::Text,
+            log_level: Level::Info,
             allow_unauthenticated: false,
             allow_shared_directory: false,
             auth_enabled: false,
@@ -142,155 +153,85 @@ fn variable_of(flag: &str) -> String {
     flag.to_ascii_uppercase().replace('-', "_")
 }
 
-/// The text of `--help`.
-pub fn help() -> String {
-    let mut text = String::from(
-        "stack-server: the Payments Stack API from an embedded ledger\n\n\
-         Usage: stack-server [serve] [FLAGS]     serve until SIGTERM or SIGINT\n\
-         \x20      stack-server verify DIR [--expect-head ENTRIES:HASH]\n\
-         \x20                                      check a data directory that no server has open, and that its first\n\
-         \x20                                      entries are those that had this hash\n\
-         \x20      stack-server worker [FLAGS]      wait for a signal: the server does the work of a worker itself\n\
-         \x20      stack-server script …           work with scripts; see stack-server script --help\n\
-         \x20      stack-server auth …             manage clients, tokens and keys; see stack-server auth --help\n\
-         \x20      stack-server --version | --help\n\nFlags of serve, each with its environment variable:\n",
-    );
-    for flag in flags::all() {
-        let name = format!("--{} {}", flag.name, flag.value);
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {name:<40} {:<34} {}", flag.variable, flag.help);
-    }
-    let foreign: Vec<_> = FOREIGN.iter().map(|flag| format!("--{}", flag.name)).collect();
-    let _ = writeln!(text, "\nAccepted with a warning, and without effect: {}", foreign.join(", "));
-    text
-}
-
 /// Reads a command line, without the name of the program, and the variables that `variable` looks up.
 ///
 /// # Errors
 ///
-/// If a flag is unknown or a value is not what its flag wants.
+/// If a command or a flag is unknown or a value is not what its flag wants.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Invocation, ConfigError> {
-    use lexopt::Arg;
-    let mut config = Config::default();
-    for foreign in FOREIGN {
-        if variable(&variable_of(foreign.name)).is_some_and(|value| !value.is_empty()) {
-            config.ignored.push(variable_of(foreign.name));
+    let arguments = match arguments::read(arguments)? {
+        Line::Answered(invocation) => return Ok(invocation),
+        Line::Configured(arguments) => arguments,
+    };
+    // A variable that is empty is one that is not set.
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let foreign = FOREIGN.iter().map(|flag| variable_of(flag.name)).filter(|name| variable(name).is_some());
+    let mut config = Config { ignored: foreign.collect(), ..Config::default() };
+    config.ignored.extend(arguments.ignored);
+    set_all(&mut config, &arguments.flags, &variable)?;
+    Ok(match arguments.command {
+        Command::Serve => {
+            settle_auth(&mut config, variable("STACK_AUTH_KEY"))?;
+            check_exposure(&config)?;
+            Invocation::Serve(Box::new(config))
         }
-    }
-    let mut parser = lexopt::Parser::from_args(arguments);
-    let refused = |error: lexopt::Error| ConfigError(error.to_string());
-    let mut command: Option<String> = None;
-    let mut directory = None;
-    let mut kept = None;
-    let mut given: Vec<(&Flag, String)> = Vec::new();
-    while let Some(argument) = parser.next().map_err(refused)? {
-        match argument {
-            Arg::Long("help") | Arg::Short('h') => return Ok(Invocation::Help),
-            Arg::Long("version") | Arg::Short('V') => return Ok(Invocation::Version),
-            Arg::Long("expect-head") if command.as_deref() == Some("verify") => {
-                let text = parser.value().map_err(refused)?.to_string_lossy().into_owned();
-                kept = Some(KeptHead::parse(&text).ok_or_else(|| {
-                    ConfigError(format!("--expect-head: {text:?} is not ENTRIES:HASH, as the log tells it"))
-                })?);
-            }
-            Arg::Long(name) => {
-                if let Some(foreign) = FOREIGN.iter().find(|flag| flag.name == name) {
-                    if foreign.is_switch {
-                        parser.optional_value();
-                    } else {
-                        parser.value().map_err(refused)?;
-                    }
-                    config.ignored.push(format!("--{}", foreign.name));
-                    continue;
-                }
-                let Some(flag) = flags::all().find(|flag| flag.name == name) else {
-                    return Err(refused(argument.unexpected()));
-                };
-                let value = if flag.value.is_empty() {
-                    // `--flag=false` is how other servers are told.
-                    parser.optional_value().unwrap_or_else(|| "true".into())
-                } else {
-                    parser.value().map_err(refused)?
-                };
-                let value =
-                    value.into_string().map_err(|_| ConfigError(format!("--{}: not UTF-8", flag.name)))?;
-                match given.iter_mut().find(|(have, _)| have.name == flag.name) {
-                    // A list may be given in several flags.
-                    Some((_, list)) if flag.value.ends_with(",…") => list.extend([",", value.as_str()]),
-                    _ => given.push((flag, value)),
-                }
-            }
-            // What follows has a grammar of its own.
-            Arg::Value(word) if command.is_none() && (word == "script" || word == "auth") => {
-                let rest = parser.raw_args().map_err(refused)?.collect();
-                return Ok(if word == "script" { Invocation::Script(rest) } else { Invocation::Auth(rest) });
-            }
-            Arg::Value(word) if command.is_none() => {
-                command = Some(word.to_string_lossy().into_owned());
-            }
-            Arg::Value(path) if command.as_deref() == Some("verify") && directory.is_none() => {
-                directory = Some(PathBuf::from(path));
-            }
-            other => return Err(refused(other.unexpected())),
-        }
-    }
+        Command::Worker => Invocation::Worker,
+        Command::Verify { directory, head } => Invocation::Verify(directory, head),
+    })
+}
+
+/// Sets what flags say, and what variables say of all others.
+fn set_all(
+    config: &mut Config,
+    given: &[(&Flag, String)],
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Result<(), ConfigError> {
     for flag in flags::all().filter(|flag| given.iter().all(|(have, _)| have.name != flag.name)) {
-        if let Some(value) = variable(flag.variable).filter(|value| !value.is_empty()) {
-            match (flag.set)(&mut config, &value) {
-                Ok(()) => {}
-                Err(error) if flag.is_shared() => {
-                    config.ignored.push(format!("{} ({error})", flag.variable));
-                }
-                Err(error) => return Err(ConfigError(format!("{}: {error}", flag.variable))),
-            }
+        let Some(value) = variable(flag.variable) else { continue };
+        match (flag.set)(config, &value) {
+            Ok(()) => {}
+            Err(error) if flag.is_shared() => config.ignored.push(format!("{} ({error})", flag.variable)),
+            Err(error) => return Err(ConfigError(format!("{}: {error}", flag.variable))),
         }
     }
     for (flag, value) in given {
-        (flag.set)(&mut config, &value).map_err(|error| ConfigError(format!("--{}: {error}", flag.name)))?;
+        (flag.set)(config, value).map_err(|error| ConfigError(format!("--{}: {error}", flag.name)))?;
     }
     let names_worker = |ignored: &String| ignored.to_lowercase().replace('_', "-").contains("worker-grpc-");
     if config.ignored.iter().any(names_worker) {
         (config.names_worker, config.settings.worker) = (true, true);
     }
     config.settings.http_memory = http_share(config.memory_budget);
-    match command.as_deref() {
-        None | Some("serve") => {
-            settle_auth(&mut config, variable("STACK_AUTH_KEY").filter(|key| !key.is_empty()))?;
-            let is_open = !config.auth_enabled && !config.allow_unauthenticated;
-            if !config.listen.ip().is_loopback() && is_open {
-                return Err(ConfigError(format!(
-                    "{} can be reached by other machines and nothing asks them who they are: pass \
-                     --auth-enabled, or --allow-unauthenticated if a proxy in front does",
-                    config.listen
-                )));
-            }
-            if let Some(tls) = &config.settings.tls
-                && (tls.certificate.as_os_str().is_empty() || tls.key.as_os_str().is_empty())
-            {
-                return Err(ConfigError("TLS needs both --tls-certificate and --tls-key".to_owned()));
-            }
-            let is_in_the_clear = config.settings.tls.is_none() && !config.settings.behind_proxy;
-            if !config.listen.ip().is_loopback() && config.auth_enabled && is_in_the_clear {
-                return Err(ConfigError(format!(
-                    "tokens that come to {} from other machines could be read on their way: pass --tls-certificate \
-                     and --tls-key, or --behind-proxy if a proxy in front speaks TLS",
-                    config.listen
-                )));
-            }
-            Ok(Invocation::Serve(Box::new(config)))
-        }
-        // Its flags are those of a server, which it is not: what they say of the store or of tokens asks for nothing.
-        Some("worker") => Ok(Invocation::Worker),
-        Some("verify") => match directory {
-            Some(directory) => Ok(Invocation::Verify(directory, kept)),
-            None => Err(ConfigError("verify needs a data directory".to_owned())),
-        },
-        Some(other) => Err(ConfigError(format!("unknown command {other:?}; see --help"))),
+    Ok(())
+}
+
+/// Refuses to listen where others could do anything, or read tokens on their way.
+fn check_exposure(config: &Config) -> Result<(), ConfigError> {
+    let tls = config.settings.tls.as_ref();
+    if tls.is_some_and(|tls| tls.certificate.as_os_str().is_empty() || tls.key.as_os_str().is_empty()) {
+        return Err(ConfigError("TLS needs both --tls-certificate and --tls-key".to_owned()));
     }
+    if config.listen.ip().is_loopback() {
+        return Ok(());
+    }
+    if !config.auth_enabled && !config.allow_unauthenticated {
+        return Err(ConfigError(format!(
+            "{} can be reached by other machines and nothing asks them who they are: pass --auth-enabled, or \
+             --allow-unauthenticated if a proxy in front does",
+            config.listen
+        )));
+    }
+    if config.auth_enabled && tls.is_none() && !config.settings.behind_proxy {
+        return Err(ConfigError(format!(
+            "tokens that come to {} from other machines could be read on their way: pass --tls-certificate and \
+             --tls-key, or --behind-proxy if a proxy in front speaks TLS",
+            config.listen
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

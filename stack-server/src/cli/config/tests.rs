@@ -181,7 +181,7 @@ fn deployment_files_of_other_servers_are_understood() {
         &variables,
     );
     assert_eq!(config.listen.port(), 3068);
-    assert!(config.auth_enabled && config.settings.read_only && !config.settings.debug);
+    assert!(config.auth_enabled && config.settings.read_only && config.log_level == Level::Info);
     assert_eq!(config.auth.issuers, ["http://a/api/auth", "http://b"]);
     assert!(config.auth.check_scopes);
     assert_eq!(config.auth.service, "books");
@@ -201,11 +201,11 @@ fn ignores_unfit_variables_of_other_software() {
     assert!(config.ignored.iter().any(|ignored| ignored.starts_with("DEBUG (\"foo,bar:*\" is")));
     let expected = Config::default();
     assert_eq!((config.listen, config.settings.worker), (expected.listen, expected.settings.worker));
-    assert!(!config.settings.debug);
+    assert_eq!(config.log_level, Level::Info);
     assert_eq!(config.settings.max_page_size, 7);
     // What they say counts where it can be read, a flag is always meant, and what guards something is never passed
     // over.
-    assert!(served("", &[("DEBUG", "1")]).settings.debug);
+    assert_eq!(served("", &[("DEBUG", "1")]).log_level, Level::Debug);
     assert_eq!(served("", &[("BIND", "127.0.0.1:9")]).listen.port(), 9);
     let both = [("BIND", "127.0.0.1:9"), ("STACK_LISTEN", "127.0.0.1:8")];
     assert_eq!(served("", &both).listen.port(), 8);
@@ -311,4 +311,37 @@ fn reads_addresses_of_providers() {
     let expected = [("STRIPE", "http://a:1"), ("WISE", "https://b")];
     assert_eq!(addresses, expected.map(|(name, url)| (name.to_owned(), url.to_owned())));
     assert_eq!(config.settings.public_url, "https://c");
+}
+
+#[test]
+fn unknown_words_come_with_a_suggestion() {
+    for (line, expected) in [
+        ("serev", "unknown command \"serev\", did you mean \"serve\"?; see stack-server help"),
+        ("help verfy", "unknown command \"verfy\", did you mean \"verify\"?; see stack-server help"),
+        ("xyzzy", "unknown command \"xyzzy\"; see stack-server help"),
+        ("--lisen :80", "unknown flag \"--lisen\", did you mean \"--listen\"?; see stack-server help"),
+        ("--hlep", "unknown flag \"--hlep\", did you mean \"--help\"?; see stack-server help"),
+        ("serve --qqq", "unknown flag \"--qqq\"; see stack-server help"),
+    ] {
+        assert_eq!(read(line, &[]).expect_err(line).to_string(), expected);
+    }
+}
+
+#[test]
+fn help_explains_a_command() {
+    for line in ["help", "help serve", "help verify", "--help", "serve -h"] {
+        assert_eq!(read(line, &[]), Ok(Invocation::Help), "{line}");
+    }
+    assert_eq!(read("help script", &[]), Ok(Invocation::Script(vec!["--help".into()])));
+    assert_eq!(read("help auth token", &[]), Ok(Invocation::Auth(vec!["--help".into(), "token".into()])));
+}
+
+#[test]
+fn the_log_has_a_form_and_a_level() {
+    let config = served("", &[]);
+    assert_eq!((config.log_format, config.log_level), (log::Format::Text, Level::Info));
+    assert_eq!(served("--log-format json", &[]).log_format, log::Format::Json);
+    assert_eq!(served("--json-formatting-logger", &[]).log_format, log::Format::Json);
+    assert_eq!(served("", &[("STACK_LOG_LEVEL", "error")]).log_level, Level::Error);
+    assert!(read("--log-level loud", &[]).is_err());
 }

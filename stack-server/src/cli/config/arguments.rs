@@ -1,0 +1,177 @@
+//! A command line, taken apart: its command, and the flags with their values as they were given.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lexopt::{Arg, Parser};
+
+use super::flags::{self, FOREIGN, Flag};
+use super::{ConfigError, Invocation, KeptHead};
+
+/// The commands, for suggestions.
+const COMMANDS: [&str; 6] = ["serve", "verify", "worker", "script", "auth", "help"];
+
+/// The least likeness, of 1, of a name that is suggested for an unknown one.
+const LIKENESS_MIN: f64 = 0.75;
+
+/// A command line that is not answered at once.
+pub(super) struct Arguments {
+    pub(super) command: Command,
+    /// Flags with their values, each flag once.
+    pub(super) flags: Vec<(&'static Flag, String)>,
+    /// Flags of other servers.
+    pub(super) ignored: Vec<String>,
+}
+
+/// A command that takes the flags of the server.
+pub(super) enum Command {
+    Serve,
+    Worker,
+    Verify { directory: PathBuf, head: Option<KeptHead> },
+}
+
+/// A command line.
+pub(super) enum Line {
+    /// It needs no configuration.
+    Answered(Invocation),
+    Configured(Arguments),
+}
+
+/// Takes a command line apart.
+pub(super) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Line, ConfigError> {
+    let mut parser = Parser::from_args(arguments);
+    let mut words = Words::default();
+    while let Some(argument) = parser.next().map_err(refused)? {
+        match argument {
+            Arg::Long("help") | Arg::Short('h') => return Ok(Line::Answered(Invocation::Help)),
+            Arg::Long("version") | Arg::Short('V') => return Ok(Line::Answered(Invocation::Version)),
+            Arg::Long("expect-head") if words.is("verify") => {
+                let text = parser.value().map_err(refused)?.to_string_lossy().into_owned();
+                words.head = Some(KeptHead::parse(&text).ok_or_else(|| {
+                    ConfigError(format!("--expect-head: {text:?} is not ENTRIES:HASH, as the log tells it"))
+                })?);
+            }
+            Arg::Long(name) => {
+                let name = name.to_owned();
+                words.flag(&name, &mut parser)?;
+            }
+            Arg::Value(word) if words.command.is_none() => {
+                let word = word.to_string_lossy().into_owned();
+                if let Some(answered) = with_own_grammar(&word, &mut parser)? {
+                    return Ok(Line::Answered(answered));
+                }
+                words.command = Some(word);
+            }
+            Arg::Value(path) if words.is("verify") && words.directory.is_none() => {
+                words.directory = Some(PathBuf::from(path));
+            }
+            other => return Err(refused(other.unexpected())),
+        }
+    }
+    words.line()
+}
+
+/// Commands whose arguments are read by others.
+fn with_own_grammar(word: &str, parser: &mut Parser) -> Result<Option<Invocation>, ConfigError> {
+    if !matches!(word, "script" | "auth" | "help") {
+        return Ok(None);
+    }
+    let mut rest: Vec<OsString> = parser.raw_args().map_err(refused)?.collect();
+    Ok(Some(match word {
+        "script" => Invocation::Script(rest),
+        "auth" => Invocation::Auth(rest),
+        _ => match rest.first().map(|subject| subject.to_string_lossy().into_owned()).as_deref() {
+            Some("script") => Invocation::Script(vec!["--help".into()]),
+            Some("auth") => {
+                rest[0] = "--help".into();
+                Invocation::Auth(rest)
+            }
+            None | Some("serve" | "verify" | "worker" | "help") => Invocation::Help,
+            Some(other) => return Err(unknown_command(other)),
+        },
+    }))
+}
+
+/// What a command line has said so far.
+#[derive(Default)]
+struct Words {
+    command: Option<String>,
+    directory: Option<PathBuf>,
+    head: Option<KeptHead>,
+    flags: Vec<(&'static Flag, String)>,
+    ignored: Vec<String>,
+}
+
+impl Words {
+    fn is(&self, command: &str) -> bool {
+        self.command.as_deref() == Some(command)
+    }
+
+    /// Takes the flag of a name with its value.
+    fn flag(&mut self, name: &str, parser: &mut Parser) -> Result<(), ConfigError> {
+        if let Some(foreign) = FOREIGN.iter().find(|flag| flag.name == name) {
+            if foreign.is_switch {
+                parser.optional_value();
+            } else {
+                parser.value().map_err(refused)?;
+            }
+            self.ignored.push(format!("--{name}"));
+            return Ok(());
+        }
+        let Some(flag) = flags::all().find(|flag| flag.name == name) else { return Err(unknown_flag(name)) };
+        let value = if flag.value.is_empty() {
+            // `--flag=false` is how other servers are told.
+            parser.optional_value().unwrap_or_else(|| "true".into())
+        } else {
+            parser.value().map_err(refused)?
+        };
+        let value = value.into_string().map_err(|_| ConfigError(format!("--{name}: not UTF-8")))?;
+        match self.flags.iter_mut().find(|(have, _)| have.name == flag.name) {
+            // A list may be given in several flags.
+            Some((_, list)) if flag.value.ends_with(",…") => list.extend([",", value.as_str()]),
+            _ => self.flags.push((flag, value)),
+        }
+        Ok(())
+    }
+
+    fn line(self) -> Result<Line, ConfigError> {
+        let command = match self.command.as_deref() {
+            None | Some("serve") => Command::Serve,
+            // Its flags are those of a server, which it is not: what they say of the store or of tokens asks for nothing.
+            Some("worker") => Command::Worker,
+            Some("verify") => match self.directory {
+                Some(directory) => Command::Verify { directory, head: self.head },
+                None => return Err(ConfigError("verify needs a data directory".to_owned())),
+            },
+            Some(other) => return Err(unknown_command(other)),
+        };
+        Ok(Line::Configured(Arguments { command, flags: self.flags, ignored: self.ignored }))
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
+fn refused(error: lexopt::Error) -> ConfigError {
+    ConfigError(error.to_string())
+}
+
+fn unknown_command(word: &str) -> ConfigError {
+    let meant = suggestion(word, COMMANDS.into_iter());
+    ConfigError(format!("unknown command {word:?}{meant}; see stack-server help"))
+}
+
+fn unknown_flag(name: &str) -> ConfigError {
+    let known = flags::all().map(|flag| flag.name).chain(FOREIGN.iter().map(|flag| flag.name));
+    let meant = suggestion(name, known.chain(["help", "version"]));
+    let meant = meant.replacen('"', "\"--", 1);
+    ConfigError(format!("unknown flag \"--{name}\"{meant}; see stack-server help"))
+}
+
+/// `, did you mean …?` with the name that is most like a word, if one is much like it.
+fn suggestion(word: &str, known: impl Iterator<Item = &'static str>) -> String {
+    let likeness = |name: &&str| strsim::jaro_winkler(word, name);
+    let best = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match best.filter(|name| likeness(name) >= LIKENESS_MIN) {
+        Some(name) => format!(", did you mean {name:?}?"),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,96 @@
+//! The log of the process: one line on standard error per start, stop, recovery and fault, and one per request at the
+//! level `debug`.
+//!
+//! A line that is written while a request is answered names it, see [`request_id`].
+
+mod line;
+pub(crate) mod rarely;
+pub(crate) mod refusals;
+pub(crate) mod request_id;
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ledger_core::Timestamp;
+
+use self::line::Line;
+use self::request_id::RequestId;
+
+/// The importance of a log line, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Level {
+    /// Details for finding a fault.
+    Debug,
+    /// Normal operation.
+    Info,
+    /// The operator may want to change something.
+    Warning,
+    /// Something failed, and a person should look at it.
+    Error,
+}
+
+impl Level {
+    /// All levels by the words that lines have for them.
+    pub const WORDS: [(&'static str, Self); 4] =
+        [("debug", Self::Debug), ("info", Self::Info), ("warning", Self::Warning), ("error", Self::Error)];
+
+    fn word(self) -> &'static str {
+        Self::WORDS[self as usize].0
+    }
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Format {
+    /// `time=… level=… event=…`, then the fields as `key="value"`.
+    #[default]
+    Text,
+    /// One JSON object a line, with the same keys; every value is a string.
+    Json,
+}
+
+/// The level below which lines are left out.
+static LEAST: AtomicU8 = AtomicU8::new(Level::Info as u8);
+static FORMAT: AtomicU8 = AtomicU8::new(Format::Text as u8);
+
+/// Sets the form of all further lines, and the level below which they are left out. Before the first call, these are text and
+/// [`Level::Info`].
+pub fn configure(format: Format, least: Level) {
+    LEAST.store(least as u8, Ordering::Relaxed);
+    FORMAT.store(format as u8, Ordering::Relaxed);
+}
+
+/// Whether lines of this level are written.
+pub(crate) fn is_written(level: Level) -> bool {
+    level as u8 >= LEAST.load(Ordering::Relaxed)
+}
+
+/// Writes one line to standard error: the time, the level and the name of the event, then the fields.
+///
+/// Values may come from clients. What could change how a line is read or shown is escaped, and long values are cut.
+pub fn event(level: Level, name: &str, fields: &[(&str, &dyn Display)]) {
+    if !is_written(level) {
+        return;
+    }
+    let is_json = FORMAT.load(Ordering::Relaxed) == Format::Json as u8;
+    let mut line = Line::new(if is_json { Format::Json } else { Format::Text });
+    line.word("time", &now()).word("level", &level.word()).word("event", &name);
+    for (key, value) in fields {
+        line.value(key, value);
+    }
+    if let Some(id) = RequestId::current() {
+        line.value("request_id", &id);
+    }
+    // There is nowhere to report that standard error is closed.
+    let _ = std::io::stderr().lock().write_all(line.end().as_bytes());
+}
+
+/// Returns the current time of the system clock.
+pub(crate) fn now() -> Timestamp {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX))
+}
