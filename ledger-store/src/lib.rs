@@ -12,6 +12,7 @@ mod fingerprint;
 mod flush;
 mod hashes;
 mod import;
+mod imported;
 mod ledger;
 mod lookup;
 mod manifest;
@@ -24,15 +25,19 @@ mod query;
 mod read;
 mod recovery;
 mod removal;
+mod removed;
 mod room;
 mod scripts;
+mod sections;
 mod store;
 mod submission;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod verify;
 mod view;
+mod violation;
 mod watch;
+mod workspace;
 mod writer;
 
 pub use atomic::{AtomicWrite, LedgerCommand};
@@ -43,7 +48,8 @@ pub use documents::{
 };
 pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
-pub use import::{ImportError, ImportRefusal, ImportReport, ImportedLog};
+pub use import::{ImportError, ImportReport};
+pub use imported::{ImportRefusal, ImportedLog};
 pub use ledger::{
     AccountKind, AccountList, AtomicBatch, BalanceSums, Batch, ByPostings, ByScript, CommitFuture, Committed,
     DryRun, IntoRequest, Ledger, LedgerError, LedgerSnapshot, List, ListIter, ListKind, ListPage, LogKind,
@@ -57,7 +63,8 @@ pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Sn
 pub use removal::Reclaimed;
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
-pub use verify::{VerifyError, VerifyReport, Violation, ViolationCode};
+pub use verify::{VerifyError, VerifyReport};
+pub use violation::{Violation, ViolationCode};
 pub use watch::CommitWatch;
 
 /// The names that most programs need: `use ledger_store::prelude::*;`.

@@ -13,7 +13,7 @@ use super::campaign::in_parallel;
 use super::{DamagedAnswers, Dice, Disk, Judge, SetClock, SimDisk, Step, Workload};
 use crate::options::Options;
 use crate::store::Store;
-use crate::verify::ViolationCode;
+use crate::violation::ViolationCode;
 
 /// The way in which a store was left before the flip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,7 +12,8 @@ use crate::options::Options;
 use crate::read::Snapshot;
 use crate::store::Store;
 use crate::submission::Outcome;
-use crate::verify::{VerifyReport, ViolationCode};
+use crate::verify::VerifyReport;
+use crate::violation::ViolationCode;
 
 /// Options of a store under test, and how often the harness asks it questions.
 #[derive(Clone, Copy, Debug)]
