@@ -17,7 +17,7 @@ use crate::hashes::checkpoint_key;
 use crate::projection::{
     ACCOUNT_PLACES, AccountPage, HoldingPage, NewAccount, NewHolding, Piece, StoredAccount, UsagePage,
 };
-use crate::removal::Tombstone;
+use crate::removed::Tombstone;
 use crate::view::{Counters, LedgerHead};
 
 /// The key of the number of ledgers.

@@ -12,6 +12,7 @@ mod fingerprint;
 mod flush;
 mod hashes;
 mod import;
+mod imported;
 pub mod json;
 mod ledger;
 mod lookup;
@@ -25,8 +26,10 @@ mod query;
 mod read;
 mod recovery;
 mod removal;
+mod removed;
 mod room;
 mod scripts;
+mod sections;
 mod store;
 mod submission;
 #[cfg(feature = "testing")]
@@ -34,7 +37,9 @@ pub mod testing;
 mod transfer;
 mod verify;
 mod view;
+mod violation;
 mod watch;
+mod workspace;
 mod writer;
 
 pub use atomic::{AtomicWrite, LedgerCommand};
@@ -45,7 +50,8 @@ pub use documents::{
 };
 pub use engine::{IndexEvent, IndexStatus};
 pub use error::{OpenError, ReadError, WriteError};
-pub use import::{ImportError, ImportRefusal, ImportReport, ImportedLog};
+pub use import::{ImportError, ImportReport};
+pub use imported::{ImportRefusal, ImportedLog};
 pub use ledger::{
     AccountKind, AccountList, AtomicBatch, BalanceSums, Batch, ByPostings, ByScript, CommitFuture, Committed,
     DryRun, IntoRequest, Ledger, LedgerError, LedgerSnapshot, List, ListIter, ListKind, ListPage, LogKind,
@@ -60,7 +66,8 @@ pub use removal::Reclaimed;
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};
 pub use transfer::{LogImporter, TransferError};
-pub use verify::{VerifyError, VerifyReport, Violation, ViolationCode};
+pub use verify::{VerifyError, VerifyReport};
+pub use violation::{Violation, ViolationCode};
 pub use watch::CommitWatch;
 
 /// The names that most programs need: `use ledger_store::prelude::*;`.

@@ -132,6 +132,3 @@ pub(crate) fn transaction_document(
     let row = version(versions, ledger, Subject::Transaction, transaction, until)?;
     Ok(row.map(|row| TransactionDocument::decode(&row.bytes)).transpose()?)
 }
-
-/// A date that is before every other.
-pub(crate) const BEFORE_ALL: Timestamp = Timestamp::from_micros(i64::MIN);

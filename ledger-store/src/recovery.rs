@@ -19,9 +19,9 @@ use crate::flush::{self, NameKind, Watermark, name_key};
 use crate::options::Shares;
 use crate::projection::{Piece, PieceBuilder};
 use crate::query::LedgerInfo;
-use crate::removal;
-use crate::verify::{Violation, ViolationCode};
+use crate::removed;
 use crate::view::{Counters, Heads, View};
+use crate::violation::{Violation, ViolationCode};
 use crate::writer::{Fence, Hints, State};
 
 impl From<ReadError> for OpenError {
@@ -83,7 +83,7 @@ pub(crate) fn replay(
     state.fence = fence(&snapshot, &**journal, next)?;
     state
         .fence
-        .check(&state)
+        .check(&state.ledgers)
         .map_err(|corrupt| OpenError::Damaged { reason: format!("index: {corrupt}") })?;
     let mut view = View {
         next,
@@ -318,7 +318,7 @@ fn load_ledgers(index: &IndexSnapshot, state: &mut State) -> Result<(), OpenErro
         Ok(())
     })?;
     ledgers.sort_by_key(|(info, _)| info.id);
-    let mut removed = removal::tombstones(index)?.into_iter().peekable();
+    let mut removed = removed::tombstones(index)?.into_iter().peekable();
     let gap = || OpenError::Damaged { reason: "index: a ledger is missing".to_owned() };
     for (info, section) in ledgers {
         let id = info.id;

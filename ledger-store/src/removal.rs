@@ -13,97 +13,16 @@
 //! answer, and whoever is interrupted begins again.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
-use std::sync::Arc;
 use std::time::Duration;
 
-use ledger_codec::{Corrupt, Reader, put_prefixed};
-use ledger_core::{LedgerName, Metadata};
-use ledger_index::{
-    Commit, Gone, IndexError, IndexFile, IndexSnapshot, Stretch, purge_plain, purge_runs, tables,
-};
+use ledger_index::{Commit, Gone, IndexError, IndexFile, purge_plain, purge_runs, tables};
 use ledger_journal::SectionId;
 
-use crate::documents::{decode_ledger, encode_ledger, ledger_of_schema, schema_ranges};
 use crate::engine::{Answer, Engine, Work};
 use crate::error::{ReadError, WriteError};
-use crate::hashes::ChainId;
 use crate::query::LedgerInfo;
+use crate::removed::{Tombstone, key_ranges, tombstones};
 use crate::store::Store;
-
-/// The record of a ledger that was removed for good.
-pub(crate) struct Tombstone {
-    /// The ledger as it was, without its metadata.
-    pub(crate) info: Arc<LedgerInfo>,
-    /// The section that its entries were in.
-    pub(crate) section: u32,
-    /// Whether nothing of it is left, in the index and in the journal.
-    pub(crate) is_reclaimed: bool,
-}
-
-impl Tombstone {
-    /// Layout: whether nothing is left (1 byte), name, then as a ledger's document.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let info = LedgerInfo { metadata: Metadata::EMPTY, ..LedgerInfo::clone(&self.info) };
-        let mut out = vec![u8::from(self.is_reclaimed)];
-        put_prefixed(&mut out, info.name.as_str().as_bytes());
-        out.extend_from_slice(&encode_ledger(&info, self.section));
-        out
-    }
-
-    /// Reads what [`Tombstone::encode`] wrote.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Corrupt> {
-        let mut reader = Reader::new(bytes);
-        let is_reclaimed = reader.u8()? != 0;
-        let name = reader.prefixed()?;
-        let rest = reader.remaining();
-        let (info, section) = decode_ledger(name, &bytes[bytes.len() - rest..])?;
-        Ok(Self { info: Arc::new(info), section, is_reclaimed })
-    }
-}
-
-/// All ledgers that an index knows to be removed, by number.
-pub(crate) fn tombstones(index: &IndexSnapshot) -> Result<Vec<Tombstone>, ReadError> {
-    let mut all = Vec::new();
-    for found in index.range(tables::REMOVED, Bound::Unbounded, Bound::Unbounded)? {
-        let (key, value) = found?;
-        let tombstone = Tombstone::decode(&value)?;
-        if key != tombstone.info.id.to_be_bytes() {
-            return Err(Corrupt { what: "removed ledger" }.into());
-        }
-        all.push(tombstone);
-    }
-    Ok(all)
-}
-
-/// The ranges of the plain tables of the index that hold a ledger.
-fn stretches(ledger: u32) -> impl Iterator<Item = Stretch> {
-    let of = |table: &'static str, number: u32| {
-        (table, number.to_be_bytes().to_vec(), (number + 1).to_be_bytes().to_vec())
-    };
-    [
-        of(tables::ACCOUNTS, ledger),
-        of(tables::USAGES, ledger),
-        of(tables::HOLDINGS, ledger),
-        of(tables::ADDRESSES, ledger),
-        of(tables::NAMES, ledger),
-        of(tables::HEADS, ledger),
-        of(tables::HASHES, ChainId::wire(ledger).number()),
-        of(tables::HASHES, ChainId::legacy(ledger).number()),
-    ]
-    .into_iter()
-    .chain(schema_ranges(ledger).map(|(from, to)| (tables::DOCUMENTS, from, to)))
-}
-
-/// The ledger that a key of a plain table is of, if it is of one.
-pub(crate) fn ledger_of(table: &str, key: &[u8]) -> Option<u32> {
-    if table == tables::DOCUMENTS {
-        return ledger_of_schema(key);
-    }
-    let (number, _) = key.split_first_chunk::<4>()?;
-    let number = u32::from_be_bytes(*number);
-    Some(if table == tables::HASHES { ChainId::of_number(number).ledger() } else { number })
-}
 
 /// The space that [`Store::reclaim`] gave back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,7 +111,7 @@ impl Engine {
         let gone: Gone = left.iter().map(|tombstone| tombstone.info.id).collect();
         let index = self.index();
         let is_purged = purge_runs(&index, &gone, should_stop).and_then(|is_done| {
-            Ok(is_done && purge_plain(&index, gone.iter().copied().flat_map(stretches), should_stop)?)
+            Ok(is_done && purge_plain(&index, gone.iter().copied().flat_map(key_ranges), should_stop)?)
         });
         if !is_purged.inspect_err(|error| index.note(error))? {
             return unfinished(reclaimed);
@@ -231,69 +150,23 @@ fn note_reclaimed(index: &IndexFile, ledgers: Vec<Tombstone>) -> Result<(), Inde
     write.commit()
 }
 
-/// A section of the journal, and the ledgers that have ever been in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SectionLedgers {
-    /// Neither deleted nor removed.
-    pub(crate) kept: u32,
-    /// Deleted, and to be had back.
-    pub(crate) deleted: u32,
-    /// Removed for good.
-    pub(crate) removed: u32,
-}
-
-impl SectionLedgers {
-    /// Whether new ledgers may be put into it.
-    pub(crate) fn takes_more(self) -> bool {
-        self.deleted == 0 && self.removed == 0
-    }
-
-    /// Whether its removal has begun: what is still in it is not to be had back.
-    pub(crate) fn is_going(self) -> bool {
-        self.removed > 0
-    }
-
-    /// Whether all in it is removed.
-    pub(crate) fn is_gone(self) -> bool {
-        self.removed > 0 && self.kept == 0 && self.deleted == 0
-    }
-
-    /// Counts a ledger of it.
-    pub(crate) fn add(&mut self, info: &LedgerInfo) {
-        match info.deleted_at {
-            None => self.kept += 1,
-            Some(_) => self.deleted += 1,
-        }
-    }
-
-    /// Counts a ledger of it no longer.
-    pub(crate) fn take(&mut self, info: &LedgerInfo) {
-        match info.deleted_at {
-            None => self.kept -= 1,
-            Some(_) => self.deleted -= 1,
-        }
-    }
-}
-
-/// The name in the key of a ledger's document.
-pub(crate) fn name_in(key: &[u8]) -> Result<LedgerName, Corrupt> {
-    let name = std::str::from_utf8(key).ok().and_then(|name| LedgerName::parse(name).ok());
-    name.ok_or(Corrupt { what: "ledger name" })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ops::Bound;
     use std::path::Path;
 
     use ledger_core::schema::Schema;
-    use ledger_core::{BucketName, Command, InsertSchema, LedgerOptions, SchemaVersion, Timestamp};
+    use ledger_core::{
+        BucketName, Command, InsertSchema, LedgerName, LedgerOptions, SchemaVersion, Timestamp,
+    };
     use ledger_index::{
-        DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, Row, TableView, TermRow, TransactionRow,
-        VersionRow, Way,
+        DisplacedRow, EffectiveRow, HistoryRow, IndexSnapshot, KeyRow, LogRow, Row, TableView, TermRow,
+        TransactionRow, VersionRow, Way,
     };
 
     use super::*;
     use crate::options::Options;
+    use crate::removed::ledger_of;
 
     #[test]
     fn a_section_that_is_gone_without_a_removal_is_damage() {
@@ -388,21 +261,5 @@ mod tests {
         assert_eq!(left_of(&store, 2), (vec![0; 8], vec![0; 8]));
         assert_eq!([left_of(&store, 1), left_of(&store, 3)], kept);
         assert!(store.verify().expect("room").is_clean());
-    }
-
-    #[test]
-    fn tombstones_read_back_without_metadata() {
-        let store = Store::in_memory();
-        let options =
-            LedgerOptions { metadata: [("k", "v")].into_iter().collect(), ..LedgerOptions::default() };
-        let info = store.create_ledger(LedgerName::parse("main").expect("a name"), options).expect("created");
-        let tombstone = Tombstone { info: Arc::new(info.clone()), section: 300, is_reclaimed: true };
-        let bytes = tombstone.encode();
-        let read = Tombstone::decode(&bytes).expect("as written");
-        assert_eq!((read.section, read.is_reclaimed), (300, true));
-        assert_eq!(*read.info, LedgerInfo { metadata: Metadata::EMPTY, ..info });
-        for length in 0..bytes.len() {
-            assert!(Tombstone::decode(&bytes[..length]).is_err(), "cut to {length}");
-        }
     }
 }

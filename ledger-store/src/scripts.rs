@@ -13,28 +13,12 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::submission::{Request, Submission};
-use crate::writer::{KeyPrints, Near};
 
 /// The result of compiling a script.
 pub(crate) type Compiled = Arc<Result<Program, ScriptError>>;
 
 /// For each request of a submission its compiled script; empty if none has one.
 pub(crate) type Programs = SmallVec<[Option<Compiled>; 1]>;
-
-/// A request with its compiled script, if it has one.
-pub(crate) struct Prepared<'a> {
-    /// It, where it lies: it is large, and is changed there.
-    pub(crate) request: &'a mut Request,
-    /// Its place in its submission.
-    pub(crate) at: usize,
-    pub(crate) program: Option<&'a Compiled>,
-    /// Whether it is one of several that share an idempotency key.
-    pub(crate) several: bool,
-    /// The fingerprints of its keys.
-    pub(crate) prints: KeyPrints,
-    /// Where the accounts of its postings may be: of each source and destination.
-    pub(crate) near: &'a [Near],
-}
 
 /// Kept scripts, in two generations: what is used moves to the young one, and when that has taken half of the
 /// budget the old one is dropped.

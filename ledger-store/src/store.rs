@@ -25,8 +25,8 @@ use crate::read::Snapshot;
 use crate::recovery;
 use crate::room::Room;
 use crate::submission::{Outcome, Submission};
-use crate::verify;
 use crate::watch::CommitWatch;
+use crate::workspace;
 
 /// An open store. Cheap to clone; all clones are the same store.
 ///
@@ -137,7 +137,7 @@ impl Store {
         let journal = directory.open_journal(segments)?;
         let dropped_tail = journal.dropped();
         let journal: Arc<dyn Journal> = Arc::new(journal);
-        verify::clear_workspace(&directory).map_err(|reason| OpenError::Io { reason })?;
+        workspace::clear(&directory).map_err(|error| OpenError::Io { reason: error.to_string() })?;
         let home = IndexHome::new(&directory, shares);
         let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &journal, shares)?;
         let opening = Opening::new(recovered.replayed, rebuilt, dropped_tail);

@@ -6,7 +6,8 @@ use std::io::{self, Read, Write};
 use ledger_core::{FilterOf, JsonWriter, LedgerName, LogId};
 
 use crate::error::WriteError;
-use crate::import::{ImportError, ImportReport, ImportedLog};
+use crate::import::{ImportError, ImportReport};
+use crate::imported::ImportedLog;
 use crate::json::{
     LogBuffer, LogShape, LogTextError, read_description, read_log, write_description, write_log,
 };

@@ -9,9 +9,8 @@ use ledger_journal::Position;
 use parking_lot::RwLock;
 
 use crate::address_cache::AddressCache;
-use crate::lookup::BEFORE_ALL;
 use crate::names::Names;
-use crate::projection::Piece;
+use crate::projection::{BEFORE_ALL, Piece};
 use crate::query::LedgerInfo;
 
 /// How many ledgers share a leaf of [`Heads`].

@@ -18,7 +18,7 @@ use std::ops::Bound;
 pub(crate) use self::keys::decode_value;
 pub(crate) use self::stored::{
     AccountDocument, LEDGERS, MAPPINGS, SCHEMAS, SCHEMAS_BY_POSITION, TransactionDocument, decode_ledger,
-    encode_ledger, ledger_of_schema, schema_key, schema_position_key, schema_ranges,
+    encode_ledger, ledger_of_schema, read_ledger_name, schema_key, schema_position_key, schema_ranges,
 };
 use crate::query::Direction;
 

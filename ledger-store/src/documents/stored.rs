@@ -212,8 +212,7 @@ pub(crate) fn encode_ledger(info: &LedgerInfo, section: u32) -> Vec<u8> {
 
 /// Decodes the bytes that [`encode_ledger`] wrote. Returns the ledger and the number of its bucket.
 pub(crate) fn decode_ledger(name: &[u8], bytes: &[u8]) -> Result<(LedgerInfo, u32), Corrupt> {
-    let name = std::str::from_utf8(name).ok().and_then(|name| LedgerName::parse(name).ok());
-    let name = name.ok_or(Corrupt { what: "ledger name" })?;
+    let name = read_ledger_name(name)?;
     let mut reader = Reader::new(bytes);
     let id = reader.varint_u32()?;
     let section = reader.varint_u32()?;
@@ -244,4 +243,10 @@ pub(crate) fn decode_ledger(name: &[u8], bytes: &[u8]) -> Result<(LedgerInfo, u3
         deleted_at: if reader.is_empty() { None } else { Some(read_time(&mut reader)?) },
     };
     finished(&reader, (info, section))
+}
+
+/// Reads the key of a ledger's document.
+pub(crate) fn read_ledger_name(key: &[u8]) -> Result<LedgerName, Corrupt> {
+    let name = std::str::from_utf8(key).ok().and_then(|name| LedgerName::parse(name).ok());
+    name.ok_or(Corrupt { what: "ledger name" })
 }

@@ -6,9 +6,9 @@ use super::pending::Pending;
 use super::written::WrittenHere;
 use crate::atomic::{AtomicWrite, LedgerCommand};
 use crate::error::{ReadError, WriteError};
-use crate::scripts::{Prepared, Programs};
+use crate::scripts::Programs;
 use crate::submission::{Detail, Receipt, Request};
-use crate::writer::{Batch, Decided, KeyPrints, Setting, State};
+use crate::writer::{Batch, Decided, KeyPrints, Prepared, Setting, State};
 
 impl Engine {
     /// Decides a write of documents and ledgers. All of its entries go into this batch, which one append makes durable,

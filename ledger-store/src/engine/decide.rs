@@ -9,11 +9,11 @@ use super::{Engine, LedgerEdit, Mark, Work};
 use crate::documents::keys::document_key;
 use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
 use crate::error::WriteError;
-use crate::import::Imported;
+use crate::imported::Imported;
 use crate::query::LedgerInfo;
-use crate::scripts::{Prepared, Programs};
+use crate::scripts::Programs;
 use crate::submission::{Atomicity, Mode, Receipt, Submission};
-use crate::writer::{Ahead, Batch, COMMANDS_AHEAD, Decided, Setting, State};
+use crate::writer::{Ahead, Batch, COMMANDS_AHEAD, Decided, Prepared, Setting, State};
 
 /// Number of ledgers that one command of a bucket visits: a batch stays small, whatever the bucket holds.
 const LEDGERS_MARKED: usize = 10_000;

@@ -10,10 +10,11 @@ use ledger_journal::entry::{Body, read_chunk};
 use ledger_journal::{Journal, Position};
 
 use super::Engine;
+use super::chains::Chains;
 use super::retry::Backoff;
 use crate::error::ReadError;
-use crate::hashes::{Chains, FedBatch, Hashes, Scratch};
-use crate::read::LedgerReader;
+use crate::hashes::{FedBatch, Hashes, Scratch};
+use crate::read::{LedgerReader, chain_before};
 use crate::view::View;
 
 /// How much of the journal is hashed at once.
@@ -118,7 +119,7 @@ impl Engine {
                     }
                     chains.append_text(&self.hashes, (chain, log, text), || {
                         let reader = LedgerReader::new(self.journal.clone(), view.clone(), chain.ledger());
-                        self.hashes.chain_before(&reader, chain, log, || Ok(()))
+                        chain_before(&reader, &self.hashes, (chain, log), || Ok(()))
                     })
                 })?;
                 self.hashes.advance(next);

@@ -8,6 +8,7 @@
 
 mod atomic;
 mod background;
+mod chains;
 mod commit;
 mod decide;
 mod flushes;
@@ -44,7 +45,7 @@ use crate::documents::{DocumentChange, DocumentVersion};
 use crate::error::{ReadError, WriteError};
 use crate::fingerprint::Fingerprints;
 use crate::hashes::Hashes;
-use crate::import::{Imported, ImportedLog};
+use crate::imported::{Imported, ImportedLog};
 use crate::opening::IndexHome;
 use crate::options::{Options, Shares, TimeSource};
 use crate::projection::PieceBuilder;

@@ -7,7 +7,7 @@ use ledger_journal::Position;
 use super::{Answer, Engine};
 use crate::documents::DocumentVersion;
 use crate::error::{ReadError, WriteError};
-use crate::import::Imported;
+use crate::imported::Imported;
 use crate::query::LedgerInfo;
 use crate::read::{Later, Session, TriedMoves};
 use crate::submission::{Detail, Mode, Outcome, Receipt, Request};

@@ -11,10 +11,11 @@ use ledger_journal::{Chunk, ChunkDraft, Freed, Head, Journal, JournalError, Posi
 use parking_lot::MutexGuard;
 
 use super::Engine;
+use super::chains::Chains;
 use super::hashing::hash_stretch;
 use crate::error::{OpenError, ReadError};
 use crate::flush::{self, Watermark};
-use crate::hashes::{Chains, Hashes};
+use crate::hashes::Hashes;
 use crate::recovery;
 use crate::view::View;
 

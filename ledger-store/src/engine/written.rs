@@ -7,10 +7,10 @@ use ledger_journal::entry::{Recognition, Record, find_in_chunk};
 
 use super::Engine;
 use crate::error::ReadError;
-use crate::read::LedgerReader;
+use crate::read::{LedgerReader, RecordedTransaction};
 use crate::scripts::Compiled;
 use crate::view::View;
-use crate::writer::{Batch, RecordedTransaction, Written};
+use crate::writer::{Batch, Written};
 
 /// Reads back what was decided: from the batch in hand, or, after waiting for the flush that is under way,
 /// from the journal.

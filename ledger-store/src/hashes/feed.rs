@@ -10,7 +10,7 @@ use ledger_core::{
 use ledger_journal::Position;
 use parking_lot::{Condvar, Mutex};
 
-use super::ChainId;
+use super::chain::ChainId;
 use crate::submission::Request;
 
 /// The room of so many batches is kept for those to come, each of at most the budget divided by as many.

@@ -7,15 +7,14 @@
 //! - [`transaction`], [`transactions`]: transactions, one and many; [`plan`] finds the index that leads to
 //!   those of a filter, [`streams`] merges what several lead to.
 //! - [`logs`], [`hash`], [`volumes`]: logs and sums. [`feed`]: logs for whoever passes them on.
-//! - [`documents`], [`schemas`]: small documents, and those that are schemas.
+//! - [`documents`], [`schemas`]: small documents, and those that are schemas; [`document_reader`] finds both.
 //! - [`explain`]: how a list is found.
 //! - [`page`], [`weight`], [`foremost`], [`limits`]: what lists share.
 
 mod account;
 mod accounts;
 mod addresses;
-#[cfg(test)]
-mod costs;
+mod document_reader;
 mod documents;
 mod effective;
 mod explain;
@@ -33,6 +32,8 @@ mod schemas;
 mod session;
 mod snapshot;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod transaction;
 mod transactions;
@@ -41,6 +42,7 @@ mod weight;
 
 pub(crate) use effective::{Later, TriedMoves};
 pub use feed::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize};
-pub(crate) use reader::{LedgerReader, idempotency_of, reference_of};
+pub(crate) use hash::chain_before;
+pub(crate) use reader::{LedgerReader, RecordedTransaction, idempotency_of, reference_of};
 pub(crate) use session::Session;
 pub use snapshot::{LedgerView, Snapshot};

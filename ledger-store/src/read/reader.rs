@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use ledger_codec::Corrupt;
 use ledger_core::{
     AccountAddress, Asset, HoldingVolumes, Idempotency, IdempotencyKey, LogEntry, LogId, LogPayload,
-    Metadata, Posting, Postings, Reference, Target, Transaction, TransactionId, Volumes,
+    Metadata, Posting, Postings, Reference, Target, Timestamp, Transaction, TransactionId, Volumes,
 };
 use ledger_index::tables;
 use ledger_journal::entry::{
@@ -22,9 +22,8 @@ use ledger_journal::{Chunk, Journal, Position};
 use super::open_pages::OpenPages;
 use crate::error::ReadError;
 use crate::lookup::{missing, missing_in};
-use crate::projection::{AccountPage, FoundHolding};
+use crate::projection::{AccountPage, FoundHolding, value_of};
 use crate::view::{LedgerHead, View};
-use crate::writer::{RecordedTransaction, value_of};
 
 /// The reference in an entry.
 pub(crate) fn reference_of<'a>(record: &Record<'a>) -> Option<&'a str> {
@@ -46,6 +45,15 @@ pub(crate) fn idempotency_of<'a>(record: &Record<'a>) -> Option<(&'a str, Recogn
 /// damage.
 fn gone(chunk: &Chunk) -> ReadError {
     if chunk.has_holes() { ReadError::LedgerRemoved } else { missing("an entry") }
+}
+
+/// A transaction as its entry has it.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedTransaction {
+    pub(crate) postings: Postings,
+    pub(crate) timestamp: Timestamp,
+    pub(crate) reference: Option<Reference>,
+    pub(crate) metadata: Metadata,
 }
 
 /// Addresses of accounts that are not published yet, by number.

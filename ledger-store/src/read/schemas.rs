@@ -7,7 +7,7 @@ use ledger_codec::Corrupt;
 use ledger_core::schema::created_at_of;
 use ledger_core::{DateField, FilterSubject, SchemaVersion, TextField, Timestamp};
 
-use super::documents::DocumentReader;
+use super::document_reader::DocumentReader;
 use super::limits::{Meter, ReadLimits};
 use super::page::PageBuilder;
 use crate::documents::{

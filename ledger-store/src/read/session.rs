@@ -17,9 +17,8 @@ use crate::error::ReadError;
 use crate::fingerprint::{Fingerprints, KeyKind, key_space};
 use crate::hashes::Hashes;
 use crate::lookup::missing_in;
-use crate::projection::Piece;
+use crate::projection::{Piece, holding_key};
 use crate::view::LedgerHead;
-use crate::writer::holding_key;
 
 /// Answers one question from one moment of one ledger. Not shared between threads.
 pub(crate) struct Session {

@@ -9,10 +9,11 @@ use ledger_index::{
     TableView, TermRow, TransactionRow, VersionRow, Way, tables,
 };
 
-use super::{Findings, Stop, ViolationCode};
+use super::findings::{Findings, Stop};
 use crate::flush::{Watermark, ledger_count};
 use crate::projection::{AccountPage, HoldingPage, UsagePage};
-use crate::removal::{Tombstone, ledger_of};
+use crate::removed::{Tombstone, ledger_of};
+use crate::violation::ViolationCode;
 
 /// Compares the tables of the listed rows. The build fails if a table is missing in the list.
 macro_rules! compare_rows {

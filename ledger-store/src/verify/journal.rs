@@ -8,8 +8,9 @@ use ledger_journal::{
     ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, Section, SectionId,
 };
 
-use super::{Findings, Stop, ViolationCode};
+use super::findings::{Findings, Stop};
 use crate::documents::{LEDGERS, decode_ledger};
+use crate::violation::ViolationCode;
 
 /// How much of the journal is read at once.
 const WALK_BYTES: usize = 4 << 20;

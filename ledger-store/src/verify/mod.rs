@@ -6,108 +6,39 @@
 //!    what was moved, and reverts with what they revert.
 //! 3. The two indexes are compared by contents, both ways ([`compare`]). How rows are spread over runs, sums
 //!    that are local to a run, and rows that others have superseded are not contents.
-//! 4. What must be unique is, inputs equal outputs, and the wire hashes are computed again ([`rules`]).
+//! 4. Keys are unique and inputs equal outputs ([`rules`]), and the wire hashes are computed again ([`wire_hashes`]).
 //!
 //! Nobody can tell afterwards whether an overdraft was allowed: the journal does not say what the
 //! request permitted.
 
 mod compare;
+mod findings;
 mod journal;
 mod report;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod wire_hashes;
 
-use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ledger_core::LedgerName;
-use ledger_index::{Gone, IndexError, IndexFile, IndexOptions, IndexSnapshot};
-use ledger_journal::disk::OpenMode;
+use ledger_index::{Gone, IndexFile, IndexOptions, IndexSnapshot};
 use ledger_journal::{Identity, Journal};
 
-use crate::backend::backend;
-use crate::directory::DataDirectory;
-use crate::error::{OpenError, ReadError};
+use self::findings::{Findings, Stop};
+pub use self::report::{VerifyError, VerifyReport};
+use crate::error::OpenError;
 use crate::flush::Watermark;
 use crate::options::Shares;
 use crate::recovery;
 use crate::store::{Opening, Store};
+use crate::violation::{Violation, ViolationCode};
+use crate::workspace;
 
-pub use self::report::{VerifyError, VerifyReport, Violation, ViolationCode};
-
-/// No more violations than these are gathered.
-const VIOLATIONS_MAX: usize = 1_000;
 /// The replay's part of a memory budget that the store itself nearly fills.
 const BUDGET_PART: usize = 10;
-/// The file of the second index, beside the real one.
-const WORKSPACE: &str = "verify.redb";
-
-/// The findings so far.
-struct Findings {
-    violations: Vec<Violation>,
-    complete: bool,
-    names: BTreeMap<u32, LedgerName>,
-}
-
-/// That it makes no sense to go on.
-struct Stop;
-
-impl Findings {
-    fn new() -> Self {
-        Self { violations: Vec::new(), complete: true, names: BTreeMap::new() }
-    }
-
-    fn push(&mut self, violation: Violation) -> Result<(), Stop> {
-        self.violations.push(violation);
-        if self.violations.len() < VIOLATIONS_MAX {
-            return Ok(());
-        }
-        self.complete = false;
-        Err(Stop)
-    }
-
-    fn add(
-        &mut self,
-        code: ViolationCode,
-        ledger: Option<u32>,
-        position: Option<u64>,
-        detail: String,
-    ) -> Result<(), Stop> {
-        let ledger = ledger.and_then(|ledger| self.names.get(&ledger).cloned());
-        self.push(Violation { code, ledger, position, detail })
-    }
-
-    /// Reports what stands in the way of looking at the rest of something.
-    fn obstacle(&mut self, code: ViolationCode, detail: String) -> Result<(), Stop> {
-        self.complete = false;
-        self.add(code, None, None, detail)
-    }
-
-    fn index_error(&mut self, error: &IndexError) -> Result<(), Stop> {
-        let is_of_the_disk = error.is_of_the_disk();
-        let code = if is_of_the_disk { ViolationCode::StorageError } else { ViolationCode::RecordChecksum };
-        self.obstacle(code, error.to_string())
-    }
-
-    fn read_error(&mut self, error: &ReadError) -> Result<(), Stop> {
-        let code = match error {
-            ReadError::Io { .. } => ViolationCode::StorageError,
-            _ => ViolationCode::RecordChecksum,
-        };
-        self.obstacle(code, error.to_string())
-    }
-
-    /// Reports why the journal could not be replayed.
-    fn replay_error(&mut self, error: &OpenError) -> Result<(), Stop> {
-        match error {
-            OpenError::Damaged { reason } => self.obstacle(ViolationCode::FileFormat, reason.clone()),
-            error => self.obstacle(ViolationCode::StorageError, error.to_string()),
-        }
-    }
-}
-
 impl Store {
     /// Reads the whole journal and compares it with the index.
     ///
@@ -125,15 +56,12 @@ impl Store {
         let live = engine.view().index.clone();
         let shares = engine.shares.divided(BUDGET_PART);
         let options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
-        let workspace = |reason: String| VerifyError::Workspace { reason };
+        let refused = |error: io::Error| VerifyError::Workspace { reason: error.to_string() };
         let second = match self.directory() {
             None => IndexFile::create(redb::backends::InMemoryBackend::new(), options)?,
             Some(directory) => {
-                clear_workspace(directory).map_err(workspace)?;
-                let path = directory.index_dir().join(WORKSPACE);
-                let file = backend(&**directory.disk(), &path, OpenMode::CreateNew)
-                    .map_err(|error| workspace(error.to_string()))?;
-                IndexFile::create(file, options)?
+                workspace::clear(directory).map_err(refused)?;
+                IndexFile::create(workspace::create(directory).map_err(refused)?, options)?
             }
         };
         let mut report = check(&engine.journal, &live, &engine.identity, shares, &second);
@@ -141,7 +69,7 @@ impl Store {
         second.abandon();
         drop(second);
         if let Some(directory) = self.directory() {
-            clear_workspace(directory).map_err(workspace)?;
+            workspace::clear(directory).map_err(refused)?;
         }
         report.violations.splice(0..0, self.mended());
         report.violations.extend(torn_tail(self.opening()));
@@ -170,16 +98,6 @@ fn torn_tail(opening: &Opening) -> Option<Violation> {
         dropped.bytes
     );
     Some(Violation { code: ViolationCode::TornTail, ledger: None, position: Some(dropped.position), detail })
-}
-
-/// Removes the second index, which an interrupted verification has left.
-pub(crate) fn clear_workspace(directory: &DataDirectory) -> Result<(), String> {
-    let path = directory.index_dir().join(WORKSPACE);
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-    if directory.disk().exists(&path).map_err(failed)? {
-        directory.disk().remove(&path).map_err(failed)?;
-    }
-    Ok(())
 }
 
 /// Verifies a journal and, as far as it says it goes, an index of it. `second` is empty.
@@ -268,5 +186,5 @@ fn check_all(
     compare::compare(&fresh, live, &gone, findings)
         .and_then(|()| rules::unique(&fresh, &gone, &bounded, findings))
         .and_then(|()| rules::balanced(&fresh, &gone, findings))
-        .and_then(|()| rules::wire_hashes(&Arc::new(replayed.view), live, &bounded, findings))
+        .and_then(|()| wire_hashes::wire_hashes(&Arc::new(replayed.view), live, &bounded, findings))
 }

@@ -1,26 +1,22 @@
-//! Rules over the whole of a store: what is unique, what sums up, and the wire hashes.
+//! Rules over the whole of a store: keys are unique, and inputs equal outputs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use ledger_codec::Corrupt;
 use ledger_core::Volumes;
 use ledger_index::{Gone, IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way, tables};
-use ledger_journal::entry::{Body, find_in_chunk, read_chunk};
+use ledger_journal::entry::find_in_chunk;
 use ledger_journal::{Journal, Position};
 
-use super::{Findings, Stop, ViolationCode};
+use super::findings::{Findings, Stop};
 use crate::error::ReadError;
 use crate::fingerprint::{KeyKind, key_space};
-use crate::hashes::{Chain, ChainId};
 use crate::lookup::{self, missing};
 use crate::projection::HoldingPage;
-use crate::read::{LedgerReader, idempotency_of, reference_of};
-use crate::view::View;
-
-/// How much of the journal is hashed at once.
-const HASH_BYTES: usize = 4 << 20;
+use crate::read::{idempotency_of, reference_of};
+use crate::violation::ViolationCode;
 
 /// References, idempotency keys and addresses name one thing each.
 ///
@@ -139,104 +135,4 @@ pub(super) fn balanced(index: &IndexSnapshot, gone: &Gone, findings: &mut Findin
         }
     }
     Ok(())
-}
-
-/// Computes the wire hashes of all logs and compares those of which the index keeps a checkpoint.
-///
-/// Checkpoints that are not there are no violation: they only save work. Those of entries that the index does
-/// not hold yet are passed over, since the thread that makes them may be ahead of the flush.
-pub(super) fn wire_hashes(
-    view: &Arc<View>,
-    live: &IndexSnapshot,
-    journal: &Arc<dyn Journal>,
-    findings: &mut Findings,
-) -> Result<(), Stop> {
-    let mut checkpoints = match checkpoints(live) {
-        Ok(checkpoints) => checkpoints,
-        Err(error) => return findings.read_error(&error),
-    };
-    if checkpoints.is_empty() {
-        return Ok(());
-    }
-    let mut chains: HashMap<ChainId, Chain> = HashMap::new();
-    let mut wrong = Vec::new();
-    let mut next = Position::FIRST;
-    let mut hash = || -> Result<(), ReadError> {
-        loop {
-            let chunks = journal.scan(next, HASH_BYTES)?;
-            if chunks.is_empty() {
-                return Ok(());
-            }
-            // Readers remember what they have looked up: not for ever.
-            let mut readers: HashMap<u32, LedgerReader> = HashMap::new();
-            for chunk in chunks {
-                let mut failed = None;
-                read_chunk(&chunk, |record| {
-                    if let Body::Log(log) = &record.body
-                        && failed.is_none()
-                        && view.heads.get(log.ledger).is_none_or(|head| !head.is_removed)
-                    {
-                        let reader = readers
-                            .entry(log.ledger)
-                            .or_insert_with(|| LedgerReader::new(journal.clone(), view.clone(), log.ledger));
-                        let hashed = reader.head().map(|head| head.info.features).and_then(|features| {
-                            for id in [ChainId::wire(log.ledger), ChainId::legacy(log.ledger)] {
-                                if !id.is_kept(features) {
-                                    continue;
-                                }
-                                let chain = chains.entry(id).or_insert_with(|| id.begin());
-                                let hash = chain.append(&reader.log_entry(&record)?);
-                                if let Some(found) = checkpoints.remove(&(id.number(), log.log))
-                                    && found != *hash.as_bytes()
-                                {
-                                    wrong.push((log.ledger, log.log, record.position.get()));
-                                }
-                            }
-                            Ok(())
-                        });
-                        failed = hashed.err();
-                    }
-                    Ok(())
-                })?;
-                if let Some(error) = failed {
-                    return Err(error);
-                }
-                next = chunk.next();
-            }
-        }
-    };
-    if let Err(error) = hash() {
-        return findings.read_error(&error);
-    }
-    for (ledger, log, position) in wrong {
-        let detail = format!("the wire hash after log {log} is not that of the log");
-        findings.add(ViolationCode::WireHash, Some(ledger), Some(position), detail)?;
-    }
-    for (chain, log) in checkpoints.into_keys() {
-        let id = ChainId::of_number(chain);
-        let ledger = id.ledger();
-        let known = view.heads.get(ledger);
-        if known.is_some_and(|head| head.is_removed) {
-            continue;
-        }
-        if known.is_none_or(|head| !id.is_kept(head.info.features) || log < head.counters.next_log) {
-            let detail = format!("a wire hash after log {log}, of which there is none");
-            findings.add(ViolationCode::IndexExtra, Some(ledger), None, detail)?;
-        }
-    }
-    Ok(())
-}
-
-/// The checkpoints of hashes by chain and log: one for some hundreds of logs.
-fn checkpoints(live: &IndexSnapshot) -> Result<BTreeMap<(u32, u64), [u8; 32]>, ReadError> {
-    let mut all = BTreeMap::new();
-    for found in live.range(tables::HASHES, Bound::Unbounded, Bound::Unbounded)? {
-        let (key, value) = found?;
-        let corrupt = Corrupt { what: "checkpoint of a hash chain" };
-        let (ledger, log) = key.split_first_chunk::<4>().ok_or(corrupt)?;
-        let log = u64::from_be_bytes(log.try_into().map_err(|_| corrupt)?);
-        let hash: [u8; 32] = value.as_slice().try_into().map_err(|_| corrupt)?;
-        all.insert((u32::from_be_bytes(*ledger), log), hash);
-    }
-    Ok(all)
 }

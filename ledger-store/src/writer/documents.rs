@@ -6,8 +6,8 @@ use std::ops::Bound;
 use ledger_journal::entry::{Body, DocumentRecord, LedgerBase, Record, SecondaryKey};
 use ledger_journal::{Position, SectionId};
 
-use super::apply::{Hints, Prior};
 use super::batch::Batch;
+use super::hints::{Hints, Prior};
 use super::state::State;
 use crate::documents::keys::{self, Space, StoredValue, document_key, document_of, index_key};
 use crate::documents::{

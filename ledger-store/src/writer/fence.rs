@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ledger_codec::Corrupt;
 use ledger_journal::entry::{AddressRef, Body, Event, LogRecord, Record, TargetRecord};
 
-use super::state::State;
+use super::ledgers::LedgerState;
 
 /// Numbers that the journal has given before the writer began.
 #[derive(Debug, Default)]
@@ -47,17 +47,17 @@ impl Fence {
         }
     }
 
-    /// Demands of a state that it knows every number that was given.
+    /// Demands of all ledgers of a state that they know every number that was given.
     ///
     /// # Errors
     ///
     /// [`Corrupt`] if it does not: then it was made of a damaged index.
-    pub(crate) fn check(&self, state: &State) -> Result<(), Corrupt> {
-        if state.ledgers.len() != self.ledgers as usize {
+    pub(crate) fn check(&self, ledgers: &[LedgerState]) -> Result<(), Corrupt> {
+        if ledgers.len() != self.ledgers as usize {
             return Err(Corrupt { what: "a ledger is missing" });
         }
         for (ledger, seen) in &self.seen {
-            let Some(ledger) = state.ledgers.get((*ledger as usize).wrapping_sub(1)) else {
+            let Some(ledger) = ledgers.get((*ledger as usize).wrapping_sub(1)) else {
                 return Err(Corrupt { what: "a ledger is missing" });
             };
             let counters = &ledger.head.counters;

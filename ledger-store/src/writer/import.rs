@@ -11,16 +11,29 @@ use ledger_core::{
 use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
 
-use super::apply::{Hints, Prior};
 use super::batch::Batch;
-use super::execute::{Written, is_too_large};
+use super::hints::{Hints, Prior};
+use super::load::Loaded;
+use super::size::is_too_large;
 use super::state::State;
+use super::written::Written;
 use crate::error::ReadError;
 use crate::hashes::ChainId;
-use crate::import::{ImportRefusal, ImportedLog};
+use crate::imported::{ImportRefusal, ImportedLog};
 
 fn inconsistent<T>(reason: impl Into<String>) -> Result<T, ImportRefusal> {
     Err(ImportRefusal::Inconsistent { reason: reason.into() })
+}
+
+/// The change that a log says was made to a ledger.
+struct Imported<'a> {
+    log: &'a ImportedLog,
+    /// A command that makes the same change.
+    command: Command,
+    /// The id of its transaction, if it has one.
+    id: Option<TransactionId>,
+    /// The transaction that this one reverts.
+    reverts: Option<TransactionId>,
 }
 
 impl State {
@@ -32,8 +45,46 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Result<(), ImportRefusal>, ReadError> {
-        let ImportedLog { entry, original_updated_at, tells_volumes, .. } = log;
-        let counters = *self.ledger(ledger).counters();
+        if let Err(refusal) = self.check_follows(ledger, &log.entry, batch, written)? {
+            return Ok(Err(refusal));
+        }
+        let (command, id, reverts) = match &log.entry.payload {
+            LogPayload::NewTransaction { transaction, account_metadata, .. } => {
+                let metadata = account_metadata.iter().cloned().collect();
+                (creation(transaction, metadata), Some(transaction.id), None)
+            }
+            LogPayload::RevertedTransaction { reverted, transaction, .. } => {
+                (creation(transaction, BTreeMap::new()), Some(transaction.id), Some(*reverted))
+            }
+            LogPayload::SetMetadata { target, metadata } => {
+                let (target, metadata) = (target.clone(), metadata.clone());
+                (Command::SetMetadata { target, metadata }, None, None)
+            }
+            LogPayload::DeleteMetadata { target, key } => {
+                let (target, key) = (target.clone(), key.clone());
+                (Command::DeleteMetadata { target, key }, None, None)
+            }
+            LogPayload::InsertedSchema { schema } => {
+                return self.import_schema(ledger, &log.entry, schema, batch);
+            }
+        };
+        let imported = Imported { log, command, id, reverts };
+        let mut loaded = Loaded { facts: Facts::default(), hints: Hints::default() };
+        if let Err(refusal) = self.check_transaction(ledger, &imported, &mut loaded, batch, written)? {
+            return Ok(Err(refusal));
+        }
+        self.import_change(ledger, &imported, &mut loaded, batch, written)
+    }
+
+    /// Whether a log may follow the last one of its ledger.
+    fn check_follows(
+        &mut self,
+        ledger: u32,
+        entry: &LogEntry,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<Result<(), ImportRefusal>, ReadError> {
+        let counters = self.ledger(ledger).counters();
         if counters.in_use {
             return Ok(Err(ImportRefusal::InUse));
         }
@@ -45,27 +96,20 @@ impl State {
         {
             return Ok(inconsistent(format!("idempotency key {} is used twice", idempotency.key.as_str())));
         }
-        let mut facts = Facts::default();
-        let mut hints = Hints::default();
-        let (command, id, reverts) = match &entry.payload {
-            LogPayload::NewTransaction { transaction, account_metadata, .. } => {
-                let metadata = account_metadata.iter().cloned().collect();
-                (Some(creation(transaction, metadata)), Some(transaction.id), None)
-            }
-            LogPayload::RevertedTransaction { reverted, transaction, .. } => {
-                (Some(creation(transaction, BTreeMap::new())), Some(transaction.id), Some(*reverted))
-            }
-            LogPayload::SetMetadata { target, metadata } => {
-                let (target, metadata) = (target.clone(), metadata.clone());
-                (Some(Command::SetMetadata { target, metadata }), None, None)
-            }
-            LogPayload::DeleteMetadata { target, key } => {
-                let (target, key) = (target.clone(), key.clone());
-                (Some(Command::DeleteMetadata { target, key }), None, None)
-            }
-            LogPayload::InsertedSchema { .. } => (None, None, None),
-        };
-        if let Some(id) = id {
+        Ok(Ok(()))
+    }
+
+    /// Whether the transaction of a log may follow the last one, and what it reverts can be reverted.
+    fn check_transaction(
+        &mut self,
+        ledger: u32,
+        imported: &Imported<'_>,
+        loaded: &mut Loaded,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<Result<(), ImportRefusal>, ReadError> {
+        let counters = self.ledger(ledger).counters();
+        if let Some(id) = imported.id {
             // Histories and dates are searched by id, so ids must ascend as they do here.
             if counters.transactions > 0 && id.get() < counters.next_transaction {
                 let next = counters.next_transaction;
@@ -75,96 +119,122 @@ impl State {
                 return Ok(inconsistent("no transaction may follow this one"));
             }
         }
-        if let Some(id) = reverts {
-            // What is reverted is looked up as for a revert; what that moved is in the log itself.
-            let revert = RevertTransaction {
-                id,
-                dated: RevertDate::Now,
-                overdraft: Overdraft::Allow,
-                metadata: Metadata::EMPTY,
-                rules: Rules::default(),
-            };
-            let command = Command::RevertTransaction(revert);
-            self.find_target(ledger, &command, &mut facts, &mut hints, batch, written)?;
-            match facts.transaction.take() {
-                None => {
-                    return Ok(inconsistent(format!(
-                        "transaction {} is reverted but does not exist",
-                        id.get()
-                    )));
-                }
-                Some(original) if original.reverted => {
-                    return Ok(inconsistent(format!("transaction {} is reverted twice", id.get())));
-                }
-                Some(_) => {}
-            }
-        }
-        let id = id.unwrap_or(TransactionId::new(counters.next_transaction));
-        let base = LedgerBase {
-            ledger,
-            log: counters.next_log.min(entry.id.get()),
-            transaction: counters.next_transaction,
-            date: entry.date.as_micros(),
+        let Some(id) = imported.reverts else { return Ok(Ok(())) };
+        // What is reverted is looked up as for a revert; what that moved is in the log itself.
+        let revert = RevertTransaction {
+            id,
+            dated: RevertDate::Now,
+            overdraft: Overdraft::Allow,
+            metadata: Metadata::EMPTY,
+            rules: Rules::default(),
         };
-        let (slots, decision);
-        let event;
-        if let Some(command) = &command {
-            self.find_target(ledger, command, &mut facts, &mut hints, batch, written)?;
-            slots = self.find_holdings((ledger, &[]), command, &mut facts, &mut hints, batch, written)?;
-            let too_many_assets = self.has_too_many_assets(ledger, &hints.located);
-            self.find_rest(ledger, command, &mut facts, &mut hints, batch, written)?;
-            let defaults_of = self.imported_defaults(ledger, entry, command)?;
-            match defaults_of {
-                Ok(defaults) => hints.defaults = defaults,
-                Err(refusal) => return Ok(Err(refusal)),
+        let command = Command::RevertTransaction(revert);
+        let Loaded { facts, hints } = loaded;
+        self.find_target(ledger, &command, facts, hints, batch, written)?;
+        Ok(match facts.transaction.take() {
+            None => inconsistent(format!("transaction {} is reverted but does not exist", id.get())),
+            Some(original) if original.reverted => {
+                inconsistent(format!("transaction {} is reverted twice", id.get()))
             }
-            if is_too_large(command, &facts, &hints.defaults) || too_many_assets {
-                return Ok(inconsistent("it has more than a log may have"));
-            }
-            decision = match decide(command, &slots, &mut facts, entry.date) {
-                Ok(Decision::Transaction(new)) => Decision::Transaction(NewTransaction { reverts, ..new }),
-                Ok(decision) => decision,
-                // A key that was removed though it was not there is in logs of other servers.
-                Err(Rejection::MetadataKeyNotFound { .. }) => match &entry.payload {
-                    LogPayload::DeleteMetadata { target, key } => Decision::DeleteMetadata { target, key },
-                    _ => return Ok(inconsistent("a key is missing")),
-                },
-                Err(rejection) => return Ok(inconsistent(rejection.to_string())),
-            };
-            let mut entered = Event::blank();
-            self.put_event((ledger, id.get()), &decision, &facts, &hints, &mut entered);
-            if let (
-                Event::Transaction(record),
-                LogPayload::NewTransaction { transaction, .. }
-                | LogPayload::RevertedTransaction { transaction, .. },
-            ) = (&mut entered, &entry.payload)
-            {
-                record.inserted_at =
-                    Some(transaction.inserted_at).filter(|inserted_at| *inserted_at != entry.date);
-                record.volumes_untold = !tells_volumes;
-                record.original_updated_at =
-                    original_updated_at.filter(|updated_at| reverts.is_some() && *updated_at != entry.date);
-            }
-            event = entered;
-        } else {
-            let LogPayload::InsertedSchema { schema } = &entry.payload else {
-                unreachable!("every other log makes a command")
-            };
-            let version = match Schema::parse(schema) {
-                Ok(_) => version_of(schema),
-                Err(error) => return Ok(inconsistent(format!("invalid schema: {error}"))),
-            };
-            match version {
-                None => return Ok(inconsistent("the schema has no version")),
-                Some(version) if self.has_schema(ledger, &version)? => {
-                    return Ok(inconsistent(format!("schema version '{version}' already exists")));
-                }
-                Some(_) => hints.stored = Prior::Absent,
-            }
-            event = Event::InsertedSchema { schema };
+            Some(_) => Ok(()),
+        })
+    }
+
+    /// Decides and enters the change of a log.
+    fn import_change(
+        &mut self,
+        ledger: u32,
+        imported: &Imported<'_>,
+        loaded: &mut Loaded,
+        batch: &mut Batch,
+        written: &impl Written,
+    ) -> Result<Result<(), ImportRefusal>, ReadError> {
+        let Imported { log, command, reverts, .. } = imported;
+        let entry = &log.entry;
+        let Loaded { facts, hints } = loaded;
+        self.find_target(ledger, command, facts, hints, batch, written)?;
+        let slots = self.find_holdings((ledger, &[]), command, facts, hints, batch, written)?;
+        let too_many_assets = self.has_too_many_assets(ledger, &hints.located);
+        self.find_rest(ledger, command, facts, hints, batch, written)?;
+        match self.imported_defaults(ledger, entry, command)? {
+            Ok(defaults) => hints.defaults = defaults,
+            Err(refusal) => return Ok(Err(refusal)),
         }
+        if is_too_large(command, facts, &hints.defaults) || too_many_assets {
+            return Ok(inconsistent("it has more than a log may have"));
+        }
+        let decision = match decide(command, &slots, facts, entry.date) {
+            Ok(Decision::Transaction(new)) => {
+                Decision::Transaction(NewTransaction { reverts: *reverts, ..new })
+            }
+            Ok(decision) => decision,
+            // A key that was removed though it was not there is in logs of other servers.
+            Err(Rejection::MetadataKeyNotFound { .. }) => match &entry.payload {
+                LogPayload::DeleteMetadata { target, key } => Decision::DeleteMetadata { target, key },
+                _ => return Ok(inconsistent("a key is missing")),
+            },
+            Err(rejection) => return Ok(inconsistent(rejection.to_string())),
+        };
+        let id = match imported.id {
+            Some(id) => id.get(),
+            None => self.ledger(ledger).counters().next_transaction,
+        };
+        let mut event = Event::blank();
+        self.put_event((ledger, id), &decision, facts, hints, &mut event);
+        if let (
+            Event::Transaction(record),
+            LogPayload::NewTransaction { transaction, .. }
+            | LogPayload::RevertedTransaction { transaction, .. },
+        ) = (&mut event, &entry.payload)
+        {
+            record.inserted_at =
+                Some(transaction.inserted_at).filter(|inserted_at| *inserted_at != entry.date);
+            record.volumes_untold = !log.tells_volumes;
+            record.original_updated_at =
+                log.original_updated_at.filter(|updated_at| reverts.is_some() && *updated_at != entry.date);
+        }
+        self.enter_imported(ledger, entry, event, hints, batch)?;
+        Ok(Ok(()))
+    }
+
+    /// Enters a version of the schema.
+    fn import_schema<'a>(
+        &mut self,
+        ledger: u32,
+        entry: &'a LogEntry,
+        schema: &'a str,
+        batch: &mut Batch,
+    ) -> Result<Result<(), ImportRefusal>, ReadError> {
+        let version = match Schema::parse(schema) {
+            Ok(_) => version_of(schema),
+            Err(error) => return Ok(inconsistent(format!("invalid schema: {error}"))),
+        };
+        let Some(version) = version else { return Ok(inconsistent("the schema has no version")) };
+        if self.has_schema(ledger, &version)? {
+            return Ok(inconsistent(format!("schema version '{version}' already exists")));
+        }
+        let hints = Hints { stored: Prior::Absent, ..Hints::default() };
+        self.enter_imported(ledger, entry, Event::InsertedSchema { schema }, &hints, batch)?;
+        Ok(Ok(()))
+    }
+
+    /// Applies an imported entry and adds it to the batch.
+    fn enter_imported<'a>(
+        &mut self,
+        ledger: u32,
+        entry: &'a LogEntry,
+        event: Event<'a>,
+        hints: &Hints,
+        batch: &mut Batch,
+    ) -> Result<(), ReadError> {
         let head = &self.ledger(ledger).head;
         let (section, features) = (SectionId(head.section), head.info.features);
+        let base = LedgerBase {
+            ledger,
+            log: head.counters.next_log.min(entry.id.get()),
+            transaction: head.counters.next_transaction,
+            date: entry.date.as_micros(),
+        };
         let log = LogRecord {
             ledger,
             log: entry.id.get(),
@@ -174,9 +244,9 @@ impl State {
             imported: true,
             event,
         };
-        self.load_changed(&log, &hints)?;
+        self.load_changed(&log, hints)?;
         let record = Record { position: self.next, body: Body::Log(log) };
-        self.apply(&record, &hints, &mut batch.rows)?;
+        self.apply(&record, hints, &mut batch.rows)?;
         batch.chunks.push(&record, section, base);
         if ChainId::wire(ledger).is_kept(features) {
             batch.unhashed.push(ledger, entry.id.get(), &Memento::from(entry));
@@ -184,11 +254,9 @@ impl State {
         if ChainId::legacy(ledger).is_kept(features) {
             batch.unhashed.push_legacy(ledger, entry.id.get(), &LegacyLog::from(entry));
         }
-        Ok(Ok(()))
+        Ok(())
     }
-}
 
-impl State {
     /// Metadata that the chart of a log's version gives to new accounts: other servers keep it out of the log too.
     fn imported_defaults(
         &mut self,

@@ -10,8 +10,9 @@ use ledger_journal::entry::{
 };
 use smallvec::SmallVec;
 
-use super::apply::Hints;
-use super::state::{Located, State};
+use super::hints::Hints;
+use super::locate::Located;
+use super::state::State;
 
 impl State {
     /// The entry's event, with the numbers that new names will get. It is put where it lies, and was

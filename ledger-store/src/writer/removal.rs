@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use ledger_core::{BucketName, Metadata, Timestamp};
 
-use super::state::{LedgerState, State};
+use super::ledgers::LedgerState;
+use super::state::State;
 use crate::query::LedgerInfo;
-use crate::removal::{SectionLedgers, Tombstone};
+use crate::removed::Tombstone;
+use crate::sections::SectionLedgers;
 use crate::view::{Counters, LedgerHead};
 
 /// The head that stays in memory for a removed ledger.

@@ -1,55 +1,19 @@
 //! Schemas in the writer: what a request is judged by, and how a version becomes known.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ledger_core::enforcement;
-use ledger_core::schema::{Schema, SchemaError, version_of};
-use ledger_core::{
-    AccountAddress, Command, CompactString, Metadata, Movement, Rejection, SchemaVersion, Target,
-};
+use ledger_core::schema::{Schema, version_of};
+use ledger_core::{AccountAddress, Command, Metadata, Movement, Rejection, SchemaVersion, Target};
 use ledger_journal::entry::{DocumentRecord, SecondaryKey};
 
-use super::apply::Prior;
+use super::hints::Prior;
+use super::schema_cache::ReadSchema;
 use super::state::State;
 use crate::documents::keys::document_key;
 use crate::documents::{SCHEMAS, SCHEMAS_BY_POSITION, decode_value, schema_key, schema_position_key};
 use crate::error::ReadError;
 use crate::projection::PieceBuilder;
-
-/// A schema as it was read back. One that was recorded is valid; should a later release read it differently, the
-/// requests that name it are refused, and all else goes on.
-type Read = Arc<Result<Schema, SchemaError>>;
-
-/// Schemas that were named lately, parsed. Versions do not change, so nothing here is ever out of date.
-#[derive(Default)]
-pub(crate) struct SchemaCache {
-    bytes_max: usize,
-    bytes: usize,
-    kept: BTreeMap<(u32, CompactString), Read>,
-}
-
-impl SchemaCache {
-    /// Keeps up to so many bytes, and one schema of any size.
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, ..Self::default() }
-    }
-
-    /// Forgets all.
-    pub(crate) fn clear(&mut self) {
-        self.kept.clear();
-        self.bytes = 0;
-    }
-
-    fn keep(&mut self, ledger: u32, version: &str, schema: &Read) {
-        let bytes = 256 + version.len() + schema.as_ref().as_ref().map_or(0, Schema::memory);
-        if self.bytes + bytes > self.bytes_max {
-            self.clear();
-        }
-        self.bytes += bytes;
-        self.kept.insert((ledger, version.into()), schema.clone());
-    }
-}
 
 impl State {
     /// The schema version with a name, or the refusal of a request that names it.
@@ -57,8 +21,8 @@ impl State {
         &mut self,
         ledger: u32,
         version: &SchemaVersion,
-    ) -> Result<Result<Read, Rejection>, ReadError> {
-        let kept = self.schemas.kept.get(&(ledger, version.as_str().into())).cloned();
+    ) -> Result<Result<ReadSchema, Rejection>, ReadError> {
+        let kept = self.schemas.get(ledger, version.as_str());
         let schema = if let Some(kept) = kept {
             kept
         } else {

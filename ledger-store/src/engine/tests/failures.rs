@@ -7,9 +7,10 @@ use ledger_index::{IndexFile, IndexOptions};
 use ledger_journal::{Journal, Position};
 
 use super::*;
+use crate::engine::chains::Chains;
 use crate::engine::hashing::hash_stretch;
 use crate::flush::Watermark;
-use crate::hashes::{Chains, Hashes};
+use crate::hashes::Hashes;
 
 fn pay(engine: &Engine, mode: Mode) -> Result<Vec<Outcome>, WriteError> {
     apply(engine, vec![payment("world", "users:1", "")], Atomicity::Independent, mode)

@@ -2,8 +2,9 @@
 
 use ledger_codec::Corrupt;
 
-use super::holdings::HOLDING_PLACES;
-
+/// Number of holdings per page. A page mostly fits a page of the file, because its columns are as narrow as possible. A
+/// flush can change holdings anywhere and then writes nearly all pages again.
+pub(crate) const HOLDING_PLACES: u32 = 256;
 pub(super) const COLUMNS: usize = 5;
 /// Indexes of the columns, in the order in which they are stored.
 pub(super) const ACCOUNT: usize = 0;

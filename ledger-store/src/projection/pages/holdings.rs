@@ -5,13 +5,11 @@ use ledger_core::Volumes;
 use ledger_index::{DisplacedSums, Quantity};
 use ledger_journal::entry::{put_amount, read_amount};
 
-use super::columns::{ACCOUNT, ASSET, COLUMNS, CORRUPT, Columns, INPUT, ORDINAL, OUTPUT, Packed, pack};
+use super::columns::{
+    ACCOUNT, ASSET, COLUMNS, CORRUPT, Columns, HOLDING_PLACES, INPUT, ORDINAL, OUTPUT, Packed, pack,
+};
 use super::page_key;
 use crate::quantity::amount_of;
-
-/// Number of holdings per page. A page mostly fits a page of the file, because its columns are as narrow as possible. A
-/// flush can change holdings anywhere and then writes nearly all pages again.
-pub(crate) const HOLDING_PLACES: u32 = 256;
 
 const LARGE: u8 = 1;
 const DISPLACED: u8 = 2;

@@ -25,8 +25,9 @@ mod holdings;
 mod usages;
 
 pub(crate) use accounts::{ACCOUNT_PLACES, AccountPage, FoundHolding, StoredAccount};
-pub(crate) use holdings::{HOLDING_PLACES, HoldingPage, StoredHolding};
-pub(crate) use usages::UsagePage;
+pub(crate) use columns::HOLDING_PLACES;
+pub(crate) use holdings::{HoldingPage, StoredHolding};
+pub(crate) use usages::{BEFORE_ALL, UsagePage};
 
 fn page_key(ledger: u32, page: u32) -> [u8; 8] {
     let mut key = [0; 8];

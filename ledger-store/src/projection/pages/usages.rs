@@ -4,10 +4,12 @@ use ledger_codec::Corrupt;
 use ledger_core::Timestamp;
 
 use super::page_key;
-use crate::lookup::BEFORE_ALL;
 
 /// Number of first usages per page. Such a page fits a page of the file.
 const USAGE_PLACES: u32 = 480;
+
+/// A date that is before every other: the first usage of an account without one.
+pub(crate) const BEFORE_ALL: Timestamp = Timestamp::from_micros(i64::MIN);
 
 /// A decoded page of first usages, for reading and changing.
 pub(crate) struct UsagePage(Vec<u8>);

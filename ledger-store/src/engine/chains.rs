@@ -6,9 +6,9 @@ use hashbrown::hash_map::Entry;
 use ledger_core::{LogEntry, WireHash};
 use ledger_journal::entry::{Body, Record};
 
-use super::{Chain, ChainId, Hashes};
 use crate::error::ReadError;
-use crate::read::LedgerReader;
+use crate::hashes::{Chain, ChainId, Hashes};
+use crate::read::{LedgerReader, chain_before};
 
 /// A checkpoint is kept after so many entries of a ledger.
 const CHECKPOINT_ENTRIES: u32 = 64;
@@ -17,7 +17,7 @@ const CHAINS_MAX: usize = 4_096;
 
 /// Chains by what they are of.
 #[derive(Default)]
-pub(crate) struct Chains(HashMap<ChainId, Growing, RandomState>);
+pub(super) struct Chains(HashMap<ChainId, Growing, RandomState>);
 
 struct Growing {
     chain: Chain,
@@ -26,7 +26,7 @@ struct Growing {
 
 impl Chains {
     /// Hashes an entry of the journal, by each chain that its ledger keeps.
-    pub(crate) fn append_record(
+    pub(super) fn append_record(
         &mut self,
         hashes: &Hashes,
         reader: &LedgerReader,
@@ -43,7 +43,7 @@ impl Chains {
         }
         let entry: LogEntry = reader.log_entry(record)?;
         for id in kept {
-            let begin = || hashes.chain_before(reader, id, log.log, || Ok(()));
+            let begin = || chain_before(reader, hashes, (id, log.log), || Ok(()));
             self.append(hashes, (id, log.log), begin, |chain| chain.append(&entry))?;
         }
         Ok(())
@@ -51,7 +51,7 @@ impl Chains {
 
     /// Hashes an entry of which the writer gave the text. `begin` makes the chain right before it, where none
     /// is kept going.
-    pub(crate) fn append_text(
+    pub(super) fn append_text(
         &mut self,
         hashes: &Hashes,
         (id, log, text): (ChainId, u64, &[u8]),
@@ -78,7 +78,7 @@ impl Chains {
         growing.since_checkpoint += 1;
         if growing.since_checkpoint >= CHECKPOINT_ENTRIES {
             growing.since_checkpoint = 0;
-            hashes.pending.lock().insert((id.number(), log), hash);
+            hashes.put_checkpoint(id, log, hash);
         }
         Ok(())
     }

@@ -1,0 +1,34 @@
+//! The file of the second index that a verification compares with the real one.
+
+use std::io;
+
+use ledger_journal::disk::OpenMode;
+
+use crate::backend::backend;
+use crate::directory::DataDirectory;
+
+/// The name of the file, beside the real index.
+const WORKSPACE: &str = "verify.redb";
+
+/// Creates the file, for the storage engine.
+///
+/// # Errors
+///
+/// If the disk refuses.
+pub(crate) fn create(directory: &DataDirectory) -> io::Result<impl redb::StorageBackend + use<>> {
+    backend(&**directory.disk(), &directory.index_dir().join(WORKSPACE), OpenMode::CreateNew)
+}
+
+/// Removes the file, which an interrupted verification has left.
+///
+/// # Errors
+///
+/// If the disk refuses. The error names the file.
+pub(crate) fn clear(directory: &DataDirectory) -> io::Result<()> {
+    let path = directory.index_dir().join(WORKSPACE);
+    let failed = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    if directory.disk().exists(&path).map_err(failed)? {
+        directory.disk().remove(&path).map_err(failed)?;
+    }
+    Ok(())
+}

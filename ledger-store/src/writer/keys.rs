@@ -1,0 +1,59 @@
+//! Rows by which transactions and accounts are found: keys, and terms of metadata.
+
+use ledger_core::{Metadata, MetadataValue};
+use ledger_index::{KeyRow, TermRow};
+use ledger_journal::entry::Recognition;
+
+use super::state::State;
+use crate::fingerprint::{KeyKind, key_space};
+use crate::projection::PieceBuilder;
+
+impl State {
+    /// Puts the terms of metadata that an entry changes.
+    pub(super) fn put_terms(
+        &self,
+        space: u64,
+        id: u64,
+        position: u64,
+        before: &Metadata,
+        after: &Metadata,
+        rows: &mut PieceBuilder,
+    ) {
+        let mut push = |key: &str, value: &MetadataValue, present| {
+            let term = self.fingerprints.term(space, key, &value.as_shown());
+            rows.terms.push(TermRow::new(space, term, id, position, present));
+        };
+        // Values that differ in kind only are one term: then it neither goes nor comes.
+        for (key, value) in before.iter() {
+            if after.get(key).is_none_or(|now| now.as_shown() != value.as_shown()) {
+                push(key, value, false);
+            }
+        }
+        for (key, value) in after.iter() {
+            if before.get(key).is_none_or(|then| then.as_shown() != value.as_shown()) {
+                push(key, value, true);
+            }
+        }
+    }
+
+    /// Puts a key with its value and, for an idempotency key, its request; `known` is its fingerprint, if it was
+    /// computed before.
+    pub(super) fn put_key(
+        &mut self,
+        ledger: u32,
+        kind: KeyKind,
+        known: Option<u64>,
+        (text, value, request): (&str, u64, Option<Recognition>),
+        rows: &mut PieceBuilder,
+    ) {
+        let space = key_space(ledger, kind);
+        let fingerprint = known.unwrap_or_else(|| self.fingerprints.of(space, text));
+        debug_assert_eq!(fingerprint, self.fingerprints.of(space, text), "of this key");
+        rows.keys.push(KeyRow { space, fingerprint, value });
+        self.known.add((space, fingerprint));
+        let key = self.keys.put(ledger, fingerprint, text, value, request);
+        if let Some(undo) = &mut self.undo {
+            undo.keys.push(key.clone());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Finds accounts: in memory, or in the index.
+
+use super::accounts::{DocumentState, Near, NewState, Place};
+use super::holding::{HoldingState, Holdings};
+use super::state::State;
+use crate::error::ReadError;
+use crate::fingerprint::KeyKind;
+use crate::lookup::{self, missing, missing_in};
+use crate::projection::StoredAccount;
+
+/// An account that a command names, as far as it exists, and for a holding its asset in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Located {
+    /// By which the account is found.
+    pub(crate) hash: u64,
+    /// Where it is, and its number.
+    pub(crate) account: Option<(Place, u32)>,
+    /// The number of the asset.
+    pub(crate) asset: Option<u32>,
+    /// The number of the holding.
+    pub(crate) holding: Option<u32>,
+}
+
+impl Located {
+    fn account(hash: u64, account: Option<(Place, u32)>) -> Self {
+        Self { hash, account, asset: None, holding: None }
+    }
+
+    /// Where the account is.
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.account.map(|(place, _)| place)
+    }
+}
+
+impl State {
+    /// Finds an account as [`State::locate`] does, with less where it was looked for before.
+    pub(crate) fn locate_near(
+        &mut self,
+        ledger: u32,
+        address: &str,
+        near: Option<&Near>,
+    ) -> Result<Located, ReadError> {
+        match near.and_then(|near| self.accounts.find_near(near, ledger, address)) {
+            Some((hash, account)) => Ok(Located::account(hash, Some(account))),
+            None => self.locate(ledger, address),
+        }
+    }
+
+    /// Finds an account, in memory or in the index.
+    pub(crate) fn locate(&mut self, ledger: u32, address: &str) -> Result<Located, ReadError> {
+        let hash = self.accounts.hash(ledger, address);
+        if let Some(account) = self.accounts.find(hash, ledger, address) {
+            return Ok(Located::account(hash, Some(account)));
+        }
+        let index = &self.index;
+        if self.known.prove_absent(self.probe_key(ledger, KeyKind::Address, address)) {
+            return Ok(Located::account(hash, None));
+        }
+        self.reading()?;
+        let found = lookup::find_account(&index.snapshot, &index.keys, &self.fingerprints, ledger, address)?;
+        let account = match found {
+            Some((account, stored)) => Some((self.load(hash, ledger, account, stored)?, account)),
+            None => None,
+        };
+        Ok(Located::account(hash, account))
+    }
+
+    /// Finds an account that exists, by number. Only while entries are replayed.
+    pub(crate) fn locate_number(&mut self, ledger: u32, account: u32) -> Result<Place, ReadError> {
+        let by_number = self.by_number.as_ref().expect("accounts are located by number only in a replay");
+        if let Some(place) = by_number.get(&(ledger, account)) {
+            return Ok(*place);
+        }
+        let stored = lookup::stored_account(&self.index.snapshot, ledger, account)?;
+        let stored = stored.ok_or_else(|| missing("an account"))?;
+        let hash = self.accounts.hash(ledger, &stored.address);
+        self.load(hash, ledger, account, stored)
+    }
+
+    fn load(
+        &mut self,
+        hash: u64,
+        ledger: u32,
+        account: u32,
+        stored: StoredAccount,
+    ) -> Result<Place, ReadError> {
+        self.reading()?;
+        let first_usage = lookup::stored_first_usage(&self.index.snapshot, ledger, account)?;
+        let mut holdings = Vec::with_capacity(stored.holdings.len());
+        for (asset, holding) in &stored.holdings {
+            let found = lookup::stored_holding(&self.index.snapshot, ledger, *holding)?;
+            let found = found.ok_or_else(|| missing_in(&self.index.snapshot, "a holding"))?;
+            let displaced = found.displaced.map(|sums| *sums);
+            holdings.push(HoldingState::stored((*asset, *holding), found.ordinal, &found.volumes, displaced));
+        }
+        let new = NewState {
+            ledger,
+            account,
+            address: stored.address,
+            first_usage,
+            holdings: Holdings::from(holdings),
+            document: DocumentState::Stored,
+        };
+        Ok(self.put_account(hash, new, 0))
+    }
+
+    /// Puts an account into memory. `flush` is 0 for one that stands in the index.
+    pub(crate) fn put_account(&mut self, hash: u64, new: NewState, flush: u64) -> Place {
+        let key = (new.ledger, new.account);
+        let place = self.accounts.insert(hash, new, flush);
+        if let Some(by_number) = &mut self.by_number {
+            by_number.insert(key, place);
+        }
+        place
+    }
+
+    /// Makes sure that an account's document is in memory.
+    pub(crate) fn load_document(&mut self, place: Place) -> Result<(), ReadError> {
+        let account = self.accounts.get(place);
+        if !matches!(account.document, DocumentState::Stored) {
+            return Ok(());
+        }
+        self.reading()?;
+        let document =
+            lookup::account_document(&self.index.versions, account.ledger, account.account, u64::MAX)?
+                .ok_or_else(|| missing_in(&self.index.snapshot, "the document of an account"))?;
+        self.accounts.set_document(place, document);
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! The part of the state that exists while entries are replayed.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::state::State;
+use crate::violation::{Violation, ViolationCode};
+
+impl State {
+    /// Entries are replayed from now on: accounts are found by number.
+    pub(crate) fn begin_replay(&mut self) {
+        self.by_number = Some(HashMap::with_hasher(RandomState::default()));
+        self.audit.get_or_insert_default();
+    }
+
+    /// Replaying is over.
+    pub(crate) fn end_replay(&mut self) {
+        self.by_number = None;
+        self.audit = None;
+        self.holes.clear();
+    }
+
+    /// Notes that a replayed entry breaks a rule.
+    pub(crate) fn report(&mut self, code: ViolationCode, ledger: u32, position: u64, detail: String) {
+        let name =
+            self.ledgers.get((ledger as usize).wrapping_sub(1)).map(|ledger| ledger.head.info.name.clone());
+        if let Some(audit) = &mut self.audit {
+            audit.push(Violation { code, ledger: name, position: Some(position), detail });
+        }
+    }
+
+    /// Makes room in the middle of a replay: places by number are forgotten with the accounts.
+    pub(crate) fn evict_replayed(&mut self) {
+        self.accounts.evict(self.index.flushed);
+        self.begin_replay();
+        let accounts = &self.accounts;
+        if let Some(by_number) = &mut self.by_number {
+            by_number
+                .extend(accounts.iter().map(|(place, account)| ((account.ledger, account.account), place)));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The size of a command's entry.
+
+use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX};
+use ledger_core::{AccountAddress, Amount, Command, Facts, Metadata, Movement, Posting, Volumes};
+use ledger_journal::MAX_CHUNK_PAYLOAD_BYTES;
+
+/// Most bytes of an entry: a chunk, less its head and the entry's own.
+pub(super) const ENTRY_BYTES_MAX: usize = MAX_CHUNK_PAYLOAD_BYTES - 64 * 1_024;
+/// More than every number of a posting or a holding takes, but for amounts.
+const NUMBERS: usize = 64;
+
+/// Whether a command's entry might not fit a chunk, by a bound from above.
+pub(super) fn is_too_large(
+    command: &Command,
+    facts: &Facts,
+    defaults: &[(AccountAddress, Metadata)],
+) -> bool {
+    if is_surely_small(command, facts) && defaults.is_empty() {
+        return false;
+    }
+    let held =
+        facts.volumes.iter().map(|held| amount_bytes(&held.input) + amount_bytes(&held.output) + NUMBERS);
+    let posted = |posting: &Posting| {
+        let names = posting.source.as_str().len() + posting.destination.as_str().len();
+        // An amount stands in the posting and can make each of its ends' totals as long.
+        names + posting.asset.as_str().len() + 3 * amount_bytes(&posting.amount) + NUMBERS
+    };
+    let of_account = |(account, metadata): (&AccountAddress, &Metadata)| {
+        account.as_str().len() + metadata.text_bytes() + metadata.len() * NUMBERS + NUMBERS
+    };
+    let defaults = defaults.iter().map(|(account, metadata)| of_account((account, metadata)));
+    let bytes = match command {
+        Command::CreateTransaction(create) => {
+            let postings: usize = match &create.movement {
+                Movement::Postings(postings) => postings.iter().map(posted).sum(),
+                Movement::Script(_) | Movement::Template { .. } => 0,
+            };
+            let metadata = create.account_metadata.iter().map(of_account);
+            postings
+                + metadata.sum::<usize>()
+                + create.metadata.text_bytes()
+                + create.metadata.len() * NUMBERS
+        }
+        Command::RevertTransaction(_) => {
+            facts.transaction.iter().flat_map(|original| &original.postings).map(posted).sum()
+        }
+        // Their sizes have limits of their own.
+        Command::SetMetadata { .. } | Command::DeleteMetadata { .. } | Command::InsertSchema(_) => 0,
+    };
+    bytes + held.sum::<usize>() + defaults.sum::<usize>() > ENTRY_BYTES_MAX
+}
+
+/// Whether a command is like nearly all, which need no look at how long each name is.
+fn is_surely_small(command: &Command, facts: &Facts) -> bool {
+    let Command::CreateTransaction(create) = command else { return false };
+    let Movement::Postings(postings) = &create.movement else { return false };
+    let is_short = |volumes: &Volumes| volumes.input.to_u64().is_some() && volumes.output.to_u64().is_some();
+    postings.len() <= 8
+        && create.account_metadata.is_empty()
+        && create.metadata.len() <= 64
+        && create.metadata.text_bytes() <= METADATA_BYTES_MAX
+        && postings.iter().all(|posting| posting.amount.to_u64().is_some())
+        && facts.volumes.iter().all(is_short)
+}
+
+/// Checks that surely small entries are small: with names as long as they may be.
+const _: () = assert!(
+    8 * (3 * ADDRESS_BYTES_MAX + 16 * NUMBERS) + METADATA_BYTES_MAX + 64 * NUMBERS <= ENTRY_BYTES_MAX
+);
+
+fn amount_bytes(amount: &Amount) -> usize {
+    // 19 digits take 10 bytes; larger ones are rare enough to be measured.
+    if amount.to_u64().is_some() { 10 } else { amount.to_le_bytes().len() * 8 / 7 + 1 }
+}

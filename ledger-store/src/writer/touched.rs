@@ -1,0 +1,191 @@
+//! The accounts that an entry touches: new ones, first usages and metadata.
+
+use ledger_codec::Corrupt;
+use ledger_core::{Metadata, Timestamp};
+use ledger_index::{KeyRow, VersionRow};
+use ledger_journal::entry::{AddressRef, Event, LogRecord};
+use smallvec::SmallVec;
+
+use super::accounts::{DocumentState, NewState, Place};
+use super::holding::Holdings;
+use super::locate::Located;
+use super::state::State;
+use crate::error::ReadError;
+use crate::fingerprint::{KeyKind, Subject, subject_space};
+use crate::projection::{NewAccount, PieceBuilder};
+
+/// An account that the entry touches.
+pub(super) struct Touched {
+    place: Place,
+    /// Whether a version of its document must be written.
+    document_changed: bool,
+}
+
+/// The accounts that one entry touches and that may need a version of their document.
+pub(super) type TouchedAccounts = SmallVec<[Touched; 4]>;
+
+/// When what an entry tells was first recorded: imported transactions say so where it is not the date of their log.
+pub(super) fn recorded_at(log: &LogRecord<'_>) -> Timestamp {
+    match &log.event {
+        Event::Transaction(transaction) => transaction.inserted_at.unwrap_or(log.date),
+        _ => log.date,
+    }
+}
+
+impl State {
+    /// The place of an account that the entry names; one that is new is put.
+    #[inline]
+    pub(super) fn touch(
+        &mut self,
+        log: &LogRecord<'_>,
+        account: &AddressRef<'_>,
+        hint: Option<&Located>,
+        used_at: Timestamp,
+        touched: &mut TouchedAccounts,
+        rows: &mut PieceBuilder,
+    ) -> Result<Place, ReadError> {
+        // Nearly always: it is where it was found, and was used before.
+        if account.new.is_none()
+            && let Some(place) = hint.and_then(Located::place)
+            && used_at >= self.accounts.get(place).first_usage
+        {
+            return Ok(place);
+        }
+        self.touch_first(log, account, hint, used_at, touched, rows)
+    }
+
+    #[cold]
+    fn touch_first(
+        &mut self,
+        log: &LogRecord<'_>,
+        account: &AddressRef<'_>,
+        hint: Option<&Located>,
+        used_at: Timestamp,
+        touched: &mut TouchedAccounts,
+        rows: &mut PieceBuilder,
+    ) -> Result<Place, ReadError> {
+        let ledger = log.ledger;
+        let recorded = recorded_at(log);
+        let Some(address) = account.new else {
+            let place = match hint.and_then(Located::place) {
+                Some(place) => place,
+                // Made by this very entry, or found by number in a replay.
+                None => match self.made_here(ledger, account.account, touched) {
+                    Some(place) => place,
+                    None => self.locate_number(ledger, account.account)?,
+                },
+            };
+            if used_at < self.accounts.get(place).first_usage {
+                self.note_change(place);
+                let flush = self.flush;
+                self.accounts.change(place, flush).first_usage = used_at;
+                self.load_document(place)?;
+                self.accounts.edit_document(place, |document| {
+                    document.first_usage = used_at;
+                    document.updated_at = recorded;
+                });
+                mark(touched, place);
+            }
+            return Ok(place);
+        };
+        let counters = self.ledger(ledger).counters();
+        if account.account != counters.accounts {
+            return Err(Corrupt { what: "number of a new account" }.into());
+        }
+        counters.accounts += 1;
+        let hash = hint.map_or_else(|| self.accounts.hash(ledger, address), |hint| hint.hash);
+        let (space, fingerprint) = self.probe_key(ledger, KeyKind::Address, address);
+        self.known.add((space, fingerprint));
+        rows.keys.push(KeyRow { space, fingerprint, value: u64::from(account.account) });
+        rows.accounts.push(NewAccount { ledger, account: account.account, address: address.into() });
+        let new = NewState {
+            ledger,
+            account: account.account,
+            address: address.into(),
+            first_usage: used_at,
+            holdings: Holdings::NONE,
+            document: DocumentState::Plain { inserted_at: recorded, updated_at: recorded },
+        };
+        let place = self.put_account(hash, new, self.flush);
+        self.note_new(place);
+        touched.push(Touched { place, document_changed: true });
+        Ok(place)
+    }
+
+    fn made_here(&self, ledger: u32, account: u32, touched: &[Touched]) -> Option<Place> {
+        touched.iter().map(|touched| touched.place).find(|place| {
+            let have = self.accounts.get(*place);
+            (have.ledger, have.account) == (ledger, account)
+        })
+    }
+
+    /// Writes a version of each document that the entry changed: one, whatever the number of changes.
+    pub(super) fn write_documents(&mut self, position: u64, touched: &[Touched], rows: &mut PieceBuilder) {
+        for touched in touched.iter().filter(|touched| touched.document_changed) {
+            let account = self.accounts.get(touched.place);
+            let Some(bytes) = account.document().map(|document| document.encode()) else { continue };
+            let space = subject_space(account.ledger, Subject::Account);
+            rows.versions.push(VersionRow { space, id: u64::from(account.account), position, bytes });
+        }
+    }
+
+    pub(super) fn merge_account_metadata(
+        &mut self,
+        place: Place,
+        date: Timestamp,
+        metadata: &Metadata,
+        touched: &mut TouchedAccounts,
+        (position, rows): (u64, &mut PieceBuilder),
+    ) -> Result<(), ReadError> {
+        self.edit_account_metadata(place, date, touched, (position, rows), |have| have.merge(metadata))
+    }
+
+    pub(super) fn delete_account_key(
+        &mut self,
+        place: Place,
+        date: Timestamp,
+        key: &str,
+        touched: &mut TouchedAccounts,
+        (position, rows): (u64, &mut PieceBuilder),
+    ) -> Result<(), ReadError> {
+        self.edit_account_metadata(place, date, touched, (position, rows), |have| {
+            have.remove(key);
+        })
+    }
+
+    fn edit_account_metadata(
+        &mut self,
+        place: Place,
+        date: Timestamp,
+        touched: &mut TouchedAccounts,
+        (position, rows): (u64, &mut PieceBuilder),
+        edit: impl FnOnce(&mut Metadata),
+    ) -> Result<(), ReadError> {
+        self.note_change(place);
+        self.load_document(place)?;
+        let flush = self.flush;
+        let account = self.accounts.change(place, flush);
+        let (ledger, number) = (account.ledger, account.account);
+        let mut change = None;
+        self.accounts.edit_document(place, |document| {
+            let before = document.metadata.clone();
+            edit(&mut document.metadata);
+            if document.metadata != before {
+                document.updated_at = date;
+                change = Some((before, document.metadata.clone()));
+            }
+        });
+        let Some((before, after)) = change else { return Ok(()) };
+        let space = subject_space(ledger, Subject::Account);
+        self.put_terms(space, u64::from(number), position, &before, &after, rows);
+        mark(touched, place);
+        Ok(())
+    }
+}
+
+fn mark(touched: &mut TouchedAccounts, place: Place) {
+    match touched.iter_mut().find(|touched| touched.place == place) {
+        Some(touched) => touched.document_changed = true,
+        None => touched.push(Touched { place, document_changed: true }),
+    }
+}

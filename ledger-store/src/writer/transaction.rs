@@ -1,0 +1,287 @@
+//! The effect of a transaction.
+
+use std::collections::BTreeMap;
+
+use ledger_codec::Corrupt;
+use ledger_core::{Amount, Metadata, Timestamp, Volumes};
+use ledger_index::{DisplacedRow, EffectiveRow, HistoryRow, Quantity, TermRow, TransactionRow, VersionRow};
+use ledger_journal::entry::{HoldingRecord, NameRef, TransactionRecord};
+
+use super::accounts::Place;
+use super::apply::AppliedLog;
+use super::holding::HoldingState;
+use super::state::State;
+use super::touched::{TouchedAccounts, recorded_at};
+use crate::documents::TransactionDocument;
+use crate::error::ReadError;
+use crate::fingerprint::{KeyKind, Subject, subject_space};
+use crate::projection::{NewHolding, PieceBuilder, holding_key, shown};
+use crate::quantity::quantity_of;
+use crate::violation::ViolationCode;
+
+impl State {
+    /// Applies the entry of a transaction. `date` is that of the log after it.
+    pub(super) fn apply_transaction(
+        &mut self,
+        applied: AppliedLog<'_, '_>,
+        date: Timestamp,
+        transaction: &TransactionRecord<'_>,
+        touched: &mut TouchedAccounts,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
+        let AppliedLog { position, log, hints } = applied;
+        let (ledger, id) = (log.ledger, transaction.id);
+        if id == u64::MAX {
+            return Err(Corrupt { what: "transaction id" }.into());
+        }
+        let counters = self.ledger(ledger).counters();
+        counters.next_transaction = counters.next_transaction.max(id + 1);
+        counters.transactions += 1;
+        let timestamp = transaction.timestamp;
+        let displaced = timestamp != date;
+        if timestamp > date || log.date != date || transaction.inserted_at.is_some() {
+            counters.ahead += 1;
+        }
+        rows.transactions.push(TransactionRow {
+            ledger,
+            transaction: id,
+            position,
+            log: log.log,
+            timestamp: timestamp.as_micros(),
+            date: date.as_micros(),
+        });
+        if displaced {
+            rows.effective.push(EffectiveRow { ledger, timestamp: timestamp.as_micros(), transaction: id });
+        }
+        for at in 0..transaction.holdings.len() {
+            self.move_holding(applied, (transaction, at), displaced, touched, rows)?;
+        }
+        if !transaction.metadata.is_empty() {
+            self.put_transaction_terms(ledger, transaction, position, rows)?;
+        }
+        self.give_account_metadata(applied, transaction, touched, rows)?;
+        // Behind what is near: this is written to where nobody was for long, and copies right after it would wait.
+        if let Some(reference) = transaction.reference {
+            let known = hints.prints.reference;
+            self.put_key(ledger, KeyKind::Reference, known, (reference, id, None), rows);
+        }
+        if let Some(reverted) = transaction.reverts {
+            let mut before = None;
+            self.change_transaction(reverted, applied, rows, |document| {
+                before = document.reverted.replace((id, log.date));
+            })?;
+            if let Some((by, _)) = before {
+                let detail = format!("transaction {reverted} was reverted by {by} already");
+                self.report(ViolationCode::RevertRule, ledger, position, detail);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a holding of a transaction: its totals after it, and its row of the history.
+    fn move_holding(
+        &mut self,
+        applied: AppliedLog<'_, '_>,
+        (transaction, at): (&TransactionRecord<'_>, usize),
+        displaced: bool,
+        touched: &mut TouchedAccounts,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
+        let AppliedLog { position, log, hints } = applied;
+        let (ledger, id, timestamp) = (log.ledger, transaction.id, transaction.timestamp);
+        let holding = &transaction.holdings[at];
+        let place = self.touch(log, &holding.account, hints.located.get(at), timestamp, touched, rows)?;
+        let asset = self.take_asset(ledger, &holding.asset)?;
+        self.note_change(place);
+        if holding.is_new {
+            self.add_holding(ledger, holding, (place, asset), rows)?;
+        }
+        let account = self.accounts.change(place, self.flush);
+        let found = account.holdings.binary_search_by_key(&asset, |have| have.asset);
+        let state =
+            &mut account.holdings[found.map_err(|_| Corrupt { what: "holding that was not made" })?];
+        if state.holding != holding.holding {
+            return Err(Corrupt { what: "number of a holding" }.into());
+        }
+        let before = self.audit.is_some().then(|| state.totals());
+        let (mut is_source, mut is_destination) = (false, false);
+        for posting in &transaction.moves {
+            is_source |= posting.source as usize == at;
+            is_destination |= posting.destination as usize == at;
+        }
+        if displaced {
+            let before = state.totals();
+            let input = difference(&holding.after.input, &before.input)?;
+            let output = difference(&holding.after.output, &before.output)?;
+            state.add_displaced(&input, &output);
+            rows.displaced.push(DisplacedRow::new(
+                holding_key(ledger, holding.holding),
+                timestamp.as_micros(),
+                id,
+                input,
+                output,
+            ));
+        }
+        state.ordinal += 1;
+        state.set_totals(&holding.after);
+        // Filled where it lies: a copy of what was written just now would wait for all that was written before.
+        rows.history.push(HistoryRow::EMPTY);
+        let row = rows.history.last_mut().expect("it was pushed");
+        row.holding = holding_key(ledger, holding.holding);
+        row.transaction = id;
+        row.input = quantity_of(&holding.after.input);
+        row.output = quantity_of(&holding.after.output);
+        row.displaced = state.displaced();
+        row.ordinal = state.ordinal;
+        row.is_displaced = displaced;
+        row.is_source = is_source;
+        row.is_destination = is_destination;
+        if let Some(before) = before
+            && let Some(wrong) = wrong_volumes(before, transaction, at)
+        {
+            self.report(ViolationCode::VolumeMismatch, ledger, position, wrong);
+        }
+        Ok(())
+    }
+
+    /// Makes a holding that no transaction touched before.
+    fn add_holding(
+        &mut self,
+        ledger: u32,
+        holding: &HoldingRecord<'_>,
+        (place, asset): (Place, u32),
+        rows: &mut PieceBuilder,
+    ) -> Result<(), Corrupt> {
+        let counters = self.ledger(ledger).counters();
+        if holding.holding != counters.holdings {
+            return Err(Corrupt { what: "number of a new holding" });
+        }
+        counters.holdings += 1;
+        rows.holdings.push(NewHolding {
+            ledger,
+            holding: holding.holding,
+            account: holding.account.account,
+            asset,
+        });
+        if !self.accounts.add_holding(place, HoldingState::new(asset, holding.holding), self.flush) {
+            return Err(Corrupt { what: "holding that was made before" });
+        }
+        Ok(())
+    }
+
+    /// Puts the terms of the metadata with which a transaction is recorded.
+    fn put_transaction_terms(
+        &mut self,
+        ledger: u32,
+        transaction: &TransactionRecord<'_>,
+        position: u64,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
+        let space = subject_space(ledger, Subject::Transaction);
+        for (at, (key, value)) in transaction.metadata.iter().enumerate() {
+            let known = match key {
+                NameRef::Known(id) => self.ledgers[ledger as usize - 1].last_print(at, *id),
+                NameRef::New(..) | NameRef::Inline(_) => None,
+            };
+            let key = match known {
+                Some(key) => key,
+                None => self.with_key(ledger, key, |state, key| state.fingerprints.key(space, key))?,
+            };
+            let term = self.fingerprints.term_of(key, &shown(*value));
+            rows.terms.push(TermRow::new(space, term, transaction.id, position, true));
+        }
+        Ok(())
+    }
+
+    /// Gives accounts the metadata that a transaction has for them.
+    fn give_account_metadata(
+        &mut self,
+        applied: AppliedLog<'_, '_>,
+        transaction: &TransactionRecord<'_>,
+        touched: &mut TouchedAccounts,
+        rows: &mut PieceBuilder,
+    ) -> Result<(), ReadError> {
+        let AppliedLog { position, log, hints } = applied;
+        let (ledger, timestamp) = (log.ledger, transaction.timestamp);
+        // One write of each account, whatever says something of it: what is set goes over what it begins with.
+        let mut given: Vec<(Place, Metadata)> = Vec::with_capacity(transaction.account_metadata.len());
+        let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
+        for (at, (account, metadata)) in transaction.account_metadata.iter().enumerate() {
+            let metadata = self.take_metadata(ledger, metadata)?;
+            // Accounts with defaults are new: they are made by this entry.
+            let hint = at.checked_sub(transaction.defaults);
+            let hint = hint.and_then(|at| hints.located.get(transaction.holdings.len() + at));
+            let place = self.touch(log, account, hint, timestamp, touched, rows)?;
+            if at < transaction.defaults {
+                begun.insert(account.account, at);
+            } else if let Some(begun) = begun.get(&account.account) {
+                given[*begun].1.merge(&metadata);
+                continue;
+            }
+            given.push((place, metadata));
+        }
+        for (place, metadata) in given {
+            self.merge_account_metadata(place, recorded_at(log), &metadata, touched, (position, rows))?;
+        }
+        Ok(())
+    }
+
+    /// Changes what was recorded of a transaction.
+    pub(super) fn change_transaction(
+        &mut self,
+        id: u64,
+        AppliedLog { position, log, hints }: AppliedLog<'_, '_>,
+        rows: &mut PieceBuilder,
+        change: impl FnOnce(&mut TransactionDocument),
+    ) -> Result<(), ReadError> {
+        let (ledger, date) = (log.ledger, log.date);
+        let changed = hints.changed.or_read(|| Ok(self.transaction_document(ledger, id)?.map(Box::new)));
+        let mut document = match changed? {
+            Some(document) => *document,
+            None => TransactionDocument {
+                updated_at: date,
+                reverted: None,
+                metadata: hints.original.clone().expect("who applies a change of a transaction has read it"),
+            },
+        };
+        let (before, reverted) = (document.metadata.clone(), document.reverted);
+        change(&mut document);
+        if document.metadata == before && document.reverted == reverted {
+            return Ok(());
+        }
+        document.updated_at = date;
+        let space = subject_space(ledger, Subject::Transaction);
+        self.put_terms(space, id, position, &before, &document.metadata, rows);
+        rows.versions.push(VersionRow { space, id, position, bytes: document.encode() });
+        let previous = self.documents.insert((ledger, id), document);
+        if let Some(undo) = &mut self.undo {
+            undo.documents.push(((ledger, id), previous));
+        }
+        Ok(())
+    }
+}
+
+/// The defect of the volumes that a transaction gives its holding at this place.
+fn wrong_volumes(before: Volumes, transaction: &TransactionRecord<'_>, at: usize) -> Option<String> {
+    let mut expected = before;
+    for posting in &transaction.moves {
+        if posting.source as usize == at {
+            expected.output += &posting.amount;
+        }
+        if posting.destination as usize == at {
+            expected.input += &posting.amount;
+        }
+    }
+    let found = &transaction.holdings[at].after;
+    (expected != *found).then(|| {
+        format!(
+            "transaction {} leaves a holding at input {} output {}, not {} {}",
+            transaction.id, expected.input, expected.output, found.input, found.output
+        )
+    })
+}
+
+fn difference(after: &Amount, before: &Amount) -> Result<Quantity, Corrupt> {
+    let moved = after.checked_sub(before).ok_or(Corrupt { what: "volumes that shrink" })?;
+    Ok(quantity_of(&moved))
+}
