@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::roll::Roll;
 use crate::shelf::Shelf;
 use crate::tally::Tally;
+use crate::workload::ImportStep;
 use crate::{Step, logs};
 
 /// The expected store: the model of its ledgers, its documents, and how many entries its journal has.
@@ -46,21 +47,6 @@ enum Before {
     Shorter(ModelMoment),
     /// It may have lost ledgers since.
     Whole(Model),
-}
-
-/// Logs of one ledger that another takes over.
-#[derive(Clone, Debug)]
-pub struct ImportStep {
-    /// Whose logs.
-    pub from: LedgerName,
-    /// The ledger that takes them.
-    pub to: LedgerName,
-    /// How many at most, after those that it has.
-    pub count: usize,
-    /// Which of them was changed on the way.
-    pub damaged: Option<usize>,
-    /// Whether it is given those that it has once more.
-    pub again: bool,
 }
 
 /// The result of a step: `None` if the store answered as it must, or the error that is no answer.

@@ -37,13 +37,13 @@ pub use self::failure::Failure;
 pub use self::flips::{Damaged, FlipCounts, Flipped, Left, flips};
 pub use self::harness::Done;
 pub use self::journal_rate::{bare_writes, journal_appends};
-pub use self::judge::{ImportStep, Judge};
+pub use self::judge::Judge;
 pub use self::questions::DamagedAnswers;
 pub use self::sectors::{from_sectors, to_sectors};
 pub use self::shelf::DocumentStep;
 pub use self::tally::Tally;
 pub use self::trial::{Trials, trial_of};
-pub use self::workload::{Step, Workload};
+pub use self::workload::{ImportStep, Step, Workload};
 pub use self::writers::power_cut_under_writers;
 pub use ledger_journal::disk::{
     Disk, DiskFile, DiskLock, DiskRoom, Faults, LockOutcome, OpenMode, RealDisk, SimDisk, Space,

@@ -12,7 +12,7 @@ use ledger_core::{
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
 
 use crate::cast::{self, KEYS, VALUES};
-use crate::{Dice, DocumentStep, ImportStep, shelf};
+use crate::{Dice, DocumentStep, shelf};
 
 /// One step of the work.
 #[derive(Clone, Debug)]
@@ -43,6 +43,21 @@ pub enum Step {
     Flush,
     /// Close the store and open it again.
     Reopen,
+}
+
+/// Logs of one ledger that another takes over.
+#[derive(Clone, Debug)]
+pub struct ImportStep {
+    /// Whose logs.
+    pub from: LedgerName,
+    /// The ledger that takes them.
+    pub to: LedgerName,
+    /// How many at most, after those that it has.
+    pub count: usize,
+    /// Which of them was changed on the way.
+    pub damaged: Option<usize>,
+    /// Whether it is given those that it has once more.
+    pub again: bool,
 }
 
 /// Generates steps, one after the other.

@@ -2,7 +2,16 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::Format;
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Format {
+    /// `time=… level=… event=…`, then the fields as `key="value"`.
+    #[default]
+    Text,
+    /// One JSON object a line, with the same keys; every value is a string.
+    Json,
+}
 
 /// Maximum number of characters in a value. Enough for a path or a reason.
 const VALUE_CHARS_MAX: usize = 500;

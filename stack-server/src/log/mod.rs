@@ -15,6 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ledger_core::Timestamp;
 
+pub use self::line::Format;
 use self::line::Line;
 use self::request_id::RequestId;
 
@@ -40,17 +41,6 @@ impl Level {
     fn word(self) -> &'static str {
         Self::WORDS[self as usize].0
     }
-}
-
-/// The form of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum Format {
-    /// `time=… level=… event=…`, then the fields as `key="value"`.
-    #[default]
-    Text,
-    /// One JSON object a line, with the same keys; every value is a string.
-    Json,
 }
 
 /// The level below which lines are left out.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use lexopt::{Arg, Parser};
 
+use super::error::ConfigError;
 use super::flags::{self, FOREIGN, Flag};
-use super::{ConfigError, Invocation, KeptHead};
+use super::invocation::{Invocation, KeptHead};
 
 /// The commands, for suggestions.
 const COMMANDS: [&str; 6] = ["serve", "verify", "worker", "script", "auth", "help"];
@@ -92,7 +93,7 @@ fn with_own_grammar(word: &str, parser: &mut Parser) -> Result<Option<Invocation
     }))
 }
 
-/// What a command line has said so far.
+/// The words of a command line that were read.
 #[derive(Default)]
 struct Words {
     command: Option<String>,

@@ -1,30 +1,8 @@
-//! Whose tokens a server takes, and where the key of its authorization server is.
+//! Decides whose tokens a server takes, and where the key of its authorization server is.
 
-use std::path::{Path, PathBuf};
-
-use super::{Config, ConfigError};
+use super::error::ConfigError;
+use super::invocation::{AuthMode, Config, key_file_of};
 use crate::auth::keys::master::{KeySource, MasterKey};
-
-/// Whose tokens are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuthMode {
-    /// Nobody asks for tokens.
-    Off,
-    /// Those of this server's own authorization server.
-    Own,
-    /// Those of issuers elsewhere.
-    Foreign,
-    /// Those of all of them.
-    Both,
-}
-
-/// Where the key of a data directory is unless the operator says otherwise: beside it, so that copies of the directory
-/// do not hold it.
-pub(crate) fn key_file_of(data: &Path) -> PathBuf {
-    let mut name = data.as_os_str().to_owned();
-    name.push(".auth-key");
-    PathBuf::from(name)
-}
 
 impl Config {
     /// A reason to be careful with the tokens that the server takes; `None` if they say what they are for.

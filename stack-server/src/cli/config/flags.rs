@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
-use super::Config;
-use super::auth::{AuthMode, key_file_of};
+use super::invocation::{AuthMode, Config, key_file_of};
 use super::values::{address, choice, count, path, period, put, size, switch};
 use crate::auth::authority::{AuthorizationSettings, check_base};
 use crate::auth::grants::provider::ProviderSettings;

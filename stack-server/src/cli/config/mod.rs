@@ -4,149 +4,27 @@
 //! `STACK_`, those that servers of this API already have keep their bare names. Of these some are common to much
 //! software; what they hold that this server cannot read is passed over with a warning.
 //!
-//! `arguments.rs` takes a command line apart, `flags.rs` is the table of flags, `values.rs` how their values are read,
+//! `invocation.rs` is what comes out. `arguments.rs` takes a command line apart, `flags.rs` is the table of flags, `values.rs` how their values are read,
 //! `usage.rs` the text of `--help`.
 
 mod arguments;
 mod auth;
 mod error;
 mod flags;
+mod invocation;
 mod usage;
 mod values;
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use self::arguments::{Command, Line};
-pub use self::auth::AuthMode;
-pub(crate) use self::auth::key_file_of;
 use self::auth::settle_auth;
 pub use self::error::ConfigError;
 use self::flags::{FOREIGN, Flag};
+pub(crate) use self::invocation::key_file_of;
+pub use self::invocation::{AuthMode, Config, Invocation, KeptHead};
 pub use self::usage::help;
-use crate::auth::authority::AuthorizationSettings;
-use crate::auth::guard::AuthSettings;
-use crate::auth::keys::master::KeySource;
-use crate::integrations::events::Publishing;
-use crate::log::{self, Level};
-use crate::settings::{MEMORY_BUDGET, Settings, http_share};
-
-/// The command of a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Invocation {
-    /// Serve until a signal.
-    Serve(Box<Config>),
-    /// Stay until a signal: deployments start a worker of its own, whose work the server does.
-    Worker,
-    /// Check a closed data directory, and whether its history is the one of which this is known.
-    Verify(PathBuf, Option<KeptHead>),
-    /// Work with scripts, as these arguments say.
-    Script(Vec<OsString>),
-    /// Manage the authorization server, as these arguments say.
-    Auth(Vec<OsString>),
-    /// Print the release.
-    Version,
-    /// Print [`help`].
-    Help,
-}
-
-/// The head of a journal as it once was: what its hash was after so many entries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptHead {
-    /// How many entries there were.
-    pub entries: u64,
-    /// The hash of them all, in hex.
-    pub hash: String,
-}
-
-impl KeptHead {
-    /// Reads `ENTRIES:HASH`.
-    fn parse(text: &str) -> Option<Self> {
-        let (entries, hash) = text.split_once(':')?;
-        let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let entries = entries.parse().ok().filter(|_| is_hash)?;
-        Some(Self { entries, hash: hash.to_ascii_lowercase() })
-    }
-}
-
-/// The configuration of `serve`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the operator's")]
-pub struct Config {
-    /// Where to listen; port 0 lets the operating system choose.
-    pub listen: SocketAddr,
-    /// The data directory.
-    pub data: PathBuf,
-    /// Memory of the server, in bytes.
-    pub memory_budget: usize,
-    /// With fewer bytes free on the disk, writes are turned away; `None` goes by the size of the disk.
-    pub free_space_floor: Option<u64>,
-    /// The form of log lines.
-    pub log_format: log::Format,
-    /// The level below which log lines are left out.
-    pub log_level: Level,
-    /// Whether an address that others can reach may be listened on without authentication.
-    pub allow_unauthenticated: bool,
-    /// Whether others may write into the data directory.
-    pub allow_shared_directory: bool,
-    /// Whether requests need tokens.
-    pub auth_enabled: bool,
-    /// Whose tokens are taken; `None` goes by the switch and the issuers.
-    pub auth_mode: Option<AuthMode>,
-    /// The file of the key that seals private values; `None` is beside the data directory.
-    pub auth_key_file: Option<PathBuf>,
-    /// Whose tokens, and what they must allow.
-    pub auth: AuthSettings,
-    /// Settings of answers.
-    pub settings: Settings,
-    /// Which events are published where.
-    pub publishing: Publishing,
-    /// Whether it says where a separate worker is: then its work is asked for, and done by the server.
-    pub names_worker: bool,
-    /// Given options without meaning here: flags of other servers, and variables that other software has too.
-    pub ignored: Vec<String>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        let data = PathBuf::from("./data");
-        let authorization = Some(AuthorizationSettings::new(KeySource::File(key_file_of(&data))));
-        let settings = Settings { authorization, ..Settings::default() };
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            data,
-            memory_budget: MEMORY_BUDGET,
-            free_space_floor: None,
-            log_format: log::Format::Text,
-            log_level: Level::Info,
-            allow_unauthenticated: false,
-            allow_shared_directory: false,
-            auth_enabled: false,
-            auth_mode: None,
-            auth_key_file: None,
-            auth: AuthSettings {
-                issuers: Vec::new(),
-                audiences: Vec::new(),
-                check_scopes: false,
-                service: "ledger".to_owned(),
-                own: false,
-                check_management_scopes: false,
-            },
-            settings,
-            publishing: Publishing::default(),
-            names_worker: false,
-            ignored: Vec::new(),
-        }
-    }
-}
-
-impl Config {
-    /// The part of the memory budget that is for the store.
-    pub fn store_memory(&self) -> usize {
-        self.memory_budget - self.settings.http_memory
-    }
-}
+use crate::settings::http_share;
 
 /// The environment variable of a flag that servers of this API have in common.
 fn variable_of(flag: &str) -> String {

@@ -1,14 +1,17 @@
 //! Command lines and variables, and what is made of them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use super::*;
+use crate::auth::keys::master::KeySource;
 use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::integrations::events::Topics;
+use crate::log::{self, Level};
 use crate::outbound::Outbound;
 use crate::settings::Compat;
 
