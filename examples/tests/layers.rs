@@ -132,11 +132,7 @@ const LAYERS: &[Layers] = &[
             &["testing"],
         ],
         upward: &[],
-        circles: &[
-            "engine engine::background engine::commit engine::flushes engine::mending engine::panics engine::pending engine::retry",
-            "testing::filters testing::questions",
-            "testing::judge testing::workload",
-        ],
+        circles: &["testing::filters testing::questions", "testing::judge testing::workload"],
     },
     Layers {
         sources: "stack-server/src",
