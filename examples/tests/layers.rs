@@ -132,9 +132,7 @@ const LAYERS: &[Layers] = &[
             &["transfer"],
         ],
         upward: &[],
-        circles: &[
-            "engine engine::background engine::commit engine::flushes engine::mending engine::panics engine::pending engine::retry",
-        ],
+        circles: &[],
     },
     Layers {
         sources: "ledger-store/testkit/src",

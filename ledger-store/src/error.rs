@@ -4,7 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use ledger_core::LedgerName;
+use ledger_journal::JournalError;
 
+use crate::directory::DirectoryError;
 use crate::documents::DocumentRejection;
 
 /// Why a store does not open.
@@ -209,5 +211,31 @@ impl ReadError {
     /// ```
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Io { .. })
+    }
+}
+
+impl From<DirectoryError> for OpenError {
+    fn from(error: DirectoryError) -> Self {
+        match error {
+            DirectoryError::InUse { path, holder } => Self::Locked { path, holder },
+            DirectoryError::NotAStore { path, found } => {
+                Self::NotAStore { path, reason: format!("it has {found}") }
+            }
+            DirectoryError::NewerFormat { found, supported, .. } => Self::NewerFormat { found, supported },
+            error @ (DirectoryError::Missing { .. } | DirectoryError::Damaged { .. }) => {
+                Self::Damaged { reason: error.to_string() }
+            }
+            DirectoryError::Journal(error) => error.into(),
+            error @ DirectoryError::Storage { .. } => Self::Io { reason: error.to_string() },
+        }
+    }
+}
+
+impl From<JournalError> for OpenError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            error @ JournalError::Storage { .. } => Self::Io { reason: error.to_string() },
+            error => Self::Damaged { reason: error.to_string() },
+        }
     }
 }

@@ -10,7 +10,7 @@ use ledger_core::{
     FilterOf, HashLogs, LedgerName, LogEntry, LogId, LogPayload, Memento, Posting, Transaction, WireHash,
 };
 
-use crate::engine::{Answer, Work};
+use crate::engine::{NextLogs, Work};
 use crate::error::{ReadError, WriteError};
 use crate::imported::{ImportRefusal, Imported, ImportedLog};
 use crate::query::{Direction, LogHashes, LogQuery, LogView, PageRequest, Start};
@@ -159,16 +159,9 @@ impl Store {
             return Ok((Imported::Refused(first.entry.id, refusal), None));
         }
         let bytes = entries.iter().map(|log| entry_bytes(&log.entry)).sum();
-        match self.run(Work::Import(ledger.clone(), counters.next_log, entries), bytes)? {
-            Answer::Imported(imported) => Ok((imported, refused)),
-            Answer::Outcomes(_)
-            | Answer::Ledger(_)
-            | Answer::Documents(_)
-            | Answer::Marked(_)
-            | Answer::Removed(_) => {
-                unreachable!("how far it got is the answer to an import")
-            }
-        }
+        let new = NextLogs { next: counters.next_log, logs: entries };
+        let imported = self.run(bytes, |done| Work::Import(ledger.clone(), new, done))?;
+        Ok((imported, refused))
     }
 }
 

@@ -7,7 +7,7 @@ use ledger_codec::Corrupt;
 use ledger_core::Metadata;
 use ledger_index::{IndexError, IndexFile, IndexSnapshot, Way, tables};
 use ledger_journal::entry::{Body, Event, LogRecord, Record, TargetRecord, find_in_chunk, read_chunk};
-use ledger_journal::{Identity, Journal, Position, Section};
+use ledger_journal::{Chunk, Identity, Journal, Position, Section};
 
 use crate::address_cache::AddressCache;
 use crate::documents::keys::{self, Space};
@@ -76,15 +76,7 @@ pub(crate) fn replay(
     found: &mut dyn FnMut(Violation) -> Result<(), OpenError>,
 ) -> Result<Recovered, OpenError> {
     let snapshot = index.snapshot()?;
-    let fingerprints = Fingerprints::new(&identity.secret);
-    let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
-    load_ledgers(&snapshot, &mut state)?;
-    load_mappings(&snapshot, &mut state)?;
-    state.fence = fence(&snapshot, &**journal, next)?;
-    state
-        .fence
-        .check(&state.ledgers)
-        .map_err(|corrupt| OpenError::Damaged { reason: format!("index: {corrupt}") })?;
+    let mut state = load_state(&snapshot, &**journal, identity, shares, next)?;
     let mut view = View {
         next,
         index: snapshot,
@@ -105,45 +97,7 @@ pub(crate) fn replay(
         }
         let mut rows = PieceBuilder::default();
         for chunk in &chunks {
-            let mut failed = None;
-            let mut has_holes = false;
-            for (section, _) in chunk.sections().iter().filter(|(_, bytes)| matches!(bytes, Section::Removed))
-            {
-                has_holes = true;
-                state.note_hole(section.0);
-            }
-            read_chunk(chunk, |record| {
-                if record.position < view.next || failed.is_some() {
-                    return Ok(());
-                }
-                replayed += 1;
-                if has_holes {
-                    state.next = record.position;
-                }
-                if let Body::Log(log) = &record.body
-                    && state.is_passed_over(log.ledger)
-                {
-                    state.next = record.position.next();
-                    return Ok(());
-                }
-                let applied = check_is_new(&record, &state, &view, &rows)
-                    .and_then(|()| original_of(&record, &mut state, &view, &rows, &**journal, chunk))
-                    .and_then(|original| {
-                        state.apply(&record, &Hints { original, ..Hints::default() }, &mut rows)
-                    });
-                failed = applied.err();
-                Ok(())
-            })
-            .map_err(ReadError::from)?;
-            for violation in state.audit.iter_mut().flat_map(std::mem::take) {
-                found(violation)?;
-            }
-            if let Some(error) = failed {
-                return Err(error.into());
-            }
-            if has_holes {
-                state.next = chunk.next();
-            }
+            replayed += replay_chunk(chunk, &**journal, &mut state, &view, &mut rows, found)?;
         }
         view.next = state.next;
         set_heads(&mut state, &mut view);
@@ -162,6 +116,86 @@ pub(crate) fn replay(
     }
     state.end_replay();
     Ok(Recovered { state, view, hashed, replayed })
+}
+
+/// The writer's state after the last entry that an index holds.
+fn load_state(
+    snapshot: &IndexSnapshot,
+    journal: &dyn Journal,
+    identity: &Identity,
+    shares: Shares,
+    next: Position,
+) -> Result<State, OpenError> {
+    let fingerprints = Fingerprints::new(&identity.secret);
+    let mut state = State::new(snapshot.clone(), 0, fingerprints, next, shares)?;
+    load_ledgers(snapshot, &mut state)?;
+    load_mappings(snapshot, &mut state)?;
+    state.fence = fence(snapshot, journal, next)?;
+    state
+        .fence
+        .check(&state.ledgers)
+        .map_err(|corrupt| OpenError::Damaged { reason: format!("index: {corrupt}") })?;
+    Ok(state)
+}
+
+/// Applies the entries of a chunk that the view does not hold. Returns how many they are.
+fn replay_chunk(
+    chunk: &Chunk,
+    journal: &dyn Journal,
+    state: &mut State,
+    view: &View,
+    rows: &mut PieceBuilder,
+    found: &mut dyn FnMut(Violation) -> Result<(), OpenError>,
+) -> Result<u64, OpenError> {
+    let mut replayed = 0;
+    let mut failed = None;
+    let mut has_holes = false;
+    for (section, _) in chunk.sections().iter().filter(|(_, bytes)| matches!(bytes, Section::Removed)) {
+        has_holes = true;
+        state.note_hole(section.0);
+    }
+    read_chunk(chunk, |record| {
+        if record.position < view.next || failed.is_some() {
+            return Ok(());
+        }
+        replayed += 1;
+        if has_holes {
+            state.next = record.position;
+        }
+        failed = replay_record(&record, chunk, journal, state, view, rows).err();
+        Ok(())
+    })
+    .map_err(ReadError::from)?;
+    for violation in state.audit.iter_mut().flat_map(std::mem::take) {
+        found(violation)?;
+    }
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    if has_holes {
+        state.next = chunk.next();
+    }
+    Ok(replayed)
+}
+
+/// Applies an entry, or passes it over if its ledger is removed by the end of the journal.
+fn replay_record(
+    record: &Record<'_>,
+    chunk: &Chunk,
+    journal: &dyn Journal,
+    state: &mut State,
+    view: &View,
+    rows: &mut PieceBuilder,
+) -> Result<(), ReadError> {
+    if let Body::Log(log) = &record.body
+        && state.is_passed_over(log.ledger)
+    {
+        state.next = record.position.next();
+        return Ok(());
+    }
+    check_is_new(record, state, view, rows)?;
+    let original = original_of(record, state, view, rows, journal, chunk)?;
+    state.apply(record, &Hints { original, ..Hints::default() }, rows)
 }
 
 /// The numbers that are given already, as the index counts them, and as the last chunk that it holds has them.
@@ -246,7 +280,7 @@ fn original_of(
     view: &View,
     rows: &PieceBuilder,
     journal: &dyn Journal,
-    chunk: &ledger_journal::Chunk,
+    chunk: &Chunk,
 ) -> Result<Option<Metadata>, ReadError> {
     let Body::Log(log) = &record.body else { return Ok(None) };
     let id = match &log.event {

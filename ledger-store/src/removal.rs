@@ -18,11 +18,11 @@ use std::time::Duration;
 use ledger_index::{Commit, Gone, IndexError, IndexFile, purge_plain, purge_runs, tables};
 use ledger_journal::SectionId;
 
-use crate::engine::{Answer, Engine, Work};
+use crate::engine::{Engine, Work};
 use crate::error::{ReadError, WriteError};
 use crate::query::LedgerInfo;
 use crate::removed::{Tombstone, key_ranges, tombstones};
-use crate::store::Store;
+use crate::store::{LEDGER_WORK_BYTES, Store};
 
 /// The space that [`Store::reclaim`] gave back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,15 +49,11 @@ impl Store {
     pub fn remove_deleted(&self, retention: Duration) -> Result<Vec<LedgerInfo>, WriteError> {
         let mut removed = Vec::new();
         loop {
-            match self.run(Work::RemoveDeleted { retention }, 256)? {
-                Answer::Removed(some) if some.is_empty() => return Ok(removed),
-                Answer::Removed(some) => removed.extend(some),
-                Answer::Outcomes(_)
-                | Answer::Ledger(_)
-                | Answer::Documents(_)
-                | Answer::Imported(_)
-                | Answer::Marked(_) => unreachable!("removed ledgers are the answer to a removal"),
+            let some = self.run(LEDGER_WORK_BYTES, |done| Work::RemoveDeleted(retention, done))?;
+            if some.is_empty() {
+                return Ok(removed);
             }
+            removed.extend(some);
         }
     }
 

@@ -257,4 +257,18 @@ impl View {
             .collect();
         TableView::new(pieces, self.index.clone())
     }
+
+    /// Takes the index after a flush, whose memtables are in it.
+    pub(crate) fn take_flush(&mut self, index: IndexSnapshot, flush: u64, next: Position) {
+        self.index = index;
+        self.flushed = flush;
+        self.indexed = next;
+        self.pieces.retain(|piece| piece.flush > flush);
+    }
+
+    /// Takes the index of another view, which is another file.
+    pub(crate) fn take_file(&mut self, other: &Self) {
+        self.take_flush(other.index.clone(), other.flushed, other.indexed);
+        self.generation += 1;
+    }
 }

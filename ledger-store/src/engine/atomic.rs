@@ -1,8 +1,7 @@
 //! Decides writes of documents and ledgers that are recorded together.
 
-use super::Engine;
-use super::decide::live;
-use super::pending::Pending;
+use super::ledger_work::live;
+use super::pending::{DecidedCommands, PendingOutcomes};
 use super::written::WrittenHere;
 use crate::atomic::{AtomicWrite, LedgerCommand};
 use crate::error::{ReadError, WriteError};
@@ -10,51 +9,50 @@ use crate::scripts::Programs;
 use crate::submission::{Detail, Receipt, Request};
 use crate::writer::{Batch, Decided, KeyPrints, Prepared, Setting, State};
 
-impl Engine {
-    /// Decides a write of documents and ledgers. All of its entries go into this batch, which one append makes durable,
-    /// or none do.
-    pub(super) fn decide_atomic(
-        state: &mut State,
-        write: AtomicWrite,
-        programs: &Programs,
-        now: ledger_core::Timestamp,
-        batch: &mut Batch,
-        written: &WrittenHere<'_>,
-    ) -> Result<Pending, WriteError> {
-        let AtomicWrite { documents, commands } = write;
-        let mut ledgers = Vec::with_capacity(commands.len());
-        let mut requests = Vec::with_capacity(commands.len());
-        for LedgerCommand { ledger, request } in commands {
-            ledgers.push(live(state, &ledger)?);
-            requests.push(request);
-        }
-        state.begin_undo_of_documents();
-        let mark = batch.mark();
-        let decided = match state.change_documents(&documents, batch) {
-            Ok(Ok(_)) => decide_commands(state, &ledgers, &mut requests, programs, now, batch, written)
-                .map_err(WriteError::from),
-            Ok(Err(rejection)) => Err(WriteError::Document(rejection)),
-            Err(error) => Err(error.into()),
-        };
-        let is_recorded = decided.as_ref().is_ok_and(|outcomes| outcomes.iter().all(is_accepted));
-        if is_recorded {
-            state.keep();
-            for ledger in &ledgers {
-                batch.touch(*ledger);
-            }
-        } else {
-            state.take_back();
-            batch.reset(mark);
-        }
-        let mut outcomes = decided?;
-        if !is_recorded {
-            for outcome in outcomes.iter_mut().filter(|outcome| is_accepted(outcome)) {
-                *outcome = Decided::Cancelled;
-            }
-        }
-        let spent = batch.unhashed.keep(requests);
-        Ok(Pending::Atomic { outcomes: ledgers.into_iter().zip(outcomes).collect(), spent })
+/// Decides a write of documents and ledgers. All of its entries go into this batch, which one append makes durable,
+/// or none do.
+pub(super) fn decide_atomic(
+    state: &mut State,
+    write: AtomicWrite,
+    programs: &Programs,
+    now: ledger_core::Timestamp,
+    batch: &mut Batch,
+    written: &WrittenHere<'_>,
+) -> Result<PendingOutcomes, WriteError> {
+    let AtomicWrite { documents, commands } = write;
+    let mut ledgers = Vec::with_capacity(commands.len());
+    let mut requests = Vec::with_capacity(commands.len());
+    for LedgerCommand { ledger, request } in commands {
+        ledgers.push(live(state, &ledger)?);
+        requests.push(request);
     }
+    state.begin_undo_of_documents();
+    let mark = batch.mark();
+    let decided = match state.change_documents(&documents, batch) {
+        Ok(Ok(_)) => decide_commands(state, &ledgers, &mut requests, programs, now, batch, written)
+            .map_err(WriteError::from),
+        Ok(Err(rejection)) => Err(WriteError::Document(rejection)),
+        Err(error) => Err(error.into()),
+    };
+    let is_recorded = decided.as_ref().is_ok_and(|outcomes| outcomes.iter().all(is_accepted));
+    if is_recorded {
+        state.keep();
+        for ledger in &ledgers {
+            batch.touch(*ledger);
+        }
+    } else {
+        state.take_back();
+        batch.reset(mark);
+    }
+    let mut outcomes = decided?;
+    if !is_recorded {
+        for outcome in outcomes.iter_mut().filter(|outcome| is_accepted(outcome)) {
+            *outcome = Decided::Cancelled;
+        }
+    }
+    let spent = batch.unhashed.keep(requests);
+    let decided = DecidedCommands::OfLedgers(ledgers.into_iter().zip(outcomes).collect());
+    Ok(PendingOutcomes { decided, spent })
 }
 
 /// Decides every command, also after a refusal: the caller learns of all refusals at once.

@@ -9,7 +9,7 @@ use ledger_journal::Position;
 use parking_lot::MutexGuard;
 
 use super::Engine;
-use super::flushes::Failing;
+use super::flush_requests::Failing;
 use super::panics::StopOnPanic;
 use super::retry::Backoff;
 use crate::error::ReadError;

@@ -4,80 +4,39 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ledger_journal::JournalError;
-use parking_lot::{ArcMutexGuard, Condvar, Mutex, RawMutex};
 
+use super::answers::Resolver;
+use super::handover::DecidedBatch;
 use super::panics::StopOnPanic;
-use super::pending::{Pending, Resolver};
-use super::{Done, Engine, TurnedAway, background};
+use super::work::TurnedAway;
+use super::{Engine, background};
 use crate::error::WriteError;
 use crate::view::{LedgerHead, View};
 use crate::writer::Batch;
 
-/// A batch that was decided.
-pub(super) struct DecidedBatch {
-    /// Held until the batch is on disk: batches get there in the order in which they were decided.
-    pub(super) turn: ArcMutexGuard<RawMutex, ()>,
-    pub(super) batch: Batch,
-    /// The heads of the ledgers that it changed, as they are after it.
-    pub(super) heads: Vec<(u32, LedgerHead)>,
-    pub(super) answers: Vec<(Done, Result<Pending, WriteError>)>,
-    /// Work that was not decided, since the disk has no room for it.
-    pub(super) turned_away: Vec<TurnedAway>,
-}
-
-/// Where the writer puts a batch and the committer takes it. There is one at most, since there is one turn.
-#[derive(Default)]
-pub(super) struct Handover {
-    slot: Mutex<Slot>,
-    filled: Condvar,
-}
-
-#[derive(Default)]
-struct Slot {
-    batch: Option<DecidedBatch>,
-    closed: bool,
-}
-
 /// Answers work that the disk has no room for.
-pub(super) fn refuse(jobs: Vec<TurnedAway>) {
-    for (job, why) in jobs {
-        job.done.tell(Err(why));
+pub(super) fn refuse(turned_away: Vec<TurnedAway>) {
+    for (work, why) in turned_away {
+        work.refuse(why);
     }
 }
 
 impl Engine {
     /// Leaves a batch to the committer.
     pub(super) fn hand_over(&self, decided: DecidedBatch) {
-        let mut slot = self.handover.slot.lock();
-        if slot.closed {
-            drop(slot);
-            return self.finish(decided);
+        if let Some(decided) = self.handover.put(decided) {
+            self.finish(decided);
         }
-        debug_assert!(slot.batch.is_none(), "only who has the turn hands over");
-        slot.batch = Some(decided);
-        drop(slot);
-        self.handover.filled.notify_one();
     }
 
     /// No more batches are taken over.
     pub(crate) fn close_handover(&self) {
-        self.handover.slot.lock().closed = true;
-        self.handover.filled.notify_one();
+        self.handover.close();
     }
 
     /// Runs the committer thread until no more batches come.
     pub(crate) fn commit_loop(&self) {
-        loop {
-            let decided = {
-                let mut slot = self.handover.slot.lock();
-                loop {
-                    match slot.batch.take() {
-                        Some(decided) => break decided,
-                        None if slot.closed => return,
-                        None => self.handover.filled.wait(&mut slot),
-                    }
-                }
-            };
+        while let Some(decided) = self.handover.take() {
             self.outlive(|engine| engine.finish(decided));
         }
     }
@@ -92,21 +51,13 @@ impl Engine {
         match committed {
             Ok(()) => {
                 let mut resolver = Resolver::new(self, self.view());
-                for (done, answer) in answers {
-                    done.tell(answer.and_then(|answer| {
-                        // What was to be recorded is; only what is to be told of it cannot be read.
-                        resolver.resolve(answer).map_err(|error| match error {
-                            WriteError::Read(error) => {
-                                WriteError::OutcomeUnknown { reason: error.to_string() }
-                            }
-                            other => other,
-                        })
-                    }));
+                for answer in answers {
+                    resolver.answer(answer);
                 }
             }
             Err(error) => {
-                for (done, _) in answers {
-                    done.tell(Err(error.clone()));
+                for answer in answers {
+                    answer.fail(error.clone());
                 }
             }
         }

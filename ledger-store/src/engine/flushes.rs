@@ -1,51 +1,18 @@
 //! When flushes begin, and what the writer waits for them.
 
-use std::collections::VecDeque;
 use std::time::Instant;
 
 use ledger_journal::Position;
 
 use super::Engine;
-use super::pace::Pace;
+use super::flush_requests::FlushRequest;
 use super::panics::StopOnPanic;
 use crate::error::WriteError;
-use crate::view::LedgerHead;
 use crate::writer::State;
 
 /// The hashing thread may be so many entries behind before the writer waits for it, where it reads them from the
 /// journal. Where it need not, texts within a budget of bytes wait for it.
 const HASH_LAG_MAX: u64 = 2_000_000;
-
-/// A request to the flusher.
-pub(super) struct FlushRequest {
-    pub(super) begun: Instant,
-    /// Whether it holds all that may gather.
-    pub(super) is_full: bool,
-    pub(super) flush: u64,
-    pub(super) through: Position,
-    pub(super) heads: Vec<(u32, LedgerHead)>,
-}
-
-#[derive(Default)]
-pub(super) struct Flushes {
-    pub(super) requests: VecDeque<FlushRequest>,
-    pub(super) pace: Pace,
-    pub(super) stop: bool,
-    /// The flusher gave up: the index is not written any more, the journal has everything.
-    pub(super) failed: bool,
-    /// Why the flush under way does not get on, if it failed and is to be tried again.
-    pub(super) failing: Option<Failing>,
-    /// The cause of a failure may be gone.
-    pub(super) retry_now: bool,
-}
-
-/// Why a flush does not get on.
-#[derive(Clone)]
-pub(super) struct Failing {
-    pub(super) reason: String,
-    /// Whether the disk is full.
-    pub(super) is_full: bool,
-}
 
 impl Engine {
     /// Adopts what was flushed, drops what is not needed, and begins a flush where enough has gathered, once the one
@@ -156,11 +123,10 @@ mod tests {
 
     use super::*;
     use crate::options::Options;
-    use crate::store::Store;
 
     /// An engine whose flusher never comes, with a flush under way that is like the one before, which took so long.
     fn flushing(took: Duration) -> Engine {
-        let engine = Store::engine_in_memory(&Options::default());
+        let engine = Engine::in_memory(&Options::default());
         engine.begin_flush(&mut engine.decider.lock());
         engine.flushes.lock().pace.note(took);
         engine

@@ -4,9 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Engine;
-
-/// Why a write has no answer, or none is taken, after a panic.
-pub(super) const FAULT: &str = "a write met a fault of this program";
+use super::work::FAULT;
 
 /// Ends the writing when it is dropped by a panic. What is declared before it is let go of after that.
 pub(super) struct StopOnPanic<'a> {
@@ -56,7 +54,7 @@ mod tests {
 
     use ledger_core::{Command, CreateTransaction, LedgerName, LedgerOptions, Postings, Timestamp};
 
-    use crate::engine::{Done, Work};
+    use crate::engine::{Done, Engine, Work};
     use crate::error::WriteError;
     use crate::options::{Options, SystemClock, TimeSource};
     use crate::store::Store;
@@ -140,10 +138,10 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_flusher_that_panicked() {
-        let engine = Store::engine_in_memory(&Options::default());
+        let engine = Engine::in_memory(&Options::default());
         let (told, answer) = mpsc::channel();
         let done = Done::new(move |answer| told.send(answer.is_ok()).expect("the test waits"));
-        engine.submit_here(Work::CreateLedger(main_ledger(), LedgerOptions::default()), 1, done);
+        engine.submit_here(Work::CreateLedger(main_ledger(), LedgerOptions::default(), done), 1);
         assert!(answer.recv().expect("an answer"));
         engine.flush_what_gathered();
         engine.run_thread("the flusher", |_| panic!("the test panics here"));

@@ -5,7 +5,7 @@
 //! - [`timeline`]: dates to ids. [`flows`]: volumes of a holding at any date.
 //! - [`account`], [`accounts`], [`addresses`]: accounts, one and many.
 //! - [`transaction`], [`transactions`]: transactions, one and many; [`plan`] finds the index that leads to
-//!   those of a filter, [`streams`] merges what several lead to.
+//!   those of a filter, [`candidates`] follows it, [`streams`] merges what several lead to.
 //! - [`logs`], [`hash`], [`volumes`]: logs and sums. [`feed`]: logs for whoever passes them on.
 //! - [`documents`], [`schemas`]: small documents, and those that are schemas; [`document_reader`] finds both.
 //! - [`explain`]: how a list is found.
@@ -14,6 +14,7 @@
 mod account;
 mod accounts;
 mod addresses;
+mod candidates;
 mod document_reader;
 mod documents;
 mod effective;

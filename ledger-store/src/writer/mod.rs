@@ -1,4 +1,13 @@
-//! The writer: decides commands in one order and makes them durable.
+//! The writer: decides commands in one order, and makes entries and rows of them.
+//!
+//! - [`command`]: a command with what it needs, and its outcome. [`execute`] takes it through the steps: [`load`] finds
+//!   the facts, the core decides, [`numbers`] makes the entry, [`apply`] puts it into the state.
+//! - [`state`]: everything that decisions ask for. [`locate`] finds accounts, [`schema`] and [`documents`] what their
+//!   names say, [`undo`] takes changes back, [`replay`] is for recovery.
+//! - [`apply`]: the effect of any entry; [`transaction`], [`touched`], [`names`] and [`keys`] are parts of it.
+//! - [`batch`]: the entries and rows that one append makes durable.
+//! - [`ahead`], [`accounts`], [`recent_keys`], [`half_hash`]: tables in memory, and lookups ahead of the commands.
+//! - [`import`], [`removal`]: logs of other stores, and ledgers that are removed for good.
 
 mod accounts;
 mod ahead;

@@ -60,7 +60,7 @@ impl<G: Generation> Generations<G> {
         self.each.iter().rev().map(|(_, generation)| generation)
     }
 
-    /// That which gathers now.
+    /// The part that gathers now.
     pub(super) fn newest(&self) -> &G {
         &self.each.back().expect("there is always a generation").1
     }

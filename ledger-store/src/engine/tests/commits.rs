@@ -8,7 +8,8 @@ use ledger_core::{Rejection, Timestamp};
 use ledger_journal::Journal;
 
 use super::*;
-use crate::engine::{BATCH_BYTES, PART_BYTES};
+use crate::engine::lead::BATCH_BYTES;
+use crate::engine::queue::PART_BYTES;
 use crate::flush::Watermark;
 use crate::options::TimeSource;
 
@@ -95,8 +96,8 @@ fn refusals_decided_on_a_failed_batch_are_not_told() {
         journal.wait_for_append();
         // So much waits that it is decided before the first is committed: upon it, the reference is taken.
         let second = scope.spawn(|| {
-            let again = work(vec![payment("world", "users:1", "a")], Atomicity::Independent, Mode::Commit);
-            run(&engine, again, PART_BYTES)
+            let commands = vec![payment("world", "users:1", "a")];
+            apply_sized(&engine, PART_BYTES, commands, Atomicity::Independent, Mode::Commit)
         });
         clock.wait_for(asked + 2);
         journal.release();
@@ -105,8 +106,7 @@ fn refusals_decided_on_a_failed_batch_are_not_told() {
         match second.join().expect("it returns") {
             Err(WriteError::Stopped { .. }) => {}
             Err(error) => panic!("{error}"),
-            Ok(Answer::Outcomes(outcomes)) => panic!("told as certain: {outcomes:?}"),
-            Ok(_) => unreachable!("outcomes answer a submission"),
+            Ok(outcomes) => panic!("told as certain: {outcomes:?}"),
         }
     });
 }
@@ -120,15 +120,13 @@ fn a_refusal_waits_for_what_it_was_decided_upon() {
         let first = scope.spawn(|| pay(&engine, "a"));
         journal.wait_for_append();
         let second = scope.spawn(|| {
-            let again = work(vec![payment("world", "users:1", "a")], Atomicity::Independent, Mode::Commit);
-            run(&engine, again, PART_BYTES)
+            let commands = vec![payment("world", "users:1", "a")];
+            apply_sized(&engine, PART_BYTES, commands, Atomicity::Independent, Mode::Commit)
         });
         clock.wait_for(asked + 2);
         journal.release();
         assert!(first.join().expect("it returns").is_ok());
-        let Ok(Answer::Outcomes(outcomes)) = second.join().expect("it returns") else {
-            panic!("outcomes answer a submission")
-        };
+        let outcomes = second.join().expect("it returns").expect("it is decided");
         assert!(matches!(outcomes[..], [Outcome::Refused(Rejection::ReferenceTaken { .. })]), "{outcomes:?}");
     });
 }
@@ -143,8 +141,8 @@ fn nobody_decides_while_a_batch_waits_for_its_turn() {
         let first = scope.spawn(|| pay(&engine, ""));
         journal.wait_for_append();
         let second = scope.spawn(|| {
-            let next = work(vec![payment("world", "users:1", "")], Atomicity::Independent, Mode::Commit);
-            run(&engine, next, BATCH_BYTES)
+            let commands = vec![payment("world", "users:1", "")];
+            apply_sized(&engine, BATCH_BYTES, commands, Atomicity::Independent, Mode::Commit)
         });
         clock.wait_for(asked + 2);
         // A third batch could take the turn before the second.

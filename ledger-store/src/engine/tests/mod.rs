@@ -21,19 +21,18 @@ use ledger_core::{
 use ledger_journal::Identity;
 
 use self::journal::ScriptedJournal;
-use super::{Answer, Done, Engine, Work};
+use super::{Done, Engine, Work};
 use crate::error::WriteError;
 use crate::options::Options;
 use crate::scripts::Programs;
-use crate::store::Store;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Request, Submission};
 
 /// An engine over a scripted journal, with the ledger `main`. It has no threads.
 fn engine(options: &Options) -> (Arc<Engine>, Arc<ScriptedJournal>) {
     let identity = Identity::random().expect("the system has random numbers");
     let journal = Arc::new(ScriptedJournal::new(identity.clone()));
-    let engine = Arc::new(Store::engine_over(journal.clone(), identity, options));
-    let created = run(&engine, Work::CreateLedger(main_ledger(), LedgerOptions::default()), 1);
+    let engine = Arc::new(Engine::over(journal.clone(), identity, options));
+    let created = run(&engine, 1, |done| Work::CreateLedger(main_ledger(), LedgerOptions::default(), done));
     assert!(created.is_ok());
     (engine, journal)
 }
@@ -47,9 +46,14 @@ fn account(address: &str) -> AccountAddress {
 }
 
 /// Has this thread decide and commit some work.
-fn run(engine: &Engine, work: Work, bytes: usize) -> Result<Answer, WriteError> {
+fn run<T: Send + 'static>(
+    engine: &Engine,
+    bytes: usize,
+    work: impl FnOnce(Done<T>) -> Work,
+) -> Result<T, WriteError> {
     let (told, answer) = mpsc::channel();
-    engine.submit_here(work, bytes, Done::new(move |answer| told.send(answer).expect("the test waits")));
+    let done = Done::new(move |answer| told.send(answer).expect("the test waits"));
+    engine.submit_here(work(done), bytes);
     answer.recv().expect("an answer")
 }
 
@@ -60,16 +64,20 @@ fn apply(
     atomicity: Atomicity,
     mode: Mode,
 ) -> Result<Vec<Outcome>, WriteError> {
-    match run(engine, work(commands, atomicity, mode), 1)? {
-        Answer::Outcomes(outcomes) => Ok(outcomes),
-        _ => unreachable!("outcomes answer a submission"),
-    }
+    apply_sized(engine, 1, commands, atomicity, mode)
 }
 
-fn work(commands: Vec<Command>, atomicity: Atomicity, mode: Mode) -> Work {
+/// Has this thread decide and commit commands that take so many bytes while they wait.
+fn apply_sized(
+    engine: &Engine,
+    bytes: usize,
+    commands: Vec<Command>,
+    atomicity: Atomicity,
+    mode: Mode,
+) -> Result<Vec<Outcome>, WriteError> {
     let requests = commands.into_iter().map(Request::from).collect();
     let submission = Submission { ledger: main_ledger(), requests, atomicity, mode, detail: Detail::Ids };
-    Work::Apply(submission, Programs::default())
+    run(engine, bytes, |done| Work::Apply(submission, Programs::default(), done))
 }
 
 /// A payment of 1 COIN, with a reference unless that is empty.

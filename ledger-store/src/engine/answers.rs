@@ -1,0 +1,137 @@
+//! Turns what a batch decided into answers.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::pending::{DecidedCommands, Pending, PendingOutcomes};
+use crate::error::{ReadError, WriteError};
+use crate::read::{Later, Session, TriedMoves};
+use crate::submission::{Detail, Mode, Outcome, Receipt};
+use crate::view::View;
+use crate::writer::Decided;
+
+/// Turns what a batch decided into answers, once it is published.
+pub(super) struct Resolver<'a> {
+    engine: &'a Engine,
+    view: Arc<View>,
+    /// The session of the ledger that was asked last: most batches are of one.
+    session: Option<Session>,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn new(engine: &'a Engine, view: Arc<View>) -> Self {
+        Self { engine, view, session: None }
+    }
+
+    /// Gives an answer to its caller.
+    pub(super) fn answer(&mut self, pending: Pending) {
+        match pending {
+            Pending::Complete(answer) => answer(Ok(())),
+            Pending::Outcomes(pending, done) => {
+                // What was to be recorded is; only what is to be told of it cannot be read.
+                done.tell(self.outcomes(pending).map_err(|error| match error {
+                    WriteError::Read(error) => WriteError::OutcomeUnknown { reason: error.to_string() },
+                    other => other,
+                }));
+            }
+        }
+    }
+
+    fn outcomes(&mut self, pending: PendingOutcomes) -> Result<Vec<Outcome>, WriteError> {
+        let PendingOutcomes { decided, spent } = pending;
+        drop(spent);
+        match decided {
+            DecidedCommands::OfLedgers(outcomes) => outcomes
+                .into_iter()
+                .map(|(ledger, decided)| self.outcome(ledger, Detail::Ids, decided))
+                .collect(),
+            DecidedCommands::OfLedger { ledger, mode: Mode::DryRun, detail, outcomes } => {
+                self.tried(ledger, detail, outcomes)
+            }
+            DecidedCommands::OfLedger { ledger, mode: Mode::Commit, detail, outcomes } => {
+                outcomes.into_iter().map(|outcome| self.outcome(ledger, detail, outcome)).collect()
+            }
+        }
+    }
+
+    /// The answers of a dry run, each as if those before it had happened.
+    fn tried(
+        &mut self,
+        ledger: u32,
+        detail: Detail,
+        outcomes: Vec<Decided>,
+    ) -> Result<Vec<Outcome>, WriteError> {
+        let mut moves = TriedMoves::default();
+        let mut answers: Vec<Outcome> = Vec::with_capacity(outcomes.len());
+        for decided in outcomes {
+            let answer = match decided {
+                Decided::Done(receipt) if receipt.replayed => {
+                    let is_first = |answer: &&Outcome| matches!(answer, Outcome::Done(have) if have.log == receipt.log && !have.replayed);
+                    match answers.iter().find(is_first) {
+                        Some(Outcome::Done(first)) => {
+                            Outcome::Done(Receipt { entry: first.entry.clone(), ..receipt })
+                        }
+                        _ => Outcome::Done(receipt),
+                    }
+                }
+                Decided::Done(mut receipt) => {
+                    if let Some(entry) = &mut receipt.entry {
+                        self.session(ledger)?.add_tried_volumes(&mut entry.payload, &mut moves)?;
+                    }
+                    Outcome::Done(receipt)
+                }
+                other => self.outcome(ledger, detail, other)?,
+            };
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    fn outcome(&mut self, ledger: u32, detail: Detail, decided: Decided) -> Result<Outcome, WriteError> {
+        Ok(match decided {
+            Decided::Done(mut receipt) => {
+                // Computed here, behind the commit: the writer has the totals by insertion only.
+                if let Some(entry) = &mut receipt.entry {
+                    self.session(ledger)?.add_effective_volumes(&mut entry.payload, Later::InMemory)?;
+                }
+                Outcome::Done(receipt)
+            }
+            Decided::Refused(rejection) => Outcome::Refused(rejection),
+            Decided::Cancelled => Outcome::Cancelled,
+            Decided::Failed(error) => Outcome::Failed(error),
+            Decided::Replay { position, later } => {
+                let session = self.session(ledger)?;
+                let mut entry = session.reader.entry(position)?;
+                if later > 0 {
+                    entry = session.entry_of(entry.id.get() + later)?;
+                }
+                session.add_effective_volumes(&mut entry.payload, Later::Anywhere)?;
+                let transaction = match &entry.payload {
+                    ledger_core::LogPayload::NewTransaction { transaction, .. }
+                    | ledger_core::LogPayload::RevertedTransaction { transaction, .. } => {
+                        Some(transaction.id)
+                    }
+                    ledger_core::LogPayload::SetMetadata { .. }
+                    | ledger_core::LogPayload::DeleteMetadata { .. }
+                    | ledger_core::LogPayload::InsertedSchema { .. } => None,
+                };
+                Outcome::Done(Receipt {
+                    log: entry.id,
+                    transaction,
+                    date: entry.date,
+                    replayed: true,
+                    entry: (detail == Detail::Entry).then(|| Box::new(entry)),
+                    violation: None,
+                })
+            }
+        })
+    }
+
+    /// The reader for a question about a ledger, within the limits of one question.
+    fn session(&mut self, ledger: u32) -> Result<&Session, ReadError> {
+        let kept = self.session.take().filter(|session| session.ledger() == ledger);
+        let session = kept.map_or_else(|| self.engine.session(ledger, &self.view), Ok)?;
+        session.meter.restart();
+        Ok(self.session.insert(session))
+    }
+}

@@ -1,0 +1,170 @@
+//! The first stage of a write: what waits is taken and decided.
+
+use std::time::Duration;
+
+use parking_lot::{ArcMutexGuard, MutexGuard, RawMutex};
+
+use super::Engine;
+use super::commit::refuse;
+use super::handover::DecidedBatch;
+use super::panics::StopOnPanic;
+use super::pending::Pending;
+use super::queue::NotQueued;
+use super::work::{Job, TurnedAway, Work};
+use crate::error::WriteError;
+use crate::projection::PieceBuilder;
+use crate::room::Room;
+use crate::view::LedgerHead;
+use crate::writer::{Batch, State};
+
+/// A batch takes no more commands when it holds this many bytes of them.
+pub(super) const BATCH_BYTES: usize = 2 << 20;
+/// A flush that takes longer is shared by more than a part.
+const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
+
+/// The right to commit next.
+type Turn = ArcMutexGuard<RawMutex, ()>;
+
+impl Engine {
+    /// Queues work and leaves it to the writers. It is answered once, by the thread that committed it; with
+    /// [`WriteError::Busy`] at once if there is no room.
+    pub(crate) fn submit(&self, work: Work, bytes: usize) {
+        self.push(Job { work, bytes }, false);
+        self.queue.wake_writer();
+    }
+
+    /// Queues work, waiting for room, and commits it on the calling thread if nobody else writes just now:
+    /// that saves handing it over. Else the writers do.
+    pub(crate) fn submit_here(&self, work: Work, bytes: usize) {
+        self.push(Job { work, bytes }, true);
+        match self.decider.try_lock() {
+            Some(state) => self.lead(state, false),
+            None => self.queue.wake_writer(),
+        }
+    }
+
+    fn push(&self, job: Job, wait: bool) {
+        match self.queue.with_room(job.bytes, wait) {
+            Ok(mut waiting) => waiting.push(job),
+            Err(NotQueued::Full) => job.work.refuse(WriteError::Busy),
+            Err(NotQueued::Closed) => {
+                let reason = self.stopped().unwrap_or_else(|| "it is closing".to_owned());
+                job.work.refuse(WriteError::Stopped { reason });
+            }
+        }
+    }
+
+    /// Runs the writer thread until the queue is closed and empty.
+    pub(crate) fn write_loop(&self) {
+        while self.queue.wait_for_jobs() {
+            self.outlive(|engine| engine.lead(engine.decider.lock(), true));
+        }
+    }
+
+    /// Takes what waits, decides it, makes it durable, publishes it, answers. The writer leaves what comes after the
+    /// deciding to the committer, where much waits.
+    fn lead(&self, mut state: MutexGuard<'_, State>, is_writer: bool) {
+        // Before the state is let go of: nobody decides upon what a panic left half done.
+        let _stopping = StopOnPanic::new(self);
+        // A short queue gains nothing from being decided while another batch is flushed: what comes until then
+        // would need a flush of its own. So the turn is awaited first, and then all that came is taken.
+        let is_short = self.queue.is_short();
+        let mut turn = is_short.then(|| self.committer.lock_arc());
+        let jobs = self.queue.take_part();
+        if jobs.is_empty() {
+            return;
+        }
+        if let Some(reason) = self.stopped() {
+            drop((turn, state));
+            for job in jobs {
+                job.work.refuse(WriteError::Stopped { reason: reason.clone() });
+            }
+            return;
+        }
+        let (jobs, mut turned_away) = self.turn_away(jobs, &state);
+        if jobs.is_empty() {
+            drop((turn, state));
+            return refuse(turned_away);
+        }
+        self.make_room(&mut state);
+        let (batch, answers) = self.decide_jobs(&mut state, jobs, &mut turn, &mut turned_away);
+        let heads: Vec<(u32, LedgerHead)> =
+            batch.ledgers.iter().map(|ledger| (*ledger, state.ledger(*ledger).head.clone())).collect();
+        let turn = turn.unwrap_or_else(|| self.committer.lock_arc());
+        drop(state);
+        let decided = DecidedBatch { turn, batch, heads, answers, turned_away };
+        // Who decides one long batch after the other stays at it: what the state is made of lies in the cache of the
+        // processor that decides.
+        if is_writer && !is_short {
+            self.hand_over(decided);
+        } else {
+            self.finish(decided);
+        }
+    }
+
+    /// Decides jobs, and those that come while the batch before this one is flushed.
+    fn decide_jobs(
+        &self,
+        state: &mut State,
+        mut jobs: Vec<Job>,
+        turn: &mut Option<Turn>,
+        turned_away: &mut Vec<TurnedAway>,
+    ) -> (Batch, Vec<Pending>) {
+        let now = self.clock.now();
+        let mut commands = jobs.iter().map(|job| job.work.commands()).sum();
+        let rows = PieceBuilder::with_room(commands, state.last_rows, state.last_commands);
+        let mut batch = Batch::new(state.next, state.flush, rows, self.hashes.feed.room());
+        let mut answers = Vec::with_capacity(jobs.len());
+        loop {
+            for job in jobs {
+                batch.submitted += job.bytes;
+                answers.push(self.decide(state, job.work, now, &mut batch, turn.is_some()));
+            }
+            // While a slow disk flushes the batch before, this one may as well take what came meanwhile.
+            *turn = turn.take().or_else(|| self.committer.try_lock_arc_for(FLUSH_PATIENCE));
+            if turn.is_some() || batch.submitted >= BATCH_BYTES {
+                break;
+            }
+            let away;
+            (jobs, away) = self.turn_away(self.queue.take_part(), state);
+            turned_away.extend(away);
+            if jobs.is_empty() {
+                break;
+            }
+            commands += jobs.iter().map(|job| job.work.commands()).sum::<usize>();
+        }
+        #[cfg(debug_assertions)]
+        if self.stopped().is_none() {
+            let decided = state.next.get() - batch.first.get();
+            assert_eq!(batch.chunks.entries(), decided, "the batch holds the entries that the state has");
+        }
+        (state.last_rows, state.last_commands) = (batch.rows.mark(), commands);
+        (batch, answers)
+    }
+
+    /// Splits jobs into those that can be done, and those that the disk or the memory has no room for.
+    fn turn_away(&self, jobs: Vec<Job>, state: &State) -> (Vec<Job>, Vec<TurnedAway>) {
+        let (why, may_stay): (_, fn(&Work) -> bool) = match self.lack_of_memory(state) {
+            Some(why) => (why, Work::writes_nothing),
+            None => match self.lack_of_room() {
+                Some(why) => (why, Work::needs_no_room),
+                None => return (jobs, Vec::new()),
+            },
+        };
+        let (kept, away): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| may_stay(&job.work));
+        (kept, away.into_iter().map(|job| (job.work, why.clone())).collect())
+    }
+
+    /// Why the disk takes no more, if so: asked before anything is decided, so that nothing has happened.
+    fn lack_of_room(&self) -> Option<WriteError> {
+        if self.disk_room.as_ref().is_some_and(Room::is_low) {
+            return Some(WriteError::NoRoom);
+        }
+        let error = self.journal.make_room().err()?;
+        Some(if error.is_want_of_room() {
+            WriteError::NoRoom
+        } else {
+            WriteError::Storage { reason: error.to_string() }
+        })
+    }
+}

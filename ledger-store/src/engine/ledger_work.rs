@@ -1,0 +1,214 @@
+//! Work on ledgers as a whole: they are created, described, deleted, restored, removed and imported into.
+
+use std::time::Duration;
+
+use ledger_core::{LedgerName, LedgerOptions, Timestamp};
+use ledger_journal::entry::DocumentRecord;
+
+use super::work::{BucketMark, LedgerEdit, Mark, NextLogs};
+use super::written::WrittenHere;
+use crate::documents::keys::document_key;
+use crate::documents::{LEDGERS, MAPPINGS, encode_ledger};
+use crate::error::WriteError;
+use crate::imported::Imported;
+use crate::query::LedgerInfo;
+use crate::writer::{Batch, State};
+
+/// Number of ledgers that one command of a bucket visits: a batch stays small, whatever the bucket holds.
+const LEDGERS_MARKED: usize = 10_000;
+
+pub(super) fn create_ledger(
+    state: &mut State,
+    name: LedgerName,
+    options: LedgerOptions,
+    now: Timestamp,
+    batch: &mut Batch,
+) -> Result<LedgerInfo, WriteError> {
+    if state.ledger_number(&name).is_some() {
+        return Err(WriteError::LedgerExists);
+    }
+    let section = state.section_for(&options.bucket);
+    let info = LedgerInfo {
+        id: state.ledgers.len() as u32 + 1,
+        name,
+        bucket: options.bucket,
+        added_at: now,
+        metadata: options.metadata,
+        features: options.features,
+        first_id: options.first_id,
+        deleted_at: None,
+    };
+    put_ledger(state, &info, section, batch)?;
+    Ok(info)
+}
+
+pub(super) fn edit_ledger(
+    state: &mut State,
+    name: &LedgerName,
+    edit: LedgerEdit,
+    batch: &mut Batch,
+) -> Result<LedgerInfo, WriteError> {
+    let ledger = live(state, name)?;
+    let head = &state.ledger(ledger).head;
+    let (mut info, section) = (LedgerInfo::clone(&head.info), head.section);
+    match edit {
+        LedgerEdit::Mapping(text) => {
+            let key = info.name.as_str().as_bytes();
+            let before = state.stored_document(&document_key(MAPPINGS, key))?;
+            let value = Some(text.as_bytes());
+            let document = DocumentRecord { collection: MAPPINGS, key, value, secondary: Vec::new() };
+            state.enter_document(document, before, batch)?;
+            batch.touch(info.id);
+            return Ok(info);
+        }
+        LedgerEdit::Set(metadata) => info.metadata.merge(&metadata),
+        LedgerEdit::Delete(key) => {
+            info.metadata.remove(&key);
+        }
+    }
+    put_ledger(state, &info, section, batch)?;
+    Ok(info)
+}
+
+/// Imports logs up to the first that is refused.
+pub(super) fn import_logs(
+    state: &mut State,
+    name: &LedgerName,
+    logs: &NextLogs,
+    batch: &mut Batch,
+    written: &WrittenHere<'_>,
+) -> Result<Imported, WriteError> {
+    let ledger = live(state, name)?;
+    if state.ledger(ledger).counters().next_log != logs.next {
+        return Ok(Imported::Overtaken);
+    }
+    state.begin_undo(ledger);
+    let mark = batch.mark();
+    let mut imported = Imported::All;
+    for log in &logs.logs {
+        match state.import(ledger, log, batch, written) {
+            Ok(Ok(())) => batch.touch(ledger),
+            Ok(Err(refusal)) => {
+                imported = Imported::Refused(log.entry.id, refusal);
+                break;
+            }
+            Err(error) => {
+                state.take_back();
+                batch.reset(mark);
+                return Err(error.into());
+            }
+        }
+    }
+    state.keep();
+    Ok(imported)
+}
+
+/// Marks some ledgers of a bucket. Returns the number of the next ledger to look at, if there are more.
+pub(super) fn mark_bucket(
+    state: &mut State,
+    BucketMark { bucket, first, mark }: &BucketMark,
+    now: Timestamp,
+    batch: &mut Batch,
+) -> Result<Option<u32>, WriteError> {
+    if *mark == Mark::Restored && *first == 1 && state.is_bucket_gone(bucket) {
+        return Err(WriteError::BucketRemoved);
+    }
+    let mut next = Some(*first);
+    let mut changed = Vec::new();
+    for _ in 0..LEDGERS_MARKED {
+        let ledger = next.and_then(|next| state.ledgers.get(next as usize - 1));
+        let Some(ledger) = ledger else {
+            next = None;
+            break;
+        };
+        next = next.map(|next| next + 1);
+        let (info, section) = (&ledger.head.info, ledger.head.section);
+        if info.bucket != *bucket || ledger.head.is_removed {
+            continue;
+        }
+        // Of a section that is being removed nothing is had back.
+        if *mark == Mark::Restored && state.section(section).is_going() {
+            continue;
+        }
+        let deleted_at = match mark {
+            Mark::Deleted => info.deleted_at.or(Some(now)),
+            Mark::Restored => None,
+        };
+        if info.deleted_at != deleted_at {
+            let before = state.stored_document(&ledger_key(info))?;
+            changed.push((LedgerInfo { deleted_at, ..LedgerInfo::clone(info) }, section, before));
+        }
+    }
+    for (info, section, before) in changed {
+        put_ledger_over(state, &info, section, before, batch)?;
+    }
+    Ok(next)
+}
+
+/// Removes some of the ledgers that have been deleted for so long. Returns them.
+pub(super) fn remove_deleted(
+    state: &mut State,
+    retention: Duration,
+    now: Timestamp,
+    batch: &mut Batch,
+) -> Result<Vec<LedgerInfo>, WriteError> {
+    let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
+    let until = Timestamp::from_micros(now.as_micros().saturating_sub(retention));
+    let mut due = Vec::new();
+    for number in state.removable(until, LEDGERS_MARKED) {
+        let info = LedgerInfo::clone(&state.ledger(number).head.info);
+        let stored =
+            |collection| state.stored_document(&document_key(collection, info.name.as_str().as_bytes()));
+        let before = [(MAPPINGS, stored(MAPPINGS)?), (LEDGERS, stored(LEDGERS)?)];
+        due.push((info, before));
+    }
+    let mut removed = Vec::with_capacity(due.len());
+    for (info, before) in due {
+        let key = info.name.as_str().as_bytes();
+        for (collection, before) in before {
+            if before.is_some() {
+                let document = DocumentRecord { collection, key, value: None, secondary: Vec::new() };
+                state.enter_document(document, before, batch)?;
+            }
+        }
+        batch.touch(info.id);
+        removed.push(info);
+    }
+    Ok(removed)
+}
+
+/// The number of a ledger that exists.
+pub(super) fn live(state: &State, name: &LedgerName) -> Result<u32, WriteError> {
+    state.live_ledger(name).ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
+}
+
+/// The key of a ledger's document.
+fn ledger_key(info: &LedgerInfo) -> Vec<u8> {
+    document_key(LEDGERS, info.name.as_str().as_bytes())
+}
+
+fn put_ledger(
+    state: &mut State,
+    info: &LedgerInfo,
+    section: u32,
+    batch: &mut Batch,
+) -> Result<(), WriteError> {
+    let before = state.stored_document(&ledger_key(info))?;
+    put_ledger_over(state, info, section, before, batch)
+}
+
+/// Puts the document of a ledger where `before` stands.
+fn put_ledger_over(
+    state: &mut State,
+    info: &LedgerInfo,
+    section: u32,
+    before: Option<Box<[u8]>>,
+    batch: &mut Batch,
+) -> Result<(), WriteError> {
+    let value = encode_ledger(info, section);
+    let key = info.name.as_str().as_bytes();
+    let document = DocumentRecord { collection: LEDGERS, key, value: Some(&value), secondary: Vec::new() };
+    state.enter_document(document, before, batch)?;
+    batch.touch(info.id);
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! Engines without a disk.
+
+use std::sync::Arc;
+
+use ledger_index::{IndexFile, IndexOptions};
+use ledger_journal::{Identity, Journal, MemoryJournal, Position};
+
+use super::Engine;
+use crate::options::Options;
+use crate::recovery;
+
+impl Engine {
+    /// The engine of a store in memory, before its threads are started.
+    pub(crate) fn in_memory(options: &Options) -> Self {
+        let identity = Identity::random().expect("the system has random numbers");
+        let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new(identity.clone()));
+        Self::over(journal, identity, options)
+    }
+
+    /// The engine of a store with an empty journal and an index in memory, before its threads are started.
+    pub(crate) fn over(journal: Arc<dyn Journal>, identity: Identity, options: &Options) -> Self {
+        let shares = options.shares();
+        let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
+        let index = IndexFile::create(redb::backends::InMemoryBackend::new(), index_options)
+            .expect("memory takes what is written");
+        let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)
+            .expect("there is nothing to recover");
+        Self::new(journal, index, identity, options, recovered)
+    }
+}

@@ -1,0 +1,224 @@
+//! Writes: each is queued, decided and recorded before it is answered.
+
+use std::sync::Arc;
+
+use ledger_core::{BucketName, CompactString, LedgerName, LedgerOptions, Metadata};
+use parking_lot::{Condvar, Mutex};
+
+use super::Store;
+use crate::atomic::AtomicWrite;
+use crate::documents::{DocumentChange, DocumentVersion};
+use crate::engine::{BucketMark, Done, LedgerEdit, Mark, Work};
+use crate::error::WriteError;
+use crate::query::LedgerInfo;
+use crate::submission::{Outcome, Submission};
+
+/// Assumed memory of work on ledgers as a whole in bytes, for the bound of the queue.
+pub(crate) const LEDGER_WORK_BYTES: usize = 256;
+
+impl Store {
+    /// Creates a ledger. It is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::LedgerExists`], and what any write may meet.
+    pub fn create_ledger(&self, name: LedgerName, options: LedgerOptions) -> Result<LedgerInfo, WriteError> {
+        self.run(LEDGER_WORK_BYTES, |done| Work::CreateLedger(name, options, done))
+    }
+
+    /// Sets metadata keys of a ledger; others stay.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::LedgerNotFound`], and what any write may meet.
+    pub fn set_ledger_metadata(&self, name: &LedgerName, metadata: Metadata) -> Result<(), WriteError> {
+        self.edit_ledger(name, LedgerEdit::Set(metadata))
+    }
+
+    /// Removes a metadata key of a ledger, if it has it.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::LedgerNotFound`], and what any write may meet.
+    pub fn delete_ledger_metadata(&self, name: &LedgerName, key: &str) -> Result<(), WriteError> {
+        self.edit_ledger(name, LedgerEdit::Delete(CompactString::new(key)))
+    }
+
+    /// Changes documents: all or none, in one commit. They are on disk when this returns, with their versions in
+    /// the order of the changes.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Document`] if one does not stand as expected, a unique key is taken, or a limit is exceeded;
+    /// and what any write may meet.
+    pub fn change_documents(&self, changes: Vec<DocumentChange>) -> Result<Vec<DocumentVersion>, WriteError> {
+        let bytes = changes.iter().map(DocumentChange::bytes).sum();
+        self.run(bytes, |done| Work::ChangeDocuments(changes, done))
+    }
+
+    /// Replaces the mapping of a ledger: its contracts, as JSON text, which is kept as it is. Whoever wants
+    /// them to be asked puts them into the rules of a command.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::LedgerNotFound`], and what any write may meet.
+    pub fn set_mapping(&self, name: &LedgerName, text: String) -> Result<(), WriteError> {
+        self.edit_ledger(name, LedgerEdit::Mapping(text))
+    }
+
+    /// Deletes a bucket: its ledgers are found by nobody from now on, and keep their names. It can be
+    /// [restored](Store::restore_bucket). A bucket without ledgers is deleted by this already.
+    ///
+    /// Many ledgers are marked some thousand at a time. Whoever is interrupted deletes again.
+    ///
+    /// # Errors
+    ///
+    /// Those of any write.
+    pub fn delete_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
+        self.mark_bucket(bucket, Mark::Deleted)
+    }
+
+    /// Takes the deletion of a bucket back.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::BucketRemoved`], and what any write may meet.
+    pub fn restore_bucket(&self, bucket: &BucketName) -> Result<(), WriteError> {
+        self.mark_bucket(bucket, Mark::Restored)
+    }
+
+    fn mark_bucket(&self, bucket: &BucketName, mark: Mark) -> Result<(), WriteError> {
+        let mut next = Some(1);
+        while let Some(first) = next {
+            let mark = BucketMark { bucket: bucket.clone(), first, mark };
+            next = self.run(LEDGER_WORK_BYTES, |done| Work::MarkBucket(mark, done))?;
+        }
+        Ok(())
+    }
+
+    fn edit_ledger(&self, name: &LedgerName, edit: LedgerEdit) -> Result<(), WriteError> {
+        self.run(LEDGER_WORK_BYTES, |done| Work::EditLedger(name.clone(), edit, done)).map(drop)
+    }
+
+    /// Executes commands; it is all on disk when this returns. One outcome for each request, in order.
+    ///
+    /// # Errors
+    ///
+    /// See [`WriteError`]: but for an unknown outcome, nothing happened.
+    pub fn apply(&self, mut submission: Submission) -> Result<Vec<Outcome>, WriteError> {
+        submission.hash_requests();
+        let bytes = submission.bytes();
+        let programs = self.engine().scripts.of(&submission);
+        self.run(bytes, |done| Work::Apply(submission, programs, done))
+    }
+
+    /// Changes documents and executes commands: everything is recorded in one commit, or nothing is. A crash never
+    /// leaves the documents without the transactions, or the other way round. Everything is on disk when this returns.
+    ///
+    /// The answer holds one outcome for each command, in order. If the rules refuse a command, nothing is recorded. The
+    /// store decides the other commands all the same, so the answer names every refusal; commands without one are
+    /// [`Outcome::Cancelled`].
+    ///
+    /// ```
+    /// use ledger_core::{Amount, AccountAddress, Asset, Command, CreateTransaction, LedgerName, Posting};
+    /// use ledger_store::{
+    ///     AtomicWrite, Collection, DocumentAction, DocumentChange, Expected, LedgerCommand, Outcome, Store,
+    /// };
+    ///
+    /// const PAYMENTS: Collection = Collection::new(100).unwrap();
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = Store::in_memory();
+    /// let ledger = LedgerName::parse("main")?;
+    /// store.create_ledger(ledger.clone(), Default::default())?;
+    /// let received = Posting {
+    ///     source: AccountAddress::world(),
+    ///     destination: AccountAddress::parse("users:001")?,
+    ///     amount: Amount::from(100_u64),
+    ///     asset: Asset::parse("USD/2")?,
+    /// };
+    /// let command = Command::CreateTransaction(CreateTransaction::of(vec![received].into()));
+    /// let outcomes = store.write_atomically(AtomicWrite {
+    ///     documents: vec![DocumentChange {
+    ///         collection: PAYMENTS,
+    ///         key: b"payment-1".to_vec(),
+    ///         expected: Expected::Absent, // a repetition is refused, and makes no second transaction
+    ///         action: DocumentAction::Put { value: b"received".to_vec(), keys: vec![] },
+    ///     }],
+    ///     commands: vec![LedgerCommand { ledger, request: command.into() }],
+    /// })?;
+    /// assert!(matches!(outcomes[..], [Outcome::Done(_)]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Document`] if one document does not stand as expected, a unique key is taken, or a limit is
+    /// exceeded; [`WriteError::LedgerNotFound`]; and what any write may meet.
+    pub fn write_atomically(&self, mut write: AtomicWrite) -> Result<Vec<Outcome>, WriteError> {
+        write.commands.iter_mut().for_each(|command| command.request.fill_in_hash());
+        let bytes = write.bytes();
+        let requests = write.commands.iter().map(|command| &command.request);
+        let programs = self.engine().scripts.of_requests(requests);
+        self.run(bytes, |done| Work::WriteAtomically(write, programs, done))
+    }
+
+    /// Executes commands without blocking; `done` is called once with the answer, on another thread or on this
+    /// one, after everything is on disk. It must not block.
+    pub fn submit(
+        &self,
+        mut submission: Submission,
+        done: impl FnOnce(Result<Vec<Outcome>, WriteError>) + Send + 'static,
+    ) {
+        submission.hash_requests();
+        let bytes = submission.bytes();
+        let programs = self.engine().scripts.of(&submission);
+        self.engine().submit(Work::Apply(submission, programs, Done::new(done)), bytes);
+    }
+
+    /// Creates a ledger without blocking, as [`Store::submit`].
+    pub(crate) fn submit_ledger(
+        &self,
+        name: LedgerName,
+        options: LedgerOptions,
+        done: impl FnOnce(Result<(), WriteError>) + Send + 'static,
+    ) {
+        let done = Done::new(move |created: Result<LedgerInfo, WriteError>| done(created.map(drop)));
+        self.engine().submit(Work::CreateLedger(name, options, done), LEDGER_WORK_BYTES);
+    }
+
+    /// Has some work done, which takes so many bytes while it waits. The kind of the work decides the type of the answer.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce(Done<T>) -> Work,
+    ) -> Result<T, WriteError> {
+        let slot = Arc::new(Slot::default());
+        let filled = slot.clone();
+        let done = move |answer| {
+            *filled.answer.lock() = Some(answer);
+            filled.ready.notify_one();
+        };
+        self.engine().submit_here(work(Done::new(done)), bytes);
+        let mut answer = slot.answer.lock();
+        loop {
+            if let Some(answer) = answer.take() {
+                return answer;
+            }
+            slot.ready.wait(&mut answer);
+        }
+    }
+}
+
+/// The place where an answer is awaited.
+struct Slot<T> {
+    answer: Mutex<Option<Result<T, WriteError>>>,
+    ready: Condvar,
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self { answer: Mutex::new(None), ready: Condvar::new() }
+    }
+}
