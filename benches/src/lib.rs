@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod attack;
 pub mod bare;
 pub mod bench_store;
 pub mod calibration;

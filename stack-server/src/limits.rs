@@ -27,11 +27,26 @@ pub(crate) const HTTP_MEMORY_MIN: usize = 16 << 20;
 /// small requests pass while large ones wait for memory.
 pub(crate) const UNCOUNTED_BYTES_MAX: usize = 8 * 1_024;
 
+/// Maximum length of a body that is read on an HTTP thread itself. A longer one would hold up the other requests.
+pub(crate) const INLINE_BODY_BYTES_MAX: usize = 64 * 1_024;
+
+/// Number of elements of a bulk that enter the writer at once where the bulk is not atomic. Writes of others get in
+/// between.
+pub(crate) const BULK_PART: usize = 500;
+
+/// Maximum number of commands that are decided as one: of an atomic bulk, or of a batch of the first generation. Bounds
+/// how long others wait.
+pub(crate) const ATOMIC_COMMANDS_MAX: usize = 10_000;
+
 /// Number of bytes of commands, entries and results for each byte of a body, about. Names and amounts are short in JSON.
 pub(crate) const WORK_FACTOR: usize = 4;
 
 /// Maximum time for which a body waits for memory. Shorter than clients usually wait for an answer.
 pub(crate) const BODY_WAIT: Duration = Duration::from_secs(5);
+
+/// Maximum number of bodies without memory that are read and forgotten at once, so that their clients see why they were
+/// refused. The buffers of many would take the memory after all.
+pub(crate) const DISCARDS_MAX: usize = 16;
 
 /// Maximum time for which a large request that has arrived waits for those before it.
 pub(crate) const WORK_WAIT: Duration = Duration::from_secs(10);
@@ -40,6 +55,9 @@ pub(crate) const WORK_WAIT: Duration = Duration::from_secs(10);
 /// already.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(1);
 pub(crate) const ANSWERS_WAITING_MAX: usize = 4;
+
+/// Maximum time for which an export waits for memory before it is answered.
+pub(crate) const STREAM_BEGIN_WAIT: Duration = Duration::from_secs(10);
 
 /// Time after which a stream that waits for memory looks again. It waits for as long as it takes.
 pub(crate) const STREAM_WAIT: Duration = Duration::from_mins(1);

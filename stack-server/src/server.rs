@@ -1,39 +1,28 @@
 //! The listener, its connections and how they end.
 
-use std::convert::Infallible;
-use std::fmt::Display;
-use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::pin::pin;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::Instant;
+mod respond;
 
-use hyper::body::Incoming;
-use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN};
-use hyper::http::request::Parts as Head;
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use ledger_store::Store;
 use tokio::sync::watch;
 
+pub(crate) use self::respond::answer;
 use crate::api::app::App;
-use crate::api::call::Call;
-use crate::api::routes::{Mount, Operation, STREAM, V2};
-use crate::api::routing::{self, Match, Parts};
-use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
-use crate::auth::authority::{self, Authority};
-use crate::auth::guard::{Admission, AuthSettings, Guard, LastToken};
+use crate::auth::authority::Authority;
+use crate::auth::guard::{AuthSettings, Guard, LastToken};
 use crate::auth::housekeeping::Housekeeping;
 use crate::connectors::engine::Worker as ConnectorWorker;
 use crate::descriptors;
 use crate::http::connection::{Patience, Patient, Progress};
-use crate::http::error::{ApiError, Code, Profile};
-use crate::http::request::{self, Query, ReadBody};
-use crate::http::response::{self, Reply};
 use crate::http::slots::Slots;
 use crate::http::strict_lines::StrictLines;
 use crate::http::tls::Tls;
@@ -42,11 +31,8 @@ use crate::integrations::pipelines::Worker;
 use crate::integrations::pipelines::exporter::Allowed;
 use crate::limits::{
     ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BUFFER_BYTES, HEADER_READ_TIMEOUT, HTTP_THREADS_MAX, IDLE_TIMEOUT,
-    UNCOUNTED_BYTES_MAX, WRITE_BYTES_MIN, WRITE_STALL_TIMEOUT,
+    WRITE_BYTES_MIN, WRITE_STALL_TIMEOUT,
 };
-use crate::log::refusals::RefusalCode;
-use crate::log::request_id::{self, RequestId};
-use crate::log::{self, Level};
 use crate::outbound::Outbound;
 use crate::settings::Settings;
 
@@ -244,6 +230,10 @@ async fn drain(graceful: GracefulShutdown, mut hurried: watch::Receiver<bool>) {
     }
 }
 
+/// How long connections wait for their clients.
+const PATIENCE: Patience =
+    Patience { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT, write_bytes: WRITE_BYTES_MIN };
+
 /// Accepts connections until the server stops; what is returned knows those that are left.
 async fn accept(
     app: App,
@@ -259,8 +249,6 @@ async fn accept(
     let mut builder = http1::Builder::new();
     // This one runs from the end of the last answer; a head that has begun has less time, see `connection.rs`.
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
-    let patience =
-        Patience { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT, write_bytes: WRITE_BYTES_MIN };
     let heads = app.memory().heads.clone();
     loop {
         let next = async {
@@ -299,14 +287,14 @@ async fn accept(
                 // One that does not speak it has only its slot, and that not for long.
                 if let Some(stream) = tls.accept(stream).await {
                     let stream =
-                        Patient::new(StrictLines::new(TokioIo::new(stream), heads), patience, progress);
+                        Patient::new(StrictLines::new(TokioIo::new(stream), heads), PATIENCE, progress);
                     let _ = watcher.watch(builder.serve_connection(stream, service)).await;
                 }
                 drop(slot);
             });
             continue;
         }
-        let stream = Patient::new(StrictLines::new(TokioIo::new(stream), heads.clone()), patience, progress);
+        let stream = Patient::new(StrictLines::new(TokioIo::new(stream), heads.clone()), PATIENCE, progress);
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
             // What a client did to its own connection is nobody else's concern.
@@ -315,206 +303,4 @@ async fn accept(
         });
     }
     graceful
-}
-
-/// Answers one request: the answer and what the log says meanwhile name it.
-pub(crate) async fn answer(
-    app: &App,
-    request: Request<Incoming>,
-    peer: IpAddr,
-    last_token: &LastToken,
-) -> Reply {
-    let id = RequestId::of(request.headers());
-    let header = id.header();
-    let answering = pin!(logged_answer(app, request, peer, last_token));
-    let mut reply = id.scope(answering).await;
-    reply.headers_mut().insert(request_id::HEADER, header);
-    reply
-}
-
-/// Answers one request, and says so in the log if the server failed or the operator asked for that.
-async fn logged_answer(app: &App, request: Request<Incoming>, peer: IpAddr, last_token: &LastToken) -> Reply {
-    let began = Instant::now();
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let reply = unlogged_answer(app, request, peer, last_token).await;
-    let code = reply.extensions().get::<RefusalCode>().copied();
-    app.refusals().count(reply.status().as_u16(), code);
-    let level = if reply.status().is_server_error() { Level::Warning } else { Level::Debug };
-    if !log::is_written(level) {
-        return reply;
-    }
-    // Much of what is sent to the authorization server is a secret: only the path is told.
-    let is_private = uri.path().starts_with(authority::MOUNT);
-    let target = if is_private { uri.path().to_owned() } else { request::loggable_target(&uri) };
-    let fields: [(&str, &dyn Display); 5] = [
-        ("method", &method),
-        ("target", &target),
-        ("status", &reply.status().as_u16()),
-        ("microseconds", &began.elapsed().as_micros()),
-        ("code", &code.map_or("", |code| code.0)),
-    ];
-    log::event(level, "request", &fields);
-    reply
-}
-
-async fn unlogged_answer(
-    app: &App,
-    request: Request<Incoming>,
-    peer: IpAddr,
-    last_token: &LastToken,
-) -> Reply {
-    let (parts, incoming) = request.into_parts();
-    // Taken by who reads it.
-    let mut incoming = Some(incoming);
-    if parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
-        return preflight(app, &parts);
-    }
-    let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
-    let (mut mount, mut changes_nothing, mut is_unread) = (None, false, false);
-    let mut routed = async || -> Result<Reply, ApiError> {
-        request::check_head(&parts)?;
-        let segments = request::segments(parts.uri.path())?;
-        let of_server = Parts {
-            exporters: app.settings().experimental_exporters,
-            authorization: app.authority().is_some(),
-        };
-        let found = routing::find(parts.method.as_str(), &segments, of_server);
-        if let Match::Found { route, profile: of_mount, .. } = &found {
-            (profile, mount) = (app.settings().profile.unwrap_or(*of_mount), Some(route.mount));
-        }
-        request::check_host(&parts)?;
-        if let Some(gate) = app.gate() {
-            gate.check(&parts)?;
-        }
-        let (route, variables) = match found {
-            Match::Found { route, variables, .. } => (route, variables),
-            Match::WrongMethod(allow) => return Ok(response::method_not_allowed(&allow)),
-            Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
-        };
-        let pass = match app.guard() {
-            None => None,
-            Some(guard) => {
-                match guard.admit(&parts.headers, last_token, route.mount.service(), route.scope).await {
-                    Admission::Open => None,
-                    Admission::By(pass) => Some(pass),
-                    Admission::Refused => return Ok(response::unauthorized()),
-                }
-            }
-        };
-        if app.settings().read_only && route.may_write() {
-            return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
-        }
-        changes_nothing = !route.may_write() || route.operation == Operation::V2(V2::RunQuery);
-        let (body, stream) = match incoming.take() {
-            Some(incoming) if route.body_limit != STREAM => {
-                let read = request::body(incoming, &parts.headers, route.body_limit, app.memory()).await;
-                is_unread = read.is_err();
-                (read?, None)
-            }
-            stream => (ReadBody::default(), stream),
-        };
-        let is_large = body.bytes.len() > UNCOUNTED_BYTES_MAX;
-        let _work = if is_large { Some(app.memory().request(body.bytes.len()).await?) } else { None };
-        let query = Query::of(&parts.uri);
-        let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
-        let call = Call {
-            app,
-            profile,
-            variables,
-            query,
-            target,
-            peer,
-            pass,
-            headers: &parts.headers,
-            body: body.bytes.clone(),
-            stream: Mutex::new(stream),
-        };
-        operate(route.operation, &call).await
-    };
-    let answered = routed().await;
-    let refuse = |error: ApiError| match mount {
-        Some(Mount::LedgerV1) => ledger_v1::refusal(&error),
-        Some(Mount::Generic) => generic::refusal(&error),
-        _ => response::refusal(&error, profile),
-    };
-    let mut reply = answered.unwrap_or_else(refuse);
-    match hold_answer(app, &mut reply, changes_nothing).await {
-        Ok(()) => {}
-        Err(error) => reply = refuse(error),
-    }
-    if let Some(unread) = incoming {
-        request::leave_body(unread, &parts.headers).await;
-    }
-    if is_unread || breaks_framing(reply.status()) {
-        response::close_after(&mut reply);
-    }
-    allow_origin(app, &parts.headers, &mut reply);
-    reply
-}
-
-/// Makes a large answer hold memory until the client has it. The answer to a request that changed something is sent
-/// in any case.
-///
-/// # Errors
-///
-/// 503 if there is no memory for it.
-async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Result<(), ApiError> {
-    let bytes = reply.body().len();
-    if bytes > UNCOUNTED_BYTES_MAX {
-        let memory = app.memory();
-        let held =
-            if changes_nothing { memory.answer(bytes).await? } else { memory.answers.take_anyway(bytes) };
-        reply.body_mut().hold(held);
-    }
-    Ok(())
-}
-
-/// Answers the question of a browser whether a page may send a request.
-fn preflight(app: &App, parts: &Head) -> Reply {
-    let host = request::check_host(parts);
-    let refused = host.and_then(|()| app.gate().map_or(Ok(()), |gate| gate.check(parts))).err();
-    if let Some(error) = refused {
-        return response::refusal(&error, app.settings().profile.unwrap_or(Profile::Ledger));
-    }
-    let mut reply = response::preflight(&parts.headers);
-    allow_origin(app, &parts.headers, &mut reply);
-    reply
-}
-
-/// Lets a page of another origin read an answer. Tokens keep others out, so with them it may be any page.
-fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
-    let allowed = match app.gate() {
-        None => request.get(ORIGIN).map(|_| HeaderValue::from_static("*")),
-        Some(gate) => gate.listed_origin(request).cloned(),
-    };
-    if let Some(origin) = allowed {
-        response::allow_origin(origin, reply);
-    }
-}
-
-/// Does what a route is for.
-async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiError> {
-    match operation {
-        Operation::V1(operation) => Ok(ledger_v1::answer(operation, call).await),
-        Operation::V2(operation) => ledger_v2::answer(operation, call).await,
-        Operation::Auth(operation) => auth::answer(operation, call).await,
-        Operation::Payments(operation) => payments::answer(operation, call).await,
-        Operation::Generic(operation) => generic::answer(operation, call).await,
-        Operation::Info(form) => service::info(call, form).await,
-        Operation::Health(form) => Ok(service::health(call, form).await),
-        Operation::Versions => Ok(service::versions(call)),
-        Operation::Document(form) => Ok(openapi::answer(call, form)),
-    }
-}
-
-/// Whether the body of the request was left unread.
-fn breaks_framing(status: StatusCode) -> bool {
-    matches!(
-        status,
-        StatusCode::PAYLOAD_TOO_LARGE
-            | StatusCode::REQUEST_TIMEOUT
-            | StatusCode::URI_TOO_LONG
-            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
-            | StatusCode::UNSUPPORTED_MEDIA_TYPE
-    )
 }

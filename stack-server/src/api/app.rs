@@ -26,7 +26,7 @@ use crate::connectors::http::Tools;
 use crate::connectors::registry;
 use crate::http::browsers::{Gate, HostName};
 use crate::http::error::ApiError;
-use crate::http::memory::Memory;
+use crate::http::memory::{Held, Memory};
 use crate::integrations::events::commits::Commits;
 use crate::integrations::pipelines::Live;
 use crate::integrations::pipelines::exporter::Allowed;
@@ -58,14 +58,14 @@ struct Shared {
     description: Texts,
     memory: Memory,
     /// Slots of long reads.
-    running: Semaphore,
+    running: Arc<Semaphore>,
     /// Slots of long reads, those that wait included.
     waiting: Semaphore,
     commits: Commits,
     /// Slots of streams of events.
     streams: Arc<Semaphore>,
-    /// Slots of reads for streams of events.
-    feeding: Semaphore,
+    /// Slots of reads for streams.
+    feeding: Arc<Semaphore>,
     /// Whether the server is to end.
     stopping: watch::Receiver<bool>,
     pipelines: Arc<Live>,
@@ -128,11 +128,11 @@ impl App {
             authority,
             description: Texts::default(),
             memory,
-            running: Semaphore::new(LONG_READS_MAX),
+            running: Arc::new(Semaphore::new(LONG_READS_MAX)),
             waiting: Semaphore::new(LONG_READS_MAX + LONG_READS_WAITING_MAX),
             commits,
             streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
-            feeding: Semaphore::new(EVENT_READS_MAX),
+            feeding: Arc::new(Semaphore::new(EVENT_READS_MAX)),
             stopping,
             pipelines: Arc::default(),
             allowed,
@@ -283,7 +283,12 @@ impl App {
         let Ok(_waiting) = self.0.waiting.try_acquire() else {
             return Err(ApiError::busy("too many queries are waiting"));
         };
-        let _running = self.0.running.acquire().await.expect("the semaphore is never closed");
+        let running = self.0.running.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let work = move || {
+            // The read goes on if its client leaves, so it keeps the slot itself.
+            let _running = running;
+            work()
+        };
         match tokio::task::spawn_blocking(work).await {
             Ok(answer) => answer,
             Err(panic) => Err(ApiError::fault(&panic.to_string())),
@@ -320,13 +325,21 @@ impl App {
         slot.map_err(|_| ApiError::busy("too many streams of events are open"))
     }
 
-    /// Reads for a stream of events, a few at a time; all others wait.
+    /// Reads a part of a stream, a few at a time, once there is memory for about this many bytes; all others wait. A part
+    /// can turn out larger, so few may be read at once.
     pub(crate) async fn feed<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Store) -> Result<T, ApiError> + Send + 'static,
+        bytes: usize,
+        work: impl FnOnce(&Store, Held) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let _slot = self.0.feeding.acquire().await.expect("the semaphore is never closed");
-        self.blocking(work).await
+        let slot = self.0.feeding.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let held = self.0.memory.streams.wait(bytes).await;
+        self.blocking(move |store| {
+            // The read goes on if its client leaves, so it keeps the slot itself.
+            let _slot = slot;
+            work(store, held)
+        })
+        .await
     }
 
     /// Runs a blocking write of the directory of ledgers. They are few and must not wait for queries.

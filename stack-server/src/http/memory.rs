@@ -13,7 +13,9 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use crate::http::error::ApiError;
-use crate::limits::{ANSWER_WAIT, ANSWERS_WAITING_MAX, BODY_WAIT, STREAM_WAIT, WORK_FACTOR, WORK_WAIT};
+use crate::limits::{
+    ANSWER_WAIT, ANSWERS_WAITING_MAX, BODY_WAIT, DISCARDS_MAX, STREAM_WAIT, WORK_FACTOR, WORK_WAIT,
+};
 
 /// The memory of a server, in pools; cheap to clone.
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ pub(crate) struct Memory {
     pub(crate) heads: Pool,
     /// Slots of answers that wait for memory.
     waiting: Arc<Semaphore>,
+    /// Slots of bodies that are read and forgotten.
+    pub(crate) discards: Arc<Semaphore>,
 }
 
 impl Memory {
@@ -43,6 +47,7 @@ impl Memory {
             streams: part(2),
             heads: part(1),
             waiting: Arc::new(Semaphore::new(ANSWERS_WAITING_MAX)),
+            discards: Arc::new(Semaphore::new(DISCARDS_MAX)),
         }
     }
 

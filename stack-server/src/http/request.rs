@@ -271,7 +271,9 @@ pub(crate) async fn body(
             Err(too_large())
         }
         Ok(Err(Unread::Refused(error))) => {
-            discard(incoming).await;
+            if let Ok(_slot) = memory.discards.try_acquire() {
+                discard(incoming).await;
+            }
             Err(error)
         }
         Ok(Err(Unread::BrokenOff)) => Err(ApiError::validation("the body breaks off")),

@@ -49,13 +49,21 @@ impl RequestId {
     }
 
     /// The name of the request that is answered by the current task.
-    pub(super) fn current() -> Option<Self> {
+    pub(crate) fn current() -> Option<Self> {
         CURRENT.try_with(Self::clone).ok()
     }
 
     /// Runs what answers the request of this name, where it is: it is large.
     pub(crate) fn scope<T>(self, answer: Pin<&mut impl Future<Output = T>>) -> impl Future<Output = T> {
         CURRENT.scope(self, answer)
+    }
+
+    /// As [`RequestId::scope`], for work that a request with a name may have handed to another thread.
+    pub(crate) async fn scope_if<T>(id: Option<Self>, work: Pin<&mut impl Future<Output = T>>) -> T {
+        match id {
+            Some(id) => id.scope(work).await,
+            None => work.await,
+        }
     }
 
     /// The value of the header.

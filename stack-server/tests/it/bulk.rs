@@ -287,3 +287,62 @@ fn failed_bulk_shows_volumes_in_effective_order() {
     assert_eq!(failed[3][0]["a"]["USD"]["input"], 55);
     assert_eq!(server.get("/v2/main/stats").json()["data"]["transactions"], 1, "nothing was done");
 }
+
+/// A JSON stream of so many transactions, of which the one at `refused` has no funds.
+fn long_stream(count: usize, refused: Option<usize>) -> String {
+    let elements = (0..count).map(|at| {
+        let source = if refused == Some(at) { "empty" } else { "world" };
+        create(source, "a", 1).to_string()
+    });
+    elements.collect()
+}
+
+fn send_stream(server: &TestServer, query: &str, stream: &str) -> Answer {
+    server.send("POST", &format!("/v2/main/_bulk{query}"), &[("Content-Type", JSON_STREAM)], stream)
+}
+
+#[test]
+fn long_streams_keep_order_and_failures() {
+    let server = TestServer::with_main();
+    let answer = send_stream(&server, "", &long_stream(1_600, Some(700))).is(400);
+    let expected =
+        [vec!["CREATE_TRANSACTION"; 700], vec!["INSUFFICIENT_FUND"], vec!["INTERNAL"; 899]].concat();
+    assert_eq!(results(&answer), expected.join(" "));
+    assert_eq!(transactions(&server), 700);
+    let answer = send_stream(&server, "?continueOnFailure=true", &long_stream(1_600, Some(700))).is(400);
+    let expected =
+        [vec!["CREATE_TRANSACTION"; 700], vec!["INSUFFICIENT_FUND"], vec!["CREATE_TRANSACTION"; 899]]
+            .concat();
+    assert_eq!(results(&answer), expected.join(" "));
+    assert_eq!(transactions(&server), 700 + 1_599);
+}
+
+#[test]
+fn other_writes_get_in_between_a_long_stream() {
+    let server = TestServer::with_main();
+    let stream = long_stream(5_000, None);
+    let ids: Vec<u64> = std::thread::scope(|scope| {
+        let streaming = scope.spawn(|| {
+            let answer = send_stream(&server, "", &stream).is(200).json();
+            let rows = answer["data"].as_array().expect("a list of results");
+            rows.iter().map(|row| row["data"]["id"].as_u64().expect("an id")).collect()
+        });
+        while !streaming.is_finished() {
+            server.transfer("world", "b", 1, "USD");
+        }
+        streaming.join().expect("no panic")
+    });
+    let between = ids.last().expect("an id") - ids[0] + 1 - 5_000;
+    assert!(between > 0, "the stream entered as a whole");
+}
+
+#[test]
+fn refuses_long_atomic_groups() {
+    let server = TestServer::with_main();
+    let refused = send_stream(&server, "?atomic=true", &long_stream(10_001, None));
+    assert_eq!(refused.refused(413, "BULK_SIZE_EXCEEDED"), "bulk size exceeded, max size is 10000");
+    let one = json!({"postings":[{"source":"world","destination":"a","amount":1,"asset":"USD"}]});
+    let batch = json!({ "transactions": vec![one; 10_001] });
+    server.post("/main/transactions/batch", &batch.to_string()).refused(413, "VALIDATION");
+    assert_eq!(transactions(&server), 0);
+}

@@ -17,6 +17,7 @@ use crate::api::ledger_v1::{error, filter, ledger, write};
 use crate::http::error::{ApiError, Code};
 use crate::http::json::{self, Object};
 use crate::http::response::{self, Json, Reply};
+use crate::limits::ATOMIC_COMMANDS_MAX;
 use crate::shapes::volumes::{volumes_before, write_holdings, write_posting};
 
 static LIST: Kind = Kind {
@@ -61,6 +62,10 @@ pub(crate) async fn create_batch(call: &Call<'_>) -> Result<Reply, ApiError> {
     let transactions = body.transactions.ok_or_else(invalid)?;
     if transactions.is_empty() {
         return Err(ApiError::validation("no transaction to insert"));
+    }
+    if transactions.len() > ATOMIC_COMMANDS_MAX {
+        let message = format!("bulk size exceeded, max size is {ATOMIC_COMMANDS_MAX}");
+        return Err(ApiError::new(Code::BulkSizeExceeded, message));
     }
     let rules = call.app.legacy_rules(ledger::view(call)?.as_ref())?;
     let elements = transactions.into_iter().enumerate();

@@ -18,6 +18,7 @@ use crate::api::ledger_v2::{bulk_script, write};
 use crate::http::error::{ApiError, Code, Profile};
 use crate::http::json::{self, Array, Fields, Object, Text};
 use crate::http::response::{Json, Numbers, Reply};
+use crate::limits::{ATOMIC_COMMANDS_MAX, BULK_PART};
 use crate::shapes::transaction::write_recorded;
 
 const JSON_ARRAY: &str = "application/json";
@@ -164,6 +165,9 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
     if requests.is_empty() {
         call.ledger()?;
     }
+    if atomic && requests.len() > ATOMIC_COMMANDS_MAX {
+        return Err(too_long(ATOMIC_COMMANDS_MAX));
+    }
     let each =
         if call.query.flag("continueOnFailure") { Atomicity::Independent } else { Atomicity::StopAtRefusal };
     if let Some(version) = call.schema_version().map_err(|error| call.unless_no_ledger(error))? {
@@ -204,14 +208,17 @@ fn array(call: &Call<'_>) -> Result<Elements, ApiError> {
     let runtime = call.app.settings().runtime;
     let limit = call.app.settings().bulk_max_size;
     if bodies.len() > limit {
-        let message = format!("bulk size exceeded, max size is {limit}");
-        return Err(ApiError::new(Code::BulkSizeExceeded, message));
+        return Err(too_long(limit));
     }
     let mut elements = Elements::with_capacity(bodies.len());
     for (at, Object(body)) in bodies.iter().enumerate() {
         elements.push(body.read(at, runtime)?);
     }
     Ok(elements)
+}
+
+fn too_long(limit: usize) -> ApiError {
+    ApiError::new(Code::BulkSizeExceeded, format!("bulk size exceeded, max size is {limit}"))
 }
 
 /// Elements one after the other; the first malformed one ends the stream.
@@ -264,7 +271,7 @@ async fn run(
 ) -> Result<Vec<Answer>, ApiError> {
     if atomicity == Atomicity::Independent {
         let (requests, failed) = divide(elements);
-        let mut answers = submit(call, requests, atomicity, mode).await?.into_iter();
+        let mut answers = submit_in_parts(call, requests, atomicity, mode).await?.into_iter();
         let whole = failed.into_iter().map(|failed| match failed {
             Some(error) => Some(Answer::Failed(error)),
             None => answers.next(),
@@ -276,7 +283,7 @@ async fn run(
     let until_failed =
         |element: Result<Request, ApiError>| element.map_err(|error| failed = Some(error)).ok();
     let requests: Vec<Request> = elements.into_iter().map_while(until_failed).collect();
-    let mut answers = submit(call, requests, Atomicity::StopAtRefusal, mode).await?;
+    let mut answers = submit_in_parts(call, requests, Atomicity::StopAtRefusal, mode).await?;
     if let Some(error) = failed {
         let all_done = answers.iter().all(|answer| matches!(answer, Answer::Done(_)));
         answers.push(if all_done { Answer::Failed(error) } else { Answer::Cancelled });
@@ -324,6 +331,38 @@ fn divide(elements: Vec<Result<Request, ApiError>>) -> Divided {
     });
     let failed = failed.collect();
     (requests, failed)
+}
+
+/// Submits commands that need not happen together in parts, so that writes of others get in between. A dry run is one
+/// part, since each command sees those before it.
+async fn submit_in_parts(
+    call: &Call<'_>,
+    requests: Vec<Request>,
+    atomicity: Atomicity,
+    mode: Mode,
+) -> Result<Vec<Answer>, ApiError> {
+    if mode == Mode::DryRun || requests.len() <= BULK_PART {
+        return submit(call, requests, atomicity, mode).await;
+    }
+    let count = requests.len();
+    let mut answers: Vec<Answer> = Vec::with_capacity(count);
+    let mut requests = requests.into_iter();
+    while requests.len() > 0 {
+        let part: Vec<Request> = requests.by_ref().take(BULK_PART).collect();
+        let (from, size) = (answers.len(), part.len());
+        match submit(call, part, atomicity, mode).await {
+            Ok(part) => answers.extend(part),
+            Err(error) if from == 0 => return Err(error),
+            // The parts before it have happened, so this is an outcome of its elements and not of the whole bulk.
+            Err(error) => answers.extend((0..size).map(|_| Answer::Failed(error.clone()))),
+        }
+        let is_done = answers[from..].iter().all(|answer| matches!(answer, Answer::Done(_)));
+        if atomicity == Atomicity::StopAtRefusal && !is_done {
+            break;
+        }
+    }
+    answers.resize_with(count, || Answer::Cancelled);
+    Ok(answers)
 }
 
 async fn submit(

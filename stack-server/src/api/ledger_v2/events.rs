@@ -13,6 +13,7 @@ use crate::api::app::App;
 use crate::api::call::Call;
 use crate::auth::guard::{self, Pass};
 use crate::http::error::ApiError;
+use crate::http::memory::Held;
 use crate::http::reply_body::{Parts, ReplyBody};
 use crate::http::response::{self, Json, Numbers, Reply};
 use crate::integrations::events::envelope::{EventType, write_event};
@@ -160,11 +161,15 @@ async fn send(app: &App, name: &LedgerName, mut asked: Asked, parts: &Parts) {
     loop {
         // A part is read only once the client has taken the part before the last, and there is memory for it.
         let Ok(slot) = parts.reserve().await else { return };
-        let held = app.memory().streams.wait(EVENT_PART_BYTES * JSON_FACTOR).await;
         commits.begin();
         let (ledger, wanted) = (name.clone(), asked.clone());
-        let part = match app.feed(move |store| Part::read(store, &ledger, &wanted)).await {
-            Ok(part) => part,
+        let read = move |store: &Store, mut held: Held| {
+            let part = Part::read(store, &ledger, &wanted)?;
+            held.set(part.text.len());
+            Ok((part, held))
+        };
+        let (part, held) = match app.feed(EVENT_PART_BYTES * JSON_FACTOR, read).await {
+            Ok(read) => read,
             Err(error) => {
                 // The client reconnects with its last id. The error then gets a proper status.
                 slot.send(Err(std::io::Error::other(error.message)));

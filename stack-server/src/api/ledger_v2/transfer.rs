@@ -3,10 +3,10 @@
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
-use ledger_core::FilterOf;
+use ledger_core::{FilterOf, LogId};
 use ledger_store::{
     Direction, ImportError, ImportRefusal, LedgerView, LogHashes, LogImporter, LogQuery, LogView, Page,
-    PageRequest, Start, TransferError,
+    PageRequest, Start, Store, TransferError,
 };
 use tokio::time::Instant;
 
@@ -18,9 +18,10 @@ use crate::http::reply_body::ReplyBody;
 use crate::http::request;
 use crate::http::response::{Json, Numbers, Reply, stream};
 use crate::limits::{
-    ANSWER_WAIT, BODY_READ_TIMEOUT, BODY_WAIT, EXPORT_BYTES, IMPORT_BYTES, IMPORT_BYTES_MIN, JSON_FACTOR,
+    BODY_READ_TIMEOUT, BODY_WAIT, EXPORT_BYTES, IMPORT_BYTES, IMPORT_BYTES_MIN, JSON_FACTOR,
+    STREAM_BEGIN_WAIT,
 };
-use crate::shapes::log::write_log;
+use crate::shapes::log::{LogShape, write_log};
 
 /// Number of logs per read of an export.
 const PAGE_LOGS: usize = 500;
@@ -32,36 +33,30 @@ pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = snapshot.ledger(&name).ok_or_else(ApiError::ledger_not_found)?;
     let shape = shape_for(call, &ledger);
     let app = call.app.clone();
-    let streams = app.memory().streams.clone();
-    let read = async move |ledger: LedgerView, start| app.long(move || page(&ledger, start)).await;
+    let read = async move |ledger: LedgerView, start| {
+        let read = move |_: &Store, held| ExportPart::read(&ledger, start, shape, held);
+        app.feed(EXPORT_BYTES * JSON_FACTOR, read).await
+    };
     // Read the first part before answering, so that its error can still have a status.
-    let held = streams.take(EXPORT_BYTES * JSON_FACTOR, ANSWER_WAIT).await;
-    let mut held = held.ok_or_else(|| ApiError::busy("too many streams wait for their clients"))?;
-    let mut part = read(ledger.clone(), Start::First).await?;
+    let first = tokio::time::timeout(STREAM_BEGIN_WAIT, read(ledger.clone(), Start::First)).await;
+    let mut part = first.map_err(|_| ApiError::busy("too many streams wait for their clients"))??;
     let (parts, body) = ReplyBody::parts();
     tokio::spawn(async move {
         loop {
-            let mut json = Json::with_capacity(Numbers::Plain, part.items.len() * 1_024);
-            for log in &part.items {
-                write_log(&mut json, log, shape);
-                json.raw("\n");
-            }
-            let last = part.items.last().filter(|_| part.has_next).map(|log| log.entry.id);
-            let is_empty = part.items.is_empty();
-            drop(part);
+            let ExportPart { text, held, next } = part;
             // Stop if the client has disconnected.
-            if !is_empty && parts.send(Ok(held.keep(Bytes::from(json.into_bytes())))).await.is_err() {
+            if !text.is_empty() && parts.send(Ok(held.keep(Bytes::from(text)))).await.is_err() {
                 return;
             }
-            let Some(last) = last else { return };
+            let Some(last) = next else { return };
             // The next part is read only once the client has taken the part before the last, and there is memory for it.
             let Ok(slot) = parts.reserve().await else { return };
-            held = tokio::select! {
-                held = streams.wait(EXPORT_BYTES * JSON_FACTOR) => held,
+            let next = tokio::select! {
+                next = read(ledger.clone(), Start::After(last)) => next,
                 () = parts.closed() => return,
             };
-            part = match read(ledger.clone(), Start::After(last)).await {
-                Ok(part) => part,
+            part = match next {
+                Ok(next) => next,
                 Err(error) => {
                     slot.send(Err(std::io::Error::other(error.message)));
                     return;
@@ -72,7 +67,36 @@ pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(stream(body))
 }
 
-fn page(ledger: &LedgerView, start: Start<ledger_core::LogId>) -> Result<Page<LogView>, ApiError> {
+/// A part of an export.
+struct ExportPart {
+    text: Vec<u8>,
+    /// The memory of the text.
+    held: Held,
+    /// The last log of the part, if there are more after it.
+    next: Option<LogId>,
+}
+
+impl ExportPart {
+    fn read(
+        ledger: &LedgerView,
+        start: Start<LogId>,
+        shape: LogShape,
+        mut held: Held,
+    ) -> Result<Self, ApiError> {
+        let page = page(ledger, start)?;
+        let mut json = Json::with_capacity(Numbers::Plain, page.items.len() * 1_024);
+        for log in &page.items {
+            write_log(&mut json, log, shape);
+            json.raw("\n");
+        }
+        let next = page.items.last().filter(|_| page.has_next).map(|log| log.entry.id);
+        let text = json.into_bytes();
+        held.set(text.len());
+        Ok(Self { text, held, next })
+    }
+}
+
+fn page(ledger: &LedgerView, start: Start<LogId>) -> Result<Page<LogView>, ApiError> {
     let page = PageRequest { size: PAGE_LOGS, direction: Direction::Ascending, start };
     Ok(ledger.logs(&LogQuery { filter: FilterOf::all(), hashes: LogHashes::Wire, page })?)
 }

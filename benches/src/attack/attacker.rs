@@ -1,0 +1,83 @@
+//! The connections of an attack.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::cases::{Case, Request};
+use crate::Failure;
+
+/// Time between two bytes of a client that sends one now and then.
+const TRICKLE: Duration = Duration::from_secs(5);
+
+/// Opens the connections of an attack at once and holds them. Returns how they ended, as counts.
+pub(super) fn run(address: &str, case: &Case, connections: u64, hold: Duration) -> Result<String, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ends = runtime.block_on(async {
+        let until = Instant::now() + hold;
+        let mut clients = JoinSet::new();
+        for number in 0..connections {
+            let (address, request) = (address.to_owned(), (case.request)(number));
+            clients.spawn(async move { end_of(&address, request, until).await });
+        }
+        clients.join_all().await
+    });
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for end in ends {
+        *counts.entry(end).or_default() += 1;
+    }
+    let counts: Vec<String> = counts.into_iter().map(|(end, count)| format!("{count} × {end}")).collect();
+    Ok(counts.join(", "))
+}
+
+/// Sends a request, and holds the connection. Returns the status of the answer, and whether the server ended the
+/// connection.
+async fn end_of(address: &str, request: Request, until: Instant) -> String {
+    let Ok(stream) = TcpStream::connect(address).await else { return "refused".to_owned() };
+    let (mut reader, mut writer) = stream.into_split();
+    let reading = async {
+        let mut start = [0; 12];
+        match reader.read_exact(&mut start).await {
+            Ok(_) => String::from_utf8_lossy(&start[9..]).into_owned(),
+            Err(_) => "closed".to_owned(),
+        }
+    };
+    let writing = async {
+        // The server may close while bytes are sent. The reader then knows.
+        let _ = send(&mut writer, &request).await;
+        std::future::pending::<()>().await;
+    };
+    let end = tokio::select! {
+        end = reading => end,
+        () = writing => "open".to_owned(),
+        () = tokio::time::sleep_until(until) => "open".to_owned(),
+    };
+    // Whoever has an answer does not read on.
+    if end != "closed" {
+        tokio::time::sleep_until(until).await;
+    }
+    end
+}
+
+async fn send(writer: &mut OwnedWriteHalf, request: &Request) -> std::io::Result<()> {
+    static FILLING: [u8; 64 << 10] = [b'x'; 64 << 10];
+    writer.write_all(request.head.as_bytes()).await?;
+    let mut left = request.filling;
+    while left > 0 {
+        let count = left.min(FILLING.len());
+        writer.write_all(&FILLING[..count]).await?;
+        left -= count;
+    }
+    if !request.trickles {
+        return Ok(());
+    }
+    loop {
+        tokio::time::sleep(TRICKLE).await;
+        writer.write_all(b"x").await?;
+    }
+}

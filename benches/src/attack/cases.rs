@@ -1,0 +1,133 @@
+//! The attacks: what each connection sends, and what must be there before.
+
+use std::fmt::Write as _;
+
+use crate::Failure;
+use crate::http_client::Connection;
+
+/// Length of the longest body that a server takes.
+const BODY_BYTES: usize = 4 << 20;
+
+/// An attack.
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// Number of connections of a whole attack.
+    pub(super) connections: u64,
+    /// Makes ledgers and transactions that it needs.
+    pub(super) prepare: fn(&str, u64) -> Result<(), Failure>,
+    /// Returns the bytes that a connection sends, by its number. It does not read more of the answer than the status.
+    pub(super) request: fn(u64) -> Request,
+}
+
+/// The bytes that a connection sends.
+pub(super) struct Request {
+    pub(super) head: String,
+    /// Number of filling bytes after the head.
+    pub(super) filling: usize,
+    /// Whether a byte follows now and then.
+    pub(super) trickles: bool,
+}
+
+impl Request {
+    fn of(head: String) -> Self {
+        Self { head, filling: 0, trickles: false }
+    }
+}
+
+/// All attacks.
+pub const CASES: &[Case] = &[
+    Case {
+        // Bodies that lack their last byte.
+        name: "bodies",
+        connections: 1_000,
+        prepare: |address, _| make_ledgers(address, 0),
+        request: |_| Request {
+            head: post("/v2/main/transactions", BODY_BYTES),
+            filling: BODY_BYTES - 1,
+            trickles: false,
+        },
+    },
+    Case {
+        // Imports of a log that does not end.
+        name: "imports",
+        connections: 100,
+        prepare: make_ledgers,
+        request: |number| Request {
+            head: post(&format!("/v2/import-{number}/logs/import"), 1 << 30) + r#"{"id":1,"type":""#,
+            filling: 31 << 20,
+            trickles: true,
+        },
+    },
+    Case {
+        // Pages of large transactions that nobody reads.
+        name: "pages",
+        connections: 12,
+        prepare: |address, _| make_large_transactions(address, 12),
+        request: |_| Request::of(get("/v2/main/transactions?pageSize=100&expand=volumes,effectiveVolumes")),
+    },
+    Case {
+        // Heads that do not end.
+        name: "heads",
+        connections: 3_000,
+        prepare: |address, _| make_ledgers(address, 0),
+        request: |_| Request {
+            head: "GET /v2/main HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Filling: ".to_owned(),
+            filling: 150_000,
+            trickles: false,
+        },
+    },
+    Case {
+        // Clients of events that read none.
+        name: "events",
+        connections: 600,
+        prepare: |address, _| make_large_transactions(address, 4),
+        request: |_| Request::of(get("/v2/main/_events?from=first")),
+    },
+];
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+}
+
+fn post(path: &str, length: usize) -> String {
+    format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n")
+}
+
+/// Makes the ledger of the honest client, and so many to import into.
+fn make_ledgers(address: &str, imports: u64) -> Result<(), Failure> {
+    let ledgers = (0..imports).map(|number| post(&format!("/v2/import-{number}"), 0));
+    send_all(address, [post("/v2/main", 0)].into_iter().chain(ledgers))
+}
+
+/// Makes the ledger of the honest client with transactions of three megabytes.
+fn make_large_transactions(address: &str, count: u64) -> Result<(), Failure> {
+    make_ledgers(address, 0)?;
+    let mut body = String::from("{\"postings\":[");
+    for at in 0..10_000 {
+        let comma = if at == 0 { "" } else { "," };
+        // Writing to a String cannot fail.
+        let _ = write!(
+            body,
+            r#"{comma}{{"source":"world","destination":"users:{at:0200}","amount":1,"asset":"USD"}}"#
+        );
+    }
+    body.push_str("]}");
+    send_all(address, (0..count).map(|_| post("/v2/main/transactions", body.len()) + &body))
+}
+
+/// Sends requests one after the other. All must succeed.
+fn send_all(address: &str, requests: impl Iterator<Item = String>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut connection = Connection::connect(address).await?;
+        for request in requests {
+            let answer = connection.exchange(request.as_bytes()).await?;
+            if !matches!(answer.status, 200 | 204) {
+                let reason = String::from_utf8_lossy(answer.body).into_owned();
+                return Err(format!("preparing: {} {reason}", answer.status).into());
+            }
+        }
+        Ok(())
+    })
+}

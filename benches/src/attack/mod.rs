@@ -1,0 +1,190 @@
+//! Attacks on the memory of a server. Each attack runs against a fresh server, while an honest client goes on beside it.
+//! The result is a table: attack, memory before and at its peak, latency of the honest client, and how the connections
+//! ended.
+
+mod attacker;
+mod bystander;
+mod cases;
+mod server;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lexopt::{Arg, Parser, ValueExt};
+
+pub use self::cases::CASES;
+pub use self::server::serve;
+use crate::process::Memory;
+use crate::report::millis;
+use crate::{Failure, arguments};
+
+/// Memory that a server needs beside its budget: buffers of the allocator, stacks, and the reads and requests at work on
+/// the largest transactions, as docs/operating.md says.
+const CONSTANT_BYTES: u64 = 256 << 20;
+
+/// Memory that a connection needs, with a head and a body that are too short to be counted.
+const CONNECTION_BYTES: u64 = 40 << 10;
+
+/// The options of a run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The server program. Without one, this program serves in a process of its own.
+    pub spawn: Option<PathBuf>,
+    /// The memory budget of the server in bytes.
+    pub memory_budget: usize,
+    /// The part of the connections to use, in percent.
+    pub scale: u64,
+    /// How long each attack holds its connections.
+    pub hold: Duration,
+    /// The only attack to run.
+    pub only: Option<String>,
+}
+
+impl Options {
+    /// Parses the command line.
+    ///
+    /// # Errors
+    ///
+    /// If an option is unknown or its value is invalid.
+    pub fn parse(parser: &mut Parser) -> Result<Self, Failure> {
+        let mut options = Self {
+            spawn: None,
+            memory_budget: 512 << 20,
+            scale: 100,
+            hold: Duration::from_secs(40),
+            only: None,
+        };
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("spawn") => options.spawn = Some(PathBuf::from(parser.value()?)),
+                Arg::Long("memory-budget") => options.memory_budget = arguments::bytes(parser)?,
+                Arg::Long("scale") => options.scale = arguments::percent(parser)?.max(1),
+                Arg::Long("hold") => options.hold = Duration::from_secs(arguments::count(parser)?),
+                Arg::Long("only") => options.only = Some(parser.value()?.string()?),
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        if options.only.as_ref().is_some_and(|only| CASES.iter().all(|case| case.name != only)) {
+            return Err("no such attack".into());
+        }
+        Ok(options)
+    }
+}
+
+/// The result of an attack.
+#[derive(Clone, Debug)]
+struct Row {
+    name: &'static str,
+    connections: u64,
+    /// Resident memory before the attack, and the maximum until its end.
+    before: u64,
+    peak: u64,
+    /// Maximum allowed memory.
+    allowed: u64,
+    /// Latency of the honest client that 99 % of its requests do not exceed, and the number of its failed requests.
+    p99: Duration,
+    failures: u64,
+    outcome: String,
+}
+
+impl Row {
+    /// Whether the server kept its memory and answered the honest client.
+    fn is_survived(&self) -> bool {
+        self.peak <= self.allowed && self.failures == 0
+    }
+}
+
+/// Runs the attacks one after the other and returns the table.
+///
+/// # Errors
+///
+/// If a server does not start, or does not answer what prepares an attack. The table is in the error if an attack used too
+/// much memory or made an honest request fail.
+pub fn run(options: &Options) -> Result<String, Failure> {
+    let cases = CASES.iter().filter(|case| options.only.as_ref().is_none_or(|only| case.name == only));
+    let rows = cases.map(|case| attack(options, case)).collect::<Result<Vec<_>, _>>()?;
+    let table = table(&rows);
+    if rows.iter().all(Row::is_survived) { Ok(table) } else { Err(format!("not survived\n{table}").into()) }
+}
+
+fn attack(options: &Options, case: &'static cases::Case) -> Result<Row, Failure> {
+    let connections = (case.connections * options.scale).div_ceil(100);
+    let server = server::Running::start(options.spawn.as_deref(), options.memory_budget)?;
+    (case.prepare)(&server.address, connections)?;
+    let before = Memory::of_process(server.process.id()).resident;
+    let bystander = bystander::Bystander::start(&server.address)?;
+    let outcome = attacker::run(&server.address, case, connections, options.hold)?;
+    let (latency, failures) = bystander.stop();
+    let peak = Memory::of_process(server.process.id()).peak;
+    let share = server::http_memory(options.memory_budget)?;
+    Ok(Row {
+        name: case.name,
+        connections,
+        before,
+        peak,
+        allowed: before + share + CONSTANT_BYTES + connections * CONNECTION_BYTES,
+        p99: latency.quantile(0.99),
+        failures,
+        outcome,
+    })
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "| attack | connections | MiB before | MiB peak | MiB allowed | bystander p99 ms | failed | outcome |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    let mib = |bytes: u64| bytes >> 20;
+    for row in rows {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {:.1} | {} | {} |",
+            row.name,
+            row.connections,
+            mib(row.before),
+            mib(row.peak),
+            mib(row.allowed),
+            millis(row.p99),
+            row.failures,
+            row.outcome
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(peak: u64, failures: u64) -> Row {
+        Row {
+            name: "bodies",
+            connections: 7,
+            before: 10 << 20,
+            peak,
+            allowed: 90 << 20,
+            p99: Duration::from_millis(2),
+            failures,
+            outcome: "7 × 503".to_owned(),
+        }
+    }
+
+    #[test]
+    fn too_much_memory_and_failures_are_not_survived() {
+        assert!(row(90 << 20, 0).is_survived());
+        assert!(!row((90 << 20) + 1, 0).is_survived());
+        assert!(!row(1, 1).is_survived());
+        assert!(table(&[row(80 << 20, 1)]).ends_with("| bodies | 7 | 10 | 80 | 90 | 2.0 | 1 | 7 × 503 |\n"));
+    }
+
+    #[test]
+    fn parses_options() {
+        let parse = |text: &str| Options::parse(&mut Parser::from_args(text.split_whitespace()));
+        let options = parse("--memory-budget 64MiB --scale 5 --hold 3 --only bodies").expect("options");
+        assert_eq!((options.memory_budget, options.scale, options.hold.as_secs()), (64 << 20, 5, 3));
+        assert_eq!(options.only.as_deref(), Some("bodies"));
+        assert!(parse("--only nothing").is_err());
+    }
+}

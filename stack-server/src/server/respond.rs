@@ -1,0 +1,279 @@
+//! The path of a request through the layers.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN};
+use hyper::http::request::Parts as Head;
+use hyper::{Method, Request, StatusCode};
+use tokio::runtime::Handle;
+
+use crate::api::app::App;
+use crate::api::call::Call;
+use crate::api::routes::{Mount, Operation, Route, STREAM, V2};
+use crate::api::routing::{self, Match, Parts};
+use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
+use crate::auth::authority;
+use crate::auth::guard::{Admission, LastToken, Pass};
+use crate::http::error::{ApiError, Code, Profile};
+use crate::http::request::{self, Query, ReadBody};
+use crate::http::response::{self, Reply};
+use crate::limits::{INLINE_BODY_BYTES_MAX, UNCOUNTED_BYTES_MAX};
+use crate::log::refusals::RefusalCode;
+use crate::log::request_id::{self, RequestId};
+use crate::log::{self, Level};
+
+/// Answers one request. The answer names it, and so does each line of the log that is written meanwhile.
+pub(crate) async fn answer(
+    app: &App,
+    request: Request<Incoming>,
+    peer: IpAddr,
+    last_token: &LastToken,
+) -> Reply {
+    let id = RequestId::of(request.headers());
+    let header = id.header();
+    let answering = pin!(logged_answer(app, request, peer, last_token));
+    let mut reply = id.scope(answering).await;
+    reply.headers_mut().insert(request_id::HEADER, header);
+    reply
+}
+
+/// Answers one request, and says so in the log if the server failed or the operator asked for that.
+async fn logged_answer(app: &App, request: Request<Incoming>, peer: IpAddr, last_token: &LastToken) -> Reply {
+    let began = Instant::now();
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let reply = unlogged_answer(app, request, peer, last_token).await;
+    let code = reply.extensions().get::<RefusalCode>().copied();
+    app.refusals().count(reply.status().as_u16(), code);
+    let level = if reply.status().is_server_error() { Level::Warning } else { Level::Debug };
+    if !log::is_written(level) {
+        return reply;
+    }
+    // Much of what is sent to the authorization server is a secret: only the path is told.
+    let is_private = uri.path().starts_with(authority::MOUNT);
+    let target = if is_private { uri.path().to_owned() } else { request::loggable_target(&uri) };
+    let fields: [(&str, &dyn Display); 5] = [
+        ("method", &method),
+        ("target", &target),
+        ("status", &reply.status().as_u16()),
+        ("microseconds", &began.elapsed().as_micros()),
+        ("code", &code.map_or("", |code| code.0)),
+    ];
+    log::event(level, "request", &fields);
+    reply
+}
+
+async fn unlogged_answer(
+    app: &App,
+    request: Request<Incoming>,
+    peer: IpAddr,
+    last_token: &LastToken,
+) -> Reply {
+    let (parts, incoming) = request.into_parts();
+    // Taken by who reads it.
+    let mut incoming = Some(incoming);
+    if parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
+        return preflight(app, &parts);
+    }
+    let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
+    let (mut mount, mut changes_nothing, mut is_unread) = (None, false, false);
+    let mut routed = async || -> Result<Reply, ApiError> {
+        request::check_head(&parts)?;
+        let segments = request::segments(parts.uri.path())?;
+        let found = routing::find(parts.method.as_str(), &segments, parts_of(app));
+        if let Match::Found { route, profile: of_mount, .. } = &found {
+            (profile, mount) = (app.settings().profile.unwrap_or(*of_mount), Some(route.mount));
+        }
+        request::check_host(&parts)?;
+        if let Some(gate) = app.gate() {
+            gate.check(&parts)?;
+        }
+        let (route, variables) = match found {
+            Match::Found { route, variables, .. } => (route, variables),
+            Match::WrongMethod(allow) => return Ok(response::method_not_allowed(&allow)),
+            Match::NoSuchPath(text) => return Ok(response::no_such_path(text)),
+        };
+        let pass = match admission(app, &parts, last_token, route).await {
+            Admission::Open => None,
+            Admission::By(pass) => Some(pass),
+            Admission::Refused => return Ok(response::unauthorized()),
+        };
+        if app.settings().read_only && route.may_write() {
+            return Err(ApiError::new(Code::ReadOnly, "Read only mode"));
+        }
+        changes_nothing = !route.may_write() || route.operation == Operation::V2(V2::RunQuery);
+        let (body, stream) = match incoming.take() {
+            Some(incoming) if route.body_limit != STREAM => {
+                let read = request::body(incoming, &parts.headers, route.body_limit, app.memory()).await;
+                is_unread = read.is_err();
+                (read?, None)
+            }
+            stream => (ReadBody::default(), stream),
+        };
+        let is_large = body.bytes.len() > UNCOUNTED_BYTES_MAX;
+        let _work = if is_large { Some(app.memory().request(body.bytes.len()).await?) } else { None };
+        let admitted = Admitted { app, profile, peer, pass, body: body.bytes.clone(), stream };
+        if body.bytes.len() > INLINE_BODY_BYTES_MAX {
+            return apart(route, admitted, parts.clone()).await;
+        }
+        operate(route.operation, &admitted.call(&parts, variables)).await
+    };
+    let answered = routed().await;
+    let refuse = |error: ApiError| refusal(mount, profile, &error);
+    let mut reply = answered.unwrap_or_else(refuse);
+    if let Err(error) = hold_answer(app, &mut reply, changes_nothing).await {
+        reply = refuse(error);
+    }
+    if let Some(unread) = incoming {
+        request::leave_body(unread, &parts.headers).await;
+    }
+    if is_unread || breaks_framing(reply.status()) {
+        response::close_after(&mut reply);
+    }
+    allow_origin(app, &parts.headers, &mut reply);
+    reply
+}
+
+/// Asks the guard, if there is one.
+async fn admission(app: &App, head: &Head, last_token: &LastToken, route: &Route) -> Admission {
+    match app.guard() {
+        None => Admission::Open,
+        Some(guard) => guard.admit(&head.headers, last_token, route.mount.service(), route.scope).await,
+    }
+}
+
+/// A refusal in the form of the mount.
+fn refusal(mount: Option<Mount>, profile: Profile, error: &ApiError) -> Reply {
+    match mount {
+        Some(Mount::LedgerV1) => ledger_v1::refusal(error),
+        Some(Mount::Generic) => generic::refusal(error),
+        _ => response::refusal(error, profile),
+    }
+}
+
+/// The parts of the API that this server has.
+fn parts_of(app: &App) -> Parts {
+    Parts { exporters: app.settings().experimental_exporters, authorization: app.authority().is_some() }
+}
+
+/// A request that may be handled.
+struct Admitted<'a> {
+    app: &'a App,
+    profile: Profile,
+    peer: IpAddr,
+    pass: Option<Pass>,
+    body: Bytes,
+    /// The body of a route that reads it itself.
+    stream: Option<Incoming>,
+}
+
+impl<'a> Admitted<'a> {
+    fn call(self, head: &'a Head, variables: Vec<Cow<'a, str>>) -> Call<'a> {
+        Call {
+            app: self.app,
+            profile: self.profile,
+            variables,
+            query: Query::of(&head.uri),
+            target: head.uri.path_and_query().map_or("", |target| target.as_str()),
+            peer: self.peer,
+            pass: self.pass,
+            headers: &head.headers,
+            body: self.body,
+            stream: Mutex::new(self.stream),
+        }
+    }
+}
+
+/// Handles a request with a large body on a thread of its own. Reading the body and writing the answer would hold up the
+/// other requests of an HTTP thread.
+async fn apart(route: &'static Route, admitted: Admitted<'_>, head: Head) -> Result<Reply, ApiError> {
+    let Admitted { app, profile, peer, pass, body, stream } = admitted;
+    let (app, http, id) = (app.clone(), Handle::current(), RequestId::current());
+    let handling = tokio::task::spawn_blocking(move || {
+        let segments = request::segments(head.uri.path())?;
+        let found = routing::find(head.method.as_str(), &segments, parts_of(&app));
+        let Match::Found { variables, .. } = found else {
+            return Err(ApiError::fault("a route was found only once"));
+        };
+        let admitted = Admitted { app: &app, profile, peer, pass, body, stream };
+        let call = admitted.call(&head, variables);
+        let operating = pin!(operate(route.operation, &call));
+        http.block_on(RequestId::scope_if(id, operating))
+    });
+    match handling.await {
+        Ok(answer) => answer,
+        Err(panic) => Err(ApiError::fault(&panic.to_string())),
+    }
+}
+
+/// Makes a large answer hold memory until the client has it. The answer to a request that changed something is sent
+/// in any case.
+///
+/// # Errors
+///
+/// 503 if there is no memory for it.
+async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Result<(), ApiError> {
+    let bytes = reply.body().len();
+    if bytes > UNCOUNTED_BYTES_MAX {
+        let memory = app.memory();
+        let held =
+            if changes_nothing { memory.answer(bytes).await? } else { memory.answers.take_anyway(bytes) };
+        reply.body_mut().hold(held);
+    }
+    Ok(())
+}
+
+/// Answers the question of a browser whether a page may send a request.
+fn preflight(app: &App, parts: &Head) -> Reply {
+    let host = request::check_host(parts);
+    let refused = host.and_then(|()| app.gate().map_or(Ok(()), |gate| gate.check(parts))).err();
+    if let Some(error) = refused {
+        return response::refusal(&error, app.settings().profile.unwrap_or(Profile::Ledger));
+    }
+    let mut reply = response::preflight(&parts.headers);
+    allow_origin(app, &parts.headers, &mut reply);
+    reply
+}
+
+/// Lets a page of another origin read an answer. Tokens keep others out, so with them it may be any page.
+fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
+    let allowed = match app.gate() {
+        None => request.get(ORIGIN).map(|_| HeaderValue::from_static("*")),
+        Some(gate) => gate.listed_origin(request).cloned(),
+    };
+    if let Some(origin) = allowed {
+        response::allow_origin(origin, reply);
+    }
+}
+
+/// Does what a route is for.
+async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiError> {
+    match operation {
+        Operation::V1(operation) => Ok(ledger_v1::answer(operation, call).await),
+        Operation::V2(operation) => ledger_v2::answer(operation, call).await,
+        Operation::Auth(operation) => auth::answer(operation, call).await,
+        Operation::Payments(operation) => payments::answer(operation, call).await,
+        Operation::Generic(operation) => generic::answer(operation, call).await,
+        Operation::Info(form) => service::info(call, form).await,
+        Operation::Health(form) => Ok(service::health(call, form).await),
+        Operation::Versions => Ok(service::versions(call)),
+        Operation::Document(form) => Ok(openapi::answer(call, form)),
+    }
+}
+
+/// Whether the body of the request was left unread.
+fn breaks_framing(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            | StatusCode::UNSUPPORTED_MEDIA_TYPE
+    )
+}
