@@ -101,13 +101,7 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);
         let (hurry, hurried) = watch::channel(false);
-        // Whoever can reach more than those that it serves must not be led there by them.
-        let is_for_its_machine = address.ip().is_loopback() && guard.is_none() && !settings.behind_proxy;
-        let own_machine = if is_for_its_machine { Outbound::Any } else { Outbound::Public };
-        let allowed = Allowed {
-            outbound: settings.outbound.unwrap_or(own_machine),
-            folder: settings.exporters_directory.clone(),
-        };
+        let allowed = allowed(&settings, address, guard.is_some());
         let app =
             App::new(store.clone(), settings, guard, address, authority, stopped.clone(), allowed.clone());
         let runs_pipelines = app.settings().experimental_exporters && app.settings().worker;
@@ -121,9 +115,8 @@ impl Server {
         let keeps_house = app.authority().filter(|_| !app.settings().read_only).cloned();
         let housekeeping = keeps_house.map(Housekeeping::start).transpose()?;
         let tls = app.settings().tls.clone().map(Tls::new).transpose();
-        let tls = tls.map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?.map(Arc::new);
-        let refused = |reason| io::Error::new(io::ErrorKind::InvalidInput, reason);
-        app.connectors().check_key().map_err(refused)?;
+        let tls = tls.map_err(invalid)?.map(Arc::new);
+        app.connectors().check_key().map_err(invalid)?;
         let connectors = cleans_up.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
         let slots = Slots::new(descriptors::limit(), app.settings().behind_proxy);
         let connections = slots.max();
@@ -200,6 +193,17 @@ impl Server {
         if let Some(connectors) = self.connectors {
             connectors.stop();
         }
+    }
+}
+
+/// The addresses and folders that callers may have the server reach. Whoever can reach more than those that it serves
+/// must not be led there by them.
+fn allowed(settings: &Settings, address: SocketAddr, is_guarded: bool) -> Allowed {
+    let is_for_its_machine = address.ip().is_loopback() && !is_guarded && !settings.behind_proxy;
+    let own_machine = if is_for_its_machine { Outbound::Any } else { Outbound::Public };
+    Allowed {
+        outbound: settings.outbound.unwrap_or(own_machine),
+        folder: settings.exporters_directory.clone(),
     }
 }
 
