@@ -1,4 +1,7 @@
-//! Answers that wait for the flush of their batch.
+//! Answers that wait until their batch is durable.
+//!
+//! `Engine::decide` turns each piece of work into a [`Pending`] answer. After the commit, a [`Resolver`] completes it:
+//! it reads the entries of idempotent replays, and computes effective volumes.
 
 use std::sync::Arc;
 
@@ -14,17 +17,18 @@ use crate::submission::{Detail, Mode, Outcome, Receipt, Request};
 use crate::view::View;
 use crate::writer::Decided;
 
-/// Answers repetitions of what the same dry run did, of which no entry will be left to read: those from
-/// position `first` on, which its accepted commands have one after the other.
+/// Answers commands of a dry run that repeat the idempotency key of an earlier command of the same dry run. A dry run
+/// records no entry that [`Resolver`] could read, so the earlier receipt is the answer. The accepted commands have
+/// consecutive positions from `first`.
 pub(super) fn answer_from_within(outcomes: &mut [Decided], first: Position) {
-    let mut done: Vec<Receipt> = Vec::new();
+    let mut receipts: Vec<Receipt> = Vec::new();
     for outcome in outcomes {
         match outcome {
-            Decided::Done(receipt) => done.push(receipt.clone()),
+            Decided::Done(receipt) => receipts.push(receipt.clone()),
             Decided::Replay { position, .. } => {
-                let within = position.get().checked_sub(first.get());
-                if let Some(receipt) = within.and_then(|at| done.get(at as usize)) {
-                    // The entry is told again, not what was wrong with it.
+                let offset = position.get().checked_sub(first.get());
+                if let Some(receipt) = offset.and_then(|offset| receipts.get(offset as usize)) {
+                    // A replay repeats the entry, but not the violation of the schema.
                     let receipt = Receipt { replayed: true, violation: None, ..receipt.clone() };
                     *outcome = Decided::Done(receipt);
                 }
@@ -34,33 +38,38 @@ pub(super) fn answer_from_within(outcomes: &mut [Decided], first: Position) {
     }
 }
 
-/// An answer that waits for its flush.
+/// An answer that waits until its batch is durable. Each variant becomes the [`Answer`] of the same name.
 pub(super) enum Pending {
+    /// Outcomes of commands on one ledger. They become [`Answer::Outcomes`].
     Outcomes {
         ledger: u32,
         mode: Mode,
         detail: Detail,
         outcomes: Vec<Decided>,
-        /// Requests to be dropped beside the writer.
+        /// Requests that nobody needs any more. The resolver frees them after the commit, outside the decider lock.
         spent: Vec<Request>,
     },
-    /// Outcomes of commands on several ledgers, each with its ledger.
+    /// Outcomes of commands on several ledgers, each with the number of its ledger. They become [`Answer::Outcomes`].
     Atomic {
         outcomes: Vec<(u32, Decided)>,
         spent: Vec<Request>,
     },
+    /// The ledger that was created or edited.
     Ledger(LedgerInfo),
+    /// The new versions of the changed documents.
     Documents(Vec<DocumentVersion>),
     Imported(Imported),
+    /// The ledger at which to continue marking a bucket as deleted or restored, if there are more.
     Marked(Option<u32>),
+    /// The ledgers that were removed for good.
     Removed(Vec<LedgerInfo>),
 }
 
-/// Turns what a batch decided into answers, once it is published.
+/// Completes the pending answers of a batch after the batch is published.
 pub(super) struct Resolver<'a> {
     engine: &'a Engine,
     view: Arc<View>,
-    /// The session of the ledger that was asked last: most batches are of one.
+    /// The session of the last ledger. Kept because most batches are on one ledger.
     session: Option<Session>,
 }
 
@@ -69,7 +78,7 @@ impl<'a> Resolver<'a> {
         Self { engine, view, session: None }
     }
 
-    /// The answer to be given.
+    /// Completes an answer.
     pub(super) fn resolve(&mut self, pending: Pending) -> Result<Answer, WriteError> {
         match pending {
             Pending::Ledger(info) => Ok(Answer::Ledger(info)),
@@ -94,7 +103,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The answers of a dry run, each as if those before it had happened.
+    /// Completes the outcomes of a dry run. The effective volumes of each include the moves of the commands before it.
     fn tried(
         &mut self,
         ledger: u32,
@@ -106,6 +115,7 @@ impl<'a> Resolver<'a> {
         for decided in outcomes {
             let answer = match decided {
                 Decided::Done(receipt) if receipt.replayed => {
+                    // The first answer already has its effective volumes: repeat its entry.
                     let is_first = |answer: &&Outcome| matches!(answer, Outcome::Done(have) if have.log == receipt.log && !have.replayed);
                     match answers.iter().find(is_first) {
                         Some(Outcome::Done(first)) => {
@@ -127,10 +137,11 @@ impl<'a> Resolver<'a> {
         Ok(answers)
     }
 
+    /// Completes one recorded outcome: adds effective volumes to its entry, or reads the entry of a replay.
     fn outcome(&mut self, ledger: u32, detail: Detail, decided: Decided) -> Result<Outcome, WriteError> {
         Ok(match decided {
             Decided::Done(mut receipt) => {
-                // Computed here, behind the commit: the writer has the totals by insertion only.
+                // The writer only has volumes by insertion date. Compute effective volumes here, after the commit.
                 if let Some(entry) = &mut receipt.entry {
                     self.session(ledger)?.add_effective_volumes(&mut entry.payload, Later::InMemory)?;
                 }
@@ -167,10 +178,10 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// The reader for a question about a ledger, within the limits of one question.
+    /// Returns the session of a ledger. Restarts its meter, so that each answer may use the full limits of one read.
     fn session(&mut self, ledger: u32) -> Result<&Session, ReadError> {
-        let kept = self.session.take().filter(|session| session.ledger() == ledger);
-        let session = kept.map_or_else(|| self.engine.session(ledger, &self.view), Ok)?;
+        let cached = self.session.take().filter(|session| session.ledger() == ledger);
+        let session = cached.map_or_else(|| self.engine.session(ledger, &self.view), Ok)?;
         session.meter.restart();
         Ok(self.session.insert(session))
     }
