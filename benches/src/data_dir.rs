@@ -1,4 +1,4 @@
-//! Data directories of runs.
+//! The directory in which a run keeps its data, and the disk space that the data takes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ pub enum DataDir {
 
 impl DataDir {
     /// Makes the named directory, or a temporary one under `./target`, or else in the temporary directory of
-    /// the system. It must be on a real disk, or durable writes cost nothing.
+    /// the system. The directory must be on a real disk: in a file system in memory durable writes cost nothing,
+    /// and the figures mean nothing.
     ///
     /// # Errors
     ///

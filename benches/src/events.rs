@@ -1,5 +1,7 @@
-//! The sub-command `events`: the cost of event consumers for writers. It runs the same load with no consumer,
-//! with a dead one, and with one that reads everything, in turn on the same machine.
+//! The sub-command `events`: measures how much consumers of events slow down writers.
+//!
+//! It runs the same load with no consumer, with a dead one (it accepts connections and never answers), and with a live
+//! one (it reads everything). The three take turns on the same machine.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,9 +23,9 @@ use crate::{Failure, arguments, calibration};
 pub struct Events {
     /// The server program.
     pub spawn: PathBuf,
-    /// The load of the writers, and the length of each turn.
+    /// The load of the writers. Its time is the length of one turn.
     pub load: HttpLoad,
-    /// Number of turns of each variant.
+    /// Number of turns of each variant: no consumer, dead consumer, live consumer.
     pub turns: u64,
 }
 
@@ -65,7 +67,7 @@ pub fn run(events: &Events) -> Result<Report, Failure> {
     let data_dir = DataDir::new(None)?;
     let mut report = Report::default();
     calibration::note_machine(data_dir.path(), &mut report)?;
-    // The operating system accepts its connections, and nobody ever answers.
+    // The dead consumer: the operating system accepts its connections, and this program never answers them.
     let dead = TcpListener::bind("127.0.0.1:0")?;
     let mapping = format!("*:http://{}/", dead.local_addr()?);
     let start = |name: &str, flags: &[&str]| {
@@ -74,19 +76,21 @@ pub fn run(events: &Events) -> Result<Report, Failure> {
         let more = flags.iter().map(Into::into);
         Spawned::start_server(&events.spawn, fixed.into_iter().chain([data]).chain(more))
     };
-    let (_alone, alone) = start("alone", &[])?;
-    let (_unheard, unheard) =
-        start("unheard", &["--publisher-http-enabled", "--publisher-topic-mapping", mapping.as_str()])?;
-    for (address, ledger) in [(&alone, "quiet"), (&alone, "followed"), (&unheard, "quiet")] {
+    // A server ends when its handle, the first of the pair, is dropped.
+    let (_plain_server, plain) = start("plain", &[])?;
+    let (_publishing_server, publishing) =
+        start("publishing", &["--publisher-http-enabled", "--publisher-topic-mapping", mapping.as_str()])?;
+    for (address, ledger) in [(&plain, "quiet"), (&plain, "followed"), (&publishing, "quiet")] {
         prepare(&events.load, address, ledger)?;
     }
-    let followed = follow(&alone, "followed")?;
+    let followed = follow(&plain, "followed")?;
+    // Requests and time of each variant.
     let mut totals = [(0, Duration::ZERO); 3];
     for turn in 1..=events.turns {
         let turns = [
-            ("no consumer", &alone, "quiet"),
-            ("dead consumer", &unheard, "quiet"),
-            ("live consumer", &alone, "followed"),
+            ("no consumer", &plain, "quiet"),
+            ("dead consumer", &publishing, "quiet"),
+            ("live consumer", &plain, "followed"),
         ];
         for ((name, address, ledger), total) in turns.into_iter().zip(&mut totals) {
             let measured = drive(&events.load, address, ledger)?;
@@ -112,7 +116,7 @@ pub fn run(events: &Events) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Reads the events of a ledger on a thread of its own, and counts new ones.
+/// Starts the live consumer: a thread that reads the events of a ledger. Returns its count of events, which grows.
 fn follow(address: &str, ledger: &str) -> Result<Arc<AtomicU64>, Failure> {
     let mut stream = TcpStream::connect(address)?;
     write!(stream, "GET /v2/{ledger}/_events HTTP/1.1\r\nhost: localhost\r\n\r\n")?;

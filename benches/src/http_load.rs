@@ -1,4 +1,6 @@
-//! The sub-command `http`: load over HTTP.
+//! The sub-command `http`: measures how many transactions a server records over HTTP.
+//!
+//! It first measures a bare HTTP server with the same client, for comparison.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -21,15 +23,16 @@ use crate::{Failure, arguments, calibration, wire};
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct HttpLoad {
-    /// The kind of transactions.
+    /// Number of accounts, shape of the transactions, and share of backdated ones.
     pub profile: Profile,
-    /// Address of the server, or `None` to start one.
+    /// Address of a running server, or `None` to start [`spawn`](Self::spawn).
     pub address: Option<String>,
-    /// Program of the server to start for the run.
+    /// Server program to start for the run, or `None` to use [`address`](Self::address).
     pub spawn: Option<PathBuf>,
     /// Number of connections. Each sends one request at a time.
     pub connections: usize,
-    /// Number of transactions in each request. 1 is sent alone, more as a bulk.
+    /// Number of transactions in each request. One goes to the endpoint for single transactions, more go to the bulk
+    /// endpoint.
     pub bulk: usize,
     /// Length of the run.
     pub time: Duration,
@@ -153,14 +156,14 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
         rate(transactions, measured.time)
     );
     report.latency("", "latency of a request", &measured.latency);
-    let each = |from: Option<Duration>, to: Option<Duration>| {
+    let micros_per_transaction = |from: Option<Duration>, to: Option<Duration>| {
         Some(to?.saturating_sub(from?).as_secs_f64() * 1e6 / transactions.max(1) as f64)
     };
-    if let Some(micros) = each(before, after) {
+    if let Some(micros) = micros_per_transaction(before, after) {
         report.number("cpu_us_per_tx", micros);
         println!("processor of the server: {micros:.2} us/tx");
     }
-    if let Some(micros) = each(client_before, client_after) {
+    if let Some(micros) = micros_per_transaction(client_before, client_after) {
         report.number("client_cpu_us_per_tx", micros);
         println!("processor of the client: {micros:.2} us/tx");
     }
@@ -169,6 +172,7 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
         report.count("rss_bytes", memory.resident);
         report.count("rss_peak_bytes", memory.peak);
         let bytes = disk_bytes(&data)?;
+        // Funding recorded one transaction for each account.
         let all = transactions + load.profile.accounts;
         report.number("bytes_per_tx", bytes as f64 / all as f64);
         println!(
@@ -180,7 +184,8 @@ pub fn run(load: &HttpLoad) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Returns the server to measure. Starts one that keeps its data here, unless an address was given.
+/// Returns the server to measure and its address. Starts `program` with the data directory `data`. Without a
+/// program, the server is the one at `address`, and the first part is `None`.
 pub(crate) fn server_of(
     program: Option<&Path>,
     address: Option<&str>,
@@ -203,7 +208,8 @@ pub(crate) fn fresh_ledger(api: wire::Api) -> String {
     format!("load-{}-{:x}", api.name(), SystemClock.now().as_micros())
 }
 
-/// Number of turns of each version of the API.
+/// Number of measurements of each API version. The versions alternate this often, so that a slow moment of the machine
+/// does not count against one of them only.
 const TURNS: u32 = 8;
 
 /// Measures both versions in turn, so that both meet the same machine. Reports the rates and their ratio.
@@ -324,6 +330,7 @@ pub fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Res
     let begin = Instant::now();
     let threads: Vec<_> = (0..load.threads as u64)
         .map(|thread| {
+            // Each thread of each run has its own part, so that no two of them send the same reference.
             let part = run * load.threads as u64 + thread;
             let (load, address, ledger) = (load.clone(), address.to_owned(), ledger.to_owned());
             let connections = load.connections / load.threads;
@@ -337,7 +344,7 @@ pub fn drive_from(load: &HttpLoad, address: &str, ledger: &str, run: u64) -> Res
     Ok(Measured { requests: latency.count(), time: begin.elapsed(), latency })
 }
 
-/// Makes the requests of all connections of a thread.
+/// Encodes the next request for any connection of a thread.
 struct Source {
     workload: Workload,
     ledger: String,

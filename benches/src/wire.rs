@@ -1,11 +1,11 @@
-//! Requests of the load program as bytes: HTTP/1.1 with a JSON body.
+//! Encodes the requests of the load program as bytes: HTTP/1.1 with a JSON body.
 
 use ledger_core::{Command, MetadataValue, Movement, Posting};
 use ledger_store::Request;
 
 use crate::Failure;
 
-/// Makes a request that creates a ledger with the default features.
+/// Encodes a request of API v2 that creates a ledger with the default features.
 pub fn create_ledger(ledger: &str) -> Vec<u8> {
     let mut out = Vec::new();
     post(&format!("/v2/{ledger}"), b"{}", &mut out);
@@ -32,18 +32,18 @@ impl Api {
     }
 }
 
-/// The form of a transaction.
+/// How a transaction says which amounts it moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Form {
-    /// Postings.
+    /// With a list of postings.
     #[default]
     Postings,
-    /// A script with the same effect. Variables carry the values that differ.
+    /// With a script of the same effect. Accounts and amounts are variables of the script.
     Script,
 }
 
-/// Writes a request to `out`, over its content. The request records one transaction alone, or several as a
-/// bulk or batch.
+/// Encodes a request that records transactions: one alone, or several as a bulk (v2) or a batch (v1). Replaces the
+/// content of `out`.
 ///
 /// # Errors
 ///
@@ -146,7 +146,7 @@ fn write_postings(postings: &[Posting], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Writes one `send` for each posting. The text depends only on their number.
+/// Writes a script with one `send` for each posting. The text of the script depends only on the number of postings.
 fn write_script(postings: &[Posting], out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"script":{"plain":"vars {"#);
     for n in 0..postings.len() {

@@ -1,26 +1,27 @@
-//! The room that is left on the disk.
+//! Free disk space: refuses writes before the disk is full.
 //!
-//! An index that meets a full disk ends the writing until the store is opened again. So writes are turned away before:
-//! reads and the writes in flight go on, and others do as soon as there is room.
+//! The floor is the number of bytes that new writes must leave free, so that flushes in progress have space. Below it,
+//! the engine refuses writes before it decides them. Reads and writes in flight continue. The engine accepts writes
+//! again as soon as enough space is free.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ledger_journal::disk::{Disk, DiskRoom};
 
-/// Unless asked otherwise, one part in so many of the disk stays free,
+/// Divisor of the disk size. The default floor is a twentieth of the disk.
 const FLOOR_PART: u64 = 20;
-/// but at least two batches of the writer and what their pages need,
+/// Minimum default floor, in bytes. Holds two batches of the writer and their pages.
 const FLOOR_MIN: u64 = 4 << 20;
-/// and at most this: it is room for the flushes that are under way, and they do not grow with the disk.
+/// Maximum default floor, in bytes. Holds the flushes in progress, which do not grow with the disk.
 const FLOOR_MAX: u64 = 256 << 20;
 
-/// Looks after the room on the disk of a store.
+/// Tells whether the disk of a store has too little free space for more writes.
 #[derive(Debug)]
 pub(crate) struct Room {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// The bytes that stay free; by the size of the disk unless given.
+    /// The number of bytes that must stay free. `None` computes it from the size of the disk.
     floor: Option<u64>,
 }
 
@@ -29,15 +30,16 @@ impl Room {
         Self { disk, dir, floor }
     }
 
-    /// Whether less is free than is to stay free. A disk that cannot tell has room.
+    /// Whether the free space is below the floor. False for a disk that cannot report its free space.
     pub(crate) fn is_low(&self) -> bool {
-        let room = self.disk.room(&self.dir).ok().flatten();
-        room.is_some_and(|room| room.free < self.floor.unwrap_or_else(|| floor_of(room)))
+        let space = self.disk.room(&self.dir).ok().flatten();
+        space.is_some_and(|space| space.free < self.floor.unwrap_or_else(|| floor_of(space)))
     }
 }
 
-fn floor_of(room: DiskRoom) -> u64 {
-    (room.total / FLOOR_PART).clamp(FLOOR_MIN, FLOOR_MAX)
+/// Returns the default floor of a disk, in bytes.
+fn floor_of(space: DiskRoom) -> u64 {
+    (space.total / FLOOR_PART).clamp(FLOOR_MIN, FLOOR_MAX)
 }
 
 #[cfg(test)]
@@ -49,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_floor_follows_the_disk_within_bounds() {
+    fn default_floor_follows_disk_size_within_bounds() {
         let floor = |total| floor_of(DiskRoom { total, free: 0 });
         assert_eq!([floor(1 << 20), floor(1 << 30), floor(1 << 40)], [FLOOR_MIN, (1 << 30) / 20, FLOOR_MAX]);
     }
 
     #[test]
-    fn a_disk_that_cannot_tell_has_room() {
+    fn is_not_low_if_disk_cannot_report_space() {
         let disk = SimDisk::new();
         let is_low = |floor| Room::new(Arc::new(disk.clone()), PathBuf::from("data"), floor).is_low();
         assert!(!is_low(Some(u64::MAX)));
@@ -68,9 +70,9 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_real_disk_tells_its_room() {
-        let room = RealDisk.room(Path::new(".")).expect("it is told").expect("it is known");
-        assert!(room.total > 0 && room.free <= room.total, "{room:?}");
+    fn real_disk_reports_free_space() {
+        let space = RealDisk.room(Path::new(".")).expect("readable").expect("reported");
+        assert!(space.total > 0 && space.free <= space.total, "{space:?}");
         assert!(RealDisk.room(Path::new("no such directory")).is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! Splits a commission with a script, first without a ledger and then in one.
+//! Splits a price into a commission and the seller's share with a script. Runs the script first without a ledger, and
+//! then as a transaction of a ledger.
 
 use ledger_core::script::{Blank, Options, Profile, Program, Progress, Run, Scratch, Variables};
 use ledger_core::{Command, CreateTransaction, Movement, Postings, Script, TransactionId};
@@ -24,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
 
-    // Without a ledger: the script reads no balances, so an empty ledger answers it.
+    // Without a ledger: the result depends on no balance, so `Blank`, an empty ledger, answers the needs of the run.
     let program = Program::compile(SPLIT, Profile::Default)?;
     let mut scratch = Scratch::default();
     let mut run = Run::new(&program, &variables, Options::default(), &mut scratch);
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} -> {}: {} {}", posting.source, posting.destination, posting.asset, posting.amount);
     }
 
-    // In a ledger: the same script is a transaction.
+    // In a ledger: the store runs the same script and records its postings as a transaction.
     let store = Store::in_memory();
     let ledger = store.ledger("main")?;
     let script = Script::new(SPLIT.to_owned(), variables);

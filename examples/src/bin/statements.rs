@@ -1,4 +1,7 @@
-//! Prints monthly statements of an account as of any date, also of months that are long over.
+//! Prints monthly statements of an account by effective date.
+//!
+//! A shop reports an order a month late. The order appears in the month in which it took place. The last line shows
+//! that month as it was known before the report.
 //!
 //! ```text
 //! 2024-05: opens at 0.00
@@ -61,7 +64,7 @@ fn main() -> Result<(), Failure> {
     statement(&ledger, &usd, "2024-05", "2024-05-01", "2024-06-01")?;
     statement(&ledger, &usd, "2024-06", "2024-06-01", "2024-07-01")?;
 
-    // The same month by what was recorded until a date: the late order is not in it.
+    // The same month, from the transactions that were recorded before 15 June. The late order is not among them.
     let known: Vec<_> = ledger
         .transactions()
         .account(USER)
@@ -77,19 +80,21 @@ fn main() -> Result<(), Failure> {
 
 fn statement(ledger: &Ledger, usd: &Asset, month: &str, from: &str, to: &str) -> Result<(), Failure> {
     let (from, to) = (day(from)?, day(to)?);
-    let moment = ledger.snapshot(); // nothing that is recorded meanwhile shows up in between
-    let shown = |balance: Balance| balance.to_decimal(usd).ok_or("too large");
+    // All lines come from one snapshot, so a concurrent write cannot make them disagree.
+    let snapshot = ledger.snapshot();
+    let decimal = |balance: Balance| balance.to_decimal(usd).ok_or("too large");
+    // A balance at a date includes the transactions of that very date.
     let right_before = |at: Timestamp| Timestamp::from_micros(at.as_micros() - 1);
-    println!("{month}: opens at {}", shown(moment.balance_at(USER, usd, right_before(from))?)?);
-    for transaction in moment.transactions().account(USER).since(from).before(to).by_effective_date() {
+    println!("{month}: opens at {}", decimal(snapshot.balance_at(USER, usd, right_before(from))?)?);
+    for transaction in snapshot.transactions().account(USER).since(from).before(to).by_effective_date() {
         let transaction = transaction?;
         let (year, month, day) = transaction.timestamp.date();
         let kind = transaction.metadata.get("kind").map(|kind| kind.text().to_owned()).unwrap_or_default();
-        let change = shown(change(&transaction.postings))?;
+        let change = decimal(change(&transaction.postings))?;
         let sign = if change.is_sign_negative() { "" } else { "+" };
         println!("  {year}-{month:02}-{day:02} {kind} {sign}{change}");
     }
-    println!("{month}: closes at {}", shown(moment.balance_at(USER, usd, right_before(to))?)?);
+    println!("{month}: closes at {}", decimal(snapshot.balance_at(USER, usd, right_before(to))?)?);
     Ok(())
 }
 

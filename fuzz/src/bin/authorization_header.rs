@@ -1,4 +1,4 @@
-//! The target `authorization_header` for the fuzzer.
+//! Entry point of the fuzz target `authorization_header`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::authorization_header::run(data));

@@ -1,4 +1,4 @@
-//! The target `oauth_form` for the fuzzer.
+//! Entry point of the fuzz target `oauth_form`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::oauth_form::run(data));

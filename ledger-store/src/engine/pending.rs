@@ -1,4 +1,7 @@
-//! Answers that wait for the flush of their batch.
+//! Answers that wait until their batch is durable.
+//!
+//! `Engine::decide` turns each piece of work into a [`Pending`] answer. After the commit, `Resolver` completes it:
+//! it reads the entries of idempotent replays, and computes effective volumes.
 
 use ledger_journal::Position;
 
@@ -7,17 +10,18 @@ use crate::error::WriteError;
 use crate::submission::{Detail, Mode, Outcome, Receipt, Request};
 use crate::writer::Decided;
 
-/// Answers repetitions of what the same dry run did, of which no entry will be left to read: those from
-/// position `first` on, which its accepted commands have one after the other.
+/// Answers commands of a dry run that repeat the idempotency key of an earlier command of the same dry run. A dry run
+/// records no entry that `Resolver` could read, so the earlier receipt is the answer. The accepted commands have
+/// consecutive positions from `first`.
 pub(super) fn answer_from_within(outcomes: &mut [Decided], first: Position) {
-    let mut done: Vec<Receipt> = Vec::new();
+    let mut receipts: Vec<Receipt> = Vec::new();
     for outcome in outcomes {
         match outcome {
-            Decided::Done(receipt) => done.push(receipt.clone()),
+            Decided::Done(receipt) => receipts.push(receipt.clone()),
             Decided::Replay { position, .. } => {
-                let within = position.get().checked_sub(first.get());
-                if let Some(receipt) = within.and_then(|at| done.get(at as usize)) {
-                    // The entry is told again, not what was wrong with it.
+                let offset = position.get().checked_sub(first.get());
+                if let Some(receipt) = offset.and_then(|offset| receipts.get(offset as usize)) {
+                    // A replay repeats the entry, but not the violation of the schema.
                     let receipt = Receipt { replayed: true, violation: None, ..receipt.clone() };
                     *outcome = Decided::Done(receipt);
                 }
@@ -38,7 +42,7 @@ pub(super) enum Pending {
 /// Outcomes that lack what readers know.
 pub(super) struct PendingOutcomes {
     pub(super) decided: DecidedCommands,
-    /// Requests to be dropped beside the writer.
+    /// Requests that nobody needs any more. They are freed after the commit, outside the lock of the decider.
     pub(super) spent: Vec<Request>,
 }
 

@@ -1,4 +1,4 @@
-//! A ledger at one moment.
+//! Reads of one ledger that all answer from the same moment.
 
 use ledger_core::{
     AccountAddress, AggregatedBalances, Asset, Balance, FilterError, FilterOf, LedgerName, NameError,
@@ -12,7 +12,7 @@ use crate::query::{Account, Balances, BalancesQuery, Expand, Stats, TimeAxis, Tr
 use crate::read::LedgerView;
 
 /// A ledger at one moment. It has the reading methods of [`Ledger`](crate::Ledger), and answers all of them from that
-/// moment. Cheap to clone. A ledger that was not there has no accounts and no transactions.
+/// moment. Cheap to clone. The snapshot of a ledger that did not exist has no accounts and no transactions.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,6 +29,7 @@ use crate::read::LedgerView;
 #[derive(Clone, Debug)]
 pub struct LedgerSnapshot {
     name: LedgerName,
+    /// `None` if the ledger did not exist.
     view: Option<LedgerView>,
 }
 
@@ -37,18 +38,18 @@ impl LedgerSnapshot {
         Self { name, view }
     }
 
-    /// The lower-level reads; `None` if the ledger was not there.
+    /// The lower-level reads. `None` if the ledger did not exist.
     pub fn view(&self) -> Option<&LedgerView> {
         self.view.as_ref()
     }
 
-    /// The lower-level reads of a ledger that must be there.
+    /// The lower-level reads, or [`LedgerError::LedgerNotFound`] if the ledger did not exist.
     pub(crate) fn existing(&self) -> Result<&LedgerView, LedgerError> {
         self.view.as_ref().ok_or_else(|| LedgerError::LedgerNotFound { ledger: self.name.clone() })
     }
 
-    /// The balance of an asset in an account, in the asset's smallest unit: what it received less what it sent. Zero for
-    /// an account that was never used.
+    /// The balance of an asset in an account, in the asset's smallest unit: the total received minus the total sent.
+    /// Zero for an account that was never used.
     ///
     /// # Errors
     ///
@@ -66,11 +67,12 @@ impl LedgerSnapshot {
         }
     }
 
-    /// The balance of an asset in an account as of an effective date.
+    /// The balance of an asset in an account as of an effective date: includes the transactions with this date or an
+    /// earlier one.
     ///
     /// # Errors
     ///
-    /// As [`LedgerSnapshot::balance`].
+    /// As [`LedgerSnapshot::balance`]. [`LedgerError::Read`] also if the ledger does not keep effective volumes.
     pub fn balance_at<A>(
         &self,
         account: impl AsRef<str>,
@@ -91,7 +93,7 @@ impl LedgerSnapshot {
         Ok(held.map_or(Balance::ZERO, |(_, volumes)| volumes.balance()))
     }
 
-    /// An account with its volumes; `None` if it was never named.
+    /// An account with its volumes. `None` if no transaction and no metadata ever named it.
     ///
     /// # Errors
     ///
@@ -106,14 +108,15 @@ impl LedgerSnapshot {
     ///
     /// # Errors
     ///
-    /// [`LedgerError::AccountNotFound`] if it was never named, and the errors of [`LedgerSnapshot::balance`].
+    /// [`LedgerError::AccountNotFound`] if no transaction and no metadata ever named it, and the errors of
+    /// [`LedgerSnapshot::balance`].
     pub fn get_account(&self, account: impl AsRef<str>) -> Result<Account, LedgerError> {
         let account = AccountAddress::parse(account.as_ref())?;
         let found = self.account(account.as_str())?;
         found.ok_or_else(|| LedgerError::AccountNotFound { ledger: self.name.clone(), account })
     }
 
-    /// A transaction with its metadata of that moment.
+    /// A transaction with the metadata that it has at the moment of the snapshot.
     ///
     /// # Errors
     ///
@@ -177,7 +180,7 @@ impl LedgerSnapshot {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "nothing is read before a date is named"]
+#[must_use = "nothing is read before `now` or `at` is called"]
 pub struct BalanceSums {
     view: Option<LedgerView>,
     filter: Result<FilterOf<AggregatedBalances>, FilterError>,
@@ -190,7 +193,7 @@ impl BalanceSums {
         self.select(FilterOf::field("address", Operator::Match, pattern))
     }
 
-    /// Selects accounts by a filter, in addition to the conditions before.
+    /// Selects accounts by a filter, in addition to the earlier conditions.
     pub fn filter(self, filter: FilterOf<AggregatedBalances>) -> Self {
         self.select(Ok(filter))
     }
@@ -200,7 +203,7 @@ impl BalanceSums {
         Self { filter, ..self }
     }
 
-    /// Computes the current sums. An asset is listed if at least one of the accounts held it.
+    /// Computes the sums at the moment of the snapshot. An asset is listed if at least one of the accounts held it.
     ///
     /// # Errors
     ///

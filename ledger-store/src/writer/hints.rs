@@ -1,4 +1,4 @@
-//! Facts about an entry that were found before it is applied, so that applying it reads nothing.
+//! Facts about an entry that the writer finds before it applies the entry, so that applying it reads nothing.
 
 use ledger_core::{AccountAddress, Metadata};
 use smallvec::SmallVec;
@@ -8,43 +8,45 @@ use super::locate::Located;
 use crate::documents::TransactionDocument;
 use crate::error::ReadError;
 
-/// Known facts about the things that an entry names.
+/// Known facts about the accounts, transaction, document or schema that an entry names. A replay of the journal knows
+/// only `original`.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
-    /// Where its accounts are, in the order in which it names them: its holdings', then those whose metadata
-    /// it sets. Empty where that is not known, as in a replay.
+    /// Locations of the accounts that the entry names: first the accounts of its holdings, in the order of the
+    /// holdings, then the accounts whose metadata it changes. Empty if they were not looked up.
     pub(crate) located: SmallVec<[Located; 4]>,
-    /// The metadata with which the transaction was recorded that it changes or reverts.
+    /// Metadata of the transaction that the entry changes or reverts, as first recorded.
     pub(crate) original: Option<Metadata>,
-    /// The changes of that transaction so far.
+    /// The current state of that transaction. Absent if nothing has changed the transaction since it was recorded.
     pub(crate) changed: Prior<Box<TransactionDocument>>,
-    /// The value where the entry puts a document or a schema.
+    /// The stored value that the entry replaces, if the entry writes a document or a schema.
     pub(crate) stored: Prior<Box<[u8]>>,
-    /// The fingerprints of its keys.
+    /// Fingerprints of the idempotency key and the reference, if they were computed before.
     pub(crate) prints: KeyPrints,
-    /// Metadata that the chart of a schema gives to the accounts that it is the first to use, ascending by address.
+    /// Default metadata from the schema's chart for each account that no earlier entry used, ascending by address.
     pub(crate) defaults: Vec<(AccountAddress, Metadata)>,
 }
 
-/// The value where an entry puts something. The writer reads it before it changes anything, so that a failed read
-/// leaves nothing half done; a replay reads it when it gets there.
+/// The value that an entry replaces. The writer reads it before it changes any state, so that a failed read leaves no
+/// change half done. A replay of the journal reads it while it applies the entry.
 #[derive(Debug, Default)]
 pub(crate) enum Prior<T> {
-    /// It was not looked up.
+    /// The value was not looked up.
     #[default]
     Unread,
-    /// There is nothing.
+    /// The lookup found no value.
     Absent,
-    /// This.
+    /// The lookup found this value.
     Found(T),
 }
 
 impl<T: Clone> Prior<T> {
-    /// The result of a lookup.
+    /// Creates the prior value from the result of a lookup.
     pub(crate) fn of(found: Option<T>) -> Self {
         found.map_or(Self::Absent, Self::Found)
     }
 
+    /// Returns the value, or `None` if it is absent. Calls `read` if the value was not looked up.
     pub(super) fn or_read(
         &self,
         read: impl FnOnce() -> Result<Option<T>, ReadError>,

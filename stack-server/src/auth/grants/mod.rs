@@ -1,12 +1,14 @@
-//! Tokens: who asks for them, what is granted, and how a grant is refused.
+//! The grants of the authorization server: how a client gets a token, and why it is refused one.
 //!
-//! - [`error`]: refusals as OAuth has them (RFC 6749, section 5.2).
-//! - [`authenticate`]: the check of a client's secret.
-//! - [`caller`]: the client behind a request.
-//! - [`pending`], [`provider`]: logins, which an identity provider lets happen.
-//! - [`session`]: what came of a login, and refresh tokens.
-//! - [`issue`]: the tokens themselves.
-//! - [`tokens`]: introspection and revocation.
+//! - [`caller`]: the client that sends a request, and the scopes that it may ask for.
+//! - [`authenticate`]: checks the secret of a client.
+//! - [`pending`]: authorizations in progress, from the client's request through the login to the exchange of the code.
+//! - [`provider`]: the `OpenID` Connect identity provider where users log in.
+//! - [`session`]: the session of a user after a login, and its refresh tokens.
+//! - [`assertion`]: tokens for signed assertions of the identity provider, without a login here (RFC 7523).
+//! - [`issue`]: signs access tokens.
+//! - [`tokens`]: introspection and revocation of issued tokens.
+//! - [`error`]: OAuth errors (RFC 6749, section 5.2).
 
 pub(crate) mod assertion;
 pub(crate) mod authenticate;

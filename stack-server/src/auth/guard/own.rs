@@ -1,4 +1,4 @@
-//! Tokens of this server's own authorization server.
+//! Verifies tokens that this server's own authorization server issued.
 
 use crate::auth::authority::Authority;
 use crate::auth::guard::keys::{Epoch, is_signed};
@@ -6,14 +6,14 @@ use crate::auth::guard::token::Token;
 use crate::auth::refused;
 use crate::log::{self, Level};
 
-/// The type that access tokens have in their header (RFC 9068). Tokens that tell a client who logged in have another:
-/// they open nothing.
+/// Type of access tokens in their header (RFC 9068). ID tokens have another type, [`IDENTITY`], and give no access.
 pub(crate) const ACCESS: &str = "at+jwt";
 
-/// The type of tokens that tell a client who logged in.
+/// Type of ID tokens in their header. An ID token tells a client which user logged in.
 pub(crate) const IDENTITY: &str = "JWT";
 
-/// Whether a key of ours signed a token, of whatever type, that names us.
+/// Whether this server issued a token of any type: the token names this server as its issuer, and one of the server's
+/// keys signed it. Ignores dates and revocation.
 pub(crate) fn is_signed_by_us(authority: &Authority, token: &Token<'_>) -> bool {
     let signed = || {
         let opened = authority.open().ok()?;
@@ -23,10 +23,11 @@ pub(crate) fn is_signed_by_us(authority: &Authority, token: &Token<'_>) -> bool 
     signed().unwrap_or(false)
 }
 
-/// Checks everything of a token but its dates: who signed it, what it is for, and whether it was revoked. What was
-/// found good is good while the epoch stands.
+/// Verifies an access token except for its dates: it has the right type, issuer and signature, and some audience, and
+/// neither the token nor its session was revoked. Returns the epoch during which the token may stay cached. When the
+/// epoch ends, the token must be verified again.
 pub(crate) fn check(authority: &Authority, token: &Token<'_>) -> Option<Epoch> {
-    // It is taken first: what is revoked from now on ends it.
+    // Take the epoch before the checks, so that a revocation during them ends it.
     let epoch = authority.epoch();
     if token.kind.as_deref() != Some(ACCESS)
         || token.audience().is_empty()
@@ -37,6 +38,7 @@ pub(crate) fn check(authority: &Authority, token: &Token<'_>) -> Option<Epoch> {
     match refused::is_refused(&authority.store().snapshot(), token) {
         Ok(false) => Some(epoch),
         Ok(true) => None,
+        // If the revocations cannot be read, refuse the token.
         Err(error) => {
             log::event(Level::Error, "fault", &[("reason", &error)]);
             None
@@ -75,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_signed_but_says_something_else() {
+    fn refuses_signed_token_with_wrong_type_or_claim() {
         let authority = authority();
         let settings = AuthSettings {
             issuers: vec![],
