@@ -1,4 +1,4 @@
-//! Any text behind `Authorization` is an id with a secret, something else, or refused: no panic.
+//! Fuzz target: any text behind `Authorization` is an id with a secret, something else, or refused: no panic.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Any body of a form has each parameter once, or is refused: no panic.
+//! Fuzz target: any body of a form has each parameter once, or is refused: no panic.
 
 use stack_server::testing::reads_as_form;
 
