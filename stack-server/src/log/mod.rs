@@ -1,7 +1,7 @@
 //! The log of the process: one line on standard error per start, stop, recovery and fault, and one per request at the
 //! level `debug`.
 //!
-//! A line that is written while a request is answered names it, see [`request_id`].
+//! A line that is written while a request is answered names it (`request_id.rs`).
 
 mod line;
 pub(crate) mod rarely;

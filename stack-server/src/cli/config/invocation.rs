@@ -26,7 +26,7 @@ pub enum Invocation {
     Auth(Vec<OsString>),
     /// Print the release.
     Version,
-    /// Print [`help`].
+    /// Print [`help`](super::help).
     Help,
 }
 
