@@ -130,7 +130,7 @@ const LAYERS: &[Layers] = &[
             &["opening"],
             &["verify"],
             &["store"],
-            &["import", "json", "ledger"],
+            &["backup", "import", "json", "ledger"],
             &["transfer"],
             &["testing"],
         ],

@@ -4,6 +4,7 @@
 mod address_cache;
 mod atomic;
 mod backend;
+mod backup;
 mod directory;
 mod documents;
 mod engine;
@@ -38,6 +39,7 @@ mod watch;
 mod writer;
 
 pub use atomic::{AtomicWrite, LedgerCommand};
+pub use backup::{BackupError, BackupReport, RestorePoint, RestorePointError};
 pub use documents::{
     Collection, DOCUMENT_BYTES_MAX, DOCUMENT_CHANGES_MAX, DOCUMENT_COMMIT_BYTES_MAX, DOCUMENT_KEY_BYTES_MAX,
     DOCUMENT_KEYS_MAX, DOCUMENTS_PAGE_MAX, Document, DocumentAction, DocumentChange, DocumentKey,

@@ -125,7 +125,7 @@ impl Store {
         Self::open_on(&disk, path, options)
     }
 
-    fn open_on(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
+    pub(crate) fn open_on(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
         let shares = options.shares();
         let directory = DataDirectory::open(disk.clone(), path)?;
         let segments = SegmentOptions {

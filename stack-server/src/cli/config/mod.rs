@@ -24,6 +24,7 @@ use self::flags::{FOREIGN, Flag};
 use crate::auth::authority::AuthorizationSettings;
 use crate::auth::guard::AuthSettings;
 use crate::auth::keys::master::KeySource;
+use crate::cli::copies::Verb;
 use crate::integrations::events::Publishing;
 use crate::settings::Settings;
 
@@ -40,6 +41,8 @@ pub enum Invocation {
     Script(Vec<OsString>),
     /// Manage the authorization server, as these arguments say.
     Auth(Vec<OsString>),
+    /// Copy a closed data directory or one of its ledgers, as these arguments say.
+    Copy(Verb, Vec<OsString>),
     /// Print the release.
     Version,
     /// Print [`help`].
@@ -143,6 +146,7 @@ pub fn help() -> String {
          \x20      stack-server verify DIR [--expect-head ENTRIES:HASH]\n\
          \x20                                      check a data directory that no server has open, and that its first\n\
          \x20                                      entries are those that had this hash\n\
+         \x20      stack-server backup …           copy a data directory; restore, export and import: see backup --help\n\
          \x20      stack-server worker [FLAGS]      wait for a signal: the server does the work of a worker itself\n\
          \x20      stack-server script …           work with scripts; see stack-server script --help\n\
          \x20      stack-server auth …             manage clients, tokens and keys; see stack-server auth --help\n\
@@ -223,7 +227,12 @@ pub fn parse(
                 return Ok(if word == "script" { Invocation::Script(rest) } else { Invocation::Auth(rest) });
             }
             Arg::Value(word) if command.is_none() => {
-                command = Some(word.to_string_lossy().into_owned());
+                let word = word.to_string_lossy().into_owned();
+                if let Some(verb) = Verb::named(&word) {
+                    let rest = parser.raw_args().map_err(refused)?.collect();
+                    return Ok(Invocation::Copy(verb, rest));
+                }
+                command = Some(word);
             }
             Arg::Value(path) if command.as_deref() == Some("verify") && directory.is_none() => {
                 directory = Some(PathBuf::from(path));
