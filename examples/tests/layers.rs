@@ -112,7 +112,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-store/src",
         from_the_bottom: &[
-            &["names", "options", "watch", "address_cache", "quantity"],
+            &["names", "options", "watch", "address_cache", "quantity", "readers"],
             &["backend", "room", "manifest", "fingerprint"],
             &["directory"],
             &["query"],

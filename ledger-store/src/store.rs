@@ -22,6 +22,7 @@ use crate::opening::{self, IndexHome, Opened, Rebuilt};
 use crate::options::Options;
 use crate::query::LedgerInfo;
 use crate::read::Snapshot;
+use crate::readers::Readers;
 use crate::recovery;
 use crate::room::Room;
 use crate::submission::{Outcome, Submission};
@@ -39,6 +40,7 @@ pub struct Store {
 struct Inner {
     engine: Arc<Engine>,
     running: Arc<Running>,
+    readers: Arc<Readers>,
     opening: Opening,
 }
 
@@ -197,7 +199,7 @@ impl Store {
         spawn("ledger-mender", Engine::mend_loop);
         let ids = threads.iter().map(|thread| thread.thread().id()).collect();
         let running = Running { threads: Mutex::new(threads), ids, engine: engine.clone(), directory };
-        let inner = Inner { engine, running: Arc::new(running), opening };
+        let inner = Inner { engine, running: Arc::new(running), readers: Arc::default(), opening };
         Self { inner: Arc::new(inner) }
     }
 
@@ -559,6 +561,11 @@ impl Store {
     /// The engine, for reads.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
+    }
+
+    /// The threads of reads that must not block their callers.
+    pub(crate) fn readers(&self) -> &Arc<Readers> {
+        &self.inner.readers
     }
 
     /// The directory, unless the store is in memory.
