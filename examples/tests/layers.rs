@@ -29,7 +29,7 @@ const LAYERS: &[Layers] = &[
             &["amount", "names", "timestamp", "metadata"],
             &["volumes"],
             &["transaction"],
-            &["convert", "system_time", "json_writer"],
+            &["convert", "system_time", "json_writer", "serde_values"],
             &["monetary"],
         ],
         upward: &[],
