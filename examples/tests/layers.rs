@@ -29,7 +29,7 @@ const LAYERS: &[Layers] = &[
             &["amount", "names", "timestamp", "metadata"],
             &["volumes"],
             &["transaction"],
-            &["convert", "system_time", "json_writer"],
+            &["convert", "system_time", "json_writer", "serde_values"],
             &["monetary"],
         ],
         upward: &[],
@@ -112,7 +112,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-store/src",
         from_the_bottom: &[
-            &["names", "options", "watch", "address_cache", "quantity", "violation", "imported"],
+            &["names", "options", "watch", "address_cache", "quantity", "readers", "violation", "imported"],
             &["backend", "room", "manifest", "fingerprint"],
             &["directory"],
             &["query", "workspace"],
@@ -128,7 +128,7 @@ const LAYERS: &[Layers] = &[
             &["opening"],
             &["engine"],
             &["store"],
-            &["import", "json", "ledger", "removal", "testing", "verify"],
+            &["backup", "import", "json", "ledger", "removal", "testing", "verify"],
             &["transfer"],
         ],
         upward: &[],

@@ -29,6 +29,26 @@ fn readme_links_and_examples_exist() {
     }
 }
 
+#[test]
+fn minimum_rust_version_is_stated_alike() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("it is readable");
+    let manifest = read("Cargo.toml");
+    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    let version = version.expect("the workspace has one").trim_matches('"');
+    for (path, text) in [
+        ("README.md", format!("[Rust](https://rustup.rs) {version} or later")),
+        ("ledger-store/src/guide.md", format!("Rust {version} or later")),
+    ] {
+        assert!(read(path).contains(&text), "{path} does not say: {text}");
+    }
+    // Cargo itself refuses an older compiler, in every crate that inherits the version.
+    let metadata = metadata();
+    for package in metadata["packages"].as_array().expect("packages") {
+        let is_ours = package["source"].is_null();
+        assert!(!is_ours || package["rust_version"] == version, "{}", package["name"]);
+    }
+}
+
 /// Reads a list of `deny.toml`. `cargo deny` checks the same list where it is installed.
 fn denied(section: &str, key: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join("deny.toml")).expect("deny.toml");

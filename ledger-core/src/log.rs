@@ -9,6 +9,7 @@ use ledger_values::{
 
 /// The number of an entry in the log of its ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LogId(u64);
 
 impl LogId {

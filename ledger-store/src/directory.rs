@@ -140,29 +140,58 @@ impl DataDirectory {
     /// Any [`DirectoryError`]. A directory that is refused is left as it was,
     /// but for the lock file of a store.
     pub(crate) fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, DirectoryError> {
-        let storage = failed(path, "create");
-        let is_new = match disk.create_dir(path) {
-            Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            Err(error) => return Err(storage(error)),
-        };
-        // Looked at before anything is written: not even a lock file belongs
-        // in a directory that is somebody else's.
-        check_contents(&*disk, path)?;
-        let lock_path = path.join(LOCK);
-        let holder = format!("process {}\n", std::process::id());
-        let lock = match disk.lock(path, &lock_path, &holder).map_err(failed(path, "lock"))? {
-            LockOutcome::Taken(lock) => lock,
-            LockOutcome::Held { holder } => {
-                return Err(DirectoryError::InUse { path: path.to_owned(), holder });
+        let Held { contents, is_new, lock } = hold(&*disk, path)?;
+        let identity = match contents {
+            Contents::Store => read_identity(&*disk, path)?,
+            Contents::Nothing => {
+                let identity = Identity::random().map_err(failed(path, "find random numbers for"))?;
+                initialise(&disk, path, is_new, &identity)?;
+                write_manifest(&*disk, path, &identity)?;
+                identity
             }
         };
-        // And again: whoever held the lock before may have made a store.
-        let identity = match check_contents(&*disk, path)? {
-            Contents::Store => read_identity(&*disk, path)?,
-            Contents::Nothing => initialise(&disk, path, is_new)?,
-        };
         Ok(Self { disk, path: path.to_owned(), identity, _lock: lock })
+    }
+
+    /// Opens the store in `path`, which must be there.
+    ///
+    /// # Errors
+    ///
+    /// As [`DataDirectory::open`]; [`DirectoryError::Missing`] without a manifest.
+    pub(crate) fn open_existing(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, DirectoryError> {
+        let manifest = path.join(MANIFEST);
+        if !disk.exists(&manifest).map_err(failed(&manifest, "read"))? {
+            return Err(DirectoryError::Missing { path: manifest });
+        }
+        Self::open(disk, path)
+    }
+
+    /// Begins a store with this identity in a directory that is absent or empty. It has no manifest, so nobody opens it
+    /// before [`DataDirectory::write_manifest`].
+    ///
+    /// # Errors
+    ///
+    /// As [`DataDirectory::open`]; [`DirectoryError::NotAStore`] for a directory that has something.
+    pub(crate) fn begin(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        identity: &Identity,
+    ) -> Result<Self, DirectoryError> {
+        let Held { contents, is_new, lock } = hold(&*disk, path)?;
+        if contents == Contents::Store {
+            return Err(DirectoryError::NotAStore { path: path.to_owned(), found: MANIFEST.to_owned() });
+        }
+        initialise(&disk, path, is_new, identity)?;
+        Ok(Self { disk, path: path.to_owned(), identity: identity.clone(), _lock: lock })
+    }
+
+    /// Completes a store that was begun.
+    ///
+    /// # Errors
+    ///
+    /// [`DirectoryError::Storage`].
+    pub(crate) fn write_manifest(&self) -> Result<(), DirectoryError> {
+        write_manifest(&*self.disk, &self.path, &self.identity)
     }
 
     /// The disk that the directory is on.
@@ -209,6 +238,37 @@ fn failed<'a>(path: &'a Path, action: &'static str) -> impl Fn(io::Error) -> Dir
     move |cause| DirectoryError::Storage { path: path.to_owned(), action, cause }
 }
 
+/// A directory that this process has locked.
+struct Held {
+    contents: Contents,
+    /// Whether it was made by this call.
+    is_new: bool,
+    lock: Box<dyn DiskLock>,
+}
+
+/// Makes a directory if it is absent, and locks it.
+fn hold(disk: &dyn Disk, path: &Path) -> Result<Held, DirectoryError> {
+    let is_new = match disk.create_dir(path) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(failed(path, "create")(error)),
+    };
+    // Looked at before anything is written: not even a lock file belongs
+    // in a directory that is somebody else's.
+    check_contents(disk, path)?;
+    let lock_path = path.join(LOCK);
+    let holder = format!("process {}\n", std::process::id());
+    let lock = match disk.lock(path, &lock_path, &holder).map_err(failed(path, "lock"))? {
+        LockOutcome::Taken(lock) => lock,
+        LockOutcome::Held { holder } => {
+            return Err(DirectoryError::InUse { path: path.to_owned(), holder });
+        }
+    };
+    // And again: whoever held the lock before may have made a store.
+    let contents = check_contents(disk, path)?;
+    Ok(Held { contents, is_new, lock })
+}
+
 /// The content of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contents {
@@ -252,9 +312,13 @@ fn check_contents(disk: &dyn Disk, path: &Path) -> Result<Contents, DirectoryErr
     Ok(Contents::Nothing)
 }
 
-/// Makes a store; its manifest comes last.
-fn initialise(disk: &Arc<dyn Disk>, path: &Path, is_new: bool) -> Result<Identity, DirectoryError> {
-    let identity = Identity::random().map_err(failed(path, "find random numbers for"))?;
+/// Makes everything of a store but its manifest, which comes last.
+fn initialise(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    is_new: bool,
+    identity: &Identity,
+) -> Result<(), DirectoryError> {
     for name in [JOURNAL, INDEX] {
         let dir = path.join(name);
         match disk.create_dir(&dir) {
@@ -273,13 +337,14 @@ fn initialise(disk: &Arc<dyn Disk>, path: &Path, is_new: bool) -> Result<Identit
         synced => synced.map_err(failed(parent(path), "sync"))?,
     }
     let secret_path = path.join(SECRET);
-    disk.replace(&secret_path, &identity.secret.0).map_err(failed(&secret_path, "write"))?;
-    // Replacing a file syncs the directory: all other names are durable when
-    // the manifest gets its own.
+    disk.replace(&secret_path, &identity.secret.0).map_err(failed(&secret_path, "write"))
+}
+
+/// Replacing a file syncs the directory: all other names are durable when the manifest gets its own.
+fn write_manifest(disk: &dyn Disk, path: &Path, identity: &Identity) -> Result<(), DirectoryError> {
     let manifest_path = path.join(MANIFEST);
-    let manifest = Manifest::text(&identity);
-    disk.replace(&manifest_path, manifest.as_bytes()).map_err(failed(&manifest_path, "write"))?;
-    Ok(identity)
+    let manifest = Manifest::text(identity);
+    disk.replace(&manifest_path, manifest.as_bytes()).map_err(failed(&manifest_path, "write"))
 }
 
 /// Reads manifest and secret, which must belong together.
@@ -314,180 +379,4 @@ fn read_identity(disk: &dyn Disk, path: &Path) -> Result<Identity, DirectoryErro
 }
 
 #[cfg(test)]
-mod tests {
-    use ledger_journal::disk::{Faults, OpenMode, RealDisk, SimDisk};
-    use ledger_journal::{ChunkDraft, Journal, Position, SectionId, StoreId};
-
-    use super::*;
-
-    fn path() -> PathBuf {
-        PathBuf::from("data")
-    }
-
-    fn open(disk: &SimDisk) -> Result<DataDirectory, DirectoryError> {
-        DataDirectory::open(Arc::new(disk.clone()), &path())
-    }
-
-    fn append_one(directory: &DataDirectory) -> Result<(), JournalError> {
-        let journal = directory.open_journal(SegmentOptions::default())?;
-        let first = journal.head().next;
-        let draft =
-            ChunkDraft { first, entries: 1, sections: vec![(SectionId(1), b"entry".to_vec().into())] };
-        journal.append(first, &[draft]).map(|_| ())
-    }
-
-    /// A store with one entry, closed.
-    fn store() -> (SimDisk, StoreId) {
-        let disk = SimDisk::new();
-        let directory = open(&disk).unwrap();
-        append_one(&directory).unwrap();
-        (disk, directory.identity().store)
-    }
-
-    #[test]
-    fn a_store_is_the_same_when_it_is_opened_again() {
-        let disk = SimDisk::new();
-        let first = open(&disk).unwrap().identity().clone();
-        let again = open(&disk).unwrap().identity().clone();
-        assert_eq!((first.store, first.secret), (again.store, again.secret));
-        let (_, other) = store();
-        assert_ne!(first.store, other);
-    }
-
-    #[test]
-    fn a_second_opening_is_told_who_has_the_store() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("data");
-        let directory = DataDirectory::open(Arc::new(RealDisk), &path).unwrap();
-        match DataDirectory::open(Arc::new(RealDisk), &path).unwrap_err() {
-            DirectoryError::InUse { holder, .. } => {
-                assert_eq!(holder, format!("process {}", std::process::id()));
-            }
-            other => panic!("{other}"),
-        }
-        append_one(&directory).unwrap();
-        // What looks like a stale lock is none.
-        std::fs::remove_file(path.join(LOCK)).unwrap();
-        let again = DataDirectory::open(Arc::new(RealDisk), &path).map(drop);
-        assert_eq!(matches!(again, Err(DirectoryError::InUse { .. })), cfg!(unix));
-        drop(directory);
-        let directory = DataDirectory::open(Arc::new(RealDisk), &path).unwrap();
-        let journal = directory.open_journal(SegmentOptions::default()).unwrap();
-        assert_eq!(journal.head().next.get(), 2);
-    }
-
-    #[test]
-    fn a_directory_with_other_files_is_left_alone() {
-        for name in ["notes.txt", "journal/00000000000000000001.log", "index/1.redb", "state.redb"] {
-            let disk = SimDisk::new();
-            let file = path().join(name);
-            disk.create_dir(&path()).unwrap();
-            if parent(&file) != path() {
-                disk.create_dir(parent(&file)).unwrap();
-            }
-            disk.open(&file, OpenMode::CreateNew).unwrap();
-            let before = disk.list(&path()).unwrap();
-            match open(&disk).unwrap_err() {
-                DirectoryError::NotAStore { found, .. } => assert_eq!(found, name),
-                other => panic!("{other}"),
-            }
-            assert_eq!(disk.list(&path()).unwrap(), before);
-        }
-    }
-
-    #[test]
-    fn with_a_manifest_nothing_is_created() {
-        let (disk, _) = store();
-        for name in ["SECRET", "journal/00000000000000000001.log"] {
-            let disk = disk.copy();
-            disk.remove(&path().join(name)).unwrap();
-            let outcome = open(&disk).map(|directory| append_one(&directory));
-            match outcome {
-                Err(DirectoryError::Missing { path: missing })
-                | Ok(Err(JournalError::Missing { path: missing, .. })) => {
-                    assert_eq!(missing, path().join(name));
-                }
-                other => panic!("{other:?}"),
-            }
-            assert!(!disk.exists(&path().join(name)).unwrap());
-        }
-    }
-
-    #[test]
-    fn the_directory_of_projections_is_made_again() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("data");
-        let open = || DataDirectory::open(Arc::new(RealDisk), &path).unwrap();
-        append_one(&open()).unwrap();
-        std::fs::remove_dir_all(path.join(INDEX)).unwrap();
-        for _ in 0..2 {
-            let directory = open();
-            directory.make_index_dir().unwrap();
-            assert!(directory.index_dir().is_dir());
-        }
-    }
-
-    #[test]
-    fn a_damaged_manifest_or_secret_is_noticed() {
-        let (disk, _) = store();
-        for name in [MANIFEST, SECRET] {
-            let file = path().join(name);
-            let bytes = disk.bytes(&file).unwrap();
-            let check = |changed: Vec<u8>| {
-                disk.set_bytes(&file, changed).unwrap();
-                match open(&disk).unwrap_err() {
-                    DirectoryError::Damaged { path, .. } | DirectoryError::NewerFormat { path, .. } => {
-                        assert_eq!(path, file);
-                    }
-                    other => panic!("{other}"),
-                }
-            };
-            for bit in 0..bytes.len() * 8 {
-                let mut changed = bytes.clone();
-                changed[bit / 8] ^= 1 << (bit % 8);
-                check(changed);
-            }
-            for len in 0..bytes.len() {
-                check(bytes[..len].to_vec());
-            }
-            check([&bytes[..], b"\n"].concat());
-            disk.set_bytes(&file, bytes).unwrap();
-        }
-        open(&disk).unwrap();
-    }
-
-    #[test]
-    fn a_newer_store_is_refused_by_its_version() {
-        let (disk, _) = store();
-        let file = path().join(MANIFEST);
-        disk.set_bytes(&file, b"ledger store\nformat 2\nwhatever comes\n".to_vec()).unwrap();
-        assert!(matches!(open(&disk).unwrap_err(), DirectoryError::NewerFormat { found: 2, .. }));
-    }
-
-    #[test]
-    fn a_power_cut_at_any_sync_leaves_a_store_or_none() {
-        let mut cuts = 0;
-        for cut in 1.. {
-            let disk = SimDisk::with_faults(Faults { cut_at_sync: Some(cut), ..Faults::default() });
-            let opened = open(&disk);
-            let store = opened.as_ref().ok().map(|directory| directory.identity().store);
-            let appended = opened.is_ok_and(|directory| append_one(&directory).is_ok());
-            let finished = !disk.power_is_off();
-            for seed in 0..8 {
-                let found = disk.after_power_cut(seed);
-                let directory = open(&found).unwrap();
-                if let Some(store) = store {
-                    assert_eq!(directory.identity().store, store, "cut {cut}, seed {seed}");
-                }
-                let journal = directory.open_journal(SegmentOptions::default()).unwrap();
-                let next = journal.head().next;
-                assert!(next.get() == 2 || (next == Position::FIRST && !appended));
-                cuts += 1;
-            }
-            if finished {
-                break;
-            }
-        }
-        assert!(cuts > 100, "{cuts}");
-    }
-}
+mod tests;

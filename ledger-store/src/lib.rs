@@ -4,6 +4,7 @@
 mod address_cache;
 mod atomic;
 mod backend;
+mod backup;
 mod directory;
 mod documents;
 mod engine;
@@ -24,6 +25,7 @@ mod projection;
 mod quantity;
 mod query;
 mod read;
+mod readers;
 mod recovery;
 mod removal;
 mod removed;
@@ -43,6 +45,7 @@ mod workspace;
 mod writer;
 
 pub use atomic::{AtomicWrite, LedgerCommand};
+pub use backup::{BackupError, BackupReport, RestorePoint, RestorePointError};
 pub use documents::{
     Collection, DOCUMENT_BYTES_MAX, DOCUMENT_CHANGES_MAX, DOCUMENT_COMMIT_BYTES_MAX, DOCUMENT_KEY_BYTES_MAX,
     DOCUMENT_KEYS_MAX, DOCUMENTS_PAGE_MAX, Document, DocumentAction, DocumentChange, DocumentKey,
@@ -62,6 +65,7 @@ pub use ledger_journal::DroppedTail;
 pub use options::{Options, SystemClock, TimeSource};
 pub use query::*;
 pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Snapshot};
+pub use readers::ReadFuture;
 pub use removal::Reclaimed;
 pub use store::{Opening, Status, Store};
 pub use submission::{Atomicity, Detail, Mode, Outcome, Receipt, Request, Submission};

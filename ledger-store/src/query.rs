@@ -100,6 +100,8 @@ pub enum Deleted {
 
 /// An account.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct Account {
     /// Its address.
     pub address: AccountAddress,
@@ -119,6 +121,8 @@ pub struct Account {
 
 /// A transaction with what was asked for beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct TransactionView {
     /// The transaction.
     pub transaction: Transaction,
@@ -382,6 +386,7 @@ pub type Balances = Vec<(Asset, Balance)>;
 
 /// How much there is in a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stats {
     /// Transactions.
     pub transactions: u64,

@@ -10,6 +10,7 @@ use std::time::Instant;
 use ledger_store::{IndexEvent, Options, ReadError, Store, VerifyReport, Violation, ViolationCode};
 use stack_server::cli::auth::{self, Failure};
 use stack_server::cli::config::{self, Config, Invocation, KeptHead};
+use stack_server::cli::copies::{self, Verb};
 use stack_server::descriptors;
 use stack_server::log::{self, Level};
 use stack_server::{Publishers, Server};
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Verify(directory, kept)) => verify(&directory, kept.as_ref()),
         Ok(Invocation::Script(arguments)) => ledger_numscript::cli::main("stack-server script", arguments),
         Ok(Invocation::Auth(arguments)) => auth(arguments),
+        Ok(Invocation::Copy(verb, arguments)) => copy(verb, arguments),
         Ok(Invocation::Version) => {
             println!("stack-server {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
@@ -280,6 +282,17 @@ fn auth(arguments: Vec<OsString>) -> ExitCode {
         Err(Failure::Failed(reason)) => {
             eprintln!("stack-server auth: {reason}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Exit status: 0 it is done, 1 it is not, 2 the command line makes no sense.
+fn copy(verb: Verb, arguments: Vec<OsString>) -> ExitCode {
+    match copies::main(verb, arguments, std::io::stdin().lock(), std::io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("stack-server: {error}");
+            if error.is_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

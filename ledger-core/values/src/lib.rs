@@ -31,6 +31,8 @@ mod json_writer;
 mod metadata;
 mod monetary;
 mod names;
+#[cfg(feature = "serde")]
+mod serde_values;
 mod system_time;
 mod timestamp;
 mod transaction;

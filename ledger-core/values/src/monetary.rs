@@ -16,6 +16,7 @@ use crate::names::{Asset, NameError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Monetary {
     /// The asset.
     pub asset: Asset,

@@ -33,6 +33,7 @@ impl TransactionId {
 
 /// One movement of an amount of an asset from a source to a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Posting {
     /// The account that the amount leaves.
     pub source: AccountAddress,
@@ -49,6 +50,8 @@ pub type Postings = SmallVec<[Posting; 1]>;
 
 /// A transaction as a ledger shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "camelCase"))]
 pub struct Transaction {
     /// Number of the transaction.
     pub id: TransactionId,

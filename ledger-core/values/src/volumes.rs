@@ -5,6 +5,7 @@ use crate::names::{AccountAddress, Asset};
 
 /// Total input and output of one asset in one account.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Volumes {
     /// The sum of all amounts that the account received.
     pub input: Amount,
@@ -26,6 +27,7 @@ impl Volumes {
 
 /// The volumes of one asset in one account.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HoldingVolumes {
     /// The account that holds the asset.
     pub account: AccountAddress,

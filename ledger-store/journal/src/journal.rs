@@ -122,3 +122,16 @@ pub(super) fn check_append(
     }
     Ok(())
 }
+
+/// Checks that chunks of another journal follow the head of this one.
+pub(super) fn check_copies(head: Head, chunks: &[Chunk]) -> Result<(), JournalError> {
+    let mut end = head;
+    for chunk in chunks {
+        if (chunk.first(), chunk.previous()) != (end.next, end.chain) {
+            let what = "a copied chunk does not continue this journal";
+            return Err(JournalError::BadDraft { position: chunk.first(), what });
+        }
+        end = Head { next: chunk.next(), chain: chunk.chain() };
+    }
+    Ok(())
+}

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::error::is_want_of_room;
 use super::frame::{FRAMES_START, Kind};
-use super::journal::check_append;
+use super::journal::{check_append, check_copies};
 use super::mark::{Mark, MarkFile};
 use super::opening::Opened;
 use super::options::SegmentOptions;
@@ -23,7 +23,7 @@ use super::recover::DroppedTail;
 use super::segment::{Medium, Segment, storage};
 use super::tail::{Placed, Tail};
 use super::{
-    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, Secret, SectionId,
 };
 use crate::disk::{BLOCK_BYTES, BootId, Disk, Space, temporary_name};
 
@@ -264,6 +264,66 @@ impl SegmentedJournal {
         Ok(())
     }
 
+    /// Appends chunks of another journal of the same store as they are, also those with removed sections. All or
+    /// nothing; durable when it returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::append`]; [`JournalError::BadDraft`] unless the first chunk follows the head, and each other chunk the
+    /// one before it.
+    pub fn append_copies(&self, chunks: &[Chunk]) -> Result<Head, JournalError> {
+        self.append_frames(
+            |head| check_copies(head, chunks).map(|()| chunks.is_empty()),
+            |tail, head, secret| tail.put_copies(chunks, head, secret),
+        )
+    }
+
+    /// Makes frames durable. `check` tells whether there is nothing to append, and `put` puts the frames into the tail.
+    fn append_frames(
+        &self,
+        check: impl FnOnce(Head) -> Result<bool, JournalError>,
+        put: impl FnOnce(&mut Tail, Head, &Secret) -> (Head, Vec<Placed>),
+    ) -> Result<Head, JournalError> {
+        let mut appender = self.appender.lock();
+        let appender = &mut *appender;
+        if appender.state != Appending::Ready {
+            return Err(JournalError::Poisoned);
+        }
+        let head = self.head();
+        if check(head)? {
+            return Ok(head);
+        }
+        let expected = head.next;
+        let segment = self.last_segment();
+        let (head, placed) = put(&mut appender.tail, head, &self.medium.identity.secret);
+        {
+            let mut recent = self.recent.lock();
+            // Readers ask for what is before the head: not for these, until they are durable.
+            for placed in &placed {
+                let bytes = appender.tail.chunk(placed);
+                recent.push(placed.position, bytes, self.options.cache_bytes);
+            }
+        }
+        // Nothing is appended behind a failure: what is on disk is not known then.
+        appender.state = Appending::Failed;
+        let unknown = |cause| JournalError::OutcomeUnknown {
+            path: segment.path().to_owned(),
+            position: expected,
+            cause,
+        };
+        self.write_tail(&segment, &mut appender.tail).map_err(unknown)?;
+        self.appends.fetch_add(1, Ordering::Relaxed);
+        self.note(&segment, &appender.tail, &placed);
+        appender.mark.note(&self.mark(&segment, head, false)).map_err(|error| match error {
+            JournalError::Storage { cause, .. } => unknown(cause),
+            other => other,
+        })?;
+        self.is_mark_unsynced.store(true, Ordering::Relaxed);
+        appender.state = Appending::Ready;
+        *self.head.lock() = head;
+        Ok(head)
+    }
+
     fn mark(&self, segment: &Segment, head: Head, is_closed: bool) -> Mark {
         let (end, offsets) = segment.change(|open| (open.end, open.offsets.newest_frame));
         Mark { is_closed, boot: self.boot, segment: segment.header.first, end, offsets, head }
@@ -294,44 +354,10 @@ impl Journal for SegmentedJournal {
     }
 
     fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
-        let mut appender = self.appender.lock();
-        let appender = &mut *appender;
-        if appender.state != Appending::Ready {
-            return Err(JournalError::Poisoned);
-        }
-        let head = self.head();
-        check_append(head, expected, chunks)?;
-        if chunks.is_empty() {
-            return Ok(head);
-        }
-        let segment = self.last_segment();
-        let (head, placed) = appender.tail.put_chunks(chunks, head, &self.medium.identity.secret);
-        {
-            let mut recent = self.recent.lock();
-            // Readers ask for what is before the head: not for these, until they are durable.
-            for placed in &placed {
-                let bytes = appender.tail.chunk(placed);
-                recent.push(placed.position, bytes, self.options.cache_bytes);
-            }
-        }
-        // Nothing is appended behind a failure: what is on disk is not known then.
-        appender.state = Appending::Failed;
-        let unknown = |cause| JournalError::OutcomeUnknown {
-            path: segment.path().to_owned(),
-            position: expected,
-            cause,
-        };
-        self.write_tail(&segment, &mut appender.tail).map_err(unknown)?;
-        self.appends.fetch_add(1, Ordering::Relaxed);
-        self.note(&segment, &appender.tail, &placed);
-        appender.mark.note(&self.mark(&segment, head, false)).map_err(|error| match error {
-            JournalError::Storage { cause, .. } => unknown(cause),
-            other => other,
-        })?;
-        self.is_mark_unsynced.store(true, Ordering::Relaxed);
-        appender.state = Appending::Ready;
-        *self.head.lock() = head;
-        Ok(head)
+        self.append_frames(
+            |head| check_append(head, expected, chunks).map(|()| chunks.is_empty()),
+            |tail, head, secret| tail.put_chunks(chunks, head, secret),
+        )
     }
 
     fn make_room(&self) -> Result<(), JournalError> {

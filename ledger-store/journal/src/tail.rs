@@ -1,12 +1,13 @@
 //! The end of the segment that is written: chunks become frames there, in whole blocks of the disk.
 
+use std::collections::BTreeSet;
 use std::io;
 
-use super::chunk::encode;
+use super::chunk::{encode, encode_without};
 use super::frame::{HEADER_BYTES, Header, Kind, SECTOR_BYTES, blank_pieces, header_place};
 use super::offsets::Offsets;
 use super::record::Seal;
-use super::{ChunkDraft, Head, Position, Secret};
+use super::{Chunk, ChunkDraft, Head, Position, Secret};
 use crate::disk::{AlignedBuffer, BLOCK_BYTES, DiskFile};
 
 /// Where the next frame goes, and what its first block holds already.
@@ -77,6 +78,27 @@ impl Tail {
             Placed { position: chunk.first, offset, length }
         });
         let placed = placed.collect();
+        (head, placed)
+    }
+
+    /// Puts `chunks` of another journal, which follow `head`, into frames as they are. Says the new head and where they
+    /// went.
+    pub(super) fn put_copies(
+        &mut self,
+        chunks: &[Chunk],
+        mut head: Head,
+        secret: &Secret,
+    ) -> (Head, Vec<Placed>) {
+        let none = BTreeSet::new();
+        let encoded: Vec<_> = chunks.iter().map(|chunk| encode_without(chunk, &none, secret)).collect();
+        let bytes = encoded.iter().map(|bytes| bytes.len() + MAX_FRAME_OVERHEAD).sum();
+        let mut write = self.begin(chunks.len() as u32, bytes);
+        let mut placed = Vec::with_capacity(chunks.len());
+        for (chunk, bytes) in chunks.iter().zip(encoded) {
+            let offset = self.put(&mut write, Kind::Chunk, secret, |out| out.extend_from_slice(&bytes));
+            placed.push(Placed { position: chunk.first(), offset, length: bytes.len() });
+            head = Head { next: chunk.next(), chain: chunk.chain() };
+        }
         (head, placed)
     }
 

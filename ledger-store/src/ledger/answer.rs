@@ -13,6 +13,7 @@ use crate::submission::Receipt;
 ///
 /// It dereferences to the [`Transaction`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Committed {
     /// The transaction as it was recorded.

@@ -1,6 +1,7 @@
 //! Lists of a ledger: iterators that fetch pages, and single pages with cursors.
 
 use std::fmt;
+use std::sync::Arc;
 
 use ledger_core::{FilterError, FilterOf, Operator, Selects, Timestamp};
 
@@ -8,12 +9,13 @@ use super::error::LedgerError;
 use crate::error::ReadError;
 use crate::query::{Direction, Page, PageRequest, Start};
 use crate::read::LedgerView;
+use crate::readers::Readers;
 
 /// Number of items that an iterator reads at once.
 pub(super) const FETCHED_ITEMS: usize = 200;
 
 /// A kind of list. See [`List`].
-pub trait ListKind: Clone + fmt::Debug + sealed::Kind {}
+pub trait ListKind: Clone + fmt::Debug + Send + 'static + sealed::Kind {}
 
 pub(super) mod sealed {
     use std::fmt::Debug;
@@ -22,9 +24,9 @@ pub(super) mod sealed {
 
     /// Reads one kind of list.
     pub trait Kind {
-        type Selected: Selects + Clone + Debug;
-        type Item;
-        type Key: Clone + Debug;
+        type Selected: Selects + Clone + Debug + Send + 'static;
+        type Item: Send + 'static;
+        type Key: Clone + Debug + Send + 'static;
         /// The first letter of cursors of this list.
         const LETTER: char;
 
@@ -72,6 +74,7 @@ pub(super) mod sealed {
 #[must_use = "nothing is read before it is iterated, or a page of it asked for"]
 pub struct List<K: ListKind> {
     view: Option<LedgerView>,
+    pub(super) readers: Arc<Readers>,
     pub(super) kind: K,
     filter: FilterOf<K::Selected>,
     pub(super) direction: Direction,
@@ -92,9 +95,9 @@ pub struct ListPage<T> {
 }
 
 impl<K: ListKind> List<K> {
-    pub(super) fn new(view: Option<LedgerView>, kind: K) -> Self {
+    pub(super) fn new(view: Option<LedgerView>, readers: Arc<Readers>, kind: K) -> Self {
         let (filter, direction) = (FilterOf::all(), Direction::Ascending);
-        Self { view, kind, filter, direction, start: None, fault: None }
+        Self { view, readers, kind, filter, direction, start: None, fault: None }
     }
 
     pub(super) fn select(mut self, filter: Result<FilterOf<K::Selected>, FilterError>) -> Self {

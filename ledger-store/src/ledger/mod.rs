@@ -1,6 +1,7 @@
 //! A ledger as an application embeds it.
 
 mod answer;
+mod async_reads;
 mod batch;
 mod error;
 mod future;

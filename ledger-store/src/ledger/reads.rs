@@ -12,7 +12,7 @@ use crate::query::{Account, Stats, TransactionView};
 impl Ledger {
     /// The ledger as it is now.
     pub fn snapshot(&self) -> LedgerSnapshot {
-        LedgerSnapshot::new(self.name().clone(), self.view())
+        LedgerSnapshot::new(self.name().clone(), self.view(), self.store().readers().clone())
     }
 
     /// As [`LedgerSnapshot::balance`].

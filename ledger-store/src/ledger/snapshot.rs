@@ -1,5 +1,7 @@
 //! Reads of one ledger that all answer from the same moment.
 
+use std::sync::Arc;
+
 use ledger_core::{
     AccountAddress, AggregatedBalances, Asset, Balance, FilterError, FilterOf, LedgerName, NameError,
     Operator, Timestamp, TransactionId,
@@ -10,6 +12,7 @@ use super::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKind, 
 use super::list::List;
 use crate::query::{Account, Balances, BalancesQuery, Expand, Stats, TimeAxis, TransactionView};
 use crate::read::LedgerView;
+use crate::readers::Readers;
 
 /// A ledger at one moment. It has the reading methods of [`Ledger`](crate::Ledger), and answers all of them from that
 /// moment. Cheap to clone. The snapshot of a ledger that did not exist has no accounts and no transactions.
@@ -31,11 +34,12 @@ pub struct LedgerSnapshot {
     name: LedgerName,
     /// `None` if the ledger did not exist.
     view: Option<LedgerView>,
+    readers: Arc<Readers>,
 }
 
 impl LedgerSnapshot {
-    pub(super) fn new(name: LedgerName, view: Option<LedgerView>) -> Self {
-        Self { name, view }
+    pub(super) fn new(name: LedgerName, view: Option<LedgerView>, readers: Arc<Readers>) -> Self {
+        Self { name, view, readers }
     }
 
     /// The lower-level reads. `None` if the ledger did not exist.
@@ -132,17 +136,17 @@ impl LedgerSnapshot {
 
     /// The list of accounts.
     pub fn accounts(&self) -> AccountList {
-        List::new(self.view.clone(), AccountKind::default())
+        List::new(self.view.clone(), self.readers.clone(), AccountKind::default())
     }
 
     /// The list of transactions.
     pub fn transactions(&self) -> TransactionList {
-        List::new(self.view.clone(), TransactionKind::default())
+        List::new(self.view.clone(), self.readers.clone(), TransactionKind::default())
     }
 
     /// The list of log entries.
     pub fn logs(&self) -> LogList {
-        List::new(self.view.clone(), LogKind::default())
+        List::new(self.view.clone(), self.readers.clone(), LogKind::default())
     }
 
     /// Sums of balances over accounts.

@@ -151,6 +151,14 @@ impl<'a> TransactionBuilder<'a, ByScript> {
     }
 
     /// Sets a variable of the script: a text, an integer, an address, a [`Monetary`](ledger_core::Monetary).
+    ///
+    /// The script alone moves money. Its builder takes no postings:
+    ///
+    /// ```compile_fail
+    /// # let ledger = ledger_store::Store::in_memory().ledger("main").unwrap();
+    /// let script = ledger.script("send [USD 5] ( source = @world destination = @a )");
+    /// let _ = script.posting("world", "a", 5, "USD");
+    /// ```
     pub fn var(mut self, name: &str, value: impl Into<VariableValue>) -> Self {
         if let Movement::Script(script) = &mut self.create.movement {
             script.variables.insert(name.to_owned(), value.into());

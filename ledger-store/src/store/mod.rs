@@ -22,6 +22,7 @@ use crate::error::{OpenError, ReadError, WriteError};
 use crate::opening::{self, IndexHome, Opened};
 use crate::options::Options;
 use crate::read::Snapshot;
+use crate::readers::Readers;
 use crate::room::Room;
 use crate::watch::CommitWatch;
 use crate::workspace;
@@ -37,6 +38,7 @@ pub struct Store {
 struct Inner {
     engine: Arc<Engine>,
     running: Arc<Running>,
+    readers: Arc<Readers>,
     opening: Opening,
 }
 
@@ -77,7 +79,7 @@ impl Store {
         Self::open_on(&disk, path, options)
     }
 
-    fn open_on(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
+    pub(crate) fn open_on(disk: &Arc<dyn Disk>, path: &Path, options: &Options) -> Result<Self, OpenError> {
         let shares = options.shares();
         let directory = DataDirectory::open(disk.clone(), path)?;
         let segments = SegmentOptions {
@@ -116,7 +118,8 @@ impl Store {
     fn start(engine: Engine, directory: Option<DataDirectory>, opening: Opening) -> Self {
         let engine = Arc::new(engine);
         let running = Running::start(&engine, directory);
-        Self { inner: Arc::new(Inner { engine, running: Arc::new(running), opening }) }
+        let (running, readers) = (Arc::new(running), Arc::default());
+        Self { inner: Arc::new(Inner { engine, running, readers, opening }) }
     }
 
     /// The report of the opening of this store.
@@ -232,6 +235,11 @@ impl Store {
     /// The engine, for reads.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
+    }
+
+    /// The threads of reads that must not block their callers.
+    pub(crate) fn readers(&self) -> &Arc<Readers> {
+        &self.inner.readers
     }
 
     /// The directory, unless the store is in memory.

@@ -22,6 +22,7 @@ mod cleanup;
 mod client;
 mod conformance;
 mod connectors;
+mod copies;
 mod cursors;
 mod described;
 mod descriptors;

@@ -8,9 +8,11 @@ use lexopt::{Arg, Parser};
 use super::error::ConfigError;
 use super::flags::{self, FOREIGN, Flag};
 use super::invocation::{Invocation, KeptHead};
+use crate::cli::copies::Verb;
 
 /// The commands, for suggestions.
-const COMMANDS: [&str; 6] = ["serve", "verify", "worker", "script", "auth", "help"];
+const COMMANDS: [&str; 10] =
+    ["serve", "verify", "backup", "restore", "export", "import", "worker", "script", "auth", "help"];
 
 /// The least likeness, of 1, of a name that is suggested for an unknown one.
 const LIKENESS_MIN: f64 = 0.75;
@@ -72,25 +74,33 @@ pub(super) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Line
     words.line()
 }
 
-/// Commands whose arguments are read by others.
+/// Commands whose arguments are read by others. `help` of such a command is its `--help`.
 fn with_own_grammar(word: &str, parser: &mut Parser) -> Result<Option<Invocation>, ConfigError> {
-    if !matches!(word, "script" | "auth" | "help") {
+    if word != "help" && by_others(word, Vec::new()).is_none() {
         return Ok(None);
     }
     let mut rest: Vec<OsString> = parser.raw_args().map_err(refused)?.collect();
-    Ok(Some(match word {
-        "script" => Invocation::Script(rest),
-        "auth" => Invocation::Auth(rest),
-        _ => match rest.first().map(|subject| subject.to_string_lossy().into_owned()).as_deref() {
-            Some("script") => Invocation::Script(vec!["--help".into()]),
-            Some("auth") => {
-                rest[0] = "--help".into();
-                Invocation::Auth(rest)
-            }
-            None | Some("serve" | "verify" | "worker" | "help") => Invocation::Help,
-            Some(other) => return Err(unknown_command(other)),
-        },
-    }))
+    if word != "help" {
+        return Ok(by_others(word, rest));
+    }
+    let Some(subject) = rest.first().map(|subject| subject.to_string_lossy().into_owned()) else {
+        return Ok(Some(Invocation::Help));
+    };
+    rest[0] = "--help".into();
+    match by_others(&subject, rest) {
+        Some(invocation) => Ok(Some(invocation)),
+        None if COMMANDS.contains(&subject.as_str()) => Ok(Some(Invocation::Help)),
+        None => Err(unknown_command(&subject)),
+    }
+}
+
+/// The invocation of a command that reads its arguments itself.
+fn by_others(command: &str, arguments: Vec<OsString>) -> Option<Invocation> {
+    match command {
+        "script" => Some(Invocation::Script(arguments)),
+        "auth" => Some(Invocation::Auth(arguments)),
+        _ => Verb::named(command).map(|verb| Invocation::Copy(verb, arguments)),
+    }
 }
 
 /// The words of a command line that were read.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::auth::authority::AuthorizationSettings;
 use crate::auth::guard::AuthSettings;
 use crate::auth::keys::master::KeySource;
+use crate::cli::copies::Verb;
 use crate::integrations::events::Publishing;
 use crate::log::{self, Level};
 use crate::settings::{MEMORY_BUDGET, Settings};
@@ -24,6 +25,8 @@ pub enum Invocation {
     Script(Vec<OsString>),
     /// Manage the authorization server, as these arguments say.
     Auth(Vec<OsString>),
+    /// Copy a closed data directory or one of its ledgers, as these arguments say.
+    Copy(Verb, Vec<OsString>),
     /// Print the release.
     Version,
     /// Print [`help`](super::help).

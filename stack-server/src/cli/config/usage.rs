@@ -11,6 +11,8 @@ Usage: stack-server [serve] [FLAGS]     serve until SIGTERM or SIGINT
        stack-server verify DIR [--expect-head ENTRIES:HASH]
                                         check a data directory that no server has open, and that its first
                                         entries are those that had this hash
+       stack-server backup …            copy a data directory; so do restore, export and import: see
+                                        stack-server help backup
        stack-server worker [FLAGS]      wait for a signal: the server does the work of a worker itself
        stack-server script …            work with scripts; see stack-server help script
        stack-server auth …              manage clients, tokens and keys; see stack-server help auth

@@ -1,0 +1,299 @@
+//! The public interface of the library as a text, `docs/api.txt`, so that a review sees every change of it.
+//!
+//! `UPDATE_API=1 cargo test -p examples --test api` writes the file anew.
+//!
+//! The lint `unreachable_pub` keeps `pub` away from items that nobody outside can reach. So the interface is everything
+//! that is `pub` in the sources, and the lines as `rustfmt` breaks them tell where an item ends. Items that a macro makes
+//! are not listed.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The crates that an application sees.
+const SOURCES: [&str; 3] = ["ledger-core/values/src", "ledger-core/src", "ledger-store/src"];
+
+/// Modules that only tests and fuzzing reach.
+const HIDDEN: [&str; 2] = ["ledger-store/src/testing", "ledger-core/src/model"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
+}
+
+/// The source files below a folder, without those of tests.
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("the sources are readable") {
+        let path = entry.expect("the sources are readable").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() && name != "tests" {
+            files_below(&path, files);
+        } else if name.ends_with(".rs") && name != "tests.rs" {
+            files.push(path);
+        }
+    }
+}
+
+/// The item that encloses a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// The module.
+    Module,
+    /// A public struct, or an inherent implementation: its `pub` lines count.
+    PublicLines,
+    /// A public enum or trait: all its lines count.
+    AllLines,
+    /// Something that is not public.
+    Hidden,
+}
+
+/// The items of one file, in their order.
+fn items_of(source: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    let mut within = Within::Module;
+    let mut lines = source.lines();
+    while let Some(line) = lines.next() {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        if text.is_empty() || text.starts_with("//") {
+            continue;
+        }
+        if text.starts_with("#[") {
+            if line.starts_with("#[cfg(test)]") {
+                // Tests stand at the end of a file.
+                break;
+            }
+            while !text.ends_with(']') && lines.next().is_some_and(|line| !line.trim().ends_with(']')) {}
+            continue;
+        }
+        if indent == 0 {
+            within = Within::Module;
+        }
+        let begins = match (within, indent) {
+            (Within::Module, 0) => {
+                text.starts_with("pub ") || text.starts_with("impl") && !text.contains("pub(")
+            }
+            (Within::PublicLines, 4) => text.starts_with("pub "),
+            (Within::AllLines, 4) => text.starts_with(|first: char| first.is_ascii_alphabetic()),
+            (Within::AllLines, 8) => {
+                !text.starts_with("return") && text.ends_with(',') && text.contains(": ")
+            }
+            _ => false,
+        };
+        if !begins {
+            if indent == 0 && !text.starts_with(['}', ')']) {
+                within = Within::Hidden;
+            }
+            continue;
+        }
+        let mut item = text.to_owned();
+        while !is_complete(&item, indent) {
+            let Some(next) = lines.next() else { break };
+            if next.trim_start().starts_with("//") || next.trim_start().starts_with("#[") {
+                continue;
+            }
+            item.push(' ');
+            item.push_str(next.trim());
+        }
+        if indent == 0 {
+            within = enclosed_by(&item);
+        }
+        let item = tidied(&item);
+        items.push(format!("{}{item}", " ".repeat(indent)));
+    }
+    items
+}
+
+/// Tells whether the head of an item is whole.
+fn is_complete(item: &str, indent: usize) -> bool {
+    if ["pub use", "pub const ", "pub static"].iter().any(|start| item.starts_with(start))
+        && !item.contains("fn ")
+    {
+        return item.ends_with(';');
+    }
+    let is_field = indent > 0 && !item.contains("fn ");
+    let is_balanced = item.matches('(').count() == item.matches(')').count();
+    is_balanced && (item.ends_with(['{', ';', '}']) || (is_field && item.ends_with(',')))
+}
+
+/// Classifies the lines below the head of an item.
+fn enclosed_by(head: &str) -> Within {
+    if !head.ends_with('{') {
+        return Within::Module;
+    }
+    let is_of_trait = head.starts_with("impl") && head.contains(" for ");
+    if is_of_trait || head.starts_with("pub fn") || head.starts_with("pub const fn") {
+        Within::Hidden
+    } else if head.starts_with("pub enum") || head.starts_with("pub trait") {
+        Within::AllLines
+    } else {
+        Within::PublicLines
+    }
+}
+
+/// The head of an item without its body.
+fn tidied(item: &str) -> String {
+    let value = if item.contains("const ") && !item.contains("fn ") { item.find(" = ") } else { None };
+    let item = value.map_or(item, |at| &item[..at]);
+    let item = item.trim_end_matches('{').trim_end().trim_end_matches([';', ',']);
+    item.replace("( ", "(").replace(", )", ")").replace(",)", ")").replace(" )", ")")
+}
+
+/// The name of the type that an item defines or implements something for.
+fn type_of(item: &str) -> Option<&str> {
+    let after = |word: &str| item.split_once(word).map(|(_, rest)| rest);
+    let rest = match item.strip_prefix("impl") {
+        Some(rest) => after(" for ").unwrap_or_else(|| rest.split_once("> ").map_or(rest, |(_, rest)| rest)),
+        None => ["pub struct ", "pub enum ", "pub trait ", "pub type "]
+            .iter()
+            .find_map(|word| item.strip_prefix(word))?,
+    };
+    let rest = rest.trim_start_matches(['&', ' ']);
+    let name = rest.split(|part: char| !part.is_alphanumeric() && part != '_' && part != ':').next()?;
+    name.rsplit("::").next()
+}
+
+/// Joins the head of each item with the lines below it.
+fn blocks_of(items: &[String]) -> Vec<String> {
+    let mut blocks: Vec<String> = Vec::new();
+    for item in items {
+        match blocks.last_mut() {
+            Some(block) if item.starts_with(' ') => {
+                block.push('\n');
+                block.push_str(item);
+            }
+            _ => blocks.push(item.clone()),
+        }
+    }
+    blocks
+}
+
+/// The interface of all crates. It is sorted, so that it does not change when an item moves to another file.
+fn interface() -> String {
+    let root = root();
+    let mut text = String::from(
+        "The public interface of the library. `UPDATE_API=1 cargo test -p examples --test api` writes this file.\n",
+    );
+    let crates = SOURCES.map(|sources| {
+        let mut files = Vec::new();
+        files_below(&root.join(sources), &mut files);
+        files.retain(|file| !HIDDEN.iter().any(|hidden| file.starts_with(root.join(hidden))));
+        let blocks = files.iter().flat_map(|file| {
+            let source = std::fs::read_to_string(file).expect("the source is readable");
+            blocks_of(&items_of(&source))
+        });
+        blocks.collect::<BTreeSet<String>>()
+    });
+    let blocks = crates.iter().flatten();
+    let public: BTreeSet<&str> =
+        blocks.filter(|block| block.starts_with("pub")).filter_map(|block| type_of(block)).collect();
+    for (sources, blocks) in SOURCES.iter().zip(&crates) {
+        let _ = writeln!(text, "\n{}\n", sources.trim_end_matches("/src"));
+        for block in blocks {
+            let head = block.lines().next().unwrap_or_default();
+            let is_empty = !head.contains(" for ") && head == block;
+            let is_public = type_of(head).is_some_and(|name| public.contains(name));
+            if !head.starts_with("impl") || (is_public && !is_empty) {
+                let _ = writeln!(text, "{block}");
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn interface_is_the_one_written_down() {
+    let file = root().join("docs/api.txt");
+    let now = interface();
+    if std::env::var_os("UPDATE_API").is_some() {
+        std::fs::write(&file, now).expect("the file is writable");
+        return;
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    let (before, after) = (lines(&written), lines(&now));
+    let gone: Vec<_> = before.difference(&after).collect();
+    let new: Vec<_> = after.difference(&before).collect();
+    assert!(
+        written == now,
+        "the interface has changed; if that is intended: UPDATE_API=1 cargo test -p examples --test api\n\
+         gone: {gone:#?}\nnew: {new:#?}"
+    );
+}
+
+const SAMPLE: &str = r#"
+//! A module.
+use std::fmt;
+
+/// A thing.
+#[derive(
+    Clone,
+)]
+pub struct Thing {
+    /// A field.
+    pub field: u64,
+    hidden: u64,
+}
+
+pub(crate) struct Inner {
+    pub(crate) field: u64,
+}
+
+impl Thing {
+    /// Does something.
+    pub fn act<A>(
+        &self,
+        what: A,
+    ) -> Result<(), Error>
+    where
+        A: Into<String>,
+    {
+        let pub_name = 1;
+    }
+
+    fn private(&self) {}
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self) {}
+}
+
+pub enum Kind {
+    One,
+    Two {
+        name: String,
+    },
+}
+
+fn private() {
+    pub struct Local;
+}
+
+pub const MAX: usize = 10;
+pub trait Does {
+    fn it(&self) -> u64;
+}
+
+#[cfg(test)]
+mod tests {
+    pub fn helper() {}
+}
+"#;
+
+#[test]
+fn finds_public_items_with_their_heads() {
+    let expected = [
+        "pub struct Thing",
+        "    pub field: u64",
+        "impl Thing",
+        "    pub fn act<A>(&self, what: A) -> Result<(), Error> where A: Into<String>",
+        "impl fmt::Display for Thing",
+        "pub enum Kind",
+        "    One",
+        "    Two",
+        "        name: String",
+        "pub const MAX: usize",
+        "pub trait Does",
+        "    fn it(&self) -> u64",
+    ];
+    assert_eq!(items_of(SAMPLE), expected);
+}

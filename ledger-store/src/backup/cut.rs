@@ -1,0 +1,100 @@
+//! Where a restored store may end.
+//!
+//! One batch of the writer may fill several chunks, and an atomic bulk is one part of a batch. The writer gives all logs of
+//! a batch the same date. So the end of a chunk is also the end of a batch if logs of different dates stand on both sides.
+//! Documents have no dates: the end of a chunk beside one is not used.
+
+use ledger_core::Timestamp;
+use ledger_journal::entry::{Body, read_chunk};
+use ledger_journal::{Chunk, Head, Journal, Position, SegmentedJournal};
+
+use super::copy::walk;
+use super::report::RestorePoint;
+use crate::error::OpenError;
+
+/// Returns the position after the last entry that is restored.
+pub(super) fn find_cut(
+    journal: &SegmentedJournal,
+    begin: Head,
+    point: RestorePoint,
+) -> Result<Position, OpenError> {
+    let head = journal.head();
+    let mut cut = Cut { point, usable: Position::FIRST, last: None, is_past: false };
+    // A damaged backup is refused as a whole, also if the damage is behind the point.
+    walk(journal, begin, |chunk| cut.step(chunk))?;
+    let is_whole = match point {
+        RestorePoint::End => true,
+        RestorePoint::Entries(entries) => entries >= head.next.get() - 1,
+        RestorePoint::Date(_) => !cut.is_past,
+    };
+    Ok(if is_whole { head.next } else { cut.usable })
+}
+
+struct Cut {
+    point: RestorePoint,
+    /// The last known end of a batch before the point.
+    usable: Position,
+    /// The date of the last entry before the chunk, unless it has none.
+    last: Option<Timestamp>,
+    /// Whether the point was passed.
+    is_past: bool,
+}
+
+impl Cut {
+    fn step(&mut self, chunk: &Chunk) -> Result<(), OpenError> {
+        if self.is_past || self.point == RestorePoint::End {
+            return Ok(());
+        }
+        let dates = Dates::of(chunk)?;
+        if let (Some(before), Some(after)) = (self.last, dates.first)
+            && before != after
+        {
+            self.usable = chunk.first();
+        }
+        self.is_past = match self.point {
+            RestorePoint::End => false,
+            RestorePoint::Entries(entries) => chunk.next().get() - 1 > entries,
+            RestorePoint::Date(date) => dates.latest.is_some_and(|latest| latest > date),
+        };
+        self.last = dates.last;
+        Ok(())
+    }
+}
+
+/// Dates of the logs of a chunk.
+#[derive(Default)]
+struct Dates {
+    /// That of the first entry, if it is a log.
+    first: Option<Timestamp>,
+    /// That of the last entry, if it is a log.
+    last: Option<Timestamp>,
+    /// The latest date on which a log was recorded by this store. Imported logs keep the dates of another one.
+    latest: Option<Timestamp>,
+}
+
+impl Dates {
+    fn of(chunk: &Chunk) -> Result<Self, OpenError> {
+        let mut dates = Self::default();
+        let mut last = None;
+        read_chunk(chunk, |record| {
+            let date = match &record.body {
+                Body::Log(log) => {
+                    if !log.imported {
+                        dates.latest = dates.latest.max(Some(log.date));
+                    }
+                    Some(log.date)
+                }
+                Body::Document(_) => None,
+            };
+            if record.position == chunk.first() {
+                dates.first = date;
+            }
+            last = Some((record.position, date));
+            Ok(())
+        })
+        .map_err(|corrupt| OpenError::Damaged { reason: format!("entry {}: {corrupt}", chunk.first()) })?;
+        // Entries of a removed section leave gaps, whose dates are unknown.
+        dates.last = last.filter(|(position, _)| position.next() == chunk.next()).and_then(|(_, date)| date);
+        Ok(dates)
+    }
+}

@@ -1,0 +1,127 @@
+//! Reads as futures, for any executor.
+
+use ledger_core::{Asset, Balance, NameError, TransactionId};
+
+use super::error::LedgerError;
+use super::handle::Ledger;
+use super::list::{List, ListKind, ListPage};
+use super::snapshot::LedgerSnapshot;
+use crate::query::{Account, TransactionView};
+use crate::read::Snapshot;
+use crate::readers::ReadFuture;
+use crate::store::Store;
+
+impl Store {
+    /// Runs a read of the store as of now on a thread of the store, and returns a future of its answer. For async code:
+    /// a read may wait for the disk, and a long list keeps its thread busy.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::task::{Context, Poll, Waker};
+    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    /// #             Poll::Ready(value) => return value,
+    /// #             Poll::Pending => std::thread::yield_now(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// # let store = ledger_store::Store::in_memory();
+    /// # store.ledger("main")?.transaction().posting("world", "users:1", 5, "USD").commit()?;
+    /// # block_on(async {
+    /// let end = store.read_async(|snapshot| snapshot.feed_end()).await;
+    /// let ledger = store.ledger("main")?;
+    /// let rich = ledger.read_async(|ledger| ledger.balances().under("users:").now()).await?;
+    /// let page = ledger.transactions().newest_first().page_async(50).await?;
+    /// assert_eq!((rich.len(), page.items.len()), (1, 1));
+    /// # Ok::<(), ledger_store::LedgerError>(())
+    /// # })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_async<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Snapshot) -> T + Send + 'static,
+    ) -> ReadFuture<T> {
+        let snapshot = self.snapshot();
+        self.readers().run(move || read(&snapshot))
+    }
+}
+
+/// Reads without blocking. Each is of the moment of its call.
+impl Ledger {
+    /// Runs a read of the ledger as of now on a thread of the store, and returns a future of its answer. Every read of
+    /// [`LedgerSnapshot`] can be made so. See [`Store::read_async`].
+    pub fn read_async<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&LedgerSnapshot) -> T + Send + 'static,
+    ) -> ReadFuture<T> {
+        let snapshot = self.snapshot();
+        self.store().readers().run(move || read(&snapshot))
+    }
+
+    /// As [`Ledger::balance`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::balance`].
+    pub fn balance_async<A>(
+        &self,
+        account: impl AsRef<str>,
+        asset: A,
+    ) -> ReadFuture<Result<Balance, LedgerError>>
+    where
+        A: TryInto<Asset>,
+        A::Error: Into<NameError>,
+    {
+        let account = account.as_ref().to_owned();
+        let asset: Result<Asset, NameError> = asset.try_into().map_err(Into::into);
+        self.read_async(move |ledger| ledger.balance(account, asset?))
+    }
+
+    /// As [`Ledger::get_account`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::get_account`].
+    pub fn get_account_async(&self, account: impl AsRef<str>) -> ReadFuture<Result<Account, LedgerError>> {
+        let account = account.as_ref().to_owned();
+        self.read_async(move |ledger| ledger.get_account(account))
+    }
+
+    /// As [`Ledger::get_transaction`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`Ledger::get_transaction`].
+    pub fn get_transaction_async(
+        &self,
+        id: impl Into<TransactionId>,
+    ) -> ReadFuture<Result<TransactionView, LedgerError>> {
+        let id = id.into();
+        self.read_async(move |ledger| ledger.get_transaction(id))
+    }
+}
+
+impl<K: ListKind> List<K> {
+    /// As [`List::page`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`List::page`].
+    pub fn page_async(&self, size: usize) -> ReadFuture<Result<ListPage<K::Item>, LedgerError>> {
+        let list = self.clone();
+        self.readers.run(move || list.page(size))
+    }
+
+    /// As [`List::count`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`List::count`].
+    pub fn count_async(&self) -> ReadFuture<Result<u64, LedgerError>> {
+        let list = self.clone();
+        self.readers.run(move || list.count())
+    }
+}

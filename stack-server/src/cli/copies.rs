@@ -1,0 +1,247 @@
+//! `stack-server backup`, `restore`, `export` and `import`: copies of a store that no server has open, and of its ledgers.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use ledger_store::{
+    BackupError, BackupReport, LedgerError, OpenError, RestorePoint, RestorePointError, Store, TransferError,
+    WriteError,
+};
+
+/// The text of `--help`.
+const HELP: &str = "\
+stack-server backup, restore, export, import: copies of a data directory that no server has open
+
+Usage: stack-server backup DIR BACKUP                 copy a data directory into an empty one, or add what is new
+       stack-server backup --verify BACKUP            check every entry of a backup
+       stack-server restore BACKUP DIR [--at POINT]   make a data directory of a backup; POINT is a number of entries or
+                                                      a date such as 2024-05-01T10:00:00Z
+       stack-server export DIR LEDGER [FILE]          write a ledger as JSON lines, with its features and metadata
+       stack-server export --logs DIR LEDGER [FILE]   write its logs only, as POST /v2/LEDGER/logs/export does
+       stack-server import DIR LEDGER [FILE]          read what an export wrote; it can be repeated
+
+Without FILE, standard input or output is used. Exit status: 0 done, 1 failed, 2 wrong command line.
+";
+
+/// A command of this module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Copy a data directory.
+    Backup,
+    /// Make a data directory of a backup.
+    Restore,
+    /// Write a ledger as text.
+    Export,
+    /// Read a ledger from text.
+    Import,
+}
+
+impl Verb {
+    /// Finds the command with a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "backup" => Self::Backup,
+            "restore" => Self::Restore,
+            "export" => Self::Export,
+            "import" => Self::Import,
+            _ => return None,
+        })
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// The command line makes no sense.
+    Usage(String),
+    /// The directory has no store. Opening it would make one.
+    NoStore(PathBuf),
+    /// The store does not open.
+    Open(OpenError),
+    /// The backup or the restore failed.
+    Backup(BackupError),
+    /// The export or the import failed.
+    Transfer(TransferError),
+    /// A file cannot be opened or written.
+    Io(io::Error),
+    /// The store does not close.
+    Close(WriteError),
+}
+
+impl CopyError {
+    /// Tells whether the command line makes no sense.
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Usage(_))
+    }
+}
+
+impl fmt::Display for CopyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(reason) => f.write_str(reason),
+            Self::NoStore(path) => write!(f, "{} is not a store", path.display()),
+            Self::Open(error) => error.fmt(f),
+            Self::Backup(error) => error.fmt(f),
+            Self::Transfer(error) => error.fmt(f),
+            Self::Io(error) => error.fmt(f),
+            Self::Close(error) => write!(f, "closing the store: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for CopyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Usage(_) | Self::NoStore(_) => None,
+            Self::Open(error) => Some(error),
+            Self::Backup(error) => Some(error),
+            Self::Transfer(error) => Some(error),
+            Self::Io(error) => Some(error),
+            Self::Close(error) => Some(error),
+        }
+    }
+}
+
+impl From<lexopt::Error> for CopyError {
+    fn from(error: lexopt::Error) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<RestorePointError> for CopyError {
+    fn from(error: RestorePointError) -> Self {
+        Self::Usage(format!("--at: {error}"))
+    }
+}
+
+impl From<BackupError> for CopyError {
+    fn from(error: BackupError) -> Self {
+        Self::Backup(error)
+    }
+}
+
+impl From<TransferError> for CopyError {
+    fn from(error: TransferError) -> Self {
+        Self::Transfer(error)
+    }
+}
+
+impl From<LedgerError> for CopyError {
+    fn from(error: LedgerError) -> Self {
+        Self::Transfer(error.into())
+    }
+}
+
+impl From<io::Error> for CopyError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The parsed command line.
+#[derive(Default)]
+struct Line {
+    words: Vec<PathBuf>,
+    point: RestorePoint,
+    verify: bool,
+    logs: bool,
+}
+
+impl Line {
+    /// Reads the arguments after the verb, or `None` if they ask for help.
+    fn read(verb: Verb, arguments: Vec<OsString>) -> Result<Option<Self>, CopyError> {
+        use lexopt::Arg;
+        let mut line = Self::default();
+        let mut parser = lexopt::Parser::from_args(arguments);
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("help") | Arg::Short('h') => return Ok(None),
+                Arg::Long("verify") if verb == Verb::Backup => line.verify = true,
+                Arg::Long("logs") if verb == Verb::Export => line.logs = true,
+                Arg::Long("at") if verb == Verb::Restore => {
+                    line.point = parser.value()?.to_string_lossy().parse()?;
+                }
+                Arg::Value(word) => line.words.push(PathBuf::from(word)),
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        Ok(Some(line))
+    }
+}
+
+/// Runs a command. Reports and exports without a file go to `out`, imports without a file come from `input`.
+///
+/// # Errors
+///
+/// [`CopyError`].
+pub fn main(
+    verb: Verb,
+    arguments: Vec<OsString>,
+    input: impl Read,
+    mut out: impl Write,
+) -> Result<(), CopyError> {
+    let Some(line) = Line::read(verb, arguments)? else {
+        out.write_all(HELP.as_bytes())?;
+        return Ok(());
+    };
+    let words: Vec<&Path> = line.words.iter().map(PathBuf::as_path).collect();
+    match (verb, words.as_slice()) {
+        (Verb::Backup, [backup]) if line.verify => report(&mut out, &Store::verify_backup(backup)?),
+        (Verb::Backup, [data, backup]) if !line.verify => {
+            let store = open(data)?;
+            report(&mut out, &store.backup(backup)?)?;
+            close(&store)
+        }
+        (Verb::Restore, [backup, data]) => report(&mut out, &Store::restore(backup, data, line.point)?),
+        (Verb::Export, [data, ledger, file @ ..]) if file.len() <= 1 => {
+            let store = open(data)?;
+            let ledger = store.ledger(ledger.to_string_lossy())?;
+            let to: Box<dyn Write> = match file.first() {
+                Some(file) => Box::new(File::create_new(file)?),
+                None => Box::new(out),
+            };
+            let mut to = BufWriter::new(to);
+            if line.logs {
+                ledger.export_logs(&mut to)?
+            } else {
+                ledger.export(&mut to)?
+            };
+            to.flush()?;
+            close(&store)
+        }
+        (Verb::Import, [data, ledger, file @ ..]) if file.len() <= 1 => {
+            let store = open(data)?;
+            let ledger = store.ledger(ledger.to_string_lossy())?;
+            let imported = match file.first() {
+                Some(file) => ledger.import(File::open(file)?)?,
+                None => ledger.import(input)?,
+            };
+            let (imported, skipped) = (imported.imported, imported.skipped);
+            writeln!(out, "{{\"imported\":{imported},\"skipped\":{skipped}}}")?;
+            close(&store)
+        }
+        _ => Err(CopyError::Usage("wrong number of arguments; see --help".to_owned())),
+    }
+}
+
+/// Prints what a backup or a restore did, with the head in the form of `verify --expect-head`.
+fn report(out: &mut impl Write, report: &BackupReport) -> Result<(), CopyError> {
+    let BackupReport { entries, copied, chain, .. } = report;
+    writeln!(out, "{{\"entries\":{entries},\"copied\":{copied},\"head\":\"{entries}:{chain}\"}}")?;
+    Ok(())
+}
+
+fn open(data: &Path) -> Result<Store, CopyError> {
+    if !data.join("MANIFEST").exists() {
+        return Err(CopyError::NoStore(data.to_owned()));
+    }
+    Store::open(data).map_err(CopyError::Open)
+}
+
+fn close(store: &Store) -> Result<(), CopyError> {
+    store.close().map_err(CopyError::Close)
+}
