@@ -1,4 +1,4 @@
-//! The sub-command `embedded`: load on a store in the same process.
+//! The sub-command `embedded`: measures writes to a store in the same process, without a server.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,15 +17,17 @@ use crate::{arguments, calibration};
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// The kind of transactions.
+    /// The accounts and the kind of transactions.
     pub profile: Profile,
     /// Number of transactions to measure.
     pub transactions: u64,
     /// Number of transactions in each submission.
     pub batch: usize,
-    /// Number of concurrent submissions. With 1, each one blocks.
+    /// Maximum number of concurrent submissions. If this and `batch` are 1, the load calls `Store::apply`, which blocks
+    /// until the answer. Otherwise it calls `Store::submit`.
     pub in_flight: usize,
-    /// Transactions per second at fixed times, or `None` for as many as possible.
+    /// Transactions per second, submitted on a fixed schedule from which their latencies count. `None` submits as fast
+    /// as possible.
     pub paced: Option<u64>,
     /// See [`Options::memory_budget`], in bytes.
     pub memory_budget: usize,
@@ -33,7 +35,8 @@ pub struct Load {
     pub data: Option<PathBuf>,
     /// Whether to print progress each second.
     pub verbose: bool,
-    /// Whether to compare the store with the naive engine.
+    /// Whether to compare the store with a naive engine, one B-tree for everything. `compare::run` does so, and [`run`]
+    /// ignores this field.
     pub compare: bool,
 }
 
@@ -93,7 +96,8 @@ impl Load {
             load.batch = 1;
             load.in_flight = clients;
         } else if load.paced.is_some() {
-            // At fixed times submissions may pile up. Only the store should limit them.
+            // On a fixed schedule, submissions pile up when the store is slow. The limit of this program must not delay
+            // them, only the store may.
             load.in_flight = 32;
         }
         if load.compare {
@@ -114,7 +118,7 @@ impl Load {
         options
     }
 
-    /// Opens a new store in a directory and funds the accounts.
+    /// Opens a new store in a directory, funds the accounts and flushes the index.
     ///
     /// # Errors
     ///
@@ -136,7 +140,8 @@ impl Load {
     }
 }
 
-/// Runs the load on a new store and reports its figures.
+/// Runs the load on a new store and reports the measurements: rates until all answers (`tx_per_s`) and until the index
+/// holds everything (`tx_per_s_projected`), latencies, processor time, memory and disk space.
 ///
 /// # Errors
 ///
@@ -232,9 +237,12 @@ pub fn drive(load: &Load, store: &Store, workload: &mut Workload) -> Result<Subm
     submissions.finish()
 }
 
+/// Prints the progress of a run once a second.
 struct Progress {
     begin: Instant,
+    /// Time since `begin` at which the next line is due.
     next: Duration,
+    /// Number of transactions at the last line.
     before: u64,
     verbose: bool,
 }

@@ -1,5 +1,6 @@
-//! The sub-command `auth`: the cost of tokens. It runs single writes and reads with a token and without one, in turn on
-//! the same machine, and then asks for tokens.
+//! The sub-command `auth`: measures the cost of access tokens. It alternates between a server without authorization and
+//! one that checks a token with every request, with single writes and then with single reads. After that it measures
+//! how fast the server issues tokens.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -26,15 +27,15 @@ const LEDGER: &str = "main";
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct HttpAuth {
-    /// The server program.
+    /// Path of the server program to start.
     pub spawn: PathBuf,
     /// Number of connections. Each sends one request at a time.
     pub connections: usize,
     /// The accounts of the transactions.
     pub profile: Profile,
-    /// Length of each turn.
+    /// Length of each measurement, that is, of one turn of one server.
     pub time: Duration,
-    /// Number of turns of each variant.
+    /// Number of turns of each server, for each kind of request.
     pub turns: u64,
 }
 
@@ -66,45 +67,50 @@ impl HttpAuth {
     }
 }
 
-/// The request that the connections repeat.
+/// The kind of request that the connections repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
+    /// Create a transaction.
     Write,
+    /// Read an account.
     Read,
+    /// Issue a token.
     Token,
 }
 
-/// A server, and what its callers show.
+/// One of the two servers to compare, with the authorization header of its requests.
 struct Side {
     server: Spawned,
     address: String,
-    /// Header lines of every request.
+    /// Header lines to add to every request, empty for the server without authorization.
     header: String,
 }
 
-/// Requests, time and processor time of the server over some turns.
+/// Measurements of one server over all turns.
 #[derive(Default)]
 struct Total {
     requests: u64,
     time: Duration,
+    /// Processor time of the server.
     used: Duration,
     latency: Histogram,
 }
 
 impl Total {
+    /// Returns the processor time of the server per request, in microseconds.
     fn micros(&self) -> f64 {
         self.used.as_secs_f64() * 1e6 / self.requests.max(1) as f64
     }
 }
 
-/// Starts a server, which has its data in the directory.
+/// Starts a server on a data directory and returns it with its address.
 fn start(auth: &HttpAuth, data: PathBuf, flags: &[&str]) -> Result<(Spawned, String), Failure> {
     let fixed = ["--listen", "127.0.0.1:0", "--data"].map(Into::into);
     let more = flags.iter().map(Into::into);
     Spawned::start_server(&auth.spawn, fixed.into_iter().chain([data.into_os_string()]).chain(more))
 }
 
-/// Makes the first client of a stopped store; its id and secret.
+/// Creates the first OAuth client in a data directory that no server has open. Returns the id and secret of the client.
 fn first_client(auth: &HttpAuth, data: &std::path::Path) -> Result<(String, String), Failure> {
     let made = std::process::Command::new(&auth.spawn).args(["auth", "init", "--data"]).arg(data).output()?;
     let text = String::from_utf8(made.stdout)?;
@@ -115,7 +121,7 @@ fn first_client(auth: &HttpAuth, data: &std::path::Path) -> Result<(String, Stri
     Ok((value("STACK_CLIENT_ID")?, value("STACK_CLIENT_SECRET")?))
 }
 
-/// A request for a token.
+/// Returns the HTTP request with which a client asks for a token.
 fn token_request(client: &(String, String)) -> Vec<u8> {
     let body = format!(
         "grant_type=client_credentials&scope=ledger:read+ledger:write&client_id={}&client_secret={}",
@@ -127,6 +133,7 @@ fn token_request(client: &(String, String)) -> Vec<u8> {
     format!("{head}content-length: {length}\r\n\r\n{body}").into_bytes()
 }
 
+/// Asks a server for a token.
 fn token(address: &str, client: &(String, String)) -> Result<String, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
@@ -140,7 +147,7 @@ fn token(address: &str, client: &(String, String)) -> Result<String, Failure> {
     })
 }
 
-/// Measures the variants in turn. Reports the rate and the processor time of each, and their ratios.
+/// Measures both servers in turn. Reports the rate and the processor time of each, and the difference in percent.
 ///
 /// # Errors
 ///
@@ -153,7 +160,7 @@ pub fn run(auth: &HttpAuth) -> Result<Report, Failure> {
     let client = first_client(auth, &guarded)?;
     let (server, address) = start(auth, data_dir.path().join("open"), &[])?;
     let open = Side { server, address, header: String::new() };
-    // The ledger is made before anybody asks for tokens.
+    // `prepare_ledger` sends no token, so it runs against servers that require none.
     prepare_ledger(auth, &open.address)?;
     let (server, address) = start(auth, guarded.clone(), &[])?;
     prepare_ledger(auth, &address)?;
@@ -183,7 +190,7 @@ fn prepare_ledger(auth: &HttpAuth, address: &str) -> Result<(), Failure> {
     prepare(&HttpLoad { profile: auth.profile.clone(), ..HttpLoad::default() }, address, LEDGER)
 }
 
-/// Asks both servers the same in turn.
+/// Measures one kind of request on both servers in turn, and reports both and their difference.
 fn compare(
     auth: &HttpAuth,
     sides: &[Side; 2],
@@ -194,7 +201,8 @@ fn compare(
 ) -> Result<(), Failure> {
     let mut totals = [Total::default(), Total::default()];
     for turn in 0..auth.turns {
-        // The first of a turn has the caches of the machine for itself: that changes with every turn.
+        // Alternate which server goes first, so that neither gains from the state in which the other leaves the
+        // machine.
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for at in order {
             turn_of(auth, &sides[at], question, client, turn, &mut totals[at])?;
@@ -218,7 +226,7 @@ fn compare(
     Ok(())
 }
 
-/// One turn of one server.
+/// Measures one server for one turn, and adds the result to `total`.
 fn turn_of(
     auth: &HttpAuth,
     side: &Side,
@@ -238,17 +246,19 @@ fn turn_of(
     Ok(())
 }
 
-/// Makes requests.
+/// Generates the requests of all connections.
 struct Source {
     workload: Workload,
     question: Question,
     header: String,
     token_request: Vec<u8>,
     accounts: u64,
+    /// Number of requests so far.
     made: u64,
 }
 
 impl Source {
+    /// Writes the next request into `request`.
     fn next(&mut self, request: &mut Vec<u8>) -> Result<(), Failure> {
         self.made += 1;
         match self.question {
@@ -272,6 +282,7 @@ impl Source {
     }
 }
 
+/// Sends requests on all connections for the time of a measurement, and returns their latencies.
 fn drive(
     auth: &HttpAuth,
     side: &Side,

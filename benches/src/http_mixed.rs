@@ -1,5 +1,5 @@
-//! The sub-command `mixed --spawn`: the cost of readers for writers. It measures writes at full speed, in turns
-//! with and without readers at a steady rate.
+//! The sub-command `mixed --spawn`: measures how much readers slow writers down, over HTTP. Writers run at full speed.
+//! They alternate between running alone and running beside readers that send requests at a steady rate.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -27,19 +27,19 @@ use crate::{Failure, arguments, calibration};
 pub struct HttpMixed {
     /// The content of the store before the measurement.
     pub preload: Load,
-    /// The server program.
+    /// Path of the server program to start.
     pub spawn: PathBuf,
     /// Number of connections that write.
     pub connections: usize,
-    /// Number of transactions in a write.
+    /// Number of transactions in each write request.
     pub bulk: usize,
     /// Number of connections that read.
     pub readers: usize,
-    /// Requests per second of all readers together.
+    /// Requests per second that all readers send together.
     pub read_rate: u64,
-    /// Number of turns with and without readers.
+    /// Number of turns. Each measures the writers twice: alone, then beside readers.
     pub turns: u64,
-    /// Length of each turn.
+    /// Length of each of the two measurements of a turn.
     pub time: Duration,
 }
 
@@ -94,10 +94,11 @@ impl HttpMixed {
     }
 }
 
-/// Every one of this many requests is a sum over a thousand accounts.
+/// One in this many read requests is a sum over 1,000 accounts. The others are quick.
 const SUM_ONE_IN: u64 = 20;
 
-/// Returns the next question of a reader: points and first pages in turn, and sometimes a sum.
+/// Returns the kind of a read request by its number. Reads of one account (`POINTS`) and of first pages (`FIRST_PAGES`)
+/// take turns, with a sum (`OF_A_GROUP`) now and then.
 fn question(number: u64) -> &'static Question {
     const POINTS_AND_PAGES: u64 = (POINTS.len() + FIRST_PAGES.len()) as u64;
     if number % SUM_ONE_IN == SUM_ONE_IN - 1 {
@@ -107,7 +108,7 @@ fn question(number: u64) -> &'static Question {
     POINTS.get(at).unwrap_or_else(|| &FIRST_PAGES[at - POINTS.len()])
 }
 
-/// Fills a store, starts a server on it, and measures writers without and with readers.
+/// Fills a store, starts a server on it, and measures the writers alone and beside readers.
 ///
 /// # Errors
 ///
@@ -134,10 +135,12 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
         dates,
         random: Random::new(1),
     };
+    // Requests of the writers and the time that they took, summed over the turns.
     let (mut alone, mut beside) = ((0, Duration::ZERO), (0, Duration::ZERO));
     let (mut reading, mut read_time) = (Reading::default(), Duration::ZERO);
     for turn in 0..mixed.turns {
-        // Stream 0 filled the store. Each turn has two streams of its own.
+        // Each run of the writers has its own stream of transactions, because references must be unique. Stream 0
+        // filled the store.
         let measured = drive_from(&writers, &address, &ledger, 1 + 2 * turn)?;
         alone = (alone.0 + measured.requests, alone.1 + measured.time);
         let over = Arc::new(AtomicBool::new(false));
@@ -175,10 +178,12 @@ pub fn run(mixed: &HttpMixed) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The figures of the readers.
+/// Latencies of the readers, from the time when each request was due.
 #[derive(Clone, Debug, Default)]
 struct Reading {
+    /// Reads of one account and of first pages.
     quick: Histogram,
+    /// Sums over 1,000 accounts.
     sums: Histogram,
 }
 
@@ -189,7 +194,8 @@ impl Reading {
     }
 }
 
-/// Asks at fixed times on several connections until the end. A late answer delays only its own connection.
+/// Sends requests at fixed times on several connections until `over` is set. A late answer delays only the next request
+/// of its own connection, whose latency counts from the time when it was due.
 fn read(
     mixed: &HttpMixed,
     address: &str,
@@ -210,6 +216,7 @@ fn read(
         let mut tasks = Vec::new();
         for (mut connection, first) in opened.into_iter().zip(0..) {
             let (mut subject, all, over) = (subject.clone(), all.clone(), over.clone());
+            // Each connection of each turn makes its own random choices.
             subject.random = Random::new(turn * connections + first + 100);
             tasks.push(tokio::task::spawn_local(async move {
                 let mut number = first;

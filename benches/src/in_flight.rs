@@ -1,4 +1,5 @@
-//! Concurrent submissions: limits their number, and measures their latencies and results.
+//! Submits batches to a store in this process. Limits how many wait for their answer at a time, and measures
+//! their latencies.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::Failure;
 use crate::histogram::Histogram;
 
-/// Keeps up to a number of submissions in flight, and measures them.
+/// Limits and measures the submissions in flight, that is, those that wait for their answer.
 #[derive(Clone)]
 pub struct InFlight {
     inner: Arc<Inner>,
@@ -18,29 +19,31 @@ pub struct InFlight {
 struct Inner {
     limit: usize,
     state: Mutex<State>,
-    /// Signalled after an answer while somebody waits for a free slot.
+    /// Signalled after an answer if a thread waits. At most one thread waits at a time.
     answered: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     in_flight: usize,
+    /// Whether a thread waits for an answer.
     waiting: bool,
     stats: SubmissionStats,
+    /// The first failure.
     failure: Option<String>,
 }
 
-/// The figures of completed submissions.
+/// Measurements of answered submissions.
 #[derive(Clone, Debug, Default)]
 pub struct SubmissionStats {
-    /// Time from the given start of each submission to its answer.
+    /// Time from the start of each submission, as its caller counts it, to its answer.
     pub latency: Histogram,
-    /// Number of recorded commands.
+    /// Number of commands that the store recorded.
     pub recorded: u64,
 }
 
 impl InFlight {
-    /// Allows up to this many concurrent submissions, at least one.
+    /// Allows this many submissions in flight. A limit of 0 counts as 1.
     pub fn new(limit: usize) -> Self {
         let inner = Inner { limit: limit.max(1), state: Mutex::default(), answered: Condvar::new() };
         Self { inner: Arc::new(inner) }
@@ -50,11 +53,12 @@ impl InFlight {
     ///
     /// # Errors
     ///
-    /// If a submission failed or one of its commands was refused, because the figures would be meaningless.
+    /// If a submission failed or the store refused one of its commands. Measurements of refusals mean nothing.
     pub fn wait(&self) -> Result<usize, Failure> {
         self.wait_below(self.inner.limit)
     }
 
+    /// Waits until fewer submissions than the limit are in flight, and returns the difference.
     fn wait_below(&self, limit: usize) -> Result<usize, Failure> {
         let mut state = self.inner.state.lock();
         loop {
@@ -69,14 +73,15 @@ impl InFlight {
         }
     }
 
-    /// Submits without blocking. The latency counts from the given start.
+    /// Submits and returns at once, whatever the limit. The latency counts from `from`, which may be the time at which
+    /// the submission was due.
     pub fn submit(&self, store: &Store, submission: Submission, from: Instant) {
         self.inner.state.lock().in_flight += 1;
         let inner = self.inner.clone();
         store.submit(submission, move |answer| inner.record(answer, from));
     }
 
-    /// Submits and blocks until the answer.
+    /// Submits, whatever the limit, and blocks until the answer. The latency counts from the call.
     pub fn apply(&self, store: &Store, submission: Submission) {
         self.inner.state.lock().in_flight += 1;
         let from = Instant::now();
@@ -84,7 +89,7 @@ impl InFlight {
         self.inner.record(answer, from);
     }
 
-    /// Waits until no submission is in flight, and returns the figures. The next figures start at zero.
+    /// Waits until no submission is in flight, then returns the measurements and resets them to zero.
     ///
     /// # Errors
     ///
@@ -115,7 +120,7 @@ impl Inner {
     }
 }
 
-/// Returns the number of recorded commands, or an error if any was refused.
+/// Returns the number of recorded commands, or an error if any was not recorded.
 fn recorded_commands(answer: Result<Vec<Outcome>, WriteError>) -> Result<u64, Failure> {
     let outcomes = answer.map_err(|error| format!("a submission failed: {error}"))?;
     match outcomes.iter().find(|outcome| !matches!(outcome, Outcome::Done(_))) {
@@ -152,7 +157,7 @@ mod tests {
         let stats = submissions.finish().expect("no failure");
         assert_eq!((stats.recorded, stats.latency.count()), (5, 1));
 
-        // The references of the batch are in use.
+        // The store refuses the batch the second time, because its references are in use.
         submissions.apply(&store, submission(batch));
         assert!(submissions.finish().is_err());
     }

@@ -1,5 +1,6 @@
-//! Shared parts of the load program and the benchmarks: a workload, a histogram, calibrations, and a naive
-//! engine for comparison.
+//! Code of the program `load`, with one module for each of its sub-commands, and parts that the benchmarks in
+//! `benches/` share with it: a workload, a histogram, measurements of the machine (`calibration`), and a naive engine
+//! for comparison.
 
 #![forbid(unsafe_code)]
 
@@ -32,5 +33,5 @@ pub mod report;
 pub mod wire;
 pub mod workload;
 
-/// Reason why a run has no figures. The program prints it and ends.
+/// Reason why a run ended without measurements. The program prints it and exits.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,5 @@
-//! The workload: transfers between uniformly random accounts.
+//! Generates the commands of all measurements: transfers between uniformly random accounts. Equal parameters and seeds
+//! give equal commands.
 
 use ledger_core::{
     AccountAddress, Amount, Asset, Command, CreateTransaction, Features, HashLogs, LedgerName, LedgerOptions,
@@ -6,7 +7,7 @@ use ledger_core::{
 };
 use ledger_store::{Atomicity, Detail, Mode, Request, Submission};
 
-/// `SplitMix64`, a fast random generator that is good enough to choose accounts. Equal seeds give equal runs.
+/// `SplitMix64`, a fast random generator that is good enough to choose accounts. Equal seeds give equal numbers.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
@@ -18,7 +19,7 @@ impl Random {
         Self { state: seed }
     }
 
-    /// Returns the next of 2^64 numbers.
+    /// Returns the next random number, any of the 2^64 with equal probability.
     pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
@@ -37,17 +38,17 @@ fn mix(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The content of a transaction besides its posting.
+/// The content of a transaction besides its posting, and whether the ledger hashes its logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Nothing. The ledger keeps no hash of its logs.
+    /// No content besides the posting. The ledger does not hash its logs.
     Plain,
     /// A unique reference and two metadata pairs. The ledger hashes its logs.
     Rich,
 }
 
 impl Shape {
-    /// Returns the name of the shape in figures.
+    /// Returns the name of the shape in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -63,11 +64,11 @@ pub struct Profile {
     pub accounts: u64,
     /// Content of each transaction.
     pub shape: Shape,
-    /// Percentage of transactions with a date up to 30 days back.
+    /// Percentage of transactions with a date up to 30 days in the past.
     pub backdated_percent: u64,
-    /// Percentage of transactions with account 0 as destination.
+    /// Percentage of transactions directed at account 0, the hot account. The others choose their accounts at random.
     pub hot_percent: u64,
-    /// Whether addresses have a segment that a thousand of them share.
+    /// Whether each 1,000 consecutive accounts share a segment of their addresses, by which filters can select them.
     pub grouped: bool,
 }
 
@@ -87,7 +88,8 @@ impl Profile {
             .expect("segments of letters and digits are an address")
     }
 
-    /// Returns the common prefix of a group's addresses if they are [grouped](Self::grouped).
+    /// Returns the prefix that the addresses of an account's group share if they are [grouped](Self::grouped). Takes
+    /// the number of the account.
     pub fn group(&self, number: u64) -> String {
         format!("users:{:04}:", number / GROUP)
     }
@@ -102,9 +104,9 @@ impl Profile {
     }
 }
 
-/// Initial balance of each account, more than the transfers of any run take from it.
+/// Initial balance of each account. Larger than the sum that a run takes from it, so that no transfer is refused.
 pub const FUNDING: u64 = 1_000_000_000;
-/// Number of accounts that share a segment.
+/// Number of accounts in a group, which share a segment of their addresses.
 pub const GROUP: u64 = 1_000;
 /// Maximum amount of a transfer.
 const AMOUNT_MAX: u64 = 1_000;
@@ -115,7 +117,7 @@ pub fn ledger_name() -> LedgerName {
     LedgerName::parse("main").expect("a constant that is a name")
 }
 
-/// Makes a submission of independent commands whose answer contains the ids.
+/// Makes a submission of independent commands. Its answer contains only ids, not the recorded entries.
 pub fn submission(requests: Vec<Request>) -> Submission {
     Submission {
         ledger: ledger_name(),
@@ -126,13 +128,14 @@ pub fn submission(requests: Vec<Request>) -> Submission {
     }
 }
 
-/// An endless stream of commands.
+/// An endless stream of transfers.
 #[derive(Clone, Debug)]
 pub struct Workload {
     profile: Profile,
     addresses: Vec<AccountAddress>,
     asset: Asset,
     random: Random,
+    /// Number of the last rich transaction, which determines its reference and order number.
     sequence: u64,
 }
 
@@ -144,7 +147,8 @@ impl Workload {
         Self { profile, addresses, asset: asset(), random: Random::new(seed), sequence: 0 }
     }
 
-    /// Selects one of several streams with distinct references. Each stream has 2^40 of them.
+    /// Selects one of several streams whose transactions have distinct references. A stream has 2^40 references.
+    /// Streams differ in their other choices only by their seeds.
     #[must_use]
     pub fn part(mut self, number: u64) -> Self {
         self.sequence = number << 40;
@@ -161,7 +165,7 @@ impl Workload {
         &self.addresses
     }
 
-    /// Iterates over batches of commands that fund each account.
+    /// Iterates over batches of commands that each move [`FUNDING`] from `world` to an account.
     pub fn funding(&self, batch: usize) -> impl Iterator<Item = Vec<Request>> {
         self.addresses.chunks(batch).map(|addresses| {
             addresses
@@ -171,7 +175,7 @@ impl Workload {
         })
     }
 
-    /// Returns the next transfers. Backdated ones have a date before `now`.
+    /// Returns the next transfers. Backdated ones have a date before `now`, and the others have none.
     pub fn batch(&mut self, size: usize, now: Timestamp) -> Vec<Request> {
         (0..size).map(|_| self.transfer(now)).collect()
     }
@@ -226,7 +230,7 @@ pub fn address(number: u64) -> AccountAddress {
         .expect("segments of letters and digits are an address")
 }
 
-/// Returns the reference and the order number of a rich transaction by its number in the stream, from 1.
+/// Returns the reference and the metadata value `order` of a rich transaction by its number in the stream, from 1.
 pub fn marks(sequence: u64) -> (Reference, String) {
     (reference(mix(sequence)), order(mix(sequence)))
 }
@@ -242,8 +246,8 @@ fn reference(unique: u64) -> Reference {
     reference.expect("a short word is a reference")
 }
 
-/// Calls `then` with a prefix and the digits of a number. Avoids `std::fmt`, which would take a tenth of the
-/// time that the ledger takes for a transaction.
+/// Replaces the zeros behind a prefix of 4 bytes by the hexadecimal digits of a number, and passes the text to `then`.
+/// Avoids `std::fmt`, which would take a tenth of the time that the ledger takes for a transaction.
 fn with_hex<T>(mut text: [u8; 20], number: u64, then: impl FnOnce(&str) -> T) -> T {
     for (at, digit) in text[4..].iter_mut().enumerate() {
         *digit = b"0123456789abcdef"[(number >> (60 - 4 * at)) as usize & 15];

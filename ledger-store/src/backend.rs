@@ -1,4 +1,5 @@
-//! A file of a [`Disk`] as the storage engine of the index wants it.
+//! Lets redb, the storage engine of the index, use a file of a [`Disk`]. So tests can simulate failures of the disk
+//! under the index.
 
 use std::io;
 use std::path::Path;
@@ -6,12 +7,12 @@ use std::path::Path;
 use ledger_journal::disk::{Disk, DiskFile, OpenMode, read_patiently};
 use redb::StorageBackend;
 
-/// The file `path` for the storage engine: a new one, or one that exists and has bytes. The engine would take one
-/// without bytes for new, and so forget what it held.
+/// Opens the file `path` for redb, or creates it, as `mode` says. Refuses an existing file of length 0: redb would take
+/// it for a new file, and the loss of its content would go unnoticed.
 ///
 /// # Errors
 ///
-/// As [`Disk::open`], and `InvalidData` for an existing file without bytes.
+/// The errors of [`Disk::open`], and `InvalidData` for an existing file of length 0.
 pub(crate) fn backend(
     disk: &dyn Disk,
     path: &Path,
@@ -24,6 +25,7 @@ pub(crate) fn backend(
     Ok(Backend { file })
 }
 
+/// A file as redb reads and writes it.
 #[derive(Debug)]
 struct Backend {
     file: Box<dyn DiskFile>,
@@ -34,8 +36,7 @@ impl StorageBackend for Backend {
         self.file.len()
     }
 
-    /// The engine latches the first failed read and refuses everything from
-    /// then on. So a read that fails is tried once more.
+    /// Reads, and tries a failed read once more. After one error redb refuses every later operation on the file.
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         read_patiently(&*self.file, offset, out)
     }

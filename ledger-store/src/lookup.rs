@@ -1,4 +1,8 @@
-//! Single things in the index: accounts, holdings, documents, by number or by name.
+//! Looks up single records in the index: accounts by number or address, holdings by number, and versions of documents.
+//!
+//! Accounts and holdings have numbers within their ledger, under which the index stores them. A holding is one asset in
+//! one account. A document holds the metadata of an account or transaction and other data that can change. Every change
+//! writes a new version of it.
 
 use ledger_codec::Corrupt;
 use ledger_core::Timestamp;
@@ -33,18 +37,20 @@ impl From<Corrupt> for ReadError {
     }
 }
 
-/// A value that the rest of this index says must be there, and the index is damaged.
+/// Makes the error for a record that the index lacks although other records of it refer to it. Also notes the damage,
+/// so that the store rebuilds the index.
 pub(crate) fn missing_in(index: &IndexSnapshot, what: &'static str) -> ReadError {
     index.note_missing(what);
     missing(what)
 }
 
-/// A value that must be there.
+/// Makes the error for a missing record without noting that the index is damaged. `what` names the record, for example
+/// "an account".
 pub(crate) fn missing(what: &'static str) -> ReadError {
     ReadError::Damaged { reason: format!("index: {what} is missing") }
 }
 
-/// An account by number.
+/// Reads an account by its number.
 pub(crate) fn stored_account(
     index: &IndexSnapshot,
     ledger: u32,
@@ -56,7 +62,8 @@ pub(crate) fn stored_account(
     Ok(found.transpose()?.flatten())
 }
 
-/// The first usage of an account that is in the index.
+/// Reads the first usage of an account, the earliest effective date of its transactions or, without any, the date of
+/// its first metadata. The index must hold the account.
 pub(crate) fn stored_first_usage(
     index: &IndexSnapshot,
     ledger: u32,
@@ -67,7 +74,7 @@ pub(crate) fn stored_first_usage(
     found.transpose()?.ok_or_else(|| missing_in(index, "a first usage"))
 }
 
-/// A holding by number.
+/// Reads a holding by its number.
 pub(crate) fn stored_holding(
     index: &IndexSnapshot,
     ledger: u32,
@@ -79,7 +86,11 @@ pub(crate) fn stored_holding(
     Ok(found.transpose()?.flatten())
 }
 
-/// The account with an address, by the filters and runs of fingerprints: absence is proved without a search.
+/// Finds an account by its address, and returns it with its number.
+///
+/// The table of keys maps the fingerprint of an address to account numbers. Its Bloom filters prove most absent
+/// addresses absent without reading a block. Two addresses may share a fingerprint, so the stored address is compared
+/// as well.
 pub(crate) fn find_account(
     index: &IndexSnapshot,
     keys: &TableView<KeyRow>,
@@ -99,7 +110,8 @@ pub(crate) fn find_account(
     Ok(None)
 }
 
-/// The last version of a document at or before a position.
+/// Reads the last version of a document that an entry at or before the journal position `until` wrote. `id` is the
+/// account number or the transaction id.
 pub(crate) fn version(
     versions: &TableView<VersionRow>,
     ledger: u32,
@@ -111,7 +123,7 @@ pub(crate) fn version(
     Ok(versions.last_in((space, id, 0), (space, id, until))?)
 }
 
-/// An account's document as of a position.
+/// Reads the document of an account as of the journal position `until`. Returns `None` if there was none yet.
 pub(crate) fn account_document(
     versions: &TableView<VersionRow>,
     ledger: u32,
@@ -122,7 +134,8 @@ pub(crate) fn account_document(
     Ok(row.map(|row| AccountDocument::decode(&row.bytes)).transpose()?)
 }
 
-/// A transaction's document as of a position; most have none.
+/// Reads the document of a transaction as of the journal position `until`. Returns `None` if the transaction had not
+/// changed by then. Most transactions never change.
 pub(crate) fn transaction_document(
     versions: &TableView<VersionRow>,
     ledger: u32,

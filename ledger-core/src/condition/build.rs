@@ -1,4 +1,5 @@
-//! Builds conditions from fields, operators and values, and refuses those that do not fit.
+//! Builds conditions from fields, operators and values. Refuses combinations that make no sense, such as a date with
+//! `$like`.
 
 use compact_str::CompactString;
 use ledger_values::{AccountAddress, Balance, Timestamp};
@@ -13,8 +14,8 @@ use crate::limits::LIKE_PATTERN_BYTES_MAX;
 use crate::property::{Property, Resource};
 
 impl Condition {
-    /// Makes a condition like [`Condition::new`], and also accepts order comparisons of references. The first
-    /// release of API v2 has them.
+    /// Makes a condition by the rules of the first release of API v2. They are those of [`Condition::new`], except
+    /// that references also accept `$lt`, `$lte`, `$gt` and `$gte`.
     ///
     /// # Errors
     ///
@@ -40,10 +41,11 @@ impl Condition {
         }
     }
 
-    /// Joins a field, an operator and a value if they fit together.
+    /// Makes a condition of a field, an operator and a value if they fit together.
     ///
-    /// On a map without a key, `$exists` and `$match` take the key as their value. With a key, `$exists`
-    /// takes `true`.
+    /// Metadata and features are maps. If the field names no key of the map, `$exists` and `$match` take the key as
+    /// their value: `{"$exists": {"metadata": "k"}}`. If it names one, `$exists` takes `true`:
+    /// `{"$exists": {"metadata[k]": true}}`.
     ///
     /// # Errors
     ///
@@ -145,7 +147,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Builds a condition on a map, either on the presence of a key or on its value.
+    /// Builds a condition on metadata or features. `exists` makes a condition that a key is present, and `passes`
+    /// makes one that the value of a key passes a test.
     fn map_value(
         &self,
         value: FilterValue,
@@ -153,7 +156,7 @@ impl Builder<'_> {
         passes: impl FnOnce(CompactString, TextTest) -> Condition,
     ) -> Result<Condition, FilterError> {
         match (self.field.key(), self.operator) {
-            // Servers of this API treat a match of the whole map as a question for a key.
+            // Formance's servers read a `$match` on the map itself as a test for the presence of a key.
             (_, Operator::Exists) | (None, Operator::Match) => Ok(exists(self.existing_key(value)?)),
             (None, _) => Err(self.operator_refused()),
             (Some(key), _) => Ok(passes(CompactString::new(key), self.text_test(value)?)),
@@ -161,7 +164,8 @@ impl Builder<'_> {
     }
 
     fn balance(&self, value: FilterValue) -> Result<Condition, FilterError> {
-        // A row of volumes has one balance. Only accounts have several.
+        // Without an asset, the condition is about any balance of an account. A list of volumes has one row for each
+        // account and asset, so there the condition must name its asset.
         if self.field.key().is_none() && self.field.resource() != Resource::Accounts {
             return Err(self.operator_refused());
         }

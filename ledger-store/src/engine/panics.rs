@@ -1,15 +1,18 @@
-//! The end of a store when one of its threads panics: a fault of ours, after which nothing it left half done may
-//! be built upon, and nobody may wait for it.
+//! Stops all writes when a panic interrupts a write or ends a background thread. A panic is a bug and may leave the
+//! store's state half changed, so no later write may build on it. Callers that wait for the thread get an error instead
+//! of waiting forever.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Engine;
 use super::work::FAULT;
 
-/// Ends the writing when it is dropped by a panic. What is declared before it is let go of after that.
+/// Guard that stops all writes if a panic drops it. Declare it after the lock guards of the state that it protects:
+/// local variables drop in reverse order, so the store stops before it releases the locks over half-changed state.
 pub(super) struct StopOnPanic<'a> {
     engine: &'a Engine,
-    /// Whether the writing thread was unwinding already: it may write while it cleans up.
+    /// Whether the thread was already unwinding when it made the guard. A destructor of the application may write while
+    /// its thread unwinds. That panic is not a bug in the store.
     was_panicking: bool,
 }
 
@@ -28,19 +31,21 @@ impl Drop for StopOnPanic<'_> {
 }
 
 impl Engine {
-    /// Runs what a thread does. If it panics nothing more is written, and nobody waits for it.
+    /// Runs the loop of a background thread. If it panics, stops all writes and wakes those who wait for a flush.
     pub(crate) fn run_thread(&self, name: &str, run: fn(&Self)) {
         if catch_unwind(AssertUnwindSafe(|| run(self))).is_err() {
             self.stop_writing(&format!("{name} met a fault of this program"));
-            // Who waits for the hashing thread looks up by itself.
+            // Nothing to wake for the hashing thread: those who wait for it check every 100 ms whether the store has
+            // stopped or their time is up.
             self.fail_flushes();
         }
     }
 
-    /// Does one batch in a thread that has others to answer after it, whatever becomes of this one. If it left anything
-    /// half done [`StopOnPanic`] has ended the writing, and to answer is all that the thread does from then on.
+    /// Runs one batch, or a flush, and survives its panic, because the thread must still answer the callers of later
+    /// batches. If the panic left the state half changed, [`StopOnPanic`] has stopped all writes, and later callers
+    /// receive an error.
     pub(crate) fn outlive(&self, batch: impl FnOnce(&Self)) {
-        // Who waited for it was told when the panic dropped what was to answer.
+        // Ignore the panic: unwinding dropped the batch's `Done`s, which told its callers that the outcome is unknown.
         let _ = catch_unwind(AssertUnwindSafe(|| batch(self)));
     }
 }
@@ -60,7 +65,7 @@ mod tests {
     use crate::store::Store;
     use crate::submission::{Atomicity, Detail, Mode, Request, Submission};
 
-    /// A clock that panics while it is told to: the writer reads it with the state in its hands.
+    /// A clock that panics while its flag is set. The writer reads the clock while it holds the lock of its state.
     #[derive(Default)]
     struct Trap(AtomicBool);
 
@@ -93,22 +98,23 @@ mod tests {
         let store = Store::in_memory_with(&Options { clock: clock.clone(), ..Options::default() });
         store.create_ledger(main_ledger(), LedgerOptions::default()).expect("a new ledger");
         clock.0.store(true, Ordering::Relaxed);
-        let (told, answer) = mpsc::channel();
-        store.submit(payment(), move |answer| told.send(answer).expect("the test waits"));
-        let answer = answer.recv().expect("an answer");
+        let (sender, receiver) = mpsc::channel();
+        store.submit(payment(), move |answer| sender.send(answer).expect("the test waits"));
+        let answer = receiver.recv().expect("an answer");
         assert!(matches!(answer, Err(WriteError::OutcomeUnknown { .. })), "{answer:?}");
         clock.0.store(false, Ordering::Relaxed);
-        // By the thread that asks, and by the writer that has panicked once.
+        // The calling thread may run the first write itself. The writer thread, which has panicked once, runs the
+        // second.
         let answer = store.apply(payment());
         assert!(matches!(answer, Err(WriteError::Stopped { .. })), "{answer:?}");
-        let (told, answer) = mpsc::channel();
-        store.submit(payment(), move |answer| told.send(answer).expect("the test waits"));
-        let answer = answer.recv().expect("an answer");
+        let (sender, receiver) = mpsc::channel();
+        store.submit(payment(), move |answer| sender.send(answer).expect("the test waits"));
+        let answer = receiver.recv().expect("an answer");
         assert!(matches!(answer, Err(WriteError::Stopped { .. })), "{answer:?}");
         assert!(matches!(store.close(), Err(WriteError::Stopped { .. })));
     }
 
-    /// Writes while its thread unwinds.
+    /// Writes to a store in its destructor, while its thread unwinds.
     struct Cleaner<'a>(&'a Store);
 
     impl Drop for Cleaner<'_> {
@@ -126,12 +132,12 @@ mod tests {
             panic!("the test panics here");
         }));
         assert!(panicked.is_err());
-        let (told, answer) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         store.submit(payment(), move |answer| {
-            told.send(answer.is_ok()).expect("the test waits");
+            sender.send(answer.is_ok()).expect("the test waits");
             panic!("the test panics here");
         });
-        assert!(answer.recv().expect("an answer"));
+        assert!(receiver.recv().expect("an answer"));
         store.apply(payment()).expect("the store takes writes");
         store.close().expect("nothing has failed");
     }
@@ -139,10 +145,10 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_flusher_that_panicked() {
         let engine = Engine::in_memory(&Options::default());
-        let (told, answer) = mpsc::channel();
-        let done = Done::new(move |answer| told.send(answer.is_ok()).expect("the test waits"));
+        let (sender, receiver) = mpsc::channel();
+        let done = Done::new(move |answer| sender.send(answer.is_ok()).expect("the test waits"));
         engine.submit_here(Work::CreateLedger(main_ledger(), LedgerOptions::default(), done), 1);
-        assert!(answer.recv().expect("an answer"));
+        assert!(receiver.recv().expect("an answer"));
         engine.flush_what_gathered();
         engine.run_thread("the flusher", |_| panic!("the test panics here"));
         engine.wait_for_flushes();

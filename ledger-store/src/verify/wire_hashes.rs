@@ -1,4 +1,9 @@
-//! The wire hashes of all logs, computed again and compared with the checkpoints of the index.
+//! Verifies the wire hashes: computes them again from the journal, and compares them with the checkpoints in the index.
+//!
+//! A log is one accepted change of a ledger. The wire hash of a log is the SHA-256 hash that the API shows. It covers
+//! the hash of the log before it, so the hashes of a ledger form a chain. A ledger may keep a second chain in the
+//! format of API v1, the legacy chain. The index does not store every hash. A checkpoint is one stored hash, from which
+//! the store computes the next ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -16,13 +21,13 @@ use crate::read::LedgerReader;
 use crate::view::View;
 use crate::violation::ViolationCode;
 
-/// Number of journal bytes to hash at once.
+/// Number of journal bytes to read and hash at once. Bounds the memory of a verification.
 const HASH_BYTES: usize = 4 << 20;
 
-/// Computes the wire hashes of all logs and compares those of which the index keeps a checkpoint.
+/// Computes the wire hashes of all logs in `journal` and compares them with the checkpoints in the index `live`.
 ///
-/// Checkpoints that are not there are no violation: they only save work. Those of entries that the index does
-/// not hold yet are passed over, since the thread that makes them may be ahead of the flush.
+/// A missing checkpoint is no violation: checkpoints only save work. A checkpoint of a log after the end of `journal`
+/// is no violation either. `journal` ends at the last flush of the index, and the hashing thread may be ahead of it.
 pub(super) fn wire_hashes(
     view: &Arc<View>,
     live: &IndexSnapshot,
@@ -43,12 +48,13 @@ pub(super) fn wire_hashes(
     hashing.report(findings)
 }
 
-/// The logs that are hashed again.
+/// The state of the computation while it goes through the journal.
 struct Hashing<'a> {
     view: &'a Arc<View>,
     journal: &'a Arc<dyn Journal>,
-    /// Checkpoints that were not compared yet, by chain and log.
+    /// Checkpoints that were not compared yet, by number of the chain and number of the log.
     checkpoints: BTreeMap<(u32, u64), [u8; 32]>,
+    /// Each chain up to the last log that was hashed.
     chains: HashMap<ChainId, Chain>,
     /// Ledger, log and position of each log whose checkpoint differs from its hash.
     wrong: Vec<(u32, u64, u64)>,
@@ -62,7 +68,7 @@ impl Hashing<'_> {
             if chunks.is_empty() {
                 return Ok(());
             }
-            // A reader keeps what it has looked up. New readers for each part bound the memory.
+            // A reader caches the records that it has looked up. New readers for each part bound the memory.
             let mut readers = HashMap::new();
             for chunk in chunks {
                 self.hash_chunk(&chunk, &mut readers)?;
@@ -71,6 +77,7 @@ impl Hashing<'_> {
         }
     }
 
+    /// Hashes the logs of a chunk, except those of removed ledgers.
     fn hash_chunk(
         &mut self,
         chunk: &Chunk,
@@ -92,6 +99,7 @@ impl Hashing<'_> {
         failed.map_or(Ok(()), Err)
     }
 
+    /// Appends a log to the chains that its ledger keeps, and compares the hashes with their checkpoints, if any.
     fn hash_log(
         &mut self,
         record: &Record<'_>,
@@ -105,8 +113,8 @@ impl Hashing<'_> {
             }
             let chain = self.chains.entry(id).or_insert_with(|| id.begin());
             let hash = chain.append(&reader.log_entry(record)?);
-            if let Some(found) = self.checkpoints.remove(&(id.number(), log.log))
-                && found != *hash.as_bytes()
+            if let Some(checkpoint) = self.checkpoints.remove(&(id.number(), log.log))
+                && checkpoint != *hash.as_bytes()
             {
                 self.wrong.push((log.ledger, log.log, record.position.get()));
             }
@@ -114,6 +122,7 @@ impl Hashing<'_> {
         Ok(())
     }
 
+    /// Reports wrong checkpoints, and those whose log or chain does not exist.
     fn report(self, findings: &mut Findings) -> Result<(), Stop> {
         for (ledger, log, position) in self.wrong {
             let detail = format!("the wire hash after log {log} is not that of the log");
@@ -122,11 +131,13 @@ impl Hashing<'_> {
         for (chain, log) in self.checkpoints.into_keys() {
             let id = ChainId::of_number(chain);
             let ledger = id.ledger();
-            let known = self.view.heads.get(ledger);
-            if known.is_some_and(|head| head.is_removed) {
+            let head = self.view.heads.get(ledger);
+            // The logs of a removed ledger were not hashed, so its checkpoints prove nothing.
+            if head.is_some_and(|head| head.is_removed) {
                 continue;
             }
-            if known.is_none_or(|head| !id.is_kept(head.info.features) || log < head.counters.next_log) {
+            // A checkpoint at or after `next_log` is of a log after the last flush.
+            if head.is_none_or(|head| !id.is_kept(head.info.features) || log < head.counters.next_log) {
                 let detail = format!("a wire hash after log {log}, of which there is none");
                 findings.add(ViolationCode::IndexExtra, Some(ledger), None, detail)?;
             }
@@ -135,16 +146,16 @@ impl Hashing<'_> {
     }
 }
 
-/// Reads the checkpoints of hashes by chain and log. There is one for some hundreds of logs.
+/// Reads all checkpoints, by number of the chain and number of the log.
 fn checkpoints(live: &IndexSnapshot) -> Result<BTreeMap<(u32, u64), [u8; 32]>, ReadError> {
     let mut all = BTreeMap::new();
     for found in live.range(tables::HASHES, Bound::Unbounded, Bound::Unbounded)? {
         let (key, value) = found?;
         let corrupt = Corrupt { what: "checkpoint of a hash chain" };
-        let (ledger, log) = key.split_first_chunk::<4>().ok_or(corrupt)?;
+        let (chain, log) = key.split_first_chunk::<4>().ok_or(corrupt)?;
         let log = u64::from_be_bytes(log.try_into().map_err(|_| corrupt)?);
         let hash: [u8; 32] = value.as_slice().try_into().map_err(|_| corrupt)?;
-        all.insert((u32::from_be_bytes(*ledger), log), hash);
+        all.insert((u32::from_be_bytes(*chain), log), hash);
     }
     Ok(all)
 }

@@ -1,8 +1,9 @@
-//! From a path to its route.
+//! Finds the route of a request by its method and path.
 //!
-//! A path that matches several templates belongs to the first of them that has its method. Variable segments match any
-//! text but the empty one. `{ledger}` also matches none of the names that its mount reserves, so that no generation of the
-//! API shadows another or the service itself.
+//! The table of routes holds path templates such as `/{ledger}/accounts`. Each mount serves its routes below one or
+//! more prefixes. If several templates match a path, the first one with the method of the request applies. A variable
+//! segment matches any text that is not empty. `{ledger}` does not match the names that its prefix reserves. So
+//! `/v2/stats` never belongs to a v1 ledger named `v2`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,26 +11,28 @@ use std::sync::LazyLock;
 use crate::api::routes::{Mount, Route, routes};
 use crate::http::error::Profile;
 
-/// The answer of the table to a method and a path.
+/// The result of looking up a method and a path.
 #[derive(Debug)]
 pub(crate) enum Match<'a> {
-    /// A route, the profile of its mount, and its variable segments in order.
+    /// A route, the profile of its prefix, and the texts of its variable segments in order.
     Found { route: &'static Route, profile: Profile, variables: Vec<Cow<'a, str>> },
-    /// The path has routes, but none with this method: the value of `Allow`.
+    /// The path has routes, but none with this method. Holds the methods for the header `Allow`.
     WrongMethod(String),
-    /// No route has this path: the text to answer.
+    /// No route has this path. Holds the body of the 404 answer.
     NoSuchPath(&'static str),
 }
 
-/// Parts of the server that an operator can leave out, with their routes.
+/// Optional parts of the server. Each field tells whether the operator enabled the part and its routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
+    /// Exporters and their pipelines.
     pub(crate) exporters: bool,
+    /// The authorization server.
     pub(crate) authorization: bool,
 }
 
 impl Parts {
-    /// Whether a route is among them.
+    /// Whether a route is enabled.
     const fn have(self, route: &Route) -> bool {
         match route.mount {
             Mount::Auth => self.authorization,
@@ -38,7 +41,7 @@ impl Parts {
     }
 }
 
-/// Finds the route of a method and the decoded segments of a path. Routes of parts that are left out are not there.
+/// Finds the route of a method and the decoded segments of a path. Ignores routes of disabled parts.
 pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: Parts) -> Match<'a> {
     let mut allowed: Vec<&str> = Vec::new();
     for (prefix, rest) in PREFIXES.iter().filter_map(|prefix| Some((prefix, prefix.rest(segments)?))) {
@@ -60,7 +63,8 @@ pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: Parts) ->
         return Match::WrongMethod(allowed.join(", "));
     }
     Match::NoSuchPath(match segments {
-        // The gateway answers for paths that belong to no service.
+        // In Formance's stack, the gateway answers paths below `/api` that belong to no service. Its text differs from
+        // that of the ledger.
         [api, service, ..]
             if api == "api"
                 && !matches!(&**service, "ledger" | "payments" | "generic")
@@ -73,11 +77,11 @@ pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: Parts) ->
     })
 }
 
-/// No ledger in a path of the second generation.
+/// Names that are not ledgers in paths of v2.
 const RESERVED_V2: &[&str] = &["_"];
-/// No ledger of the first generation below `/api/ledger`, where the second has its own prefix.
+/// Names that are not ledgers in paths of v1 below `/api/ledger`. There `v2` begins the paths of v2.
 const RESERVED_V1: &[&str] = &["v2", "_info", "_health", "_healthcheck", "_live"];
-/// No ledger of the first generation at the root, which it shares with everything else.
+/// Names that are not ledgers in paths of v1 at the root, where v1 shares the first segment with all other routes.
 const RESERVED_ROOT: &[&str] = &[
     "api",
     "v2",
@@ -94,7 +98,8 @@ const RESERVED_ROOT: &[&str] = &[
     "_live",
 ];
 
-/// Names that are no ledgers below some prefix of a mount, or stand for something else there.
+/// Returns the names that `{ledger}` cannot have below every prefix of a mount. One of the prefixes reserves them, or
+/// has other routes at their paths.
 pub(crate) fn reserved(mount: Mount) -> Vec<&'static str> {
     let lists: &[&[&str]] = match mount {
         Mount::LedgerV1 => &[RESERVED_V1, RESERVED_ROOT],
@@ -106,13 +111,13 @@ pub(crate) fn reserved(mount: Mount) -> Vec<&'static str> {
     names
 }
 
-/// The routes below a prefix.
+/// A path prefix with the templates of the routes below it.
 struct Prefix {
     segments: &'static [&'static str],
     profile: Profile,
     /// Names that `{ledger}` does not match here.
     reserved: &'static [&'static str],
-    /// Templates by their number of segments, each list in the order of the table.
+    /// Templates indexed by their number of segments. Each list keeps the order of the table of routes.
     by_length: Vec<Vec<Template>>,
 }
 
@@ -124,12 +129,15 @@ struct Template {
 
 /// A segment of a template.
 enum Segment {
+    /// Matches this text only.
     Fixed(&'static str),
+    /// The segment `{ledger}`. Matches any text that is neither empty nor reserved.
     Ledger,
+    /// Any other variable. Matches any text that is not empty.
     Variable,
 }
 
-/// All prefixes, in the order in which they are tried.
+/// All prefixes, in the order in which [`find`] tries them.
 static PREFIXES: LazyLock<[Prefix; 7]> = LazyLock::new(|| {
     [
         Prefix::new(&["api", "generic"], &[Mount::Generic], Profile::Stack, &[]),
@@ -161,13 +169,13 @@ impl Prefix {
         Self { segments, profile, reserved, by_length }
     }
 
-    /// The part of a path behind the prefix, if the path begins with it.
+    /// Returns the segments of a path after the prefix, or `None` if the path does not begin with it.
     fn rest<'p, 'a>(&self, path: &'p [Cow<'a, str>]) -> Option<&'p [Cow<'a, str>]> {
         let (head, rest) = path.split_at_checked(self.segments.len())?;
         (head == self.segments).then_some(rest)
     }
 
-    /// The templates with this number of segments.
+    /// Returns the templates with this number of segments.
     fn templates(&self, length: usize) -> &[Template] {
         self.by_length.get(length).map_or(&[], Vec::as_slice)
     }
@@ -184,7 +192,7 @@ impl Template {
         Self { route, segments: segments.collect() }
     }
 
-    /// Whether it matches as many segments of a path.
+    /// Whether the template matches a path without its prefix. The caller chooses a template with as many segments.
     fn fits(&self, path: &[Cow<'_, str>], reserved: &[&str]) -> bool {
         self.segments.iter().zip(path).all(|(segment, text)| match segment {
             Segment::Fixed(fixed) => text == fixed,
@@ -193,7 +201,7 @@ impl Template {
         })
     }
 
-    /// The texts of its variable segments.
+    /// Returns the texts of a path at the variable segments of the template.
     fn variables<'a>(&self, path: &[Cow<'a, str>]) -> Vec<Cow<'a, str>> {
         let pairs = self.segments.iter().zip(path);
         pairs
@@ -247,7 +255,7 @@ mod tests {
             ("POST", "/m/transactions/batch", O::V1(V1::CreateBatch), Profile::Ledger, "m"),
             ("GET", "/m/transactions/batch", O::V1(V1::ReadTransaction), Profile::Ledger, "m|batch"),
             ("GET", "/m/accounts/a%3Ab", O::V1(V1::ReadAccount), Profile::Ledger, "m|a:b"),
-            // What the root reserves is a ledger where it is not in the way of anything.
+            // A name that only the root reserves is a ledger below the other prefixes.
             ("GET", "/api/ledger/versions/stats", O::V1(V1::Stats), Profile::Stack, "versions"),
             ("GET", "/v2/v2/stats", O::V2(V2::LedgerStats), Profile::Ledger, "v2"),
             ("GET", "/_live", O::Health(HealthForm::Alive), Profile::Ledger, ""),
@@ -305,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_route_is_told_apart() {
+    fn refuses_unknown_paths_and_methods() {
         for (method, path, answer) in [
             ("GET", "/nosuch", "404 page not found"),
             ("GET", "/", "404 page not found"),

@@ -1,4 +1,5 @@
-//! The thread that removes what has expired, and lets the next key sign when it is due.
+//! The background thread of the authorization server. It deletes expired sessions, pending logins, records of refused
+//! tokens and assertions, and old signing keys. It also rotates the key that signs tokens when that is due.
 
 use std::io;
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use std::time::Duration;
 use crate::auth::authority::Authority;
 use crate::log::{self, Level};
 
-/// Pause between two rounds.
+/// Pause between two rounds. An expired record is deleted at most about this long after it expires.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// The thread.
+/// A handle of the background thread.
 #[derive(Debug)]
 pub(crate) struct Housekeeping {
     stop: Arc<AtomicBool>,
@@ -20,16 +21,16 @@ pub(crate) struct Housekeeping {
 }
 
 impl Housekeeping {
-    /// Begins at once.
+    /// Starts the thread. Its first round begins at once. A round that fails is logged, and the next one tries again.
     ///
     /// # Errors
     ///
-    /// If the operating system refuses a thread.
+    /// If the operating system cannot start a thread.
     pub(crate) fn start(authority: Arc<Authority>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
+        let is_stopped = stop.clone();
         let thread = std::thread::Builder::new().name("auth".to_owned()).spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
+            while !is_stopped.load(Ordering::Relaxed) {
                 if let Err(error) = authority.keep_house() {
                     log::event(Level::Error, "auth", &[("reason", &error.message)]);
                 }
@@ -39,11 +40,11 @@ impl Housekeeping {
         Ok(Self { stop, thread })
     }
 
-    /// Ends it.
+    /// Ends the thread after its current round, and waits for it.
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
-        // A thread that panicked has told so itself.
+        // Ignore a panic of the thread: the panic hook has already printed it.
         let _ = self.thread.join();
     }
 }

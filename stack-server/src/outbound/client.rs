@@ -1,4 +1,8 @@
-//! A small HTTP client: deliveries, of which only the status counts, and questions with their answers.
+//! A small HTTP/1.1 client for requests of this server to other servers. It keeps idle connections for later requests.
+//!
+//! It has two kinds of requests. A delivery posts events or logs as JSON, with a fixed timeout ([`Client::post`]). If
+//! an idle connection fails, the client sends a delivery again, so it may arrive twice. A question ([`Client::ask`])
+//! has any method, its own limits, and an answer with headers and body. The client repeats only GET questions.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -18,24 +22,26 @@ use crate::limits::{DELIVERY_ANSWER_BYTES_MAX, DELIVERY_IDLE_MAX, DELIVERY_TIMEO
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// A status, and what was said unless it was too long.
+/// The status and the body of an answer. The body is `None` if it is too long or ends early.
 type Answer = (StatusCode, Option<Vec<u8>>);
 
-/// A question to another server.
+/// A request to another server whose answer matters.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) method: Method,
     pub(crate) target: Target,
+    /// All headers except `host`. The client does not add the credentials of the target.
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Most bytes of an answer.
+    /// Maximum number of bytes in the body of the answer. A longer answer is an error.
     pub(crate) bytes_max: usize,
-    /// How long to wait for a connection, and for all of it.
+    /// Maximum time until there is a connection.
     pub(crate) connect_timeout: Duration,
+    /// Maximum time until the whole answer is there, connecting included.
     pub(crate) timeout: Duration,
 }
 
-/// The answer of another server.
+/// The answer to a [`Question`].
 #[derive(Clone, Debug)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
@@ -43,40 +49,44 @@ pub(crate) struct Answered {
     pub(crate) body: Bytes,
 }
 
-/// Speaks to others, over connections that are kept for the next request.
+/// An HTTP client that keeps idle connections for later requests.
 #[derive(Debug)]
 pub(crate) struct Client {
+    /// The addresses to which it may connect.
     policy: Outbound,
-    /// The certificate with which it answers servers that ask for one.
+    /// The client certificate for servers that request one.
     identity: Option<Identity>,
+    /// Open connections without a request, with the servers to which they lead.
     idle: Mutex<Vec<(Target, Sender)>>,
 }
 
 impl Client {
-    /// A client that goes where the policy allows.
+    /// Makes a client without a certificate. It connects only to addresses that the policy allows.
     pub(crate) fn new(policy: Outbound) -> Self {
         Self { policy, identity: None, idle: Mutex::default() }
     }
 
-    /// A client with a certificate of its own.
+    /// Makes a client with a certificate of its own, for mutual TLS.
     pub(crate) fn with_identity(policy: Outbound, identity: Identity) -> Self {
         Self { identity: Some(identity), ..Self::new(policy) }
     }
 
-    /// Posts a body of JSON and waits for the answer.
+    /// Posts a JSON body and waits until the other server accepts it. The request may arrive twice.
     ///
     /// # Errors
     ///
-    /// Why it is not known to have been taken: no connection, no answer in time, or one that is no success.
+    /// If there is no connection, no answer in time, or the status of the answer is not a success. The other server may
+    /// have accepted the body all the same.
     pub(crate) async fn post(&self, target: &Target, headers: &HeaderMap, body: Bytes) -> Result<(), String> {
         self.post_for_answer(target, headers, body).await.map(drop)
     }
 
-    /// Posts as [`Client::post`], and returns what a success says; nothing where that is too long to be read.
+    /// Posts as [`Client::post`] does, and returns the body of the answer. Returns `None` if that body is longer than
+    /// [`DELIVERY_ANSWER_BYTES_MAX`] or ends early.
     ///
     /// # Errors
     ///
-    /// As [`Client::post`].
+    /// The same errors as [`Client::post`].
     pub(crate) async fn post_for_answer(
         &self,
         target: &Target,
@@ -85,12 +95,13 @@ impl Client {
     ) -> Result<Option<Vec<u8>>, String> {
         let posting = tokio::time::timeout(DELIVERY_TIMEOUT, self.send(target, headers, body));
         let answer = posting.await.map_err(|_| format!("{target}: no answer in time"))?;
-        let (status, said) = answer.map_err(|error| format!("{target}: {error}"))?;
-        if status.is_success() { Ok(said) } else { Err(format!("{target}: answered {status}")) }
+        let (status, answer_body) = answer.map_err(|error| format!("{target}: {error}"))?;
+        if status.is_success() { Ok(answer_body) } else { Err(format!("{target}: answered {status}")) }
     }
 
     async fn send(&self, target: &Target, headers: &HeaderMap, body: Bytes) -> Result<Answer, String> {
-        // The other side may have closed a kept connection at any time; a new one tells what is wrong.
+        // The other server may close an idle connection at any time. So ignore the error of an idle connection, and try
+        // the next one. Only the error of a new connection is final.
         while let Some(sender) = self.kept(target) {
             if let Ok(answer) = self.exchange(target, sender, headers, body.clone()).await {
                 return Ok(answer);
@@ -100,11 +111,11 @@ impl Client {
         self.exchange(target, sender, headers, body).await
     }
 
-    /// Asks another server and reads its answer. Redirects are answers like all others.
+    /// Sends a request to another server and reads its whole answer, whatever its status. Does not follow redirects.
     ///
     /// # Errors
     ///
-    /// If there is no connection, no whole answer in time, or one that is too long.
+    /// If there is no connection, the whole answer does not arrive in time, or it is too long.
     pub(crate) async fn ask(&self, question: &Question) -> Result<Answered, String> {
         let asking = tokio::time::timeout(question.timeout, self.ask_once_or_twice(question));
         let target = &question.target;
@@ -113,7 +124,8 @@ impl Client {
     }
 
     async fn ask_once_or_twice(&self, question: &Question) -> Result<Answered, String> {
-        // What changes something is sent once: nobody knows how far a kept connection got.
+        // Only a GET may use an idle connection. If that fails, the server may or may not have received the request,
+        // and sending a request again that changes data could change it twice.
         if question.method == Method::GET
             && let Some(sender) = self.kept(&question.target)
             && let Ok(answered) = self.ask_over(question, sender).await
@@ -150,14 +162,16 @@ impl Client {
         Ok(Answered { status: parts.status, headers: parts.headers, body: Bytes::from(read) })
     }
 
+    /// Takes an idle connection to the server of a target, and forgets the closed ones.
     fn kept(&self, target: &Target) -> Option<Sender> {
         let mut idle = self.idle.lock().ok()?;
         idle.retain(|(_, sender)| !sender.is_closed());
         let at =
-            idle.iter().position(|(kept, sender)| kept.shares_connection(target) && sender.is_ready())?;
+            idle.iter().position(|(other, sender)| other.shares_connection(target) && sender.is_ready())?;
         Some(idle.swap_remove(at).1)
     }
 
+    /// Keeps a connection for later requests, or closes it if enough are idle.
     fn keep(&self, target: &Target, sender: Sender) {
         if let Ok(mut idle) = self.idle.lock()
             && idle.len() < DELIVERY_IDLE_MAX
@@ -166,6 +180,7 @@ impl Client {
         }
     }
 
+    /// Posts a delivery on a connection and reads its answer.
     async fn exchange(
         &self,
         target: &Target,
@@ -184,18 +199,19 @@ impl Client {
         }
         let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
-        // An answer that is read to its end leaves the connection to the next request.
-        let said = said(response).await;
-        if said.is_some() && sender.ready().await.is_ok() {
+        // A connection can take another request only after the answer was read to its end.
+        let answer_body = said(response).await;
+        if answer_body.is_some() && sender.ready().await.is_ok() {
             self.keep(target, sender);
         }
-        Ok((status, said))
+        Ok((status, answer_body))
     }
 
+    /// Connects to the server of a target, with TLS for `https`.
     async fn connect(&self, target: &Target) -> Result<Sender, String> {
         self.policy.allow(target)?;
         let stream = self.reach(target).await?;
-        // Requests are small, and each waits for its answer.
+        // Send small requests at once: each waits for its answer, so Nagle's algorithm would only delay it.
         let _ = stream.set_nodelay(true);
         if !target.is_secure() {
             return handshake(TokioIo::new(stream)).await;
@@ -210,7 +226,7 @@ impl Client {
         handshake(TokioIo::new(secured)).await
     }
 
-    /// Connects to the first address of the host that may be reached and answers.
+    /// Resolves the host of a target, and connects to the first address that the policy allows and that accepts.
     async fn reach(&self, target: &Target) -> Result<TcpStream, String> {
         let addresses = tokio::net::lookup_host((target.host(), target.port()));
         let addresses = addresses.await.map_err(|error| error.to_string())?;
@@ -234,13 +250,13 @@ where
 {
     let (sender, connection) = http1::handshake(stream).await.map_err(|error| error.to_string())?;
     tokio::spawn(async move {
-        // Whoever sends over it is told of its end.
+        // Ignore the error of the connection: the requests on the connection report it.
         let _ = connection.await;
     });
     Ok(sender)
 }
 
-/// Reads an answer to its end, unless it is too long.
+/// Reads the body of an answer to a delivery. Returns `None` if it is too long or ends early.
 async fn said(response: Response<hyper::body::Incoming>) -> Option<Vec<u8>> {
     let mut body = response.into_body();
     let mut said = Vec::new();
