@@ -1,4 +1,4 @@
-//! The listener, its connections and how they end.
+//! The HTTP server: its listener, its connections, and the path of a request to its response.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -66,33 +66,32 @@ pub struct Server {
     connectors: Option<ConnectorWorker>,
 }
 
-/// Ends the patience of a server that stops.
+/// A handle that makes [`Server::stop`] wait for requests no longer.
 #[derive(Clone, Debug)]
 pub struct Hurry(watch::Sender<bool>);
 
 impl Hurry {
-    /// From now on [`Server::stop`] waits for no request. What was handed to the store is still recorded.
+    /// From now on [`Server::stop`] does not wait for requests. The store still records the writes that it has.
     pub fn up(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Server {
-    /// Begins to answer the connections of `listener` from `store`, whoever asks.
+    /// Starts to serve connections of `listener` from `store`, without asking for tokens.
     ///
     /// # Errors
     ///
-    /// If the operating system refuses threads, timers or the listener; of kind `InvalidInput` if a file for TLS is
-    /// not what it should be.
+    /// If the system refuses threads, timers or the listener; of kind `InvalidInput` if a setting or TLS file is wrong.
     pub fn start(store: &Store, settings: Settings, listener: TcpListener) -> io::Result<Self> {
         Self::run(store, settings, None, listener)
     }
 
-    /// As [`Server::start`], but only for those whose tokens allow what they ask for.
+    /// Starts as [`Server::start`] does, but serves only requests with a token that allows them.
     ///
     /// # Errors
     ///
-    /// As [`Server::start`]; of kind `InvalidInput` if an issuer is no address.
+    /// As [`Server::start`]; of kind `InvalidInput` if an issuer is not a URL.
     pub fn start_guarded(
         store: &Store,
         settings: Settings,
@@ -115,11 +114,11 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);
         let (hurry, hurried) = watch::channel(false);
-        // Whoever can reach more than those that it serves must not be led there by them.
-        let is_for_its_machine = address.ip().is_loopback() && guard.is_none() && !settings.behind_proxy;
-        let own_machine = if is_for_its_machine { Outbound::Any } else { Outbound::Public };
+        // Clients on other machines must not make the server send requests into its own network.
+        let is_local_only = address.ip().is_loopback() && guard.is_none() && !settings.behind_proxy;
+        let default_outbound = if is_local_only { Outbound::Any } else { Outbound::Public };
         let allowed = Allowed {
-            outbound: settings.outbound.unwrap_or(own_machine),
+            outbound: settings.outbound.unwrap_or(default_outbound),
             folder: settings.exporters_directory.clone(),
         };
         let app =
@@ -128,22 +127,22 @@ impl Server {
         let worker =
             runs_pipelines.then(|| Worker::start(store, app.settings(), allowed, app.pipelines().clone()));
         let worker = worker.transpose()?;
-        // Whoever asks for a server that only reads does not want its data removed.
-        let cleans_up = app.settings().worker && !app.settings().read_only;
-        let cleanup = cleans_up.then(|| Cleanup::start(store, app.settings(), app.pipelines().clone()));
+        // A read-only server removes no buckets and runs no connectors.
+        let may_write = app.settings().worker && !app.settings().read_only;
+        let cleanup = may_write.then(|| Cleanup::start(store, app.settings(), app.pipelines().clone()));
         let cleanup = cleanup.transpose()?;
-        let keeps_house = app.authority().filter(|_| !app.settings().read_only).cloned();
-        let housekeeping = keeps_house.map(Housekeeping::start).transpose()?;
+        let authority_to_sweep = app.authority().filter(|_| !app.settings().read_only).cloned();
+        let housekeeping = authority_to_sweep.map(Housekeeping::start).transpose()?;
         let tls = app.settings().tls.clone().map(Tls::new).transpose();
         let tls = tls.map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?.map(Arc::new);
         let refused = |reason| io::Error::new(io::ErrorKind::InvalidInput, reason);
         app.connectors().check_key().map_err(refused)?;
-        let connectors = cleans_up.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
+        let connectors = may_write.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
         let slots = Slots::new(descriptors::limit(), app.settings().behind_proxy);
         let connections = slots.max();
         let mut threads = Vec::new();
         for number in 0..app.settings().http_threads.clamp(1, HTTP_THREADS_MAX) {
-            // One current-thread runtime each: a connection stays on its thread, and nothing is stolen.
+            // One current-thread runtime each: a connection stays on its thread, and no thread steals work.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let listener = listener.try_clone()?;
             let (app, tls, slots) = (app.clone(), tls.clone(), slots.clone());
@@ -178,17 +177,17 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Maximum number of connections that it has open at once.
+    /// Returns the maximum number of open connections.
     pub fn connections_max(&self) -> usize {
         self.connections
     }
 
-    /// The handle that ends the waiting of [`Server::stop`].
+    /// Returns a handle that ends the waiting of [`Server::stop`].
     pub fn hurry(&self) -> Hurry {
         self.hurry.clone()
     }
@@ -196,10 +195,10 @@ impl Server {
     /// Accepts no more connections, lets requests in flight finish for at most ten seconds, and returns. The
     /// store is left open.
     pub fn stop(self) {
-        // Without receivers every thread has ended already.
+        // An error means that every thread has ended already.
         let _ = self.stop.send(true);
         for thread in self.threads {
-            // A thread that panicked has told so itself.
+            // A thread that panicked has already reported the panic.
             let _ = thread.join();
         }
         if let Some(worker) = self.worker {
@@ -217,7 +216,7 @@ impl Server {
     }
 }
 
-/// The authorization server that the settings ask for.
+/// Creates the authorization server, if the settings ask for one.
 fn new_authority(
     store: &Store,
     settings: &Settings,
@@ -229,7 +228,7 @@ fn new_authority(
     Ok(Some(Arc::new(authority)))
 }
 
-/// Lets requests in flight finish, within bounds.
+/// Waits until the requests in flight finish, [`DRAIN_TIMEOUT`] has passed, or [`Hurry::up`] was called.
 async fn drain(graceful: GracefulShutdown, mut hurried: watch::Receiver<bool>) {
     let hurry = async {
         // An error means that nobody can hurry it any more.
@@ -244,7 +243,7 @@ async fn drain(graceful: GracefulShutdown, mut hurried: watch::Receiver<bool>) {
     }
 }
 
-/// Accepts connections until the server stops; what is returned knows those that are left.
+/// Accepts connections until the server stops. Returns the handle that waits for those that are still open.
 async fn accept(
     app: App,
     tls: Option<Arc<Tls>>,
@@ -255,9 +254,9 @@ async fn accept(
     let listener = tokio::net::TcpListener::from_std(listener)
         .expect("the listener is non-blocking and the runtime has its I/O driver");
     let graceful = GracefulShutdown::new();
-    // At most 100 header lines, which is the default; to say so would cost an allocation per request.
+    // hyper's default allows 100 header lines. Setting this limit would cost an allocation per request.
     let mut builder = http1::Builder::new();
-    // This one runs from the end of the last answer; a head that has begun has less time, see `connection.rs`.
+    // hyper counts this timeout from the end of the last response. `Patient` limits the time of a head that has begun.
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
     let patience =
         Patience { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT, write_bytes: WRITE_BYTES_MIN };
@@ -269,7 +268,7 @@ async fn accept(
         };
         let (slot, accepted) = tokio::select! {
             biased;
-            // An error means that the server was dropped: it goes on.
+            // An error means that the `Server` was dropped, which does not stop it.
             Ok(()) = stopped.changed() => break,
             next = next => next,
         };
@@ -278,7 +277,7 @@ async fn accept(
             continue;
         };
         let Some(slot) = slots.give(slot, peer.ip()) else { continue };
-        // Answers are written whole, so waiting for more only adds delay. A peer that is gone is noticed later.
+        // Responses are written whole, so waiting for more only adds delay. A later read or write reports any error.
         let _ = stream.set_nodelay(true);
         let app = app.clone();
         let progress = Progress::default();
@@ -296,7 +295,7 @@ async fn accept(
         if let Some(tls) = tls.clone() {
             let (watcher, builder, heads) = (graceful.watcher(), builder.clone(), heads.clone());
             tokio::spawn(async move {
-                // One that does not speak it has only its slot, and that not for long.
+                // A client that fails the handshake holds only its slot, and only until a timeout.
                 if let Some(stream) = tls.accept(stream).await {
                     let stream =
                         Patient::new(StrictLines::new(TokioIo::new(stream), heads), patience, progress);
@@ -309,7 +308,7 @@ async fn accept(
         let stream = Patient::new(StrictLines::new(TokioIo::new(stream), heads.clone()), patience, progress);
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
-            // What a client did to its own connection is nobody else's concern.
+            // An error concerns only the client of this connection.
             let _ = connection.await;
             drop(slot);
         });
@@ -317,7 +316,7 @@ async fn accept(
     graceful
 }
 
-/// Answers one request: the answer and what the log says meanwhile name it.
+/// Answers one request. The response and the log lines written meanwhile carry the id of the request.
 pub(crate) async fn answer(
     app: &App,
     request: Request<Incoming>,
@@ -332,7 +331,7 @@ pub(crate) async fn answer(
     reply
 }
 
-/// Answers one request, and says so in the log if the server failed or the operator asked for that.
+/// Answers one request and logs it: a failure of the server as a warning, everything else at debug level.
 async fn logged_answer(app: &App, request: Request<Incoming>, peer: IpAddr, last_token: &LastToken) -> Reply {
     let began = Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -343,7 +342,7 @@ async fn logged_answer(app: &App, request: Request<Incoming>, peer: IpAddr, last
     if !log::is_written(level) {
         return reply;
     }
-    // Much of what is sent to the authorization server is a secret: only the path is told.
+    // Queries to the authorization server often contain secrets, so only their path is logged.
     let is_private = uri.path().starts_with(authority::MOUNT);
     let target = if is_private { uri.path().to_owned() } else { request::loggable_target(&uri) };
     let fields: [(&str, &dyn Display); 5] = [
@@ -357,6 +356,7 @@ async fn logged_answer(app: &App, request: Request<Incoming>, peer: IpAddr, last
     reply
 }
 
+/// Finds the route of a request, checks the request against it, runs the operation and makes the response.
 async fn unlogged_answer(
     app: &App,
     request: Request<Incoming>,
@@ -364,21 +364,21 @@ async fn unlogged_answer(
     last_token: &LastToken,
 ) -> Reply {
     let (parts, incoming) = request.into_parts();
-    // Taken by who reads it.
+    // `None` once the body was read, or handed to an operation that reads it as a stream.
     let mut incoming = Some(incoming);
     if parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return preflight(app, &parts);
     }
     let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
-    let (mut mount, mut changes_nothing, mut is_unread) = (None, false, false);
+    let (mut mount, mut changes_nothing, mut body_failed) = (None, false, false);
     let mut routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
         let segments = request::segments(parts.uri.path())?;
-        let of_server = Parts {
+        let enabled = Parts {
             exporters: app.settings().experimental_exporters,
             authorization: app.authority().is_some(),
         };
-        let found = routing::find(parts.method.as_str(), &segments, of_server);
+        let found = routing::find(parts.method.as_str(), &segments, enabled);
         if let Match::Found { route, profile: of_mount, .. } = &found {
             (profile, mount) = (app.settings().profile.unwrap_or(*of_mount), Some(route.mount));
         }
@@ -408,7 +408,7 @@ async fn unlogged_answer(
         let (body, stream) = match incoming.take() {
             Some(incoming) if route.body_limit != STREAM => {
                 let read = request::body(incoming, &parts.headers, route.body_limit, app.memory()).await;
-                is_unread = read.is_err();
+                body_failed = read.is_err();
                 (read?, None)
             }
             stream => (ReadBody::default(), stream),
@@ -445,19 +445,19 @@ async fn unlogged_answer(
     if let Some(unread) = incoming {
         request::leave_body(unread, &parts.headers).await;
     }
-    if is_unread || breaks_framing(reply.status()) {
+    if body_failed || breaks_framing(reply.status()) {
         response::close_after(&mut reply);
     }
     allow_origin(app, &parts.headers, &mut reply);
     reply
 }
 
-/// Makes a large answer hold memory until the client has it. The answer to a request that changed something is sent
-/// in any case.
+/// Reserves memory for a large response until the client has read it. After a change, which is already recorded, the
+/// response is sent even without memory.
 ///
 /// # Errors
 ///
-/// 503 if there is no memory for it.
+/// 503 if there is no memory.
 async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Result<(), ApiError> {
     let bytes = reply.body().len();
     if bytes > UNCOUNTED_BYTES_MAX {
@@ -469,7 +469,7 @@ async fn hold_answer(app: &App, reply: &mut Reply, changes_nothing: bool) -> Res
     Ok(())
 }
 
-/// Answers the question of a browser whether a page may send a request.
+/// Answers a CORS preflight request.
 fn preflight(app: &App, parts: &Head) -> Reply {
     let host = request::check_host(parts);
     let refused = host.and_then(|()| app.gate().map_or(Ok(()), |gate| gate.check(parts))).err();
@@ -481,7 +481,7 @@ fn preflight(app: &App, parts: &Head) -> Reply {
     reply
 }
 
-/// Lets a page of another origin read an answer. Tokens keep others out, so with them it may be any page.
+/// Lets a web page of another origin read the response. With tokens any page may: only those with a token get data.
 fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
     let allowed = match app.gate() {
         None => request.get(ORIGIN).map(|_| HeaderValue::from_static("*")),
@@ -492,7 +492,7 @@ fn allow_origin(app: &App, request: &HeaderMap, reply: &mut Reply) {
     }
 }
 
-/// Does what a route is for.
+/// Runs the operation of a route.
 async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {
         Operation::V1(operation) => Ok(ledger_v1::answer(operation, call).await),
@@ -507,7 +507,7 @@ async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiErro
     }
 }
 
-/// Whether the body of the request was left unread.
+/// Whether a response with this status may leave a part of the request unread, so that the connection must end.
 fn breaks_framing(status: StatusCode) -> bool {
     matches!(
         status,
