@@ -1,8 +1,8 @@
-//! A naive ledger for comparison: one redb table with a key for everything, as a competent developer would
-//! write it in an hour.
+//! A naive ledger for comparison: every record is a row of a redb B-tree, as a competent developer would write it in
+//! an hour.
 //!
-//! Each batch is one durable redb transaction. It inserts a key for each transaction, move and reference, and
-//! reads and rewrites one for each volume. It stores less than the real store: no log, no hash, no index of
+//! Each batch is one durable redb transaction. It inserts a row for each transaction, move and reference, and reads and
+//! rewrites the row of each holding's volumes. It stores less than the real store: no log, no hash, no index of
 //! metadata, no history by effective date.
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use redb::{
 use crate::Failure;
 
 const TRANSACTIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("transactions");
-/// Input and output by account and transaction.
+/// Input and output by account and transaction. Of several postings in a transaction, the last one counts.
 const MOVES: TableDefinition<'_, (&str, u64), (u64, u64)> = TableDefinition::new("moves");
 /// Input and output by account and asset.
 const VOLUMES: TableDefinition<'_, (&str, &str), (u128, u128)> = TableDefinition::new("volumes");
@@ -26,6 +26,7 @@ const REFERENCES: TableDefinition<'_, &str, u64> = TableDefinition::new("referen
 #[derive(Debug)]
 pub struct NaiveLedger {
     database: Database,
+    /// The id of the next transaction.
     next: u64,
 }
 
@@ -108,6 +109,7 @@ impl NaiveLedger {
     }
 }
 
+/// Adds a posting to the volumes of its source and its destination, and records both moves.
 fn move_amount(
     posting: &Posting,
     overdraft: Overdraft,
@@ -131,7 +133,7 @@ fn move_amount(
     Ok(())
 }
 
-/// Encodes a transaction: dates and amounts as numbers, texts with a zero byte after each.
+/// Encodes a transaction: both dates as numbers, everything else as text with a zero byte after each.
 fn encode(create: &CreateTransaction, postings: &[Posting], now: Timestamp, out: &mut Vec<u8>) {
     out.extend_from_slice(&now.as_micros().to_le_bytes());
     out.extend_from_slice(&create.timestamp.unwrap_or(now).as_micros().to_le_bytes());

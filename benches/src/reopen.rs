@@ -27,7 +27,7 @@ pub fn run(arguments: Vec<std::ffi::OsString>) -> Result<Report, Failure> {
     let mut report = Report::default();
     calibration::note_machine(data_dir.path(), &mut report)?;
     let directory = data_dir.path().join("store");
-    // Of two options with one name, the last one counts.
+    // The last `--data` counts, so this one replaces the caller's.
     let child_arguments =
         [["reopen-writer".into()].to_vec(), arguments, ["--data".into(), data_dir.path().into()].to_vec()];
     let mut writer = Spawned::start(std::env::current_exe()?, child_arguments.concat())?;
@@ -44,6 +44,7 @@ pub fn run(arguments: Vec<std::ffi::OsString>) -> Result<Report, Failure> {
     report.count("transactions", load.transactions);
     report.count("accounts", load.profile.accounts);
     report.count("disk_bytes", disk_bytes(&directory)?);
+    // One more transaction funds each account.
     let expected = load.transactions + load.profile.accounts;
     open(&load, &directory, expected, "killed", &mut report)?;
     open(&load, &directory, expected, "closed", &mut report)?;
@@ -51,10 +52,10 @@ pub fn run(arguments: Vec<std::ffi::OsString>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The last line that the writer prints.
+/// The line that the writer prints when all its transactions are acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
 
-/// Body of the child process: writes, prints that it did, and waits to be killed.
+/// Body of the child process: writes, prints `ACKNOWLEDGED`, and waits to be killed.
 ///
 /// # Errors
 ///
@@ -71,7 +72,8 @@ pub fn write(parser: &mut Parser) -> Result<Infallible, Failure> {
     }
 }
 
-/// Opens a store, reports the time, checks the number of its transactions, and closes it.
+/// Opens a store, reports the time, checks the number of its transactions, and closes it. `after` says how the store
+/// ended before: "killed" or "closed". It becomes part of the names of the figures.
 fn open(
     load: &Load,
     directory: &Path,

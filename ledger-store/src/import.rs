@@ -1,8 +1,8 @@
-//! Logs of another store, taken over as they are.
+//! Import of the logs of another store.
 //!
-//! A ledger takes logs as long as nothing else was written to it. Their ids, dates and idempotency keys are
-//! kept, and their hashes are computed again and compared, so what was changed on the way is found. An import can be
-//! repeated: logs that are there and equal are skipped.
+//! A ledger accepts imported logs as long as nothing else was written to it. They keep their ids, dates and idempotency
+//! keys. The import computes their hashes again and compares them, so it notices any change on the way. It can be
+//! repeated: it skips logs that the ledger already has, if they are equal.
 
 use std::fmt;
 
@@ -17,17 +17,17 @@ use crate::query::{Direction, LogHashes, LogQuery, LogView, PageRequest, Start};
 use crate::read::LedgerView;
 use crate::store::Store;
 
-/// The work of an import.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ImportReport {
-    /// Number of logs that are new.
+    /// Number of logs that were added.
     pub imported: u64,
-    /// Number of logs that were there and equal.
+    /// Number of logs that the ledger already had.
     pub skipped: u64,
 }
 
-/// Why logs were not imported.
+/// The reason why some or all logs were not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportError {
     /// This log was refused. Those before it are imported, those after it are not.
@@ -37,7 +37,7 @@ pub enum ImportError {
         /// The reason.
         refusal: ImportRefusal,
     },
-    /// As with any write.
+    /// The write failed for a reason that any write can have.
     Write(WriteError),
 }
 
@@ -73,8 +73,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`ImportError::Refused`] with the first log that cannot be imported: those before it are imported. And the errors
-    /// of any write.
+    /// [`ImportError::Refused`] with the first log that cannot be imported. Those before it are imported. And the
+    /// errors of any write.
     pub fn import(&self, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<ImportReport, ImportError> {
         let skipped = self.count_known(ledger, logs)?;
         let new = &logs[skipped..];
@@ -84,7 +84,7 @@ impl Store {
         Ok(ImportReport { imported: new.len() as u64, skipped: skipped as u64 })
     }
 
-    /// Counts the logs at the beginning that a ledger has already.
+    /// Counts the first logs whose ids the ledger already has. Refuses one that differs from the stored log.
     fn count_known(&self, ledger: &LedgerName, logs: &[ImportedLog]) -> Result<usize, ImportError> {
         let view = self.live(ledger)?;
         let counters = view.counters();
@@ -108,6 +108,7 @@ impl Store {
         Ok(known)
     }
 
+    /// Returns a view of a ledger that exists.
     fn live(&self, ledger: &LedgerName) -> Result<LedgerView, WriteError> {
         let not_found = || WriteError::LedgerNotFound { ledger: ledger.clone() };
         self.snapshot().ledger(ledger).ok_or_else(not_found)
@@ -128,7 +129,8 @@ impl Store {
         }
     }
 
-    /// Compares the hashes and hands over what is before the first that is wrong, which it returns beside.
+    /// Compares the hashes, and imports the logs before the first one with a wrong hash. Returns the writer's result,
+    /// and the refusal of that log, which counts if the writer took all others.
     fn try_import(
         &self,
         ledger: &LedgerName,
@@ -151,7 +153,8 @@ impl Store {
             }
             entries.push(log.clone());
         }
-        // A log that stands there already has another hash in its new place: that it exists says more.
+        // A log that the ledger already has also fails the hash check above, because other logs precede it here. That
+        // it exists is the better reason.
         if let Some(first) = logs.first()
             && (counters.in_use || (!counters.is_new() && first.entry.id.get() < counters.next_log))
         {
@@ -165,13 +168,14 @@ impl Store {
     }
 }
 
-/// Tells whether a log that is to be imported is the one that is stored. Volumes are computed and not compared.
+/// Tells whether an imported log equals the stored one. Does not compare volumes: the store computes its own.
 fn is_same(log: &ImportedLog, stored: &LogView) -> bool {
-    let text = |entry: &LogEntry| {
+    let memento = |entry: &LogEntry| {
         let mut text = Vec::new();
         Memento::from(entry).write_to(&mut text);
         text
     };
+    // Parts of a transaction that the memento lacks.
     let recorded = |entry: &LogEntry| match &entry.payload {
         LogPayload::NewTransaction { transaction, .. }
         | LogPayload::RevertedTransaction { transaction, .. } => {
@@ -185,10 +189,10 @@ fn is_same(log: &ImportedLog, stored: &LogView) -> bool {
     (new.id, &new.idempotency, &new.request_hash) == (old.id, &old.idempotency, &old.request_hash)
         && stored.hash.is_none_or(|hash| log.hash == Some(WireHash::from_bytes(hash)))
         && recorded(new) == recorded(old)
-        && text(new) == text(old)
+        && memento(new) == memento(old)
 }
 
-/// About how many bytes an entry holds, for the bound of the queue.
+/// Returns about how many bytes of memory an entry takes. The queue limits the sum of its commands.
 fn entry_bytes(entry: &LogEntry) -> usize {
     let payload = match &entry.payload {
         LogPayload::NewTransaction { transaction, account_metadata, .. } => {

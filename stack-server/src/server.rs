@@ -1,4 +1,4 @@
-//! The listener, its connections and how they end.
+//! The HTTP server: its listener, its connections, and the path of a request to its response.
 
 mod respond;
 
@@ -52,33 +52,32 @@ pub struct Server {
     connectors: Option<ConnectorWorker>,
 }
 
-/// Ends the patience of a server that stops.
+/// A handle that makes [`Server::stop`] wait for requests no longer.
 #[derive(Clone, Debug)]
 pub struct Hurry(watch::Sender<bool>);
 
 impl Hurry {
-    /// From now on [`Server::stop`] waits for no request. What was handed to the store is still recorded.
+    /// From now on [`Server::stop`] does not wait for requests. The store still records the writes that it has.
     pub fn up(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Server {
-    /// Begins to answer the connections of `listener` from `store`, whoever asks.
+    /// Starts to serve connections of `listener` from `store`, without asking for tokens.
     ///
     /// # Errors
     ///
-    /// If the operating system refuses threads, timers or the listener; of kind `InvalidInput` if a file for TLS is
-    /// not what it should be.
+    /// If the system refuses threads, timers or the listener; of kind `InvalidInput` if a setting or TLS file is wrong.
     pub fn start(store: &Store, settings: Settings, listener: TcpListener) -> io::Result<Self> {
         Self::run(store, settings, None, listener)
     }
 
-    /// As [`Server::start`], but only for those whose tokens allow what they ask for.
+    /// Starts as [`Server::start`] does, but serves only requests with a token that allows them.
     ///
     /// # Errors
     ///
-    /// As [`Server::start`]; of kind `InvalidInput` if an issuer is no address.
+    /// As [`Server::start`]; of kind `InvalidInput` if an issuer is not a URL.
     pub fn start_guarded(
         store: &Store,
         settings: Settings,
@@ -108,21 +107,21 @@ impl Server {
         let worker =
             runs_pipelines.then(|| Worker::start(store, app.settings(), allowed, app.pipelines().clone()));
         let worker = worker.transpose()?;
-        // Whoever asks for a server that only reads does not want its data removed.
-        let cleans_up = app.settings().worker && !app.settings().read_only;
-        let cleanup = cleans_up.then(|| Cleanup::start(store, app.settings(), app.pipelines().clone()));
+        // A read-only server removes no buckets and runs no connectors.
+        let may_write = app.settings().worker && !app.settings().read_only;
+        let cleanup = may_write.then(|| Cleanup::start(store, app.settings(), app.pipelines().clone()));
         let cleanup = cleanup.transpose()?;
-        let keeps_house = app.authority().filter(|_| !app.settings().read_only).cloned();
-        let housekeeping = keeps_house.map(Housekeeping::start).transpose()?;
+        let authority_to_sweep = app.authority().filter(|_| !app.settings().read_only).cloned();
+        let housekeeping = authority_to_sweep.map(Housekeeping::start).transpose()?;
         let tls = app.settings().tls.clone().map(Tls::new).transpose();
         let tls = tls.map_err(invalid)?.map(Arc::new);
         app.connectors().check_key().map_err(invalid)?;
-        let connectors = cleans_up.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
+        let connectors = may_write.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
         let slots = Slots::new(descriptors::limit(), app.settings().behind_proxy);
         let connections = slots.max();
         let mut threads = Vec::new();
         for number in 0..app.settings().http_threads.clamp(1, HTTP_THREADS_MAX) {
-            // One current-thread runtime each: a connection stays on its thread, and nothing is stolen.
+            // One current-thread runtime each: a connection stays on its thread, and no thread steals work.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let listener = listener.try_clone()?;
             let (app, tls, slots) = (app.clone(), tls.clone(), slots.clone());
@@ -157,17 +156,17 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Maximum number of connections that it has open at once.
+    /// Returns the maximum number of open connections.
     pub fn connections_max(&self) -> usize {
         self.connections
     }
 
-    /// The handle that ends the waiting of [`Server::stop`].
+    /// Returns a handle that ends the waiting of [`Server::stop`].
     pub fn hurry(&self) -> Hurry {
         self.hurry.clone()
     }
@@ -175,10 +174,10 @@ impl Server {
     /// Accepts no more connections, lets requests in flight finish for at most ten seconds, and returns. The
     /// store is left open.
     pub fn stop(self) {
-        // Without receivers every thread has ended already.
+        // An error means that every thread has ended already.
         let _ = self.stop.send(true);
         for thread in self.threads {
-            // A thread that panicked has told so itself.
+            // A thread that panicked has already reported the panic.
             let _ = thread.join();
         }
         if let Some(worker) = self.worker {
@@ -196,18 +195,18 @@ impl Server {
     }
 }
 
-/// The addresses and folders that callers may have the server reach. Whoever can reach more than those that it serves
-/// must not be led there by them.
+/// The addresses and folders that callers may have the server reach. Clients on other machines must not make the server
+/// send requests into its own network.
 fn allowed(settings: &Settings, address: SocketAddr, is_guarded: bool) -> Allowed {
-    let is_for_its_machine = address.ip().is_loopback() && !is_guarded && !settings.behind_proxy;
-    let own_machine = if is_for_its_machine { Outbound::Any } else { Outbound::Public };
+    let is_local_only = address.ip().is_loopback() && !is_guarded && !settings.behind_proxy;
+    let default_outbound = if is_local_only { Outbound::Any } else { Outbound::Public };
     Allowed {
-        outbound: settings.outbound.unwrap_or(own_machine),
+        outbound: settings.outbound.unwrap_or(default_outbound),
         folder: settings.exporters_directory.clone(),
     }
 }
 
-/// The authorization server that the settings ask for.
+/// Creates the authorization server, if the settings ask for one.
 fn new_authority(
     store: &Store,
     settings: &Settings,
@@ -219,7 +218,7 @@ fn new_authority(
     Ok(Some(Arc::new(authority)))
 }
 
-/// Lets requests in flight finish, within bounds.
+/// Waits until the requests in flight finish, [`DRAIN_TIMEOUT`] has passed, or [`Hurry::up`] was called.
 async fn drain(graceful: GracefulShutdown, mut hurried: watch::Receiver<bool>) {
     let hurry = async {
         // An error means that nobody can hurry it any more.
@@ -238,7 +237,7 @@ async fn drain(graceful: GracefulShutdown, mut hurried: watch::Receiver<bool>) {
 const PATIENCE: Patience =
     Patience { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT, write_bytes: WRITE_BYTES_MIN };
 
-/// Accepts connections until the server stops; what is returned knows those that are left.
+/// Accepts connections until the server stops. Returns the handle that waits for those that are still open.
 async fn accept(
     app: App,
     tls: Option<Arc<Tls>>,
@@ -249,9 +248,9 @@ async fn accept(
     let listener = tokio::net::TcpListener::from_std(listener)
         .expect("the listener is non-blocking and the runtime has its I/O driver");
     let graceful = GracefulShutdown::new();
-    // At most 100 header lines, which is the default; to say so would cost an allocation per request.
+    // hyper's default allows 100 header lines. Setting this limit would cost an allocation per request.
     let mut builder = http1::Builder::new();
-    // This one runs from the end of the last answer; a head that has begun has less time, see `connection.rs`.
+    // hyper counts this timeout from the end of the last response. `Patient` limits the time of a head that has begun.
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
     let heads = app.memory().heads.clone();
     loop {
@@ -261,7 +260,7 @@ async fn accept(
         };
         let (slot, accepted) = tokio::select! {
             biased;
-            // An error means that the server was dropped: it goes on.
+            // An error means that the `Server` was dropped, which does not stop it.
             Ok(()) = stopped.changed() => break,
             next = next => next,
         };
@@ -270,7 +269,7 @@ async fn accept(
             continue;
         };
         let Some(slot) = slots.give(slot, peer.ip()) else { continue };
-        // Answers are written whole, so waiting for more only adds delay. A peer that is gone is noticed later.
+        // Responses are written whole, so waiting for more only adds delay. A later read or write reports any error.
         let _ = stream.set_nodelay(true);
         let app = app.clone();
         let progress = Progress::default();
@@ -288,7 +287,7 @@ async fn accept(
         if let Some(tls) = tls.clone() {
             let (watcher, builder, heads) = (graceful.watcher(), builder.clone(), heads.clone());
             tokio::spawn(async move {
-                // One that does not speak it has only its slot, and that not for long.
+                // A client that fails the handshake holds only its slot, and only until a timeout.
                 if let Some(stream) = tls.accept(stream).await {
                     let stream =
                         Patient::new(StrictLines::new(TokioIo::new(stream), heads), PATIENCE, progress);
@@ -301,7 +300,7 @@ async fn accept(
         let stream = Patient::new(StrictLines::new(TokioIo::new(stream), heads.clone()), PATIENCE, progress);
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
-            // What a client did to its own connection is nobody else's concern.
+            // An error concerns only the client of this connection.
             let _ = connection.await;
             drop(slot);
         });

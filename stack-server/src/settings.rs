@@ -1,4 +1,4 @@
-//! An operator's choices about the answers of a server.
+//! The operator's settings of a server. The command line sets most of them by flags.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,101 +16,101 @@ use crate::outbound::Outbound;
 use crate::schedule::Schedule;
 use crate::sealing::EncryptionKey;
 
-/// The memory budget of a server where the operator does not say, in bytes.
+/// The default memory budget of a server, in bytes.
 pub(crate) const MEMORY_BUDGET: usize = 512 << 20;
 
-/// The part of a memory budget that is for requests and answers. The store has the rest.
+/// Returns the bytes of a memory budget that are for requests and responses. The store gets the rest.
 pub(crate) fn http_share(budget: usize) -> usize {
     (budget / HTTP_MEMORY_DIVISOR).max(HTTP_MEMORY_MIN.min(budget / 2))
 }
 
-/// The releases of the first generation of the API whose clients differ in the shapes that they can read.
+/// A release of API v1. Its responses differ between these releases, and strict clients read only one form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Compat {
-    /// 1.10.
+    /// Release 1.10.
     V1_10,
-    /// The first generation inside 2.0.
+    /// API v1 in release 2.0.
     #[default]
     V2_0,
-    /// The first generation inside 2.4, on the stand-alone mount.
+    /// API v1 in release 2.4. Below `/api/`, clients still get the form of 2.0.
     V2_4,
 }
 
-/// The choices of a server. [`Settings::default`] has what an unconfigured server does.
+/// The settings of a server. [`Settings::default`] holds the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the operator's")]
 pub struct Settings {
-    /// The profile of every mount; `None` is by mount.
+    /// The generation of clients whose response forms are used; `None` chooses it by the path of the request.
     pub profile: Option<Profile>,
-    /// For whom the first generation of the API answers, where the client does not say who it is.
+    /// The release of API v1 for clients whose headers do not name one.
     pub compat: Compat,
-    /// Whether transactions of the first generation of the API may be dated before the last one.
+    /// Whether API v1 accepts a transaction that is dated before the last one.
     pub past_dates: PastDates,
-    /// The first id of new ledgers; `None` is by profile: 0 in 2.0, 1 in 2.x.
+    /// The first id of new ledgers; `None` chooses it by profile: 0 for 2.0, 1 for 2.x.
     pub first_id: Option<FirstId>,
-    /// Most elements of a bulk.
+    /// Maximum number of elements in a bulk request.
     pub bulk_max_size: usize,
-    /// Rows of a page where the caller does not say.
+    /// Number of rows on a page if the request does not say.
     pub default_page_size: u32,
-    /// Most rows of a page; a larger request is answered with so many.
+    /// Maximum number of rows on a page. A request for more gets this number.
     pub max_page_size: u32,
-    /// The interpreter of scripts that name no runtime.
+    /// The wording of errors in scripts that name no runtime.
     pub runtime: Runtime,
-    /// Whether every request that could write is refused.
+    /// Whether the server refuses every request that could write.
     pub read_only: bool,
     /// Whether callers may choose the features of new ledgers.
     pub experimental_features: bool,
-    /// Whether there are exporters and pipelines.
+    /// Whether the server offers exporters and pipelines.
     pub experimental_exporters: bool,
-    /// Whether pipelines run in this process, and buckets are removed.
+    /// Whether this process does the background work: run pipelines and connectors, and remove deleted buckets. A
+    /// read-only server only runs pipelines.
     pub worker: bool,
-    /// When to look for buckets that are to be removed for good.
+    /// When to look for deleted buckets whose retention has ended, to remove them for good.
     pub cleanup_schedule: Schedule,
-    /// So long after its deletion a bucket is removed for good.
+    /// How long a deleted bucket can be restored before it is removed for good.
     pub cleanup_retention: Duration,
-    /// A pipeline looks for new logs so often, at least; commits wake it too.
+    /// Maximum time between two looks of a pipeline for new logs. Commits wake it earlier.
     pub pipelines_pull_interval: Duration,
-    /// A push that failed is tried again so much later.
+    /// How long a pipeline waits before it repeats a failed push.
     pub pipelines_retry_period: Duration,
-    /// The worker looks so often what pipelines there are; changes over the API call it too.
+    /// Maximum time between two reads of the list of pipelines. Changes over the API cause a read at once.
     pub pipelines_sync_period: Duration,
-    /// Below which folder exporters may write files; nowhere without one.
+    /// Directory below which exporters may write files; `None` forbids them to write files.
     pub exporters_directory: Option<PathBuf>,
-    /// Where addresses that arrive through the API may lead; `None` is anywhere for a server that only its own machine
-    /// reaches, and else to public machines.
+    /// The addresses, among those that API clients enter, to which the server may send requests. `None` is any address
+    /// for a server on loopback without tokens and without a proxy, and public addresses for all others.
     pub outbound: Option<Outbound>,
-    /// A stream of events shows so often, at least, that it is alive.
+    /// Maximum time without data on a stream of events. After it the server sends a heartbeat.
     pub events_heartbeat: Duration,
-    /// The treatment of writes that break the rules of their ledger's schemas; the store is opened with it.
+    /// The treatment of writes that violate a schema of their ledger. The caller opens the store with the same value.
     pub schema_enforcement: Enforcement,
-    /// The key that encrypts configurations of connectors and numbers of bank accounts. Without it the key is made
-    /// of a secret in the data directory.
+    /// The key that encrypts the configurations of connectors and the numbers of bank accounts. `None` derives one from
+    /// a secret in the data directory.
     pub encryption_key: Option<EncryptionKey>,
-    /// Addresses of payment providers other than their own, by the name of the connector.
+    /// Addresses to use instead of the payment providers' own, by the name of the connector.
     pub provider_addresses: BTreeMap<String, String>,
-    /// Below which folder connectors may read and write files; without one, below the system's folder for temporary
-    /// files.
+    /// Directory below which connectors may read and write files; `None` is the system's directory for temporary files.
     pub connectors_directory: Option<PathBuf>,
-    /// How long a connector waits for the answer of its provider.
+    /// Maximum time that a connector waits for a response of its provider.
     pub provider_timeout: Duration,
-    /// The beginning of links in events of payments.
+    /// The address by which clients reach the server. Links in payment events begin with it, and its host is allowed.
     pub public_url: String,
-    /// The publishers for which events of payments are kept until they are delivered.
+    /// Names of the publishers for which the store keeps payment events until they are delivered.
     pub payment_publishers: Vec<&'static str>,
-    /// Names by which clients reach a server that asks for no tokens, beside those of its machine.
+    /// Further host names by which clients may reach a server that asks for no tokens. Its machine's names always work.
     pub allowed_hosts: Vec<HostName>,
-    /// Pages of these origins may use a server that asks for no tokens.
+    /// Origins whose web pages may use a server that asks for no tokens.
     pub cors_origins: Vec<Origin>,
-    /// Whether a proxy in front speaks to clients: then all connections come from it.
+    /// Whether all connections come from a proxy, which serves clients of other machines.
     pub behind_proxy: bool,
-    /// Threads that speak HTTP.
+    /// Number of threads that serve HTTP.
     pub http_threads: usize,
-    /// Bytes of memory for requests and answers that wait for their clients.
+    /// Bytes of memory for request bodies, and for responses that their clients have not read yet.
     pub http_memory: usize,
-    /// The files for TLS; without them connections are in the clear.
+    /// The certificate and key files for TLS; `None` serves without encryption.
     pub tls: Option<TlsFiles>,
-    /// The settings of the authorization server; `None` is a server without one.
+    /// The settings of the built-in authorization server; `None` leaves it out.
     pub authorization: Option<AuthorizationSettings>,
 }
 

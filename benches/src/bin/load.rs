@@ -1,5 +1,5 @@
-//! The load program. Each sub-command runs one measurement and prints its figures as one JSON object in the
-//! last line.
+//! The load program. Each sub-command runs one measurement. The last line that it prints is a JSON object with its
+//! figures.
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,10 @@ use lexopt::{Arg, Parser};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The help text. Defaults are in parentheses, some with an explanation.
+///
+/// `--plain` and `--rich` are the variants of `benches::workload::Shape`, and `naive` is `benches::naive::NaiveLedger`.
+/// "In turn" means that two variants alternate, so that both meet the same state of the machine.
 const USAGE: &str = "\
 load embedded   writes to a store in this process
     --transactions N (10M) --accounts N (100k) --batch N (8192) --in-flight N (4; paced 32)
@@ -100,14 +104,14 @@ fn run() -> Result<Report, Failure> {
         }
         Some("hot-account") => hot_account::run(&HotAccount::parse(&mut parser)?),
         Some("reopen") => reopen::run(parser.raw_args()?.collect()),
-        // The child process that `reopen` starts and kills.
+        // The child process that `reopen` starts and kills. It never returns.
         Some("reopen-writer") => match reopen::write(&mut parser)? {},
         Some("http") => http_load::run(&HttpLoad::parse(&mut parser)?),
         Some("auth") => http_auth::run(&HttpAuth::parse(&mut parser)?),
         Some("events") => events::run(&Events::parse(&mut parser)?),
         Some("reads") => http_reads::run(&HttpReads::parse(&mut parser)?),
         Some("lists") => http_lists::run(&HttpLists::parse(&mut parser)?),
-        // The child process that `http` starts to measure the machine. It runs until it is killed.
+        // The child process that `http` starts to measure HTTP without a ledger. It runs until it is killed.
         Some("bare") => {
             let listener = TcpListener::bind("127.0.0.1:0")?;
             println!("listening on http://{}", listener.local_addr()?);

@@ -1,4 +1,5 @@
-//! Imports payments from a CSV file. The first run breaks off; the second one resumes without recording a payment twice.
+//! Imports payments from a CSV file. The first run stops at a bad line. The second run, with the line repaired, resumes
+//! without recording a payment twice: "known" payments were recorded before.
 //!
 //! ```text
 //! line 5: invalid account address 'users::4'
@@ -13,6 +14,7 @@ use rust_decimal::Decimal;
 
 type Failure = Box<dyn std::error::Error>;
 
+/// The account in the line of `p4` is invalid.
 const BROKEN: &str = "\
 id,account,amount
 p1,users:1,10.00
@@ -33,7 +35,7 @@ fn main() -> Result<(), Failure> {
     let second = Import::run(&ledger, &usd, &repaired);
     println!("second run: {} payments, {} known", second.recorded, second.known);
 
-    // A file that was changed in the meantime is noticed, too.
+    // The same line with another amount is refused: its idempotency key belongs to a different request.
     if let Err(error) = record(&ledger, &usd, "p1,users:1,77.00") {
         println!("line 2 with another amount: {error}");
     }
@@ -49,7 +51,7 @@ struct Import {
 }
 
 impl Import {
-    /// Records the lines in order, up to the first that is refused.
+    /// Records the lines in order. Stops at the first one that is invalid or refused.
     fn run(ledger: &Ledger, usd: &Asset, csv: &str) -> Self {
         let mut import = Self::default();
         for (at, line) in csv.lines().enumerate().skip(1) {

@@ -1,22 +1,23 @@
 //! A segment: one file of the journal.
 //!
-//! The file is named after its first position, with 20 digits. It begins with a record of its own in the first sector:
+//! The file is named after the position of its first entry, with 20 digits. Its first sector holds a header:
 //!
 //! ```text
 //! 16 digest   keyed by the store's secret, over the rest
 //!  1 version  1
-//! 16 store
+//! 16 store    id of the store
 //!  8 first    position of its first entry
-//! 32 chain    hash before it
+//! 32 chain    chain hash up to the entry before it
 //! ```
 //!
-//! Then come [frames](super::frame): chunks of entries, and lists of where they lie. Behind the last frame of the
-//! segment that is written there is space that reads as zeros. A sealed segment ends with a frame that says where it
-//! ends, and its file with that frame.
+//! [Frames](super::frame) follow: chunks of entries, and lists of the chunks' offsets. New entries go to the last
+//! segment, *the segment that is written*: the space after its last frame reads as zeros. All other segments are
+//! sealed. The last frame of a sealed segment, which is also the end of its file, says where the entries end.
 //!
-//! A segment has its name only when its file is complete: it is made under another one, synced and renamed. So a file
-//! of that name without bytes, or with bytes that do not verify, is always damage. And a segment is sealed only when
-//! its successor has its name: a sealed segment without a successor means that a file is missing.
+//! A new segment gets its name only when its file is complete: the journal creates it under a temporary name, syncs
+//! it and renames it. So a segment file that is empty, or whose bytes do not verify, is always damage. The journal
+//! seals a segment only after its successor has its name. So a sealed segment without a successor means that a file is
+//! missing.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -35,12 +36,12 @@ use super::walk::{Found, FrameReader};
 use super::{Chunk, Head, Identity, JournalError, Position, SectionId};
 use crate::disk::{Disk, DiskFile, OpenMode};
 
-/// A lookup of one chunk reads so much at once: a chunk of the usual size and its header.
+/// Number of bytes that a lookup of one chunk reads at once: a chunk of the usual size and its header.
 const LOOKUP_BYTES: usize = 17 << 10;
-/// A scan reads so much at once.
+/// Maximum number of bytes that a scan reads at once.
 const SCAN_BYTES: usize = 1 << 20;
 
-/// The context of every segment of a journal.
+/// The disk, the directory and the identity of a journal, which all its segments share.
 #[derive(Debug)]
 pub(super) struct Medium {
     pub(super) disk: Arc<dyn Disk>,
@@ -48,29 +49,29 @@ pub(super) struct Medium {
     pub(super) identity: Identity,
 }
 
-/// One file of the journal, open or not.
+/// One segment. Its file is opened when it is used, and may be closed when it is idle.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) header: Header,
     path: PathBuf,
-    /// The file while it is open. Readers hold the lock for a moment only, not while the disk reads.
+    /// The file while it is open. Readers release the lock before they read from the disk.
     open: RwLock<Option<OpenSegment>>,
-    /// Whether `open` is there, to be asked without the lock.
+    /// Whether `open` holds a file. Can be read without the lock.
     is_open: AtomicBool,
-    /// When it was last used, in a count of uses.
+    /// The number of the last use, in the journal's count of uses.
     last_used: AtomicU64,
 }
 
-/// Where a lookup begins.
-struct Place {
+/// The file in which to look for a chunk, and where to begin.
+struct LookupStart {
     file: Arc<dyn DiskFile>,
-    /// The offset of a chunk at or before the wanted one; `None` if there is none.
+    /// The offset of a chunk that is the wanted one or comes before it; `None` if there is none.
     offset: Option<u64>,
     /// The offset after the last frame.
     end: u64,
 }
 
-/// The file of a segment, and where its chunks lie.
+/// The open file of a segment, and the offsets of its chunks.
 #[derive(Debug)]
 pub(super) struct OpenSegment {
     pub(super) file: Arc<dyn DiskFile>,
@@ -80,12 +81,13 @@ pub(super) struct OpenSegment {
 }
 
 impl Segment {
-    /// A segment that is written, or was until now.
+    /// Creates a segment that is not sealed, from a file that the caller has opened.
     pub(super) fn written(medium: &Medium, header: Header, open: OpenSegment) -> Self {
         Self::new(path_of(&medium.dir, header.first), header, Some(open))
     }
 
-    /// Looks into a segment that has a successor: what it is, and how it ends if it is sealed.
+    /// Reads the header and the seal of a segment that has a successor, and closes its file again. The seal is `None`
+    /// if the file does not end with one, as after a crash right before the seal.
     pub(super) fn open_sealed(
         medium: &Medium,
         first: Position,
@@ -107,7 +109,7 @@ impl Segment {
         }
     }
 
-    /// Where its file is.
+    /// Returns the path of its file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -117,12 +119,12 @@ impl Segment {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// When it was last used.
+    /// Returns the number of its last use.
     pub(super) fn last_used(&self) -> u64 {
         self.last_used.load(Ordering::Relaxed)
     }
 
-    /// Notes that it is used at this count of uses.
+    /// Records a use with this number.
     pub(super) fn touch(&self, now: u64) {
         self.last_used.store(now, Ordering::Relaxed);
     }
@@ -139,13 +141,13 @@ impl Segment {
         drop(slot.take());
     }
 
-    /// Lets `change` note what was appended to the segment that is written.
+    /// Runs `change` on the segment that is written, to record an append.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut OpenSegment) -> T) -> T {
         change(self.open.write().as_mut().expect("the segment that is written is open"))
     }
 
-    /// Writes down where the segment ends, and cuts its file off there. It is read through another opening from now
-    /// on.
+    /// Seals the segment: writes its end as the last frame, cuts the file off there and closes it. Readers open it
+    /// again.
     pub(super) fn seal(&self, medium: &Medium, tail: &mut Tail, end: Head) -> Result<(), JournalError> {
         let mut slot = self.open.write();
         let open = slot.as_mut().expect("the segment that is written is open");
@@ -155,10 +157,10 @@ impl Segment {
         Ok(())
     }
 
-    /// The chunk that holds `at`.
+    /// Returns the chunk that holds the entry at position `at`.
     pub(super) fn read(&self, medium: &Medium, at: Position) -> Result<Chunk, JournalError> {
         let nowhere = || self.damage(at, "no chunk holds this position");
-        let Place { file, offset, end } = self.place_of(medium, at)?;
+        let LookupStart { file, offset, end } = self.lookup_start(medium, at)?;
         let mut offset = offset.ok_or_else(nowhere)?;
         let mut frames = self.frames(&*file, medium, end, LOOKUP_BYTES);
         loop {
@@ -174,7 +176,8 @@ impl Segment {
         }
     }
 
-    /// The next frame from `offset` on and where it ends: its chunk if that ends after `at`. `None` at the end.
+    /// Reads the next frame at or after `offset`. Returns `None` after the last frame, else the offset after the frame,
+    /// with its chunk if it is one that holds `at` or a later position. Only such a chunk is verified.
     fn chunk_after(
         &self,
         frames: &mut FrameReader<'_>,
@@ -196,8 +199,8 @@ impl Segment {
         Ok(Some((Some(chunk), frame.end())))
     }
 
-    /// Adds chunks to `out` in order, from the one that holds `from`, as long as they begin before `end` and `wanted`
-    /// is not yet reached; takes their bytes off `wanted`.
+    /// Appends chunks to `out` in order. Begins with the one that holds `from`. Stops at the first chunk that begins at
+    /// `end` or later, or when `wanted`, from which it subtracts the bytes of each chunk, is zero.
     pub(super) fn scan(
         &self,
         medium: &Medium,
@@ -207,7 +210,7 @@ impl Segment {
         out: &mut Vec<Chunk>,
     ) -> Result<(), JournalError> {
         let nowhere = || self.damage(from, "no chunk holds this position");
-        let Place { file, offset, end: frames_end } = self.place_of(medium, from)?;
+        let LookupStart { file, offset, end: frames_end } = self.lookup_start(medium, from)?;
         let mut offset = offset.ok_or_else(nowhere)?;
         let window = (*wanted).clamp(LOOKUP_BYTES, SCAN_BYTES);
         let mut frames = self.frames(&*file, medium, frames_end, window);
@@ -236,7 +239,7 @@ impl Segment {
         if out.len() == before { Err(nowhere()) } else { Ok(()) }
     }
 
-    /// Verifies the last chunks before `end`, of at least `tail_bytes` if there are as many: they lead to `head`.
+    /// Verifies the last chunks of the segment, at least `tail_bytes` of them or all, and that they end with `head`.
     pub(super) fn verify_tail(
         &self,
         medium: &Medium,
@@ -254,6 +257,7 @@ impl Segment {
         let (first, _) = from.ok_or_else(|| self.damage(self.header.first, "it does not list its chunks"))?;
         let mut at = Position::new(first).ok_or_else(|| self.damage(self.header.first, "position zero"))?;
         let is_whole = at == self.header.first;
+        // The header has the hash before the first chunk. The hash before a tail that begins later is not known.
         let mut found: Option<Head> = is_whole.then(|| self.header.head());
         while at < head.next {
             let mut chunks = Vec::new();
@@ -275,7 +279,8 @@ impl Segment {
         if found == expected { Ok(()) } else { Err(self.damage(found.next, "it does not end where it says")) }
     }
 
-    /// Whether a chunk before `end` has the bytes of one of these sections.
+    /// Whether a chunk before `end` still has the bytes of one of these sections. `should_stop` ends the search early,
+    /// and then the answer means nothing.
     pub(super) fn holds(
         &self,
         medium: &Medium,
@@ -295,7 +300,7 @@ impl Segment {
         Ok(false)
     }
 
-    /// The file, which is opened if it is not.
+    /// Returns the open file. Opens it if it is closed.
     fn opened(&self, medium: &Medium) -> Result<RwLockReadGuard<'_, Option<OpenSegment>>, JournalError> {
         let slot = self.open.read();
         if slot.is_some() {
@@ -310,7 +315,7 @@ impl Segment {
         Ok(RwLockWriteGuard::downgrade(empty))
     }
 
-    /// Opens the file of a sealed segment, and reads where its chunks lie.
+    /// Opens the file of a sealed segment, and reads the offsets of its chunks.
     fn reopen(&self, medium: &Medium) -> Result<OpenSegment, JournalError> {
         let first = self.header.first;
         let file = open_file(&self.path, first, |path| medium.disk.open(path, OpenMode::Existing))?;
@@ -320,12 +325,12 @@ impl Segment {
         Ok(OpenSegment { file: Arc::from(file), offsets, end })
     }
 
-    /// Where to read from to find the chunk that holds `at`. The lock is not held while the disk reads: an append would
-    /// wait for it.
-    fn place_of(&self, medium: &Medium, at: Position) -> Result<Place, JournalError> {
+    /// Finds where to begin a search for the chunk that holds `at`. Releases the lock before the caller reads, because
+    /// an append would have to wait for it.
+    fn lookup_start(&self, medium: &Medium, at: Position) -> Result<LookupStart, JournalError> {
         let slot = self.opened(medium)?;
         let open = slot.as_ref().expect("it was opened");
-        Ok(Place { file: open.file.clone(), offset: open.offsets.before(at.get()), end: open.end })
+        Ok(LookupStart { file: open.file.clone(), offset: open.offsets.before(at.get()), end: open.end })
     }
 
     fn frames<'a>(
@@ -338,7 +343,7 @@ impl Segment {
         FrameReader::new(file, &medium.identity.secret, self.header.first, end, window)
     }
 
-    /// The chunk with these bytes, which is where `at` was looked for.
+    /// Verifies and decodes the bytes of a chunk. `at` is the position that an error names.
     pub(super) fn verified(
         &self,
         medium: &Medium,
@@ -377,7 +382,7 @@ fn damaged(path: &Path, position: Position, what: &str) -> JournalError {
     JournalError::Damaged { path: path.to_owned(), position: Some(position), what: what.to_owned() }
 }
 
-/// A read beyond the end means that the file was cut: damage. Any other failure is the disk's.
+/// Maps a failed read to an error. A read beyond the end means that the file lost bytes, so it is damaged.
 fn read_failure(path: &Path, cause: io::Error, at: Position) -> JournalError {
     match cause.kind() {
         io::ErrorKind::UnexpectedEof => damaged(path, at, "the file is shorter than it was"),
@@ -385,7 +390,7 @@ fn read_failure(path: &Path, cause: io::Error, at: Position) -> JournalError {
     }
 }
 
-/// Opens the file of a segment, which must exist and have bytes.
+/// Opens the file of a segment, which must exist and must not be empty.
 pub(super) fn open_file(
     path: &Path,
     first: Position,
@@ -401,7 +406,7 @@ pub(super) fn open_file(
     Ok(file)
 }
 
-/// Reads what a segment says about itself, which must agree with its name.
+/// Reads the header of a segment, which must agree with the name of the file.
 pub(super) fn read_header(
     file: &dyn DiskFile,
     medium: &Medium,
@@ -413,7 +418,7 @@ pub(super) fn read_header(
     Header::decode(&record, &medium.identity, path, first)
 }
 
-/// Reads how a segment ends, and the offset after its last chunk; `None` if its file does not end with a seal.
+/// Reads the seal at the end of a segment, and returns it with its offset. `None` if the file does not end with one.
 fn read_seal(
     file: &dyn DiskFile,
     medium: &Medium,
@@ -422,22 +427,23 @@ fn read_seal(
 ) -> Result<Option<(Seal, u64)>, JournalError> {
     let len = file.len().map_err(|cause| storage(path, "measure", cause))?;
     let frame_bytes = (HEADER_BYTES + Seal::BYTES) as u64;
-    let Some(place) = len.checked_sub(frame_bytes).filter(|place| *place >= FRAMES_START) else {
+    let Some(offset) = len.checked_sub(frame_bytes).filter(|offset| *offset >= FRAMES_START) else {
         return Ok(None);
     };
     let mut bytes = [0; HEADER_BYTES + Seal::BYTES];
-    file.read_at(place, &mut bytes).map_err(|cause| read_failure(path, cause, first))?;
+    file.read_at(offset, &mut bytes).map_err(|cause| read_failure(path, cause, first))?;
     let (header, body) = bytes.split_first_chunk::<HEADER_BYTES>().expect("it is longer than a header");
-    match FrameHeader::parse(header, &medium.identity.secret, first, place) {
+    match FrameHeader::parse(header, &medium.identity.secret, first, offset) {
         Parsed::Valid(header) if header.kind == Kind::Seal => {
             let seal = Seal::decode(body, &medium.identity.secret, path, first)?;
-            Ok(Some((seal, place)))
+            Ok(Some((seal, offset)))
         }
         Parsed::Valid(_) | Parsed::Invalid | Parsed::Blank => Ok(None),
     }
 }
 
-/// Reads where the chunks of a segment lie, from its last frame of offsets back to the first.
+/// Reads the offsets of a segment's chunks. Each frame of offsets names the one before it; `last` is the offset of the
+/// last such frame, and `end` the offset after the last frame.
 pub(super) fn read_offsets(
     file: &dyn DiskFile,
     medium: &Medium,

@@ -1,9 +1,9 @@
-//! Finds the logs in a text that arrives in parts.
+//! Splits a text of JSON logs, which arrives in parts, into the texts of single logs.
 
 use super::log_reader::{LogFault, LogTextError};
 
-/// Maximum length of the text of one log in bytes. An export names the accounts of a transaction in its postings and
-/// four times in its volumes, so a log is some times as long as the request was.
+/// Maximum length of the text of one log in bytes. Bounds memory. An export repeats the accounts of a transaction four
+/// times in its volumes, so a log is several times as long as the request that wrote it.
 pub const LOG_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 
 /// A text that arrives in parts, and the logs in it. White space, or nothing, may separate them.
@@ -21,9 +21,9 @@ pub const LOG_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 #[derive(Debug, Default)]
 pub struct LogBuffer {
     bytes: Vec<u8>,
-    /// Where the current log begins, or the white space before it.
+    /// Start of the current log, or of the white space before it. Earlier bytes were returned.
     start: usize,
-    /// Everything before this was looked at, so that each byte is looked at once.
+    /// All bytes before this one were scanned. A new part continues here, so each byte is scanned once.
     scanned: usize,
     /// Number of open brackets at `scanned`.
     depth: usize,
@@ -40,7 +40,7 @@ impl LogBuffer {
         self.bytes.extend_from_slice(part);
     }
 
-    /// Returns the number of bytes that were not returned as logs yet.
+    /// Returns the number of bytes that arrived and that no returned log contains.
     pub fn unread_bytes(&self) -> usize {
         self.bytes.len() - self.start
     }
@@ -63,7 +63,7 @@ impl LogBuffer {
             match self.bytes.get(self.start) {
                 None => return Ok(None),
                 Some(b'{') => {}
-                // Let the reader of logs name the defect.
+                // Not a log. The caller's parser will say what is wrong with it.
                 Some(_) => return self.rest_as_log(),
             }
         }
@@ -87,7 +87,8 @@ impl LogBuffer {
         if is_blank { Ok(()) } else { Err(LogFault::CutOff.into()) }
     }
 
-    /// Looks for the end of the log that begins at `start`.
+    /// Finds the offset after the log that begins at `start`. Counts brackets outside of strings, and leaves everything
+    /// else to the parser.
     fn find_end(&mut self) -> Option<usize> {
         for (at, byte) in self.bytes.iter().enumerate().skip(self.scanned) {
             if self.in_string {
@@ -116,7 +117,7 @@ impl LogBuffer {
         None
     }
 
-    /// All bytes that are there, for a text that is no object.
+    /// Returns all remaining bytes as one log, for a text that does not begin with an object.
     fn rest_as_log(&mut self) -> Result<Option<&str>, LogTextError> {
         let from = std::mem::replace(&mut self.start, self.bytes.len());
         self.scanned = self.bytes.len();

@@ -1,4 +1,4 @@
-//! The description of a ledger at the beginning of an export: its bucket, features and metadata.
+//! The first line of an export, which describes the ledger: its bucket, features and metadata.
 
 use ledger_core::{BucketName, Features, FirstId, HashLogs, JsonWriter, LedgerOptions, Switch};
 
@@ -6,7 +6,7 @@ use super::log_reader::{LogFault, LogTextError, read_metadata, shortened};
 use super::reader::JsonReader;
 use crate::query::LedgerInfo;
 
-/// Writes `{"ledger":{…}}`. Its members are those of a ledger in v2, and `firstId` and `legacyHashes`.
+/// Writes `{"ledger":{…}}`: the members of a ledger in API v2, plus `firstId` and `legacyHashes`.
 pub fn write_description(json: &mut JsonWriter, ledger: &LedgerInfo) {
     let Features {
         hash_logs,
@@ -16,30 +16,30 @@ pub fn write_description(json: &mut JsonWriter, ledger: &LedgerInfo) {
         account_metadata_history,
         transaction_metadata_history,
     } = ledger.features;
-    let kept = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
+    let mode = |switch| if switch == Switch::On { "SYNC" } else { "DISABLED" };
     json.raw("{\"ledger\":{\"name\":").plain_string(ledger.name.as_str());
     json.raw(",\"bucket\":").plain_string(ledger.bucket.as_str());
     json.raw(",\"addedAt\":").time(ledger.added_at);
     json.raw(",\"firstId\":").integer(ledger.first_id.get());
     json.raw(",\"legacyHashes\":").boolean(legacy_hashes == Switch::On);
     json.raw(",\"metadata\":").metadata(&ledger.metadata);
-    json.raw(",\"features\":{\"ACCOUNT_METADATA_HISTORY\":").plain_string(kept(account_metadata_history));
+    json.raw(",\"features\":{\"ACCOUNT_METADATA_HISTORY\":").plain_string(mode(account_metadata_history));
     json.raw(",\"HASH_LOGS\":").plain_string(match hash_logs {
         HashLogs::Sync => "SYNC",
         HashLogs::Async => "ASYNC",
         HashLogs::Disabled => "DISABLED",
     });
     json.raw(",\"MOVES_HISTORY\":").plain_string(if moves_history == Switch::On { "ON" } else { "OFF" });
-    json.raw(",\"MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES\":").plain_string(kept(effective_volumes));
-    json.raw(",\"TRANSACTION_METADATA_HISTORY\":").plain_string(kept(transaction_metadata_history));
+    json.raw(",\"MOVES_HISTORY_POST_COMMIT_EFFECTIVE_VOLUMES\":").plain_string(mode(effective_volumes));
+    json.raw(",\"TRANSACTION_METADATA_HISTORY\":").plain_string(mode(transaction_metadata_history));
     json.raw("}}}");
 }
 
-/// Reads the description of a ledger, or returns `None` for a text that describes none, such as a log.
+/// Reads the description of a ledger. Returns `None` if the text is another JSON object, such as a log.
 ///
 /// # Errors
 ///
-/// [`LogTextError`] with the first defect of a description.
+/// [`LogTextError`] with the first defect of the description.
 pub fn read_description(text: &str) -> Result<Option<LedgerOptions>, LogTextError> {
     let mut options = None;
     let mut reader = JsonReader::new(text);
@@ -53,6 +53,7 @@ pub fn read_description(text: &str) -> Result<Option<LedgerOptions>, LogTextErro
     Ok(options)
 }
 
+/// Reads the value of `ledger`. Skips its name and date: the caller names the new ledger.
 fn read_options(reader: &mut JsonReader<'_>) -> Result<LedgerOptions, LogFault> {
     let mut options = LedgerOptions::default();
     reader.object(|reader, name| {

@@ -1,27 +1,31 @@
-//! The writer's record of a holding, in few bytes: all accounts that are in use must fit its share.
+//! The writer's state of a holding, which is one asset in one account.
+//!
+//! It is compact, because the writer keeps all accounts in use in its share of the memory budget. A *displaced*
+//! transaction is backdated or postdated: its effective date differs from the date when the store recorded it. Their
+//! sums are kept apart from the totals, so that volumes by effective date can be computed.
 
 use std::ops::{Deref, DerefMut};
 
 use ledger_core::{Amount, Balance, Volumes};
 use ledger_index::{DisplacedSums, Quantity};
 
-/// An asset in an account.
+/// The state of a holding: its numbers and its sums.
 #[derive(Clone, Debug)]
 pub(crate) struct HoldingState {
-    /// The asset's number.
+    /// The number of the asset in the ledger.
     pub(crate) asset: u32,
-    /// The holding's number.
+    /// The number of the holding in the ledger.
     pub(crate) holding: u32,
-    /// How many transactions touched it.
+    /// Number of transactions that moved it.
     pub(crate) ordinal: u32,
     sums: Sums,
 }
 
-/// Totals of all transactions and of those that are displaced; apart if one of them exceeds 64 bits.
+/// The totals of all transactions, and the sums of the displaced ones. Sums beyond 64 bits are on the heap.
 #[derive(Clone, Debug)]
 enum Sums {
     Small {
-        /// How many are displaced.
+        /// Number of displaced transactions.
         displaced: u32,
         input: u64,
         output: u64,
@@ -76,12 +80,12 @@ impl Sums {
 }
 
 impl HoldingState {
-    /// One that nothing touched yet.
+    /// Creates the state of a holding that no transaction has moved.
     pub(crate) fn new(asset: u32, holding: u32) -> Self {
         Self { asset, holding, ordinal: 0, sums: Sums::ZERO }
     }
 
-    /// One that so many transactions touched.
+    /// Creates the state of a holding from what the index holds.
     pub(crate) fn stored(
         (asset, holding): (u32, u32),
         ordinal: u32,
@@ -91,17 +95,17 @@ impl HoldingState {
         Self { asset, holding, ordinal, sums: Sums::of(totals, displaced) }
     }
 
-    /// Its totals.
+    /// Returns the input and output of all transactions.
     pub(crate) fn totals(&self) -> Volumes {
         self.sums.totals()
     }
 
-    /// Input minus output.
+    /// Returns input minus output.
     pub(crate) fn balance(&self) -> Balance {
         self.totals().balance()
     }
 
-    /// Gives it these totals; small ones are written in place.
+    /// Replaces the totals. Writes them in place if the old and the new ones fit 64 bits.
     #[inline]
     pub(crate) fn set_totals(&mut self, totals: &Volumes) {
         match (&mut self.sums, totals.input.to_u64(), totals.output.to_u64()) {
@@ -113,7 +117,7 @@ impl HoldingState {
         }
     }
 
-    /// Totals of its displaced transactions, if there are any.
+    /// Returns the sums of its displaced transactions, if there are any.
     #[inline]
     pub(crate) fn displaced(&self) -> Option<Box<DisplacedSums>> {
         match &self.sums {
@@ -122,7 +126,7 @@ impl HoldingState {
         }
     }
 
-    /// Adds what one more displaced transaction moved.
+    /// Adds one displaced transaction with this input and output to the sums. Leaves the totals as they are.
     pub(crate) fn add_displaced(&mut self, input: &Quantity, output: &Quantity) {
         let sums = match self.sums.displaced() {
             None => DisplacedSums { input: input.clone(), output: output.clone(), count: 1 },
@@ -135,7 +139,7 @@ impl HoldingState {
         self.sums = Sums::of(&self.totals(), Some(sums));
     }
 
-    /// Some of it, for who wants it to be near.
+    /// Returns some bits of the state. A prefetch calls this to bring the state into the processor's cache.
     pub(crate) fn glance(&self) -> u64 {
         match &self.sums {
             Sums::Small { input, .. } => *input,
@@ -144,21 +148,21 @@ impl HoldingState {
     }
 }
 
-/// The holdings of an account, ascending by asset number. One takes no memory of its own.
+/// The holdings of an account, ascending by asset number. A single one, the usual case, needs no heap memory.
 #[derive(Clone, Debug)]
 pub(crate) enum Holdings {
     One(HoldingState),
     Several(Vec<HoldingState>),
 }
 
-/// As little as one holding.
+// The enum must not be larger than its single holding: there is one for every account in memory.
 const _: () = assert!(size_of::<Holdings>() == size_of::<HoldingState>());
 
 impl Holdings {
-    /// None.
+    /// The holdings of an account that has none.
     pub(crate) const NONE: Self = Self::Several(Vec::new());
 
-    /// Puts one at its place.
+    /// Inserts a holding at an index, which must keep the order by asset number.
     pub(crate) fn insert(&mut self, at: usize, holding: HoldingState) {
         *self = match std::mem::replace(self, Self::NONE) {
             Self::Several(none) if none.is_empty() => Self::One(holding),
@@ -174,7 +178,7 @@ impl Holdings {
         }
     }
 
-    /// Bytes beyond its own size.
+    /// Returns the number of bytes on the heap for the list. Excludes what its holdings have on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Self::One(_) => 0,

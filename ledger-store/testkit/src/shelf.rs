@@ -1,4 +1,4 @@
-//! The document model: a map with the documents that a store must have.
+//! The document model: a plain map of the documents that a store must have. Campaigns change both and compare them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,7 +12,7 @@ use ledger_store::{
 use crate::Dice;
 use crate::failure::Failure;
 
-/// A change of a document, before the current state of the document is known.
+/// A random change of a document. It says what the caller claims about the current version, which is known only later.
 #[derive(Clone, Debug)]
 pub struct DocumentStep {
     collection: Collection,
@@ -28,14 +28,14 @@ enum Claim {
     Nothing,
     /// The document does not exist.
     Absent,
-    /// The true state.
+    /// The document has the version that it really has, or does not exist if it really does not.
     Current,
-    /// A past state, or one that never was.
+    /// The document has a version that is not the current one.
     Outdated,
 }
 
 const COLLECTIONS: [u32; 2] = [20, 300];
-/// Index with unique keys.
+/// Index in which each key belongs to one document.
 const UNIQUE: u32 = 0;
 /// Index in which documents can share a key.
 const SHARED: u32 = 7;
@@ -77,14 +77,14 @@ struct ModelDocument {
     version: u64,
 }
 
-/// The documents that a store must have.
+/// The document model: the documents that a store must have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shelf {
     kept: BTreeMap<(Collection, Vec<u8>), ModelDocument>,
 }
 
 impl Shelf {
-    /// Turns steps into changes, as a caller submits them who knows these documents.
+    /// Turns steps into changes: each claim becomes an expected version.
     pub(crate) fn changes(&self, steps: &[DocumentStep]) -> Vec<DocumentChange> {
         let change = |step: &DocumentStep| {
             let current = self.kept.get(&(step.collection, step.key.clone())).map(|kept| kept.version);
@@ -102,7 +102,7 @@ impl Shelf {
         steps.iter().map(change).collect()
     }
 
-    /// Applies all changes or none. The first change gets the version `first`.
+    /// Applies all changes or none. The first change gets the version `first`, and each later one the next number.
     pub(crate) fn change(
         &mut self,
         changes: &[DocumentChange],
@@ -110,9 +110,9 @@ impl Shelf {
     ) -> Result<Vec<DocumentVersion>, DocumentRejection> {
         let mut changed = BTreeSet::new();
         for (at, change) in changes.iter().enumerate() {
-            let place = (change.collection, change.key.clone());
-            let found = self.kept.get(&place).map(|kept| document_version(kept.version));
-            if !changed.insert(place) {
+            let document = (change.collection, change.key.clone());
+            let found = self.kept.get(&document).map(|kept| document_version(kept.version));
+            if !changed.insert(document) {
                 return Err(DocumentRejection::Repeated { change: at });
             }
             let is_as_expected = match change.expected {
@@ -125,8 +125,8 @@ impl Shelf {
             }
         }
         let mut after = self.clone();
-        for place in &changed {
-            after.kept.remove(place);
+        for document in &changed {
+            after.kept.remove(document);
         }
         for (at, change) in changes.iter().enumerate() {
             let DocumentAction::Put { value, keys } = &change.action else { continue };
@@ -146,6 +146,7 @@ impl Shelf {
         Ok((0..changes.len() as u64).map(|at| document_version(first + at)).collect())
     }
 
+    /// Returns all documents of a collection, ascending by key.
     fn documents(&self, of: Collection) -> Vec<Document> {
         let documents = self.kept.iter().filter(|((collection, _), _)| *collection == of);
         documents
@@ -158,11 +159,11 @@ impl Shelf {
             .collect()
     }
 
-    /// Compares every document by key, and all documents in every order, page by page.
+    /// Compares the store with the model: some keys, and for each order the documents in pages of a random size.
     ///
     /// # Errors
     ///
-    /// Names the difference.
+    /// If they differ. The error names the difference.
     pub(crate) fn compare(&self, snapshot: &Snapshot, dice: &mut Dice<'_>) -> Result<(), Failure> {
         for number in COLLECTIONS {
             let of = collection(number);
@@ -174,11 +175,11 @@ impl Shelf {
                     return Err(format!("document {number} {key:?}: {found:?}, expected {expected:?}").into());
                 }
             }
-            let way = dice.pick(&[Direction::Ascending, Direction::Descending]);
+            let direction = dice.pick(&[Direction::Ascending, Direction::Descending]);
             let limit = 1 + dice.below(5) as usize;
-            let range = DocumentRange { direction: way, limit, ..DocumentRange::default() };
+            let range = DocumentRange { direction, limit, ..DocumentRange::default() };
             let mut expected: Vec<_> = all.iter().map(|document| (Vec::new(), document.clone())).collect();
-            turn(&mut expected, way);
+            reverse_if_descending(&mut expected, direction);
             compare_pages((number, None), &expected, range.clone(), |range| snapshot.documents(of, range))?;
             for index in [UNIQUE, SHARED] {
                 let mut expected = Vec::new();
@@ -189,7 +190,7 @@ impl Shelf {
                     }
                 }
                 expected.sort_by(|a, b| (&a.0, &a.1.key).cmp(&(&b.0, &b.1.key)));
-                turn(&mut expected, way);
+                reverse_if_descending(&mut expected, direction);
                 let range = DocumentRange { from: Bound::Excluded(from), ..range.clone() };
                 let fetch = |range: &DocumentRange| snapshot.documents_by(of, index, range);
                 compare_pages((number, Some(index)), &expected, range, fetch)?;
@@ -199,13 +200,14 @@ impl Shelf {
     }
 }
 
-fn turn<T>(all: &mut [T], way: Direction) {
-    if way == Direction::Descending {
+fn reverse_if_descending<T>(all: &mut [T], direction: Direction) {
+    if direction == Direction::Descending {
         all.reverse();
     }
 }
 
-/// Reads pages up to the end. Each must equal the next part of `expected`, which has each document with its sort key.
+/// Reads pages up to the end, each from after the last document of the one before. Each must equal the next part of
+/// `expected`, whose items are a secondary key, empty in the order of the documents' own keys, and its document.
 fn compare_pages(
     what: (u32, Option<u32>),
     expected: &[(Vec<u8>, Document)],
@@ -220,7 +222,7 @@ fn compare_pages(
         if !page.iter().eq(part.iter().map(|(_, document)| document)) {
             return Err(format!("documents {what:?} {range:?}: {page:?}, expected {part:?}").into());
         }
-        let Some((further, last)) = part.last() else { return Ok(()) };
-        range.beyond = Some((further.clone(), last.key.clone()));
+        let Some((secondary, last)) = part.last() else { return Ok(()) };
+        range.beyond = Some((secondary.clone(), last.key.clone()));
     }
 }

@@ -1,4 +1,6 @@
-//! Tasks of installations: units of work, each known by its descriptor.
+//! Tasks: the units of work of a connector installation, such as fetching all payments of a provider.
+//!
+//! An installation is one configured connector. Two tasks of an installation never have the same descriptor.
 
 use std::sync::Arc;
 
@@ -13,41 +15,42 @@ use crate::payments::record::{self, Record, Versioned, ordered, unique};
 use crate::payments::words::TaskStatus;
 use crate::uuid::Uuid;
 
-/// Further keys of tasks, each below the installation: the date, and the descriptor, which one has.
+/// Index of tasks by installation and creation date.
 pub(crate) const BY_DATE: u32 = 1;
+/// Index of tasks by installation and descriptor. Its keys are unique.
 pub(crate) const BY_DESCRIPTOR: u32 = 2;
 
 /// When a task runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schedule {
-    /// Once, at this time or as soon as may be.
+    /// Once, at this time, or as soon as possible if there is no time.
     Once(Option<Timestamp>),
-    /// At once, and then again and again after the polling period of its installation.
+    /// Now, and then again after each polling period of the installation.
     Periodic,
 }
 
-/// A task.
+/// A task of an installation, with its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) id: Uuid,
     pub(crate) connector: ConnectorId,
-    /// A JSON object. Its text is what tells tasks of an installation apart.
+    /// A JSON object that says what to do. Its text identifies the task within its installation.
     pub(crate) descriptor: String,
     pub(crate) schedule: Schedule,
     pub(crate) status: TaskStatus,
-    /// A JSON object that only the connector reads.
+    /// A JSON object in which the connector keeps its progress. Nothing else reads it.
     pub(crate) state: String,
-    /// Why it failed, or what went wrong last.
+    /// The reason of the failure, or the last error of a task that goes on. Empty if there was none.
     pub(crate) error: String,
     pub(crate) created_at: Timestamp,
     pub(crate) updated_at: Timestamp,
 }
 
-/// The state of a task that has none.
+/// The empty state, with which a task begins.
 pub(crate) const NO_STATE: &str = "{}";
 
 impl Task {
-    /// A task that was never there.
+    /// Creates an active task that has not run yet.
     pub(crate) fn new(
         id: Uuid,
         connector: &ConnectorId,
@@ -74,7 +77,7 @@ impl Task {
     }
 }
 
-/// A long descriptor is known by its digest.
+/// The key in the index [`BY_DESCRIPTOR`]. It holds a digest, because a descriptor may be longer than a key.
 fn descriptor_key(installation: &Uuid, descriptor: &str) -> Vec<u8> {
     [&installation.bytes()[..], blake3::hash(descriptor.as_bytes()).as_bytes()].concat()
 }
@@ -126,7 +129,7 @@ impl Record for Task {
     }
 }
 
-/// The task of an installation with a descriptor.
+/// Finds the task of an installation by its descriptor.
 pub(crate) fn with_descriptor(
     snapshot: &Snapshot,
     installation: &Uuid,
@@ -142,7 +145,7 @@ pub(crate) fn with_descriptor(
     snapshot.documents_by(TASKS, BY_DESCRIPTOR, &range)?.first().map(record::of).transpose()
 }
 
-/// The task of an installation with an id.
+/// Finds the task of an installation by its id.
 pub(crate) fn find(
     snapshot: &Snapshot,
     installation: &Uuid,
@@ -151,7 +154,7 @@ pub(crate) fn find(
     record::find(snapshot, &[&installation.bytes()[..], id.bytes()].concat())
 }
 
-/// Every task of an installation.
+/// Returns all tasks of an installation.
 pub(crate) fn all(snapshot: &Snapshot, installation: &Uuid) -> Result<Vec<Task>, ReadError> {
     let found = record::with_prefix::<Task>(snapshot, None, &Task::prefix(installation))?;
     Ok(found.into_iter().map(|found| found.value).collect())

@@ -1,4 +1,5 @@
-//! Postings and volumes, which have the same JSON form in v1 and v2.
+//! Postings and volumes, which have the same JSON form in v1 and v2. `ledger_store::json` has the form. These functions
+//! write it into the server's [`Json`], whose `text` is the writer of the library.
 
 use ledger_core::{HoldingVolumes, Posting, Volumes};
 use ledger_store::json;
@@ -12,7 +13,9 @@ pub(crate) fn write_posting(json: &mut Json, posting: &Posting) {
     json::write_posting(json.text(), posting);
 }
 
-/// Writes a map from account to asset to volumes, in the order of the holdings.
+/// Writes a map from account to asset to volumes. Each holding gives the account and the asset. The volumes come
+/// separately, because they may be those [before the transaction](volumes_before). Holdings must be sorted by account
+/// and asset.
 pub(crate) fn write_holdings<'a>(
     json: &mut Json,
     holdings: impl Iterator<Item = (&'a HoldingVolumes, &'a Volumes)>,

@@ -1,4 +1,4 @@
-//! The route that describes the storage of a ledger.
+//! `GET /v2/{ledger}/_info`: the storage of a ledger.
 
 use hyper::StatusCode;
 
@@ -6,10 +6,11 @@ use crate::api::call::Call;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
+/// Answers with the ledger's name and an empty list of database migrations, because this store has none.
 pub(crate) fn ledger(call: &Call<'_>) -> Result<Reply, ApiError> {
     let ledger = call.ledger()?;
     let mut json = call.json();
-    // v1 and v2 disagree about the type of a migration's version. Clients of both accept an empty list.
+    // Clients of v1 and v2 disagree about the type of a migration's version, but both accept an empty list.
     json.raw("{\"data\":{\"name\":").plain_string(ledger.info().name.as_str());
     json.raw(",\"storage\":{\"migrations\":[]}}}");
     Ok(json.reply(StatusCode::OK))

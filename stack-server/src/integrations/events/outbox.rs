@@ -1,4 +1,7 @@
-//! Events of payments: they wait as documents, one for each publisher, until they are delivered.
+//! Delivery of payment events: a transactional outbox.
+//!
+//! A change of payments stores its events in the same commit, as one document for each publisher. The outbox delivers
+//! the documents of its broker in order and deletes them. A crash in between delivers events again, with the same id.
 
 use std::sync::Arc;
 
@@ -14,24 +17,27 @@ use crate::collections::PAYMENT_EVENTS;
 use crate::limits::DELIVERY_PAUSE_MAX;
 use crate::payments::record::prefixed;
 
-/// Most events that are read, delivered and forgotten together.
-const PART: usize = 100;
+/// Maximum number of events in a batch, which is read and deleted at once. Bounds memory, and how many events a crash
+/// delivers again.
+const BATCH_MAX: usize = 100;
 
-/// Delivers the events of payments that wait for a broker.
+/// Delivers the stored payment events of one broker.
 pub(super) struct Outbox {
     pub(super) store: Store,
+    /// Key of the hashes from which messages get their ids. A store always has the same key.
     pub(super) key: [u8; 32],
     pub(super) topics: Topics,
     pub(super) broker: Arc<Broker>,
+    /// Turns true when the publishers stop.
     pub(super) stopped: watch::Receiver<bool>,
 }
 
 impl Outbox {
-    /// Delivers until the publishers stop. What was not acknowledged is delivered at the next start.
+    /// Delivers until the publishers stop. The next start delivers the events that the broker did not acknowledge.
     pub(super) async fn run(self) {
         let mut stopped = self.stopped.clone();
         let stop = async move {
-            // An error means that the publishers were dropped: they go on until the process ends.
+            // An error means that the handle of the publishers was dropped. They then run until the process ends.
             if stopped.wait_for(|stop| *stop).await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -42,17 +48,18 @@ impl Outbox {
         }
     }
 
+    /// Delivers batch after batch, and waits for the next commit when no event is left. Never returns.
     async fn publish(&self) {
         let mut commits = Commits::of(&self.store);
         loop {
             commits.begin();
-            match self.part().await {
-                Ok(part) if part.is_empty() => commits.next().await,
-                Ok(part) => {
-                    for document in &part {
+            match self.oldest_batch().await {
+                Ok(batch) if batch.is_empty() => commits.next().await,
+                Ok(batch) => {
+                    for document in &batch {
                         self.deliver(document).await;
                     }
-                    if let Err(reason) = self.forget(part).await {
+                    if let Err(reason) = self.delete(batch).await {
                         log_fault(self.broker.name(), &reason);
                         tokio::time::sleep(DELIVERY_PAUSE_MAX).await;
                     }
@@ -65,16 +72,17 @@ impl Outbox {
         }
     }
 
-    /// The oldest events that wait.
-    async fn part(&self) -> Result<Vec<Document>, String> {
+    /// Reads the oldest stored events of the broker.
+    async fn oldest_batch(&self) -> Result<Vec<Document>, String> {
         let (store, prefix) = (self.store.clone(), [self.broker.name().as_bytes(), &[0]].concat());
         let read = tokio::task::spawn_blocking(move || {
-            let range = DocumentRange { limit: PART, ..prefixed(&prefix, Direction::Ascending) };
+            let range = DocumentRange { limit: BATCH_MAX, ..prefixed(&prefix, Direction::Ascending) };
             store.snapshot().documents(PAYMENT_EVENTS, &range)
         });
         read.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 
+    /// Delivers one event. Skips it if it cannot be decoded, or if the broker does not take its topic.
     async fn deliver(&self, document: &Document) {
         let Some((topic, message)) = message(&self.key, document, &self.topics) else {
             return log_fault(self.broker.name(), "an event of payments is not what was written");
@@ -84,21 +92,23 @@ impl Outbox {
         }
     }
 
-    async fn forget(&self, part: Vec<Document>) -> Result<(), String> {
+    /// Deletes events that were delivered or skipped.
+    async fn delete(&self, batch: Vec<Document>) -> Result<(), String> {
         let store = self.store.clone();
-        let changes = part.into_iter().map(|document| DocumentChange {
+        let changes = batch.into_iter().map(|document| DocumentChange {
             collection: PAYMENT_EVENTS,
             key: document.key,
             expected: Expected::Anything,
             action: DocumentAction::Delete,
         });
         let changes: Vec<_> = changes.collect();
-        let forgotten = tokio::task::spawn_blocking(move || store.change_documents(changes)).await;
-        forgotten.map_err(|error| error.to_string())?.map(drop).map_err(|error| error.to_string())
+        let deleted = tokio::task::spawn_blocking(move || store.change_documents(changes)).await;
+        deleted.map_err(|error| error.to_string())?.map(drop).map_err(|error| error.to_string())
     }
 }
 
-/// The message of an event: its type, a zero byte, and its text. It is known by a UUID that its key decides.
+/// Decodes a stored event, which is its type, a zero byte and its JSON text, and returns the topic and the message.
+/// The id of the message is a UUID made from a hash of the document's key, so a repeated delivery has the same id.
 fn message(key: &[u8; 32], document: &Document, topics: &Topics) -> Option<(String, Message)> {
     let end = document.value.iter().position(|byte| *byte == 0)?;
     let kind = std::str::from_utf8(&document.value[..end]).ok()?;
