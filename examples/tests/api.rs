@@ -27,7 +27,7 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() && name != "tests" {
             files_below(&path, files);
-        } else if name.ends_with(".rs") && name != "tests.rs" {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests.rs" {
             files.push(path);
         }
     }
@@ -220,7 +220,7 @@ fn interface_is_the_one_written_down() {
     );
 }
 
-const SAMPLE: &str = r#"
+const SAMPLE: &str = r"
 //! A module.
 use std::fmt;
 
@@ -277,7 +277,7 @@ pub trait Does {
 mod tests {
     pub fn helper() {}
 }
-"#;
+";
 
 #[test]
 fn finds_public_items_with_their_heads() {

@@ -5,6 +5,8 @@
 //! clock and no random source. Equal arguments give equal results, so a log always replays into the same
 //! ledger.
 
+#![warn(missing_debug_implementations)]
+
 pub mod limits;
 
 mod address;

@@ -86,6 +86,6 @@ fn worth(ledger: &Ledger) -> Result<Decimal, Failure> {
 
 /// A number with as many decimals as its asset has.
 fn with_decimals(mut number: Decimal, asset: &Asset) -> Decimal {
-    number.rescale(asset.scale().into());
+    number.rescale(asset.scale());
     number
 }

@@ -22,6 +22,7 @@ impl ByteSink for Vec<u8> {
 }
 
 /// Buffer of fixed size. It ignores bytes that do not fit and remembers that there were some.
+#[derive(Debug)]
 pub struct FixedBuffer<'a> {
     rest: &'a mut [u8],
     sufficed: bool,

@@ -20,6 +20,8 @@
 //! # }
 //! ```
 
+#![warn(missing_debug_implementations)]
+
 pub mod decimal;
 pub mod json_text;
 pub mod limits;
