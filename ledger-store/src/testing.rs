@@ -46,7 +46,7 @@ pub fn fail_decision_read(store: &Store, nth: u64) -> bool {
 /// Compares the writer's counts of bytes, by which its memory is bounded, with what it holds. Returns the difference,
 /// or `None` if there is none.
 pub fn miscounted_bytes(store: &Store) -> Option<String> {
-    store.engine().check_bytes().err()
+    store.engine().check_bytes().err().map(|miscount| miscount.to_string())
 }
 
 /// Returns the version that the change of a document at this position of the journal gives it.

@@ -24,6 +24,8 @@ use crate::room::Room;
 use crate::scripts::Scripts;
 use crate::view::{Directory, View};
 use crate::watch::Watchers;
+#[cfg(any(test, feature = "testing"))]
+use crate::writer::Miscount;
 use crate::writer::State;
 
 /// Everything behind a store.
@@ -170,7 +172,7 @@ impl Engine {
     ///
     /// The difference.
     #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn check_bytes(&self) -> Result<(), String> {
+    pub(crate) fn check_bytes(&self) -> Result<(), Miscount> {
         self.decider.lock().check_bytes()
     }
 

@@ -15,7 +15,7 @@ pub struct Opening {
     /// A write at the end of the journal that was cut off, and dropped.
     pub dropped_tail: Option<DroppedTail>,
     /// Whether it was built because the old one was damaged. That one is kept as `index.redb.damaged`, and
-    /// [`Store::verify`] reports it.
+    /// [`Store::verify`](crate::Store::verify) reports it.
     pub was_damaged: bool,
 }
 

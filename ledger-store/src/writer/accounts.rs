@@ -14,6 +14,8 @@ use std::hash::BuildHasher;
 
 use super::half_hash::{Entry, spread};
 use super::holding::{HoldingState, Holdings};
+#[cfg(any(test, debug_assertions, feature = "testing"))]
+use super::miscount::Miscount;
 use crate::documents::AccountDocument;
 
 /// An account's place in the table. It is valid until the next eviction.
@@ -351,12 +353,9 @@ impl AccountTable {
     ///
     /// Both, if they differ.
     #[cfg(any(test, debug_assertions, feature = "testing"))]
-    pub(crate) fn check_bytes(&self) -> Result<(), String> {
-        let held: usize = self.iter().map(|(_, account)| account.bytes()).sum();
-        if held == self.heap_bytes {
-            return Ok(());
-        }
-        Err(format!("{} bytes of accounts are counted, {held} are held", self.heap_bytes))
+    pub(crate) fn check_bytes(&self) -> Result<(), Miscount> {
+        let held = self.iter().map(|(_, account)| account.bytes()).sum();
+        Miscount::check("accounts", self.heap_bytes, held)
     }
 
     /// Whether the table is so small that a debug build may look at all of it after every undo.

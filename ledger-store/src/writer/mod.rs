@@ -25,6 +25,8 @@ mod keys;
 mod ledgers;
 mod load;
 mod locate;
+#[cfg(any(test, debug_assertions, feature = "testing"))]
+mod miscount;
 mod names;
 mod numbers;
 mod payload;
@@ -47,5 +49,7 @@ pub(crate) use batch::Batch;
 pub(crate) use command::{Decided, Prepared, Setting};
 pub(crate) use fence::Fence;
 pub(crate) use hints::Hints;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use miscount::Miscount;
 pub(crate) use state::State;
 pub(crate) use written::Written;

@@ -6,6 +6,8 @@ use hashbrown::hash_table;
 use ledger_journal::entry::Recognition;
 
 use super::half_hash::{Entry, half, spread};
+#[cfg(any(test, debug_assertions, feature = "testing"))]
+use super::miscount::Miscount;
 use super::recent::{Generation, Generations};
 use crate::fingerprint::KeyKind;
 
@@ -136,12 +138,9 @@ impl Keys {
     }
 
     #[cfg(any(test, debug_assertions, feature = "testing"))]
-    fn check_bytes(&self) -> Result<(), String> {
-        let held: usize = self.all.iter().map(RecentKey::heap_bytes).sum();
-        if held == self.heap_bytes {
-            return Ok(());
-        }
-        Err(format!("{} bytes of recent keys are counted, {held} are held", self.heap_bytes))
+    fn check_bytes(&self) -> Result<(), Miscount> {
+        let held = self.all.iter().map(RecentKey::heap_bytes).sum();
+        Miscount::check("recent keys", self.heap_bytes, held)
     }
 
     fn bytes(&self) -> usize {
@@ -212,7 +211,7 @@ impl RecentKeys {
     ///
     /// Both, if they differ.
     #[cfg(any(test, debug_assertions, feature = "testing"))]
-    pub(crate) fn check_bytes(&self) -> Result<(), String> {
+    pub(crate) fn check_bytes(&self) -> Result<(), Miscount> {
         self.0.newest().check_bytes()
     }
 

@@ -19,6 +19,8 @@ use smallvec::SmallVec;
 use super::accounts::{AccountState, AccountTable, Place};
 use super::fence::Fence;
 use super::ledgers::LedgerState;
+#[cfg(any(test, debug_assertions, feature = "testing"))]
+use super::miscount::Miscount;
 use super::recent::Recent;
 use super::recent_keys::{RecentKey, RecentKeys};
 use super::schema_cache::SchemaCache;
@@ -391,7 +393,7 @@ impl State {
     ///
     /// The difference.
     #[cfg(any(test, debug_assertions, feature = "testing"))]
-    pub(crate) fn check_bytes(&self) -> Result<(), String> {
+    pub(crate) fn check_bytes(&self) -> Result<(), Miscount> {
         self.accounts.check_bytes()?;
         self.keys.check_bytes()
     }
