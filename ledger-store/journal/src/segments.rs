@@ -264,8 +264,7 @@ impl SegmentedJournal {
         Ok(())
     }
 
-    /// Appends chunks of another journal of the same store as they are, also those with removed sections. All or
-    /// nothing; durable when it returns.
+    /// Appends chunks of another journal of the same store as they are. All or nothing; durable when it returns.
     ///
     /// # Errors
     ///
