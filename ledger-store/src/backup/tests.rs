@@ -204,9 +204,9 @@ fn restores_to_entry_and_date() {
     let mut commits: Vec<(u64, Timestamp, String)> = Vec::new();
     for round in 0..12 {
         if round % 4 == 3 {
-            pay_atomically(&store, 200)
+            pay_atomically(&store, 200);
         } else {
-            pay(&store, round, 5)
+            pay(&store, round, 5);
         }
         let status = store.status();
         let newest = store.ledger("main").expect("a name").logs().newest_first().page(1).expect("it reads");
