@@ -5,7 +5,7 @@ use ledger_core::Timestamp;
 use ledger_store::{Collection, Direction, Document, ReadError, Snapshot};
 
 use crate::api::call::Call;
-use crate::api::routes::Generic;
+use crate::api::operations::Generic;
 use crate::collections::{PAYMENT_ACCOUNTS, PAYMENTS};
 use crate::connectors::currency;
 use crate::http::error::{ApiError, Profile};

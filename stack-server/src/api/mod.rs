@@ -12,6 +12,7 @@ pub(crate) mod generic;
 pub(crate) mod ledger_v1;
 pub(crate) mod ledger_v2;
 pub(crate) mod openapi;
+pub(crate) mod operations;
 pub(crate) mod payments;
 mod posting;
 mod rehearsal;

@@ -214,7 +214,7 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::routes::{HealthForm, InfoForm, Operation, Payments as P, V1, V2};
+    use crate::api::operations::{HealthForm, InfoForm, Operation, Payments as P, V1, V2};
     use crate::http::request::segments;
     use Operation as O;
 

@@ -6,7 +6,7 @@ use ledger_core::{FilterOf, LedgerName, Runtime};
 use ledger_store::{Deleted, Direction, PageRequest, Start};
 
 use crate::api::call::Call;
-use crate::api::routes::{HealthForm, InfoForm};
+use crate::api::operations::{HealthForm, InfoForm};
 use crate::auth::Service;
 use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};

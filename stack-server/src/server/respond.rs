@@ -15,7 +15,8 @@ use tokio::runtime::Handle;
 
 use crate::api::app::App;
 use crate::api::call::Call;
-use crate::api::routes::{Mount, Operation, Route, STREAM, V2};
+use crate::api::operations::{Operation, V2};
+use crate::api::routes::{Mount, Route, STREAM};
 use crate::api::routing::{self, Match, Parts};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority;

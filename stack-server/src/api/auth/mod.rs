@@ -16,8 +16,8 @@ mod users;
 use std::sync::Arc;
 
 use crate::api::call::Call;
+use crate::api::operations::Auth;
 use crate::api::release::Release;
-use crate::api::routes::Auth;
 use crate::auth::authority::Authority;
 use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};

@@ -23,7 +23,7 @@ pub(crate) use client::Client;
 pub(crate) use error::{refusal, word};
 
 use crate::api::call::Call;
-use crate::api::routes::V1;
+use crate::api::operations::V1;
 use crate::http::response::Reply;
 
 /// Answers a request by its operation. Refusals are answered here too, since this generation has a form and words

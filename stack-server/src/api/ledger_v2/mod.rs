@@ -31,7 +31,7 @@ use ledger_store::Store;
 pub(crate) use query::parse as parse_filter;
 
 use crate::api::call::Call;
-use crate::api::routes::V2;
+use crate::api::operations::V2;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 

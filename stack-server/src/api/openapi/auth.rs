@@ -1,7 +1,7 @@
 //! The operations of the authorization server, described.
 
 use crate::api::openapi::description::{Body, Content, Description, Parameter, TEXT, query};
-use crate::api::routes::Auth;
+use crate::api::operations::Auth;
 use crate::http::error::Code;
 
 use Code::{NotFound, Validation};

@@ -21,7 +21,7 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue, LOCATION};
 
 use crate::api::call::Call;
-use crate::api::routes::DocumentForm;
+use crate::api::operations::DocumentForm;
 use crate::http::response::{self, Reply};
 
 const PAGE: &str = include_str!("page.html");

@@ -1,7 +1,7 @@
 //! The operations of the payments API, described.
 
 use crate::api::openapi::description::{Body, Content, DATE, Description, Parameter, TEXT, query};
-use crate::api::routes::{Generic, Payments};
+use crate::api::operations::{Generic, Payments};
 use crate::http::error::Code;
 
 use Code::{NotFound, Validation};

@@ -1,7 +1,7 @@
 //! Descriptions of the operations about the service itself.
 
 use crate::api::openapi::description::{Content, Description};
-use crate::api::routes::{DocumentForm, HealthForm, InfoForm};
+use crate::api::operations::{DocumentForm, HealthForm, InfoForm};
 
 use Content::{Data, Empty, Json, Text, Yaml};
 

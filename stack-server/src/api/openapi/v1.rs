@@ -4,7 +4,7 @@ use crate::api::openapi::description::{
     BIGINT_AS_STRING, Body, Content, DATE, Description, IDEMPOTENCY_KEY, Parameter, SWITCH, Shown, TEXT,
     query,
 };
-use crate::api::routes::V1;
+use crate::api::operations::V1;
 use crate::http::error::Code;
 
 use Code::{CompilationFailed, Conflict, InsufficientFund, NotFound, Validation};

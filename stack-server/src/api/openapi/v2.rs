@@ -4,7 +4,7 @@ use crate::api::openapi::description::{
     BIGINT_AS_STRING, Body, Content, DATE, Description, IDEMPOTENCY_KEY, Parameter, SWITCH, Shown, TEXT,
     header, query,
 };
-use crate::api::routes::V2;
+use crate::api::operations::V2;
 use crate::http::error::Code;
 
 use Code::{

@@ -12,7 +12,7 @@ mod postings;
 mod transfers;
 
 use crate::api::call::Call;
-use crate::api::routes::Payments as P;
+use crate::api::operations::Payments as P;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
