@@ -1,5 +1,7 @@
-//! The command line: options and their texts.
+//! The command line: its commands, and what they do.
 
 pub mod auth;
 pub mod config;
 pub mod copies;
+pub mod serve;
+pub mod verify;

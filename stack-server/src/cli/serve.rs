@@ -1,0 +1,305 @@
+//! `stack-server serve` and `stack-server worker`: from a configuration to a server that ends with a signal.
+
+use std::fmt::{self, Display};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ledger_store::{IndexEvent, OpenError, Options, Store, WriteError};
+use tokio::runtime::Runtime;
+
+use crate::cli::config::Config;
+use crate::descriptors;
+use crate::integrations::events::Publishers;
+use crate::log::{self, Level};
+use crate::server::Server;
+
+/// Why a server did not start, or did not end in order.
+#[derive(Debug)]
+enum ServeError {
+    /// The operating system refused timers, signals or the like.
+    System(std::io::Error),
+    /// The address cannot be listened on.
+    Listen(SocketAddr, std::io::Error),
+    /// Others may write into the data directory.
+    SharedDirectory(PathBuf),
+    /// The store cannot be opened.
+    Open(PathBuf, OpenError),
+    /// Events cannot be published.
+    Publishing(String),
+    /// The server cannot begin to answer.
+    Start(std::io::Error),
+    /// The store takes no more writes. Only the next start tells what is on disk: a supervisor is to start the server again.
+    WritingStopped(String),
+    /// The store did not close in order.
+    Close(WriteError),
+}
+
+impl Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => write!(f, "starting: {error}"),
+            Self::Listen(address, error) => write!(f, "listening on {address}: {error}"),
+            Self::SharedDirectory(data) => write!(
+                f,
+                "others may write into {} and replace what is in it: make it the owner's alone (chmod go-w), or pass \
+                 --allow-shared-directory",
+                data.display()
+            ),
+            Self::Open(data, error) => write!(f, "opening {}: {error}", data.display()),
+            Self::Publishing(reason) => write!(f, "publishing events: {reason}"),
+            Self::Start(error) => write!(f, "starting to serve: {error}"),
+            Self::WritingStopped(reason) => write!(f, "writing has stopped: {reason}"),
+            Self::Close(error) => write!(f, "closing the store: {error}"),
+        }
+    }
+}
+
+/// Serves until a signal. Exit status: 0 it ended in order, 1 it did not.
+pub fn serve(config: &Config) -> ExitCode {
+    log::configure(config.log_format, config.log_level);
+    match run(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::event(Level::Error, "fault", &[("reason", &error)]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why nothing listens for a worker, and a worker has nothing to do.
+const WORKER_REASON: &str =
+    "pipelines run and deleted buckets are removed in the server itself; no worker is needed";
+
+/// Says that there is nothing to do, and stays until a signal: a process that ended would be started again.
+pub fn stand_by() -> ExitCode {
+    log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let waited = runtime.and_then(|runtime| {
+        runtime.block_on(async {
+            let name = Signals::new()?.received().await;
+            log::event(Level::Info, "stop", &[("signal", &name)]);
+            Ok(())
+        })
+    });
+    match waited {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::event(Level::Error, "fault", &[("reason", &error)]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves until a signal, then lets requests in flight finish and closes the store.
+fn run(config: &Config) -> Result<(), ServeError> {
+    descriptors::raise_limit();
+    // Signals are taken before anything is opened: one that comes early still ends in an orderly stop.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::System)?;
+    let signals = runtime.block_on(async { Signals::new() }).map_err(ServeError::System)?;
+    // The address is taken before the store is opened, so that a second server fails before it waits.
+    let listener =
+        TcpListener::bind(config.listen).map_err(|error| ServeError::Listen(config.listen, error))?;
+    let store = open_store(config)?;
+    log_settings(config);
+    // Before anything can be written: a new publisher misses nothing.
+    let publishers = Publishers::start(&store, &config.publishing).map_err(ServeError::Publishing)?;
+    let server = start(config, &store, listener)?;
+    let ended = stop_on_signal(&store, server, runtime, signals);
+    publishers.stop();
+    let signal = ended?;
+    store.close().map_err(ServeError::Close)?;
+    log::event(Level::Info, "stop", &[("signal", &signal), ("head", &head_of(&store))]);
+    Ok(())
+}
+
+/// Opens the store, and says in the log how it was found.
+fn open_store(config: &Config) -> Result<Store, ServeError> {
+    check_directory(config)?;
+    let opening = Instant::now();
+    let mut options = Options::default();
+    options.memory_budget = config.store_memory();
+    options.schema_enforcement = config.settings.schema_enforcement;
+    options.free_space_floor = config.free_space_floor;
+    let store = Store::open_with(&config.data, &options)
+        .map_err(|error| ServeError::Open(config.data.clone(), error))?;
+    let entries = store.status().entries;
+    log::event(
+        Level::Info,
+        "recovery",
+        &[
+            ("data", &config.data.display()),
+            ("entries", &entries),
+            ("indexed", &entries.saturating_sub(store.opening().replayed)),
+            ("milliseconds", &opening.elapsed().as_millis()),
+            ("replayed", &store.opening().replayed),
+            ("rebuilt", &store.opening().rebuilt.as_deref().unwrap_or("no")),
+        ],
+    );
+    store.watch_index(log_index_event);
+    if let Some(dropped) = store.opening().dropped_tail {
+        let reason = if dropped.may_have_been_acknowledged {
+            "the machine went down while the end of the journal was written"
+        } else {
+            "the process ended while the end of the journal was written; nobody was told that it is"
+        };
+        let (entry, bytes) = (dropped.position, dropped.bytes);
+        log::event(
+            Level::Warning,
+            "torn_tail",
+            &[("entry", &entry), ("dropped_bytes", &bytes), ("reason", &reason)],
+        );
+    }
+    Ok(store)
+}
+
+/// Says in the log what the operator may want to change.
+fn log_settings(config: &Config) {
+    if let Some(reason) = config.token_warning() {
+        log::event(Level::Warning, "tokens", &[("reason", &reason)]);
+    }
+    if config.names_worker {
+        log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
+    }
+    if !config.ignored.is_empty() {
+        log::event(Level::Warning, "ignored", &[("settings", &config.ignored.join(", "))]);
+    }
+}
+
+/// Begins to answer, and says where.
+fn start(config: &Config, store: &Store, listener: TcpListener) -> Result<Server, ServeError> {
+    let mut settings = config.settings.clone();
+    settings.payment_publishers = config.publishing.publishers();
+    let server = if config.auth_enabled {
+        Server::start_guarded(store, settings, &config.auth, listener)
+    } else {
+        Server::start(store, settings, listener)
+    };
+    let server = server.map_err(ServeError::Start)?;
+    let scheme = if config.settings.tls.is_some() { "https" } else { "http" };
+    println!("listening on {scheme}://{}", server.address());
+    let head = head_of(store);
+    log::event(
+        Level::Info,
+        "start",
+        &[
+            ("version", &env!("CARGO_PKG_VERSION")),
+            ("address", &server.address()),
+            ("head", &head),
+            ("connections_max", &server.connections_max()),
+        ],
+    );
+    Ok(server)
+}
+
+/// Waits for a signal or the end of writing, then stops the server. A second signal ends the waiting for requests in
+/// flight. Returns the name of the signal.
+fn stop_on_signal(
+    store: &Store,
+    server: Server,
+    runtime: Runtime,
+    mut signals: Signals,
+) -> Result<&'static str, ServeError> {
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            name = signals.received() => Ok(name),
+            reason = stopped_writing(store) => Err(ServeError::WritingStopped(reason)),
+        }
+    });
+    let hurry = server.hurry();
+    // Ends with the process, if nobody is in a hurry.
+    std::thread::spawn(move || {
+        runtime.block_on(signals.received());
+        hurry.up();
+    });
+    server.stop();
+    ended
+}
+
+/// Says in the log what happens to the index of a store.
+fn log_index_event(event: &IndexEvent) {
+    let (level, state, reason) = match event {
+        IndexEvent::Rebuilding { reason } => (Level::Error, "rebuilding", reason.as_str()),
+        IndexEvent::Rebuilt { reason, took } => {
+            let (state, milliseconds) = ("rebuilt", took.as_millis());
+            let fields: [(&str, &dyn Display); 3] =
+                [("state", &state), ("milliseconds", &milliseconds), ("reason", reason)];
+            return log::event(Level::Warning, "index", &fields);
+        }
+        IndexEvent::RebuildFailed { reason } => (Level::Error, "rebuild_failed", reason.as_str()),
+        IndexEvent::Unavailable { reason } => (Level::Error, "unavailable", reason.as_str()),
+        _ => (Level::Info, "available", ""),
+    };
+    log::event(level, "index", &[("state", &state), ("reason", &reason)]);
+}
+
+/// Why a store takes no more writes, once that is so.
+async fn stopped_writing(store: &Store) -> String {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let store = store.clone();
+    std::thread::spawn(move || {
+        if let Some(reason) = store.wait_until_stopped() {
+            // Nobody is told once a signal has come first.
+            let _ = tell.send(reason);
+        }
+    });
+    match told.await {
+        Ok(reason) => reason,
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Where the journal of a store ends, for whoever keeps it to compare history with later.
+fn head_of(store: &Store) -> String {
+    let status = store.status();
+    format!("{}:{}", status.entries, status.chain)
+}
+
+/// Refuses a data directory whose mode lets its group or everybody change it, unless the operator allows that: they can
+/// replace the files in it, although these are for their owner alone. A directory that is absent is made for its owner.
+fn check_directory(config: &Config) -> Result<(), ServeError> {
+    use std::os::unix::fs::MetadataExt;
+    let is_shared = std::fs::metadata(&config.data).is_ok_and(|found| found.mode() & 0o022 != 0);
+    if !is_shared {
+        return Ok(());
+    }
+    if !config.allow_shared_directory {
+        return Err(ServeError::SharedDirectory(config.data.clone()));
+    }
+    let reason = "others may write into the data directory: they can replace what is in it";
+    log::event(Level::Warning, "exposed", &[("data", &config.data.display()), ("reason", &reason)]);
+    Ok(())
+}
+
+/// The signals that end the server.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+}
+
+/// The signal of a write beyond the limit for files, with this number on every system of Rust but MIPS.
+const SIGXFSZ: i32 = 25;
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        // Once it is taken it kills nobody, and the write fails as one does on a full disk.
+        let _ = signal(SignalKind::from_raw(SIGXFSZ))?;
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn received(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.hangup.recv() => "SIGHUP",
+        }
+    }
+}

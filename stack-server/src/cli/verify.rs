@@ -1,0 +1,59 @@
+//! `stack-server verify`: checks a closed data directory.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use ledger_store::{ReadError, Store, VerifyReport, Violation, ViolationCode};
+
+use crate::cli::config::KeptHead;
+
+/// Reports whether the first entries of a store have the hash that was kept.
+fn compare(store: &Store, kept: &KeptHead, report: &mut VerifyReport) {
+    let (code, detail) = match store.chain_at(kept.entries) {
+        Ok(Some(hash)) if hash == kept.hash => return,
+        Ok(Some(hash)) => {
+            let detail = format!("history was rewritten: the hash was {}, now it is {hash}", kept.hash);
+            (ViolationCode::HeadMismatch, detail)
+        }
+        Ok(None) => {
+            (ViolationCode::HeadMismatch, format!("the hash was {}, now no commit ends here", kept.hash))
+        }
+        Err(ReadError::Io { reason }) => {
+            report.complete = false;
+            (ViolationCode::StorageError, reason)
+        }
+        Err(error) => (ViolationCode::HeadMismatch, error.to_string()),
+    };
+    report.violations.push(Violation { code, ledger: None, position: Some(kept.entries), detail });
+}
+
+/// Prints a JSON line for each finding and one that sums up. Exit status: 0 all is well, 1 something that is stored is
+/// not, 2 not everything could be looked at, for example since the disk refused, 3 the store cannot be opened.
+pub fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
+    if !directory.join("MANIFEST").exists() {
+        // Opening would make a store of it.
+        eprintln!("stack-server: {} is not a store", directory.display());
+        return ExitCode::from(3);
+    }
+    let verified = Store::open(directory).map_err(|error| error.to_string()).and_then(|store| {
+        let mut report = store.verify().map_err(|error| error.to_string())?;
+        if let Some(kept) = kept {
+            compare(&store, kept, &mut report);
+        }
+        Ok(report)
+    });
+    match verified {
+        Ok(report) => {
+            print!("{}", report.to_json_lines());
+            match (report.is_damaged(), report.complete) {
+                (false, true) => ExitCode::SUCCESS,
+                (true, _) => ExitCode::from(1),
+                (false, false) => ExitCode::from(2),
+            }
+        }
+        Err(reason) => {
+            eprintln!("stack-server: {}: {reason}", directory.display());
+            ExitCode::from(3)
+        }
+    }
+}
