@@ -257,8 +257,10 @@ async fn operate(operation: Operation, call: &Call<'_>) -> Result<Reply, ApiErro
     match operation {
         Operation::V1(operation) => Ok(ledger_v1::answer(operation, call).await),
         Operation::V2(operation) => ledger_v2::answer(operation, call).await,
-        Operation::Auth(operation) => auth::answer(operation, call).await,
-        Operation::Payments(operation) => payments::answer(operation, call).await,
+        // On the heap: their futures are several times as large as those of ledgers, and would make the future of every
+        // request as large, which is copied more than once.
+        Operation::Auth(operation) => Box::pin(auth::answer(operation, call)).await,
+        Operation::Payments(operation) => Box::pin(payments::answer(operation, call)).await,
         Operation::Generic(operation) => generic::answer(operation, call).await,
         Operation::Info(form) => service::info(call, form).await,
         Operation::Health(form) => Ok(service::health(call, form).await),
