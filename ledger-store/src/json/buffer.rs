@@ -13,7 +13,7 @@ pub const LOG_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 /// buffer.push(br#"{"id":1} {"id"#);
 /// assert_eq!(buffer.next_log()?, Some(r#"{"id":1}"#));
 /// assert_eq!(buffer.next_log()?, None);
-/// buffer.push(b":2}");
+/// buffer.push(br#"":2}"#);
 /// assert_eq!(buffer.next_log()?, Some(r#"{"id":2}"#));
 /// buffer.finish()?;
 /// # Ok::<(), ledger_store::json::LogTextError>(())

@@ -32,6 +32,13 @@ pub(crate) struct JsonError {
     error: serde_json::Error,
 }
 
+impl JsonError {
+    /// The error alone.
+    pub(crate) fn without_field(&self) -> &serde_json::Error {
+        &self.error
+    }
+}
+
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(field) = &self.field {

@@ -57,7 +57,7 @@ pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
 /// fixed segments counts.
 fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Value> {
     let path = path.split('?').next().unwrap_or("");
-    let path = path.strip_suffix('/').unwrap_or(path);
+    let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
     let have: Vec<&str> = path.split('/').collect();
     let mut best: Option<(usize, &Value)> = None;
     for (template, item) in document["paths"].as_object()? {

@@ -105,8 +105,9 @@ fn node(
             let Some(operator) = Operator::parse(name) else {
                 return Err(ApiError::validation(format!("unexpected operator {name}")));
             };
+            // The only field is the key of the condition, which clients know.
             let Entries(entries) = json::first::<Entries<'_, Value>>(argument.get().as_bytes())
-                .map_err(|error| parsing(&error))?;
+                .map_err(|error| parsing(error.without_field()))?;
             let mut entries = entries.into_iter();
             match (entries.next(), entries.next()) {
                 (Some((Text(key), Value(value))), None) => {
