@@ -101,7 +101,7 @@ impl IndexFile {
         let write = file.begin_write(Commit::Durable)?;
         shield("creating the tables", || {
             for name in tables::counted().chain([LISTS]) {
-                write.txn.open_table(definition(name)).map_err(storage)?;
+                write.txn().open_table(definition(name)).map_err(storage)?;
             }
             Ok(())
         })?;

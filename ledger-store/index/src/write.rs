@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ledger_codec::{Output, put_varint};
 use redb::{CursorError, ReadableTable, ReadableTableMetadata, WriteTransaction};
@@ -16,7 +17,8 @@ use super::tables::{self, LISTS};
 
 /// The write transaction. Dropped without [`commit`](Self::commit) it leaves no trace.
 pub struct IndexWrite {
-    pub(super) txn: WriteTransaction,
+    /// `None` once it is committed.
+    txn: Option<WriteTransaction>,
     pub(super) file: IndexFile,
     /// An operation failed: what the transaction holds is not known any more.
     broken: Cell<bool>,
@@ -26,7 +28,12 @@ pub struct IndexWrite {
 
 impl IndexWrite {
     pub(super) fn new(txn: WriteTransaction, file: IndexFile) -> Self {
-        Self { txn, file, broken: Cell::new(false), buffer: Cell::default() }
+        Self { txn: Some(txn), file, broken: Cell::new(false), buffer: Cell::default() }
+    }
+
+    /// The transaction of the storage engine.
+    pub(super) fn txn(&self) -> &WriteTransaction {
+        self.txn.as_ref().expect("only a commit takes it, and that ends this value")
     }
 
     /// An empty buffer, of the size that the last one had when it was kept.
@@ -49,7 +56,13 @@ impl IndexWrite {
             return Err(IndexError::Panicked { doing: "using a transaction after an error" });
         }
         self.count_rows()?;
-        shield("committing", || self.txn.commit().map_err(storage))
+        self.commit_uncounted()
+    }
+
+    /// As [`commit`](Self::commit), with the row counts as they were.
+    pub(super) fn commit_uncounted(mut self) -> Result<(), IndexError> {
+        let txn = self.txn.take().expect("only a commit takes it");
+        shield("committing", || txn.commit().map_err(storage))
     }
 
     /// Writes how many rows each table has. The engine knows that without counting.
@@ -81,7 +94,7 @@ impl IndexWrite {
 
     /// Opens a table of any kind for direct use.
     pub(super) fn raw_table<'txn>(&'txn self, name: &'static str) -> Result<RawTableMut<'txn>, IndexError> {
-        self.attempt("opening a table", || self.txn.open_table(definition(name)).map_err(storage))
+        self.attempt("opening a table", || self.txn().open_table(definition(name)).map_err(storage))
     }
 
     /// Calls the storage engine; any error forbids the commit.
@@ -118,6 +131,15 @@ impl IndexWrite {
             lists.insert([table].as_slice(), list.as_slice()).map_err(storage)?;
             Ok(())
         })
+    }
+}
+
+impl Drop for IndexWrite {
+    fn drop(&mut self) {
+        let txn = self.txn.take();
+        // After a panic over damaged pages the engine panics again when it gives the transaction up. The first panic is an
+        // error of the caller by then, which makes it replace the file.
+        let _ = catch_unwind(AssertUnwindSafe(move || drop(txn)));
     }
 }
 

@@ -122,7 +122,7 @@ fn a_table_that_lost_a_row_is_damage() {
     // Damage removes a row without counting the others again.
     let write = file.begin_write(Commit::Visible).unwrap();
     write.raw_table(tables::ACCOUNTS).unwrap().remove([1].as_slice()).unwrap().unwrap();
-    write.txn.commit().unwrap();
+    write.commit_uncounted().unwrap();
     let found = file.snapshot();
     assert!(matches!(found, Err(IndexError::Damaged { .. })), "{found:?}");
 }
@@ -141,7 +141,7 @@ fn a_changed_key_hides_no_value() {
     let stored = raw.remove([5].as_slice()).unwrap().unwrap().value().to_vec();
     raw.insert([7].as_slice(), stored.as_slice()).unwrap();
     drop(raw);
-    write.txn.commit().unwrap();
+    write.commit_uncounted().unwrap();
     let snapshot = file.snapshot().unwrap();
     let found = snapshot.get(tables::ACCOUNTS, &[5]);
     assert!(matches!(found, Err(IndexError::Damaged { .. })), "{found:?}");
