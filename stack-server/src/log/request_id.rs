@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use ledger_core::CompactString;
 
 /// The header of requests and answers.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -15,18 +16,18 @@ const GIVEN_BYTES_MAX: usize = 128;
 
 /// The name of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestId(HeaderValue);
+pub(crate) struct RequestId(CompactString);
 
 tokio::task_local! {
     static CURRENT: RequestId;
 }
 
-/// Tells the processes of a server apart.
-static PROCESS: LazyLock<u32> = LazyLock::new(|| {
+/// Tells the processes of a server apart; ends with a dash.
+static PROCESS: LazyLock<String> = LazyLock::new(|| {
     // Keys of a hasher differ in each process.
     use std::hash::{BuildHasher, RandomState};
     let random = RandomState::new().hash_one(std::process::id());
-    u32::try_from(random >> 32).unwrap_or_default()
+    format!("{:08x}-", random >> 32)
 });
 static COUNT: AtomicU64 = AtomicU64::new(1);
 
@@ -36,16 +37,21 @@ impl RequestId {
         let is_usable = |given: &&HeaderValue| {
             (1..=GIVEN_BYTES_MAX).contains(&given.len()) && given.as_bytes().iter().all(u8::is_ascii_graphic)
         };
-        match headers.get(HEADER).filter(is_usable) {
-            Some(given) => Self(given.clone()),
-            None => Self::new(),
-        }
+        let given = headers.get(HEADER).filter(is_usable).and_then(|given| given.to_str().ok());
+        given.map_or_else(Self::new, |given| Self(given.into()))
     }
 
+    /// The number of the process, a dash, and the number of the request, both in hexadecimal. Written without formatting
+    /// machinery, since every request pays for it.
     fn new() -> Self {
+        let mut text = CompactString::new(PROCESS.as_str());
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let text = format!("{:08x}-{number:x}", *PROCESS);
-        Self(HeaderValue::try_from(text).expect("hexadecimal digits and a dash are a header value"))
+        let digits = number.max(1).ilog2() / 4;
+        for digit in (0..=digits).rev() {
+            let value = (number >> (4 * digit)) as u32 & 0xf;
+            text.push(char::from_digit(value, 16).expect("four bits are a digit"));
+        }
+        Self(text)
     }
 
     /// The name of the request that is answered by the current task.
@@ -68,13 +74,13 @@ impl RequestId {
 
     /// The value of the header.
     pub(crate) fn header(&self) -> HeaderValue {
-        self.0.clone()
+        HeaderValue::from_str(&self.0).expect("a name is visible ASCII")
     }
 }
 
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.to_str().unwrap_or_default())
+        f.write_str(&self.0)
     }
 }
 
@@ -91,6 +97,16 @@ mod tests {
     #[test]
     fn a_usable_name_is_kept() {
         assert_eq!(given("7d1e-42/a"), "7d1e-42/a");
+    }
+
+    #[test]
+    fn new_names_count_in_hexadecimal() {
+        let number = |name: &RequestId| {
+            let (_, number) = name.0.split_once('-').expect("a dash");
+            u64::from_str_radix(number, 16).expect("hexadecimal digits")
+        };
+        let names: Vec<RequestId> = (0..40).map(|_| RequestId::new()).collect();
+        assert!(names.windows(2).all(|pair| number(&pair[0]) < number(&pair[1])), "{names:?}");
     }
 
     #[test]

@@ -37,10 +37,9 @@ pub(crate) async fn answer(
     last_token: &LastToken,
 ) -> Reply {
     let id = RequestId::of(request.headers());
-    let header = id.header();
     let answering = pin!(logged_answer(app, request, peer, last_token));
-    let mut reply = id.scope(answering).await;
-    reply.headers_mut().insert(request_id::HEADER, header);
+    let mut reply = id.clone().scope(answering).await;
+    reply.headers_mut().insert(request_id::HEADER, id.header());
     reply
 }
 
