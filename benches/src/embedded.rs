@@ -35,8 +35,8 @@ pub struct Load {
     pub data: Option<PathBuf>,
     /// Whether to print progress each second.
     pub verbose: bool,
-    /// Whether to compare the store with a naive engine, one B-tree for everything. `compare::run` does so, and [`run`]
-    /// ignores this field.
+    /// Compares the store with a naive engine that keeps everything in one B-tree. `compare::run` reads this field;
+    /// [`run`] ignores it.
     pub compare: bool,
 }
 

@@ -26,7 +26,7 @@ struct Inner {
 #[derive(Default)]
 struct State {
     in_flight: usize,
-    /// Whether a thread waits for an answer.
+    /// A thread waits for an answer, and the next answer wakes it.
     waiting: bool,
     stats: SubmissionStats,
     /// The first failure.

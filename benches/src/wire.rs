@@ -32,7 +32,7 @@ impl Api {
     }
 }
 
-/// How a transaction says which amounts it moves.
+/// The member of a request that names the amounts: postings, or a script with variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Form {
     /// With a list of postings.

@@ -68,7 +68,7 @@ pub struct Profile {
     pub backdated_percent: u64,
     /// Percentage of transactions directed at account 0, the hot account. The others choose their accounts at random.
     pub hot_percent: u64,
-    /// Whether each 1,000 consecutive accounts share a segment of their addresses, by which filters can select them.
+    /// Gives each 1,000 consecutive accounts a common segment in their addresses. Filters can select a group by it.
     pub grouped: bool,
 }
 

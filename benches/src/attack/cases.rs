@@ -25,7 +25,7 @@ pub(super) struct Request {
     pub(super) head: String,
     /// Number of filling bytes after the head.
     pub(super) filling: usize,
-    /// Whether a byte follows now and then.
+    /// The attacker sends one more byte at intervals, so that no timeout for silence ends the connection.
     pub(super) trickles: bool,
 }
 

@@ -35,7 +35,7 @@ pub struct Options {
     pub memory_budget: usize,
     /// The part of the connections to use, in percent.
     pub scale: u64,
-    /// How long each attack holds its connections.
+    /// The time for which each attack holds its connections.
     pub hold: Duration,
     /// The only attack to run.
     pub only: Option<String>,
@@ -89,7 +89,7 @@ struct Row {
 }
 
 impl Row {
-    /// Whether the server kept its memory and answered the honest client.
+    /// Tells whether the server stayed within its memory and answered every request of the honest client.
     fn is_survived(&self) -> bool {
         self.peak <= self.allowed && self.failures == 0
     }
