@@ -52,12 +52,7 @@ const LAYERS: &[Layers] = &[
             &["cli"],
         ],
         upward: &[],
-        circles: &[
-            "run run::families run::metadata_writes run::needs run::recorder",
-            "check check::assets",
-            "cli::commands cli::execute",
-            "parser parser::cursor",
-        ],
+        circles: &[],
     },
     Layers {
         sources: "ledger-core/src",
