@@ -5,7 +5,7 @@ use super::filter::may_contain;
 use super::order::{Direction, Heap};
 use super::row::{KeyBytes, PieceRows, Row};
 use super::run_cursor::RunCursor;
-use super::runs::RunMeta;
+use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 
 /// A source that was not looked at yet.

@@ -23,32 +23,29 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use ledger_codec::{Corrupt, Reader};
 use parking_lot::Mutex;
-use redb::{Builder, Database, Durability, ReadableDatabase, StorageBackend, TableError, TableHandle};
+use redb::{Builder, Durability, ReadableDatabase, StorageBackend, TableError, TableHandle};
 
 use super::error::{IndexError, shield, storage};
-use super::filter::FilterCache;
+use super::filter_cache::FilterCache;
 use super::gate::Gated;
 use super::health::{Fault, Health};
+use super::open_file::OpenFile;
 use super::rows::TABLES;
-use super::runs;
+use super::run_list::decode_list;
 use super::snapshot::{IndexSnapshot, RunTable, Snapshot};
 use super::stored::{RawTable, counted, definition, read};
-use super::tables::{self, ABOUT, FILTERS, LISTS};
+use super::tables::{self, ABOUT, COUNTS_KEY, FILTERS, LISTS};
 use super::write::IndexWrite;
 
 /// The format of the index. Another one is not read: the index is built again from the journal.
 pub const FORMAT: u32 = 12;
 /// The key of the record that says what the index is. It begins with the format, 4 bytes, big-endian.
 pub const ABOUT_KEY: &[u8] = b"projection";
-/// The key of the row counts, among the lists of runs.
-pub(super) const COUNTS_KEY: &[u8] = &[u8::MAX];
-
 /// How much memory the file may use.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexOptions {
@@ -70,21 +67,7 @@ pub enum Commit {
 /// The open index file. Cheap to clone; all clones are the same file.
 #[derive(Clone)]
 pub struct IndexFile {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    /// Taken only when the file is closed.
-    database: Option<Database>,
-    /// Closing writes nothing.
-    abandoned: AtomicBool,
-    filters: Arc<FilterCache>,
-    health: Arc<Health>,
-    next_run: AtomicU64,
-    /// Runs that no list names and no merge is writing: (table number, run).
-    garbage: Mutex<Vec<(u8, u64)>>,
-    /// Held by the one merge at work.
-    merging: Mutex<()>,
+    inner: Arc<OpenFile>,
 }
 
 impl IndexFile {
@@ -136,7 +119,7 @@ impl IndexFile {
     /// Refuses a file that another release wrote: its tables may be others, and that is no damage.
     fn check_format(&self) -> Result<(), IndexError> {
         shield("reading the format", || {
-            let txn = self.database()?.begin_read().map_err(storage)?;
+            let txn = self.inner.database()?.begin_read().map_err(storage)?;
             let about = match txn.open_table(definition(ABOUT)) {
                 Ok(about) => about,
                 Err(TableError::TableDoesNotExist(_)) => {
@@ -229,10 +212,6 @@ impl IndexFile {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    fn database(&self) -> Result<&Database, IndexError> {
-        self.inner.database.as_ref().ok_or_else(|| storage(redb::StorageError::DatabaseClosed))
-    }
-
     fn start(backend: impl StorageBackend, options: IndexOptions) -> Result<Self, IndexError> {
         let health = Arc::new(Health::default());
         let backend = Gated::new(backend, health.gate.clone());
@@ -240,7 +219,7 @@ impl IndexFile {
             Builder::new().set_cache_size(options.cache_bytes).create_with_backend(backend).map_err(storage)
         })?;
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(OpenFile {
                 database: Some(database),
                 abandoned: AtomicBool::new(false),
                 filters: Arc::new(FilterCache::new(options.filter_bytes)),
@@ -259,7 +238,7 @@ impl IndexFile {
     /// As the storage engine fails.
     pub fn begin_write(&self, commit: Commit) -> Result<IndexWrite, IndexError> {
         let txn = shield("starting a transaction", || {
-            let mut txn = self.database()?.begin_write().map_err(storage)?;
+            let mut txn = self.inner.database()?.begin_write().map_err(storage)?;
             match commit {
                 Commit::Visible => txn.set_durability(Durability::None).map_err(storage)?,
                 // Reopening after a crash then walks no tree.
@@ -267,7 +246,7 @@ impl IndexFile {
             }
             Ok(txn)
         })?;
-        Ok(IndexWrite::new(txn, self.clone()))
+        Ok(IndexWrite::new(txn, self.inner.clone()))
     }
 
     /// The committed content, durable or not, for reading. Costs some microseconds.
@@ -296,7 +275,7 @@ impl IndexFile {
             let blocks = take(name)?;
             let key = [number as u8];
             let runs = read(&lists, LISTS, &key, |list| {
-                runs::decode_list(list).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
+                decode_list(list).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
             })?;
             let runs = runs.ok_or_else(|| IndexError::damaged(LISTS, "a list of runs is missing"))?;
             run_tables.push(RunTable { blocks, runs: runs.into() });
@@ -311,7 +290,7 @@ impl IndexFile {
     /// The tables that are committed now, by name; all of them are known.
     fn committed_tables(&self) -> Result<HashMap<&'static str, RawTable>, IndexError> {
         shield("opening a snapshot", || {
-            let txn = self.database()?.begin_read().map_err(storage)?;
+            let txn = self.inner.database()?.begin_read().map_err(storage)?;
             let mut tables = HashMap::new();
             for handle in txn.list_tables().map_err(storage)? {
                 let name = tables::known(handle.name())
@@ -324,7 +303,7 @@ impl IndexFile {
 
     /// A run id that no run has.
     pub(super) fn allocate_run(&self) -> u64 {
-        self.inner.next_run.fetch_add(1, Relaxed)
+        self.inner.allocate_run()
     }
 
     /// Leaves an unlisted run to be deleted.
@@ -345,24 +324,6 @@ impl IndexFile {
     /// The lock of the one merge at work.
     pub(super) fn merging(&self) -> &Mutex<()> {
         &self.inner.merging
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let Some(database) = self.database.take() else {
-            return;
-        };
-        // The usual closing would write.
-        let abandoned = self.abandoned.load(Relaxed) || self.health.fault().is_some();
-        // The result of closing says nothing that reopening does not find out.
-        let _ = catch_unwind(AssertUnwindSafe(move || {
-            let _database = database;
-            if abandoned {
-                // The engine writes nothing when it is dropped by an unwinding thread.
-                resume_unwind(Box::new(()));
-            }
-        }));
     }
 }
 

@@ -12,14 +12,15 @@ use std::ops::Bound;
 use ledger_codec::Output;
 use parking_lot::MutexGuard;
 
+use super::dropped::{Gone, holds};
 use super::error::{IndexError, storage};
 use super::file::{Commit, IndexFile};
-use super::purge::{Gone, holds};
 use super::row::{KeyBytes, Row};
 use super::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
 };
-use super::runs::{RunBuilder, RunMeta};
+use super::run_list::RunMeta;
+use super::runs::RunBuilder;
 use super::snapshot::IndexSnapshot;
 use super::stored::RawTableMut;
 use super::stream::{RunStream, WholeBlock};

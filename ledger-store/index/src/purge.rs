@@ -4,52 +4,24 @@
 //! plain tables is deleted range by range. All of it happens in short transactions beside readers and the writer of
 //! new runs, and may end after any of them: whoever does it again finds less to do.
 
-use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use super::cursor::{Cursor, Unopened};
+use super::dropped::Gone;
 use super::error::IndexError;
 use super::file::{Commit, IndexFile};
-use super::merge::{Merge, MergeLimits};
-use super::order::Direction;
+use super::merge::{Merge, MergeLimits, sweep_step};
 use super::row::Row;
 use super::rows::{
     DisplacedRow, EffectiveRow, HistoryRow, KeyRow, LogRow, TABLES, TermRow, TransactionRow, VersionRow,
 };
-use super::runs::RunMeta;
-use super::snapshot::IndexSnapshot;
 
 /// Values that are deleted in one transaction. Pages of accounts take some kilobytes.
 const SLICE_ENTRIES: usize = 256;
 /// Ranges that are looked at in one transaction: most ledgers have nothing in most tables.
 const SLICE_RANGES: usize = 1_024;
 
-/// Ledgers of which nothing is to stay, by number.
-pub type Gone = BTreeSet<u32>;
-
 /// A stretch of keys of a plain table: from the first on, and before the second.
 pub type Stretch = (&'static str, Vec<u8>, Vec<u8>);
-
-/// Whether a run has a row of one of these ledgers.
-pub(super) fn holds<R: Row>(
-    snapshot: &IndexSnapshot,
-    run: &RunMeta,
-    gone: &Gone,
-) -> Result<bool, IndexError> {
-    let mut next = gone.first().copied();
-    while let Some(ledger) = next {
-        let source = vec![Unopened::Run(run.clone())];
-        let mut rows =
-            Cursor::<R>::new(snapshot.clone(), source, R::first_of(ledger), R::LAST, Direction::Ascending);
-        let Some(row) = rows.next_row()? else { return Ok(false) };
-        let found = R::ledger_of(&row.key());
-        if gone.contains(&found) {
-            return Ok(true);
-        }
-        next = gone.range(found..).next().copied();
-    }
-    Ok(false)
-}
 
 /// Writes the runs of a table again that have rows of these ledgers; whether none is left that has.
 fn purge_table<R: Row>(
@@ -95,7 +67,7 @@ pub fn purge_runs(file: &IndexFile, gone: &Gone, should_stop: &dyn Fn() -> bool)
         }
     }
     // Runs that were replaced are deleted here and not by the next flush: then their space is free.
-    while super::merge::sweep_step(file)? {
+    while sweep_step(file)? {
         if should_stop() {
             return Ok(false);
         }

@@ -1,8 +1,9 @@
 //! Filters that are held whole: of a table's runs, and of the keys that came since.
 
 use super::error::IndexError;
-use super::filter::{LINE_KEYS, Line, ProbeKey, Whole, place, whole, whole_bytes};
-use super::runs::RunMeta;
+use super::filter::{LINE_KEYS, Whole, place, whole, whole_bytes};
+use super::filter_cache::{Line, ProbeKey};
+use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 
 /// The filters of all runs of a table, for who asks so often that looking their pages up would cost more than

@@ -9,7 +9,7 @@ use super::block::{Block, BlockRows, corrupt, damaged, load};
 use super::error::{IndexError, shield, storage};
 use super::order::Direction;
 use super::row::{KeyBytes, Row};
-use super::runs::{BlockKey, RunMeta};
+use super::run_list::{BlockKey, RunMeta};
 use super::snapshot::IndexSnapshot;
 use super::stored::RawRange;
 

@@ -1,25 +1,17 @@
-//! Runs: sorted rows on disk that never change, and the list of those that count.
-//!
-//! A table's list of runs is one value, and changes in the same transaction
-//! as what it names. Blocks of a run that no list names are invisible.
-//!
-//! ```text
-//! list         count, then per run, oldest first:
-//! run          id, tier (u8), rows, bytes, blocks, filter pages, first key, last key
-//! key          length (u8), bytes
-//! ```
+//! Writes runs: sorted rows on disk that never change.
 
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range};
 
-use ledger_codec::{Corrupt, Output, Reader, put_varint};
+use ledger_codec::Output;
 
 use super::block::BlockBuilder;
 use super::error::{IndexError, storage};
 use super::filter::{FilterBuilder, page_key};
-use super::row::{KEY_BYTES_MAX, KeyBytes, Row, varint_u32};
+use super::row::{KeyBytes, Row};
 use super::rows::TABLES;
+use super::run_list::{BlockKey, RunMeta};
 use super::stored::{CHECKSUM_BYTES, checksum};
 use super::stream::WholeBlock;
 use super::tables::FILTERS;
@@ -30,93 +22,6 @@ use super::write::IndexWrite;
 const PORTION_BLOCKS: usize = 32;
 /// Encoded blocks are written when there are this many bytes of them, but for those of a merge.
 const PORTION_BYTES: usize = PORTION_BLOCKS * 8192;
-
-/// A run as its table's list describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunMeta {
-    /// The run's number, of which there is no second in the file.
-    pub(crate) id: u64,
-    /// How often its rows were merged.
-    pub(crate) tier: u8,
-    /// How many rows it has, at least one.
-    pub(crate) rows: u64,
-    /// How many bytes its blocks take.
-    pub(crate) bytes: u64,
-    /// How many blocks it has.
-    pub(crate) blocks: u64,
-    /// How many pages its filter has; 0 if it has none.
-    pub(crate) filter_pages: u32,
-    /// The key of its first row.
-    pub(crate) first: KeyBytes,
-    /// The key of its last row.
-    pub(crate) last: KeyBytes,
-}
-
-/// Appends a list of runs.
-pub(super) fn encode_list(runs: &[RunMeta], out: &mut Vec<u8>) {
-    put_varint(out, runs.len() as u64);
-    for run in runs {
-        put_varint(out, run.id);
-        out.push(run.tier);
-        for number in [run.rows, run.bytes, run.blocks, u64::from(run.filter_pages)] {
-            put_varint(out, number);
-        }
-        for key in [&run.first, &run.last] {
-            out.push(key.as_slice().len() as u8);
-            out.extend_from_slice(key.as_slice());
-        }
-    }
-}
-
-/// Reads a list of runs.
-///
-/// # Errors
-///
-/// [`Corrupt`] if the bytes are not a list.
-pub(super) fn decode_list(bytes: &[u8]) -> Result<Vec<RunMeta>, Corrupt> {
-    let mut reader = Reader::new(bytes);
-    let count = reader.varint()?;
-    let mut runs = Vec::new();
-    for _ in 0..count {
-        let id = reader.varint()?;
-        let tier = reader.u8()?;
-        let (rows, bytes, blocks) = (reader.varint()?, reader.varint()?, reader.varint()?);
-        let filter_pages = varint_u32(&mut reader)?;
-        let mut key = || {
-            let length = usize::from(reader.u8()?);
-            KeyBytes::from_slice(reader.bytes(length)?)
-        };
-        let (first, last) = (key()?, key()?);
-        runs.push(RunMeta { id, tier, rows, bytes, blocks, filter_pages, first, last });
-    }
-    if reader.is_empty() { Ok(runs) } else { Err(Corrupt { what: "a list of runs goes on after its end" }) }
-}
-
-/// The key under which a block is stored: run, and key of the first row.
-#[derive(Clone, Copy)]
-pub(super) struct BlockKey {
-    bytes: [u8; 8 + KEY_BYTES_MAX],
-    length: u8,
-}
-
-impl BlockKey {
-    pub(super) fn new(run: u64, first: &KeyBytes) -> Self {
-        let mut bytes = [0; 8 + KEY_BYTES_MAX];
-        let first = first.as_slice();
-        bytes[..8].copy_from_slice(&run.to_be_bytes());
-        bytes[8..8 + first.len()].copy_from_slice(first);
-        Self { bytes, length: (8 + first.len()) as u8 }
-    }
-
-    pub(super) fn as_slice(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
-    }
-
-    /// The key of the first row within a stored block's key.
-    pub(super) fn first_of(stored: &[u8]) -> &[u8] {
-        stored.get(8..).unwrap_or_default()
-    }
-}
 
 /// Encodes the rows of one run and hands its blocks over in portions. It takes them as they come: its own, or lent.
 pub(super) struct RunBuilder<R, H = R> {
@@ -325,8 +230,7 @@ pub fn write_run<R: Row, H: Borrow<R>>(
     rows: impl IntoIterator<Item = H>,
 ) -> Result<Option<RunMeta>, IndexError> {
     let mut runs = write.runs(R::TABLE)?;
-    let mut builder =
-        RunBuilder::<R, H>::new(write.file.allocate_run(), runs.is_empty(), write.take_buffer());
+    let mut builder = RunBuilder::<R, H>::new(write.allocate_run(), runs.is_empty(), write.take_buffer());
     for row in rows {
         builder.push(row);
         if builder.pending_bytes() >= PORTION_BYTES {
@@ -341,33 +245,4 @@ pub fn write_run<R: Row, H: Borrow<R>>(
         write.set_runs(R::TABLE, &runs)?;
     }
     Ok(finished)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_read_as_written_and_any_cut_is_an_error() {
-        let key = |byte: u8, length: usize| KeyBytes::from_slice(&vec![byte; length]).unwrap();
-        let run = |id: u64| RunMeta {
-            id,
-            tier: 3,
-            rows: 1 << 40,
-            bytes: 1 << 30,
-            blocks: id * 7,
-            filter_pages: 5,
-            first: key(0, 12),
-            last: key(255, KEY_BYTES_MAX),
-        };
-        let runs = [run(1), run(2), run(u64::MAX / 7)];
-        let mut bytes = Vec::new();
-        encode_list(&runs, &mut bytes);
-        assert_eq!(decode_list(&bytes).unwrap(), runs);
-        for length in 0..bytes.len() {
-            assert!(decode_list(&bytes[..length]).is_err());
-        }
-        bytes.push(0);
-        assert!(decode_list(&bytes).is_err());
-    }
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use redb::{ReadableTable, ReadableTableMetadata};
 
 use super::error::{IndexError, shield, storage};
-use super::filter::FilterCache;
+use super::filter_cache::FilterCache;
 use super::health::Health;
 use super::range::PlainRange;
 use super::rows::TABLES;
-use super::runs::RunMeta;
+use super::run_list::RunMeta;
 use super::stored::{RawTable, check_gap, read};
 
 /// The index as it was at one commit. Cheap to clone.

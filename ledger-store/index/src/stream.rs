@@ -5,7 +5,7 @@ use ledger_codec::{Corrupt, Reader};
 use super::block::{Block, STORED_BYTES_MAX, corrupt, damaged, load};
 use super::error::{IndexError, shield, storage};
 use super::row::{KeyBytes, Row};
-use super::runs::{BlockKey, RunMeta};
+use super::run_list::{BlockKey, RunMeta};
 use super::snapshot::IndexSnapshot;
 use super::stored::RawRange;
 

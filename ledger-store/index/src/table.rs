@@ -8,7 +8,7 @@ use super::order::Direction;
 use super::row::{KeyBytes, PieceRows, Row};
 use super::rows::KeyRow;
 use super::run_cursor::block_at;
-use super::runs::RunMeta;
+use super::run_list::RunMeta;
 use super::snapshot::IndexSnapshot;
 use super::tables::FILTERS;
 

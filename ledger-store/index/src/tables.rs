@@ -7,6 +7,8 @@ use super::rows::TABLES;
 
 /// The table of the lists of runs, and of the row counts of all other tables.
 pub(super) const LISTS: &str = "runs.list";
+/// The key of the row counts, among the lists of runs.
+pub(super) const COUNTS_KEY: &[u8] = &[u8::MAX];
 /// The table of filter pages.
 pub(super) const FILTERS: &str = "runs.filters";
 

@@ -3,23 +3,25 @@
 use std::cell::Cell;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use ledger_codec::{Output, put_varint};
 use redb::{CursorError, ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use super::error::{IndexError, shield, storage};
-use super::file::{COUNTS_KEY, IndexFile};
+use super::open_file::OpenFile;
 #[cfg(test)]
 use super::range::PlainRange;
-use super::runs::{self, RunMeta};
+use super::run_list::{RunMeta, decode_list, encode_list};
 use super::stored::{RawTableMut, checksum, definition, sealed, verified};
-use super::tables::{self, LISTS};
+use super::tables::{self, COUNTS_KEY, LISTS};
 
 /// The write transaction. Dropped without [`commit`](Self::commit) it leaves no trace.
 pub struct IndexWrite {
     /// `None` once it is committed.
     txn: Option<WriteTransaction>,
-    pub(super) file: IndexFile,
+    /// Keeps the file open until the transaction has ended.
+    file: Arc<OpenFile>,
     /// An operation failed: what the transaction holds is not known any more.
     broken: Cell<bool>,
     /// In which one run is built after the other.
@@ -27,13 +29,18 @@ pub struct IndexWrite {
 }
 
 impl IndexWrite {
-    pub(super) fn new(txn: WriteTransaction, file: IndexFile) -> Self {
+    pub(super) fn new(txn: WriteTransaction, file: Arc<OpenFile>) -> Self {
         Self { txn: Some(txn), file, broken: Cell::new(false), buffer: Cell::default() }
     }
 
     /// The transaction of the storage engine.
     pub(super) fn txn(&self) -> &WriteTransaction {
         self.txn.as_ref().expect("only a commit takes it, and that ends this value")
+    }
+
+    /// A run id that no run has.
+    pub(super) fn allocate_run(&self) -> u64 {
+        self.file.allocate_run()
     }
 
     /// An empty buffer, of the size that the last one had when it was kept.
@@ -115,7 +122,7 @@ impl IndexWrite {
                 return Err(IndexError::damaged(LISTS, "a list of runs is missing"));
             };
             let list = verified(LISTS, &[table], stored.value())?;
-            runs::decode_list(list).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
+            decode_list(list).map_err(|corrupt| IndexError::corrupt(LISTS, corrupt))
         })?;
         Ok(found)
     }
@@ -123,7 +130,7 @@ impl IndexWrite {
     /// Replaces the table's list of runs, oldest first.
     pub(super) fn set_runs(&self, table: u8, runs: &[RunMeta]) -> Result<(), IndexError> {
         let mut list = Vec::new();
-        runs::encode_list(runs, &mut list);
+        encode_list(runs, &mut list);
         let sum = checksum(LISTS, &[table], &list);
         list.extend_from_slice(&sum);
         let mut lists = self.raw_table(LISTS)?;

@@ -2,10 +2,6 @@
 
 use compact_str::CompactString;
 
-use super::Checker;
-use crate::diagnostic::DiagnosticKind;
-use crate::span::Span;
-
 /// An asset variable: the index of a node in [`Assets`].
 pub(super) type AssetVar = u32;
 
@@ -53,7 +49,7 @@ impl<'t> Assets<'t> {
     }
 
     /// Makes two variables equal. If both are known and differ, returns the two names.
-    fn unify(
+    pub(super) fn unify(
         &mut self,
         expected: AssetVar,
         got: AssetVar,
@@ -77,15 +73,5 @@ impl<'t> Assets<'t> {
             }
         }
         differ
-    }
-}
-
-impl Checker<'_> {
-    /// Requires two variables to be the same asset, and reports a mismatch.
-    pub(super) fn unify(&mut self, span: Span, expected: AssetVar, got: AssetVar) {
-        if let Err((expected, got)) = self.script.assets.unify(expected, got) {
-            let (expected, got) = (expected.clone(), got.clone());
-            self.report(span, DiagnosticKind::AssetMismatch { expected, got });
-        }
     }
 }

@@ -223,6 +223,14 @@ impl<'t> Checker<'t> {
         }
     }
 
+    /// Requires two variables to be the same asset, and reports a mismatch.
+    fn unify(&mut self, span: Span, expected: AssetVar, got: AssetVar) {
+        if let Err((expected, got)) = self.script.assets.unify(expected, got) {
+            let (expected, got) = (expected.clone(), got.clone());
+            self.report(span, DiagnosticKind::AssetMismatch { expected, got });
+        }
+    }
+
     fn report(&mut self, span: Span, kind: DiagnosticKind) {
         self.findings.push((kind, span));
     }

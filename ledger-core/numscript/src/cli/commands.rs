@@ -1,7 +1,7 @@
 //! The verbs of the command line, and their help text.
 
 use std::ffi::OsString;
-use std::io::{BufWriter, IsTerminal, Read, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,6 +9,7 @@ use crate::{Profile, Severity, check, format, parse};
 
 use super::cases;
 use super::compare::compare;
+use super::console::{Console, Ended, Stopped, load};
 use super::execute;
 use super::show::{Paint, finding, syntax_error};
 
@@ -36,25 +37,6 @@ const COMMANDS: &str = "
 
 A FILE of - is the standard input. Status: 0 all is well, 1 it is not, 2 the command makes no sense.
 ";
-
-/// Result of a verb that ran to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// Every script and case is in order.
-    Well,
-    /// At least one script or case has a fault.
-    Badly,
-}
-
-/// The outputs of the verbs.
-pub(super) struct Console<'a> {
-    /// Stream for results.
-    pub(super) out: &'a mut dyn Write,
-    /// Stream for messages about files that cannot be used.
-    pub(super) errors: &'a mut dyn Write,
-    /// Whether `out` shows colours.
-    pub(super) colored: bool,
-}
 
 /// Runs a verb with the arguments that follow `program`, the words that the user typed to get here.
 ///
@@ -106,31 +88,6 @@ fn run(
         Some(other) => Err(Stopped::Misused(format!("unknown command {other:?}; see {program} --help"))),
         None => Err(Stopped::Misused(format!("check, run, fmt or test? See {program} --help"))),
     }
-}
-
-/// Reason why a verb cannot go on.
-pub(super) enum Stopped {
-    /// The command line is invalid, or names a file that does not exist.
-    Misused(String),
-    /// The output cannot be written. Its reader may have closed it, so there is nobody to tell.
-    Output,
-}
-
-impl From<std::io::Error> for Stopped {
-    fn from(_: std::io::Error) -> Self {
-        Self::Output
-    }
-}
-
-/// Reads a file, or the standard input for `-`.
-pub(super) fn load(path: &Path) -> Result<String, Stopped> {
-    let read = if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        std::fs::read_to_string(path)
-    };
-    read.map_err(|error| Stopped::Misused(format!("{}: {error}", path.display())))
 }
 
 fn check_files(paths: &[OsString], console: &mut Console<'_>) -> Result<Ended, Stopped> {

@@ -10,7 +10,7 @@ use crate::{
 };
 use ledger_values::Balance;
 
-use super::commands::{Console, Ended, Stopped, load};
+use super::console::{Console, Ended, Stopped, load};
 use super::render::Json;
 use super::show::{Paint, script_error};
 use super::world::{Failed, Key, World, balances_after, run as run_in};

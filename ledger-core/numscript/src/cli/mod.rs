@@ -3,6 +3,7 @@
 mod cases;
 mod commands;
 mod compare;
+mod console;
 mod data;
 mod execute;
 mod render;

@@ -1,6 +1,6 @@
 //! State of the parser: the next token, the open brackets and the errors so far.
 
-use super::SyntaxError;
+use super::syntax_error::SyntaxError;
 use crate::limits::{SCRIPT_DEPTH_MAX, SCRIPT_ERRORS_MAX};
 use crate::span::Span;
 use crate::switches::Escapes;

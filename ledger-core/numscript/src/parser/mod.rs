@@ -46,6 +46,9 @@ mod clauses;
 mod cursor;
 mod expressions;
 mod literals;
+mod syntax_error;
+
+pub use self::syntax_error::SyntaxError;
 
 use self::cursor::{Parsed, Parser, Reported};
 use crate::limits::{SCRIPT_BYTES_MAX, SCRIPT_ERRORS_MAX, SCRIPT_VARIABLES_MAX};
@@ -55,15 +58,6 @@ use crate::token::Kind;
 use crate::tree::{
     Amount, Declaration, Destination, Directive, Send, Source, Statement, StatementKind, Text, Tree, Vars,
 };
-
-/// A place where a text does not follow the grammar.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SyntaxError {
-    /// Position of the error.
-    pub span: Span,
-    /// The text that was found and the syntax that was expected.
-    pub message: String,
-}
 
 /// Parses a script. If there are errors, the tree holds only the parts that could be read.
 pub fn parse(text: &str) -> (Tree, Vec<SyntaxError>) {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use compact_str::CompactString;
 
-use super::Run;
 use crate::names::Names;
 use crate::program::AccountId;
 
@@ -25,34 +24,22 @@ impl Families {
         self.seen.clear();
     }
 
-    fn add(&mut self, account: AccountId, base: &str, holding: usize) {
+    /// Returns the last holding of an account that was grouped.
+    pub(super) fn last_seen(&self, account: AccountId) -> Option<usize> {
+        self.seen.get(&account).copied()
+    }
+
+    pub(super) fn mark_seen(&mut self, account: AccountId, last: usize) {
+        self.seen.insert(account, last);
+    }
+
+    pub(super) fn add(&mut self, account: AccountId, base: &str, holding: usize) {
         let base = self.bases.find(base).unwrap_or_else(|| self.bases.add(base.into()));
         self.members.entry((account, base)).or_default().push(holding);
     }
 
-    fn of(&self, account: AccountId, base: &str) -> &[usize] {
+    pub(super) fn of(&self, account: AccountId, base: &str) -> &[usize] {
         let known = self.bases.find(base).and_then(|base| self.members.get(&(account, base)));
         known.map_or(&[], Vec::as_slice)
-    }
-}
-
-impl Run<'_> {
-    /// Returns the indexes of an account's uncoloured holdings in any precision of `base`.
-    pub(super) fn family(&mut self, account: AccountId, base: &str) -> &[usize] {
-        let before = self.scratch.families.seen.get(&account).copied();
-        let mut last = before;
-        while let Some(at) = self.scratch.books.next_of_account(account, last) {
-            let held = &self.scratch.books.holdings[at];
-            if held.color == 0 {
-                let name = self.asset_name(held.asset).clone();
-                let base = name.split_once('/').map_or(name.as_str(), |(base, _)| base);
-                self.scratch.families.add(account, base, at);
-            }
-            last = Some(at);
-        }
-        if let (Some(last), true) = (last, last != before) {
-            self.scratch.families.seen.insert(account, last);
-        }
-        self.scratch.families.of(account, base)
     }
 }

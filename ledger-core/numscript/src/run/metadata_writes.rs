@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use compact_str::CompactString;
 
-use super::Run;
 use crate::limits::SCRIPT_TEXT_BYTES_MAX;
 use crate::program::AccountId;
 use ledger_values::{AccountAddress, Metadata, MetadataValue};
@@ -47,19 +46,20 @@ impl MetadataWrites {
         }
         fits
     }
-}
 
-impl Run<'_> {
-    /// Returns the metadata of the transaction and of accounts, and removes it from the run.
-    pub fn take_metadata(&mut self) -> (Metadata, BTreeMap<AccountAddress, Metadata>) {
-        let mut entries = std::mem::take(&mut self.scratch.written.entries);
-        if entries.len() > 1 {
+    /// Returns the metadata of the transaction and of accounts, and removes it from here. Keeps the memory of the
+    /// entries for the next run.
+    pub(super) fn take(
+        &mut self,
+        address_of: impl Fn(AccountId) -> AccountAddress,
+    ) -> (Metadata, BTreeMap<AccountAddress, Metadata>) {
+        if self.entries.len() > 1 {
             // The sort is stable: later entries come last and replace earlier ones.
-            entries.sort_by(|a, b| (a.account, &a.key).cmp(&(b.account, &b.key)));
+            self.entries.sort_by(|a, b| (a.account, &a.key).cmp(&(b.account, &b.key)));
         }
         let (mut own, mut accounts) = (Metadata::EMPTY, BTreeMap::<_, Metadata>::new());
         let mut of_account: Option<(AccountId, Metadata)> = None;
-        for Entry { account, key, value } in entries.drain(..) {
+        for Entry { account, key, value } in self.entries.drain(..) {
             let value = MetadataValue::Text(value);
             match (account, &mut of_account) {
                 (None, _) => drop(own.insert(key, value)),
@@ -70,15 +70,14 @@ impl Run<'_> {
                     let mut metadata = Metadata::EMPTY;
                     metadata.insert(key, value);
                     if let Some((before, metadata)) = of_account.replace((account, metadata)) {
-                        accounts.insert(self.account(before).clone(), metadata);
+                        accounts.insert(address_of(before), metadata);
                     }
                 }
             }
         }
         if let Some((last, metadata)) = of_account {
-            accounts.insert(self.account(last).clone(), metadata);
+            accounts.insert(address_of(last), metadata);
         }
-        self.scratch.written.entries = entries;
         (own, accounts)
     }
 }

@@ -5,6 +5,7 @@
 //! After the answers, the run repeats the step. Steps change only the [`Scratch`] that the run borrows; the
 //! next run can reuse it without allocating.
 
+mod answer;
 mod bind;
 mod books;
 mod empty_send;
@@ -16,6 +17,7 @@ mod metadata_writes;
 mod needs;
 mod prefetch;
 mod recorder;
+mod results;
 mod scale;
 mod share;
 mod statement;
@@ -37,14 +39,12 @@ use super::error::{ErrorKind, ScriptError};
 use super::fault::Fault;
 use super::names::Names;
 use super::options::{EmptySends, Flag, Flags, Options, Tracing};
-use super::outcome::{Outcome, ScriptPosting, colored_asset};
 use super::program::{AccountId, AssetId, Program};
 use super::span::Span;
 use super::switches::Switches;
-use super::trace::Trace;
 use super::value::Value;
 use crate::limits::{SCRIPT_ROUNDS_MAX, SCRIPT_TEXT_BYTES_MAX};
-use ledger_values::{AccountAddress, Amount, Asset, Posting, Postings};
+use ledger_values::{AccountAddress, Asset};
 
 /// The values of variables that a caller supplies as text, by name.
 pub type Variables = BTreeMap<String, String>;
@@ -317,67 +317,5 @@ impl<'a> Run<'a> {
         } else {
             Err(Stop::at(span, ErrorKind::ExperimentalFeature { flag }))
         }
-    }
-
-    // Results.
-
-    /// Returns the postings and metadata that the script asks for. Empty before the run is complete.
-    pub fn outcome(&mut self) -> Outcome {
-        let postings = self
-            .scratch
-            .books
-            .flows
-            .iter()
-            .map(|flow| ScriptPosting {
-                posting: Posting {
-                    source: self.account(flow.source).clone(),
-                    destination: self.account(flow.destination).clone(),
-                    amount: Amount::of_integer(&flow.amount),
-                    asset: Asset::parse(self.asset_name(flow.asset)).expect("the postings were checked"),
-                },
-                color: self.scratch.colors.get(flow.color).clone(),
-            })
-            .collect();
-        let trace = self.take_trace();
-        let (metadata, account_metadata) = self.take_metadata();
-        Outcome { postings, metadata, account_metadata, trace }
-    }
-
-    /// Returns the trace if the caller requested one, and removes it from the run. The trace of a failed run
-    /// ends at the failure.
-    pub fn take_trace(&mut self) -> Option<Trace> {
-        self.scratch.recorder.take().map(|recorder| recorder.into_trace(self))
-    }
-
-    /// Returns the postings as a ledger records them. See [`Outcome::ledger_postings`].
-    ///
-    /// # Errors
-    ///
-    /// If a colour and an asset make a name that is too long for a ledger.
-    pub fn ledger_postings(&self) -> Result<Postings, ScriptError> {
-        let mut last: Option<(AssetId, u32, Asset)> = None;
-        let mut postings = Postings::with_capacity(self.scratch.books.flows.len());
-        for flow in &self.scratch.books.flows {
-            let asset = match &last {
-                Some((asset, color, name)) if (*asset, *color) == (flow.asset, flow.color) => name.clone(),
-                _ => {
-                    let name = self.asset_name(flow.asset);
-                    let color = self.scratch.colors.get(flow.color);
-                    let folded = colored_asset(name, color).ok_or_else(|| ScriptError {
-                        kind: ErrorKind::InvalidPosting { asset: name.clone() },
-                        range: None,
-                    })?;
-                    last = Some((flow.asset, flow.color, folded.clone()));
-                    folded
-                }
-            };
-            postings.push(Posting {
-                source: self.account(flow.source).clone(),
-                destination: self.account(flow.destination).clone(),
-                amount: Amount::of_integer(&flow.amount),
-                asset,
-            });
-        }
-        Ok(postings)
     }
 }

@@ -2,34 +2,31 @@
 
 use dashu_int::IBig;
 
-use super::Run;
 use super::books::Fund;
-use crate::span::{PositionIndex, Span};
-use crate::trace::{Bound, Drawn, PostingTrace, Trace};
-use ledger_values::{Amount, Balance};
+use crate::span::Span;
 
-/// A [`Trace`] with numbers and spans in place of names and positions.
+/// A [`Trace`](crate::trace::Trace) with numbers and spans in place of names and positions.
 #[derive(Debug, Default)]
 pub(super) struct TraceRecorder {
-    drawn: Vec<SourceDraw>,
-    postings: Vec<PostingRecord>,
+    pub(super) drawn: Vec<SourceDraw>,
+    pub(super) postings: Vec<PostingRecord>,
 }
 
 #[derive(Debug)]
-struct SourceDraw {
-    clause: Span,
-    holding: usize,
-    asked: Option<IBig>,
-    gave: IBig,
+pub(super) struct SourceDraw {
+    pub(super) clause: Span,
+    pub(super) holding: usize,
+    pub(super) asked: Option<IBig>,
+    pub(super) gave: IBig,
     /// The balance and the overdraft that limited the source, if any did.
-    bound: Option<(IBig, IBig)>,
-    returned: bool,
+    pub(super) bound: Option<(IBig, IBig)>,
+    pub(super) returned: bool,
 }
 
 #[derive(Debug)]
-struct PostingRecord {
-    sources: Vec<(Span, IBig)>,
-    destination: Option<Span>,
+pub(super) struct PostingRecord {
+    pub(super) sources: Vec<(Span, IBig)>,
+    pub(super) destination: Option<Span>,
 }
 
 impl TraceRecorder {
@@ -83,40 +80,5 @@ impl TraceRecorder {
         }
         let posting = self.postings.last_mut().expect("a piece begins a posting or goes on with one");
         posting.sources.push((fund.clause, part.clone()));
-    }
-
-    /// Resolves names and positions.
-    pub(super) fn into_trace(self, run: &Run<'_>) -> Trace {
-        let positions = PositionIndex::of(&run.program.text);
-        let range = |span: Span| positions.range(span);
-        let books = &run.scratch.books;
-        let drawn = self.drawn.into_iter().map(|draw| {
-            let holding = &books.holdings[draw.holding];
-            Drawn {
-                range: range(draw.clause),
-                account: run.account(holding.account).clone(),
-                asset: run.asset_name(holding.asset).clone(),
-                color: run.scratch.colors.get(holding.color).clone(),
-                asked: draw.asked.as_ref().map(Amount::of_integer),
-                gave: Amount::of_integer(&draw.gave),
-                bound: match draw.bound {
-                    None => Bound::Nothing,
-                    Some((balance, overdraft)) => Bound::Balance {
-                        balance: Balance::of_integer(balance),
-                        overdraft: Amount::of_integer(&overdraft),
-                    },
-                },
-                returned: draw.returned,
-            }
-        });
-        let postings = self.postings.into_iter().map(|posting| PostingTrace {
-            sources: posting
-                .sources
-                .into_iter()
-                .map(|(span, amount)| (range(span), Amount::of_integer(&amount)))
-                .collect(),
-            destination: posting.destination.map(range),
-        });
-        Trace { drawn: drawn.collect(), postings: postings.collect() }
     }
 }

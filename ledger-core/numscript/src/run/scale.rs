@@ -123,6 +123,25 @@ impl<'a> Run<'a> {
         Ok(found.into_iter().map(|(_, at, factor)| (at, factor)).collect())
     }
 
+    /// Returns the indexes of an account's uncoloured holdings in any precision of `base`.
+    fn family(&mut self, account: AccountId, base: &str) -> &[usize] {
+        let before = self.scratch.families.last_seen(account);
+        let mut last = before;
+        while let Some(at) = self.scratch.books.next_of_account(account, last) {
+            let held = &self.scratch.books.holdings[at];
+            if held.color == 0 {
+                let name = self.asset_name(held.asset).clone();
+                let base = name.split_once('/').map_or(name.as_str(), |(base, _)| base);
+                self.scratch.families.add(account, base, at);
+            }
+            last = Some(at);
+        }
+        if let (Some(last), true) = (last, last != before) {
+            self.scratch.families.mark_seen(account, last);
+        }
+        self.scratch.families.of(account, base)
+    }
+
     fn explain_conversion(&mut self, clause: Span) {
         if let Some(recorder) = &mut self.scratch.recorder {
             let flow = self.scratch.books.flows.last().expect("one was just made");

@@ -1,0 +1,34 @@
+//! Ledgers that were removed for good, and which runs still have rows of them.
+
+use std::collections::BTreeSet;
+
+use super::cursor::{Cursor, Unopened};
+use super::error::IndexError;
+use super::order::Direction;
+use super::row::Row;
+use super::run_list::RunMeta;
+use super::snapshot::IndexSnapshot;
+
+/// Ledgers of which nothing is to stay, by number.
+pub type Gone = BTreeSet<u32>;
+
+/// Whether a run has a row of one of these ledgers.
+pub(super) fn holds<R: Row>(
+    snapshot: &IndexSnapshot,
+    run: &RunMeta,
+    gone: &Gone,
+) -> Result<bool, IndexError> {
+    let mut next = gone.first().copied();
+    while let Some(ledger) = next {
+        let source = vec![Unopened::Run(run.clone())];
+        let mut rows =
+            Cursor::<R>::new(snapshot.clone(), source, R::first_of(ledger), R::LAST, Direction::Ascending);
+        let Some(row) = rows.next_row()? else { return Ok(false) };
+        let found = R::ledger_of(&row.key());
+        if gone.contains(&found) {
+            return Ok(true);
+        }
+        next = gone.range(found..).next().copied();
+    }
+    Ok(false)
+}
