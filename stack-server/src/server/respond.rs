@@ -279,3 +279,22 @@ fn breaks_framing(status: StatusCode) -> bool {
             | StatusCode::UNSUPPORTED_MEDIA_TYPE
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Maximum size of the future that answers a request. Each request copies it several times.
+    const FUTURE_BYTES_MAX: usize = 5 * 1_024;
+
+    #[test]
+    fn future_of_a_request_is_small() {
+        fn size_of_answer<'a, F: Future>(
+            _answer: impl Fn(&'a App, Request<Incoming>, IpAddr, &'a LastToken) -> F,
+        ) -> usize {
+            size_of::<F>()
+        }
+        let size = size_of_answer(answer);
+        assert!(size <= FUTURE_BYTES_MAX, "{size} bytes: box the large parts that few requests need");
+    }
+}

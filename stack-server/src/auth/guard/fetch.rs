@@ -100,7 +100,9 @@ impl Question {
 ///
 /// If there is no answer within the limits of time and size; the text is for the log, and holds nothing of the question.
 pub(crate) async fn send(url: &Url, question: &Question) -> Result<(StatusCode, Bytes), String> {
-    match tokio::time::timeout(FETCH_TIMEOUT, connect_and_ask(url, question)).await {
+    // Boxed, because every request that may ask an issuer would otherwise contain the buffers of a TLS handshake.
+    let asking = Box::pin(connect_and_ask(url, question));
+    match tokio::time::timeout(FETCH_TIMEOUT, asking).await {
         Ok(answer) => answer,
         Err(_) => Err("it did not answer in time".to_owned()),
     }
@@ -112,7 +114,8 @@ async fn connect_and_ask(url: &Url, question: &Question) -> Result<(StatusCode, 
     if !url.is_secure {
         return ask(TokioIo::new(stream), url, question).await;
     }
-    ask(TokioIo::new(secured(stream, &url.host).await?), url, question).await
+    let stream = secured(stream, &url.host).await.map_err(|error| error.to_string())?;
+    ask(TokioIo::new(stream), url, question).await
 }
 
 async fn ask(
