@@ -168,13 +168,10 @@ const LAYERS: &[Layers] = &[
         ],
         upward: &[],
         circles: &[
-            "integrations::events::nats integrations::events::outbox integrations::events::publisher",
             "connectors::engine connectors::runner",
             "auth::resources::clients auth::resources::scopes auth::resources::stored_client",
             "auth::authority auth::grants::provider auth::guard auth::guard::own auth::guard::verified",
             "api::auth api::auth::authorize api::auth::clients api::auth::discovery api::auth::keys api::auth::scopes api::auth::token",
-            "api::ledger_v2::bulk api::ledger_v2::bulk_script",
-            "integrations::pipelines::pipeline integrations::pipelines::worker",
         ],
     },
 ];

@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
+use thiserror::Error;
+
+/// A text that is no duration, or a duration of more than 584 years.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0:?} is no duration such as 100ms, 5s or 1h30m")]
+pub(crate) struct DurationError(String);
+
 /// Reads a duration: numbers, whole or decimal, each with one of the units `ns`, `us`, `µs`, `ms`, `s`, `m`, `h`.
 ///
 /// # Errors
 ///
 /// If it is none, or longer than 584 years.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    let none = || format!("{text:?} is no duration such as 100ms, 5s or 1h30m");
+pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
+    let none = || DurationError(text.to_owned());
     if text == "0" {
         return Ok(Duration::ZERO);
     }

@@ -39,7 +39,7 @@ pub use auth::{Scope, Service};
 pub use http::browsers::{HostName, NameError, Origin};
 pub use http::error::Profile;
 pub use http::tls::TlsFiles;
-pub use integrations::events::{NatsSettings, Publishers, Publishing, Topics};
+pub use integrations::events::{NatsSettings, Publishers, PublishersError, Publishing, Topics, TopicsError};
 pub use outbound::Outbound;
 pub use schedule::Schedule;
 pub use sealing::EncryptionKey;

@@ -210,6 +210,12 @@ pub(crate) const PIPELINE_FLUSH_MAX: Duration = Duration::from_hours(1);
 /// Longest configuration of an exporter.
 pub(crate) const EXPORTER_CONFIG_BYTES_MAX: usize = 64 * 1_024;
 
+/// Maximum number of characters in the name of an exporter's file.
+pub(crate) const EXPORTER_FILE_NAME_MAX: usize = 100;
+
+/// Minimum size at which an exporter starts its next file.
+pub(crate) const EXPORTER_FILE_BYTES_MIN: u64 = 1 << 10;
+
 /// Longest token that is looked at.
 pub(crate) const TOKEN_BYTES_MAX: usize = 8 * 1_024;
 

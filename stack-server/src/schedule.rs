@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use ledger_core::Timestamp;
+use thiserror::Error;
 
-use crate::duration;
+use crate::duration::{self, DurationError};
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
@@ -17,6 +18,29 @@ const DAYS_MAX: i64 = 9 * 366;
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+/// A text that is no schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{text:?} is no schedule: {reason}")]
+pub struct ScheduleError {
+    text: String,
+    reason: ScheduleFault,
+}
+
+/// The part of a schedule that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+enum ScheduleFault {
+    #[error("its time zone can be UTC only")]
+    Zone,
+    #[error("it has six fields, the first of which is the second, or the last five of them")]
+    FieldCount,
+    #[error("{0}")]
+    Field(&'static str),
+    #[error("that day never comes")]
+    NeverDue,
+    #[error(transparent)]
+    Period(DurationError),
+}
 
 /// Schedules as cron expressions with seconds, in the form of this API's deployment files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,12 +93,12 @@ impl Schedule {
     /// # Errors
     ///
     /// Fails if the text has another form, names another time zone, or never matches a day.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let none = |what: &str| format!("{text:?} is no schedule: {what}");
+    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+        let none = |reason| ScheduleError { text: text.to_owned(), reason };
         let expression = match text.split_once(char::is_whitespace) {
             Some((zone, expression)) if zone.starts_with("TZ=") || zone.starts_with("CRON_TZ=") => {
                 if !zone.ends_with("=UTC") {
-                    return Err(none("its time zone can be UTC only"));
+                    return Err(none(ScheduleFault::Zone));
                 }
                 expression
             }
@@ -88,7 +112,8 @@ impl Schedule {
             "@hourly" => "0 0 * * * *",
             other => match other.strip_prefix("@every ") {
                 Some(period) => {
-                    let period = duration::parse(period.trim())?;
+                    let period = duration::parse(period.trim());
+                    let period = period.map_err(|error| none(ScheduleFault::Period(error)))?;
                     return Ok(Self(Kind::Every(Duration::from_secs(period.as_secs().max(1)))));
                 }
                 None => other,
@@ -101,12 +126,12 @@ impl Schedule {
                 [seconds, minutes, hours, days, months, weekdays]
             }
             _ => {
-                return Err(none(
-                    "it has six fields, the first of which is the second, or the last five of them",
-                ));
+                return Err(none(ScheduleFault::FieldCount));
             }
         };
-        let field = |name, text, range, names| field(text, range, names).ok_or_else(|| none(name));
+        let field = |name, text, range, names| {
+            field(text, range, names).ok_or_else(|| none(ScheduleFault::Field(name)))
+        };
         let calendar = Calendar {
             seconds: field("the second", seconds, (0, 59), &[])?,
             minutes: field("the minute", minutes, (0, 59), &[])?,
@@ -116,7 +141,7 @@ impl Schedule {
             weekdays: field("the day of the week", weekdays, (0, 6), &WEEKDAYS)?,
         };
         if calendar.next(Timestamp::from_micros(0)).is_none() {
-            return Err(none("that day never comes"));
+            return Err(none(ScheduleFault::NeverDue));
         }
         Ok(Self(Kind::Calendar(calendar)))
     }

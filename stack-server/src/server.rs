@@ -114,7 +114,7 @@ impl Server {
         let authority_to_sweep = app.authority().filter(|_| !app.settings().read_only).cloned();
         let housekeeping = authority_to_sweep.map(Housekeeping::start).transpose()?;
         let tls = app.settings().tls.clone().map(Tls::new).transpose();
-        let tls = tls.map_err(invalid)?.map(Arc::new);
+        let tls = tls.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?.map(Arc::new);
         app.connectors().check_key().map_err(invalid)?;
         let connectors = may_write.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
         let slots = Slots::new(descriptors::limit(), app.settings().behind_proxy);

@@ -1,6 +1,7 @@
 //! The operator's settings of a server. The command line sets most of them by flags.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::auth::authority::AuthorizationSettings;
 use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
 use crate::http::tls::TlsFiles;
-use crate::limits::{HTTP_MEMORY_DIVISOR, HTTP_MEMORY_MIN, PROVIDER_TIMEOUT};
+use crate::limits::{HTTP_MEMORY_DIVISOR, HTTP_MEMORY_MIN, HTTP_THREADS_MAX, PROVIDER_TIMEOUT};
 use crate::outbound::Outbound;
 use crate::schedule::Schedule;
 use crate::sealing::EncryptionKey;
@@ -22,6 +23,12 @@ pub(crate) const MEMORY_BUDGET: usize = 512 << 20;
 /// Returns the bytes of a memory budget that are for requests and responses. The store gets the rest.
 pub(crate) fn http_share(budget: usize) -> usize {
     (budget / HTTP_MEMORY_DIVISOR).max(HTTP_MEMORY_MIN.min(budget / 2))
+}
+
+/// Returns the number of HTTP threads for a machine with this many processors. The writer, the flusher and the background
+/// work of the store keep the other half busy: with more HTTP threads, they would compete for processors.
+fn http_threads_of(processors: usize) -> usize {
+    (processors / 2).clamp(1, HTTP_THREADS_MAX)
 }
 
 /// A release of API v1. Its responses differ between these releases, and strict clients read only one form.
@@ -104,7 +111,7 @@ pub struct Settings {
     pub cors_origins: Vec<Origin>,
     /// Whether all connections come from a proxy, which serves clients of other machines.
     pub behind_proxy: bool,
-    /// Number of threads that serve HTTP.
+    /// Number of threads that serve HTTP: half of the machine's processors by default, and at least one.
     pub http_threads: usize,
     /// Bytes of memory for request bodies, and for responses that their clients have not read yet.
     pub http_memory: usize,
@@ -147,7 +154,7 @@ impl Default for Settings {
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             behind_proxy: false,
-            http_threads: 1,
+            http_threads: http_threads_of(std::thread::available_parallelism().map_or(1, NonZero::get)),
             http_memory: http_share(MEMORY_BUDGET),
             tls: None,
             authorization: None,
@@ -158,6 +165,11 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_of_the_processors_serve_http() {
+        assert_eq!([1, 2, 3, 8, 1000].map(http_threads_of), [1, 1, 1, 4, HTTP_THREADS_MAX]);
+    }
 
     #[test]
     fn budget_is_shared_with_the_store() {

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::config::Config;
 use crate::descriptors;
-use crate::integrations::events::Publishers;
+use crate::integrations::events::{Publishers, PublishersError};
 use crate::log::{self, Level};
 use crate::server::Server;
 
@@ -27,7 +27,7 @@ enum ServeError {
     /// The store cannot be opened.
     Open(PathBuf, OpenError),
     /// Events cannot be published.
-    Publishing(String),
+    Publishing(PublishersError),
     /// The server cannot begin to answer.
     Start(std::io::Error),
     /// The store takes no more writes. Only the next start tells what is on disk: a supervisor is to start the server again.

@@ -66,8 +66,8 @@ impl Tools {
     /// If it is no address, or none that callers may have the server reach.
     pub(crate) fn provider(&self, endpoint: &str, secrets: &[&str]) -> Result<Provider, Refusal> {
         let base = endpoint.trim_end_matches('/');
-        let target = Target::parse(base)?;
-        self.policy.allow(&target)?;
+        let target = Target::parse(base).map_err(|error| Refusal(error.to_string()))?;
+        self.policy.allow(&target).map_err(|error| Refusal(error.to_string()))?;
         Ok(Provider::new(self.client.clone(), base, secrets, self.timeout))
     }
 
@@ -186,7 +186,8 @@ impl Provider {
         headers: Headers<'_>,
         body: Bytes,
     ) -> Result<Bytes, Failure> {
-        let target = Target::parse(&format!("{}{path}", self.base)).map_err(Failure::final_)?;
+        let target = Target::parse(&format!("{}{path}", self.base))
+            .map_err(|error| Failure::final_(error.to_string()))?;
         let question = Question {
             method,
             target,
@@ -196,8 +197,11 @@ impl Provider {
             connect_timeout: PROVIDER_CONNECT_TIMEOUT,
             timeout: self.timeout,
         };
-        let answered =
-            self.client.ask(&question).await.map_err(|error| Failure::later(self.hidden(&error)))?;
+        let answered = self
+            .client
+            .ask(&question)
+            .await
+            .map_err(|error| Failure::later(self.hidden(&error.to_string())))?;
         if answered.status.is_success() {
             return Ok(answered.body);
         }

@@ -1,16 +1,17 @@
 //! TLS for clients: version 1.2 and later. The server reloads its certificate files when they change.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls;
 use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
@@ -19,6 +20,29 @@ use crate::log::{self, Level};
 
 /// Minimum time between two checks of the files. A new connection starts a check.
 const LOOK: Duration = Duration::from_secs(10);
+
+/// A file for TLS that cannot be used.
+#[derive(Debug, Error)]
+#[error("{}: {reason}", .path.display())]
+pub(crate) struct TlsFileError {
+    path: PathBuf,
+    #[source]
+    reason: TlsFileFault,
+}
+
+/// The reason why a file for TLS cannot be used.
+#[derive(Debug, Error)]
+enum TlsFileFault {
+    #[error(transparent)]
+    Pem(#[from] pem::Error),
+    #[error("there is no certificate in it")]
+    NoCertificate,
+    /// The certificate is invalid, or the key belongs to another one.
+    #[error(transparent)]
+    Certificate(#[from] rustls::Error),
+    #[error(transparent)]
+    Authorities(#[from] VerifierBuilderError),
+}
 
 /// The paths of the files for TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,36 +68,40 @@ impl TlsFiles {
         self.paths().map(|path| std::fs::metadata(path).and_then(|about| about.modified()).ok()).collect()
     }
 
-    fn load(&self) -> Result<ServerConfig, String> {
-        let wrong = |path: &Path, error: &dyn fmt::Display| format!("{}: {error}", path.display());
-        let certificates = |path: &Path| {
-            let all = CertificateDer::pem_file_iter(path)
-                .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-                .map_err(|error| wrong(path, &error))?;
-            if all.is_empty() { Err(wrong(path, &"there is no certificate in it")) } else { Ok(all) }
-        };
+    fn load(&self) -> Result<ServerConfig, TlsFileError> {
         let chain = certificates(&self.certificate)?;
-        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| wrong(&self.key, &error))?;
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| wrong(&self.key, error))?;
         let provider = Arc::new(default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| wrong(&self.certificate, error))?;
         let builder = match &self.client_authorities {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let mut roots = RootCertStore::empty();
                 for authority in certificates(path)? {
-                    roots.add(authority).map_err(|error| wrong(path, &error))?;
+                    roots.add(authority).map_err(|error| wrong(path, error))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-                builder.with_client_cert_verifier(verifier.map_err(|error| wrong(path, &error))?)
+                builder.with_client_cert_verifier(verifier.map_err(|error| wrong(path, error))?)
             }
         };
         let mut config =
-            builder.with_single_cert(chain, key).map_err(|error| wrong(&self.certificate, &error))?;
+            builder.with_single_cert(chain, key).map_err(|error| wrong(&self.certificate, error))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
+}
+
+fn wrong(path: &Path, reason: impl Into<TlsFileFault>) -> TlsFileError {
+    TlsFileError { path: path.to_owned(), reason: reason.into() }
+}
+
+/// Reads the certificates of a file, at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
+    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let all = all.map_err(|error| wrong(path, error))?;
+    if all.is_empty() { Err(wrong(path, TlsFileFault::NoCertificate)) } else { Ok(all) }
 }
 
 /// The configuration that was read from the files, and the state of the files at that time.
@@ -97,7 +125,7 @@ impl Tls {
     /// # Errors
     ///
     /// Fails if a file cannot be read, or if its content cannot be used.
-    pub(crate) fn new(files: TlsFiles) -> Result<Self, String> {
+    pub(crate) fn new(files: TlsFiles) -> Result<Self, TlsFileError> {
         let changed = files.changed();
         let config = Arc::new(files.load()?);
         Ok(Self { files, loaded: Mutex::new(Loaded { config, changed, looked: Instant::now() }) })

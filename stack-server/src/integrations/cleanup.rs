@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ledger_store::Store;
+use ledger_store::{ReadError, Store, WriteError};
+use thiserror::Error;
 
 use crate::http::error::ApiError;
 use crate::integrations::pipelines::{Live, stored};
@@ -19,6 +20,17 @@ use crate::settings::Settings;
 
 /// Maximum time between two looks at the clock, because somebody may set the clock.
 const LOOK: Duration = Duration::from_mins(1);
+
+/// A run that failed. The next run continues.
+#[derive(Debug, Error)]
+enum CleanupError {
+    #[error("removing buckets: {0}")]
+    Remove(#[source] WriteError),
+    #[error("deleting pipelines: {}", .0.message)]
+    DeletePipelines(ApiError),
+    #[error("reclaiming disk space: {0}")]
+    Reclaim(#[source] ReadError),
+}
 
 /// The running worker.
 #[derive(Debug)]
@@ -89,8 +101,8 @@ fn try_run(
     retention: Duration,
     pipelines: &Live,
     should_stop: &dyn Fn() -> bool,
-) -> Result<(), String> {
-    let removed = store.remove_deleted(retention).map_err(|error| error.to_string())?;
+) -> Result<(), CleanupError> {
+    let removed = store.remove_deleted(retention).map_err(CleanupError::Remove)?;
     if !removed.is_empty() {
         let mut buckets: Vec<&str> = removed.iter().map(|ledger| ledger.bucket.as_str()).collect();
         buckets.sort_unstable();
@@ -100,10 +112,10 @@ fn try_run(
         log::event(Level::Info, "removed", &fields);
     }
     // Also delete pipelines that an interrupted run left behind.
-    if stored::delete_orphans(store).map_err(|error: ApiError| error.message)? {
+    if stored::delete_orphans(store).map_err(CleanupError::DeletePipelines)? {
         pipelines.call();
     }
-    let reclaimed = store.reclaim(should_stop).map_err(|error| error.to_string())?;
+    let reclaimed = store.reclaim(should_stop).map_err(CleanupError::Reclaim)?;
     if reclaimed.ledgers > 0 {
         let fields: [(&str, &dyn std::fmt::Display); 2] =
             [("ledgers", &reclaimed.ledgers), ("journal_bytes", &reclaimed.journal_bytes)];

@@ -15,6 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use super::error::{OutboundError, RequestFailure};
 use super::policy::Outbound;
 use super::target::Target;
 use super::tls::{Identity, secured};
@@ -77,7 +78,12 @@ impl Client {
     ///
     /// If there is no connection, no answer in time, or the status of the answer is not a success. The other server may
     /// have accepted the body all the same.
-    pub(crate) async fn post(&self, target: &Target, headers: &HeaderMap, body: Bytes) -> Result<(), String> {
+    pub(crate) async fn post(
+        &self,
+        target: &Target,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<(), OutboundError> {
         self.post_for_answer(target, headers, body).await.map(drop)
     }
 
@@ -92,14 +98,23 @@ impl Client {
         target: &Target,
         headers: &HeaderMap,
         body: Bytes,
-    ) -> Result<Option<Vec<u8>>, String> {
+    ) -> Result<Option<Vec<u8>>, OutboundError> {
         let posting = tokio::time::timeout(DELIVERY_TIMEOUT, self.send(target, headers, body));
-        let answer = posting.await.map_err(|_| format!("{target}: no answer in time"))?;
-        let (status, answer_body) = answer.map_err(|error| format!("{target}: {error}"))?;
-        if status.is_success() { Ok(answer_body) } else { Err(format!("{target}: answered {status}")) }
+        let answer = posting.await.unwrap_or(Err(RequestFailure::AnswerTimeout));
+        let delivered = match answer {
+            Ok((status, answer_body)) if status.is_success() => Ok(answer_body),
+            Ok((status, _)) => Err(RequestFailure::Status(status)),
+            Err(reason) => Err(reason),
+        };
+        delivered.map_err(|reason| OutboundError { target: target.clone(), reason })
     }
 
-    async fn send(&self, target: &Target, headers: &HeaderMap, body: Bytes) -> Result<Answer, String> {
+    async fn send(
+        &self,
+        target: &Target,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, RequestFailure> {
         // The other server may close an idle connection at any time. So ignore the error of an idle connection, and try
         // the next one. Only the error of a new connection is final.
         while let Some(sender) = self.kept(target) {
@@ -116,14 +131,13 @@ impl Client {
     /// # Errors
     ///
     /// If there is no connection, the whole answer does not arrive in time, or it is too long.
-    pub(crate) async fn ask(&self, question: &Question) -> Result<Answered, String> {
+    pub(crate) async fn ask(&self, question: &Question) -> Result<Answered, OutboundError> {
         let asking = tokio::time::timeout(question.timeout, self.ask_once_or_twice(question));
-        let target = &question.target;
-        let answered = asking.await.map_err(|_| format!("{target}: no answer in time"))?;
-        answered.map_err(|error| format!("{target}: {error}"))
+        let answered = asking.await.unwrap_or(Err(RequestFailure::AnswerTimeout));
+        answered.map_err(|reason| OutboundError { target: question.target.clone(), reason })
     }
 
-    async fn ask_once_or_twice(&self, question: &Question) -> Result<Answered, String> {
+    async fn ask_once_or_twice(&self, question: &Question) -> Result<Answered, RequestFailure> {
         // Only a GET may use an idle connection. If that fails, the server may or may not have received the request,
         // and sending a request again that changes data could change it twice.
         if question.method == Method::GET
@@ -133,26 +147,24 @@ impl Client {
             return Ok(answered);
         }
         let connecting = tokio::time::timeout(question.connect_timeout, self.connect(&question.target));
-        let sender = connecting.await.map_err(|_| "no connection in time".to_owned())??;
+        let sender = connecting.await.map_err(|_| RequestFailure::ConnectTimeout)??;
         self.ask_over(question, sender).await
     }
 
-    async fn ask_over(&self, question: &Question, mut sender: Sender) -> Result<Answered, String> {
+    async fn ask_over(&self, question: &Question, mut sender: Sender) -> Result<Answered, RequestFailure> {
         let target = &question.target;
         let request = Request::builder().method(question.method.clone()).uri(target.path());
-        let mut request =
-            request.body(Full::new(question.body.clone())).map_err(|error| error.to_string())?;
+        let mut request = request.body(Full::new(question.body.clone()))?;
         *request.headers_mut() = question.headers.clone();
-        let host = HeaderValue::from_str(&target.host_header()).map_err(|error| error.to_string())?;
-        request.headers_mut().insert(HOST, host);
-        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        request.headers_mut().insert(HOST, HeaderValue::from_str(&target.host_header())?);
+        let response = sender.send_request(request).await?;
         let (parts, mut body) = response.into_parts();
         let mut read = Vec::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| format!("the answer breaks off: {error}"))?;
+            let frame = frame.map_err(RequestFailure::AnswerBreaksOff)?;
             let data = frame.data_ref().map_or(&[][..], |data| data);
             if read.len() + data.len() > question.bytes_max {
-                return Err(format!("the answer is longer than {} bytes", question.bytes_max));
+                return Err(RequestFailure::AnswerTooLong { bytes_max: question.bytes_max });
             }
             read.extend_from_slice(data);
         }
@@ -187,17 +199,15 @@ impl Client {
         mut sender: Sender,
         headers: &HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, String> {
-        let mut request =
-            Request::post(target.path()).body(Full::new(body)).map_err(|error| error.to_string())?;
+    ) -> Result<Answer, RequestFailure> {
+        let mut request = Request::post(target.path()).body(Full::new(body))?;
         *request.headers_mut() = headers.clone();
-        let host = HeaderValue::from_str(&target.host_header()).map_err(|error| error.to_string())?;
-        request.headers_mut().insert(HOST, host);
+        request.headers_mut().insert(HOST, HeaderValue::from_str(&target.host_header())?);
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(authorization) = target.authorization() {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }
-        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let response = sender.send_request(request).await?;
         let status = response.status();
         // A connection can take another request only after the answer was read to its end.
         let answer_body = said(response).await;
@@ -208,7 +218,7 @@ impl Client {
     }
 
     /// Connects to the server of a target, with TLS for `https`.
-    async fn connect(&self, target: &Target) -> Result<Sender, String> {
+    async fn connect(&self, target: &Target) -> Result<Sender, RequestFailure> {
         self.policy.allow(target)?;
         let stream = self.reach(target).await?;
         // Send small requests at once: each waits for its answer, so Nagle's algorithm would only delay it.
@@ -218,25 +228,20 @@ impl Client {
         }
         let secured = match &self.identity {
             None => secured(stream, target.host()).await?,
-            Some(identity) => {
-                let host = target.host();
-                identity.secured(stream, host).await.map_err(|error| error.to_string())?
-            }
+            Some(identity) => identity.secured(stream, target.host()).await?,
         };
         handshake(TokioIo::new(secured)).await
     }
 
     /// Resolves the host of a target, and connects to the first address that the policy allows and that accepts.
-    async fn reach(&self, target: &Target) -> Result<TcpStream, String> {
-        let addresses = tokio::net::lookup_host((target.host(), target.port()));
-        let addresses = addresses.await.map_err(|error| error.to_string())?;
-        let mut failed = "it has no address".to_owned();
-        for address in addresses {
+    async fn reach(&self, target: &Target) -> Result<TcpStream, RequestFailure> {
+        let mut failed = RequestFailure::NoAddress;
+        for address in tokio::net::lookup_host((target.host(), target.port())).await? {
             match self.policy.allow_address(address.ip()) {
-                Err(refused) => failed = refused,
+                Err(refused) => failed = refused.into(),
                 Ok(()) => match TcpStream::connect(address).await {
                     Ok(stream) => return Ok(stream),
-                    Err(error) => failed = error.to_string(),
+                    Err(error) => failed = error.into(),
                 },
             }
         }
@@ -244,11 +249,11 @@ impl Client {
     }
 }
 
-async fn handshake<T>(stream: T) -> Result<Sender, String>
+async fn handshake<T>(stream: T) -> Result<Sender, RequestFailure>
 where
     T: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
-    let (sender, connection) = http1::handshake(stream).await.map_err(|error| error.to_string())?;
+    let (sender, connection) = http1::handshake(stream).await?;
     tokio::spawn(async move {
         // Ignore the error of the connection: the requests on the connection report it.
         let _ = connection.await;

@@ -6,13 +6,15 @@
 //! Redirects are not followed.
 
 mod client;
+mod error;
 mod policy;
 mod redacted;
 mod target;
 mod tls;
 
 pub(crate) use client::{Answered, Client, Question};
+pub(crate) use error::{AddressRefusal, OutboundError};
 pub use policy::Outbound;
 pub(crate) use redacted::{redacted, redacted_path};
-pub(crate) use target::Target;
+pub(crate) use target::{AddressError, Target};
 pub(crate) use tls::{Identity, secured};

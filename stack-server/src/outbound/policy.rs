@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::error::AddressRefusal;
 use super::target::Target;
 
 /// The addresses that API clients may make the server send requests to.
@@ -22,16 +23,16 @@ impl Outbound {
     ///
     /// # Errors
     ///
-    /// Returns the reason why the target is not allowed.
-    pub(crate) fn allow(self, target: &Target) -> Result<(), String> {
+    /// Fails if the scheme, the port or the address is not allowed.
+    pub(crate) fn allow(self, target: &Target) -> Result<(), AddressRefusal> {
         if self == Self::Any {
             return Ok(());
         }
         if !target.is_secure() {
-            return Err("only https is allowed".to_owned());
+            return Err(AddressRefusal::NotHttps);
         }
         if !PUBLIC_PORTS.contains(&target.port()) {
-            return Err(format!("port {} is not allowed", target.port()));
+            return Err(AddressRefusal::Port(target.port()));
         }
         match target.host().parse::<IpAddr>() {
             Ok(address) => self.allow_address(address),
@@ -43,12 +44,12 @@ impl Outbound {
     ///
     /// # Errors
     ///
-    /// Returns the reason why the target is not allowed.
-    pub(crate) fn allow_address(self, address: IpAddr) -> Result<(), String> {
+    /// Fails if the address is not allowed.
+    pub(crate) fn allow_address(self, address: IpAddr) -> Result<(), AddressRefusal> {
         if self == Self::Any || is_public(address) {
             return Ok(());
         }
-        Err(format!("{address} is no public address"))
+        Err(AddressRefusal::NotPublic(address))
     }
 }
 

@@ -7,8 +7,34 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper::http::uri::Scheme;
+use thiserror::Error;
 
 use super::redacted::redacted;
+
+/// A text that is no address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{address:?} is no address: {reason}")]
+pub(crate) struct AddressError {
+    /// The beginning of the text, without what may be a secret.
+    address: String,
+    reason: AddressFault,
+}
+
+/// The part of an address that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+enum AddressFault {
+    #[error("it does not parse")]
+    Syntax,
+    #[error("it begins with neither http:// nor https://")]
+    Scheme,
+    #[error("it has no host")]
+    NoHost,
+    #[error("its port is no number")]
+    Port,
+}
+
+/// Maximum number of characters of an invalid address that an error repeats.
+const SHOWN_CHARS_MAX: usize = 200;
 
 /// An absolute address with `http` or `https`. Its `Display` text never contains what may be a secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -27,25 +53,24 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// Returns the reason why the address is invalid.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let invalid = |what: &str| {
-            format!("{:?} is no address: {what}", redacted(text).chars().take(200).collect::<String>())
-        };
-        let uri: Uri = text.trim().parse().map_err(|_| invalid("it does not parse"))?;
+    /// Fails if the text is no address with `http` or `https`, a host, and a port if it names one.
+    pub(crate) fn parse(text: &str) -> Result<Self, AddressError> {
+        let invalid =
+            |reason| AddressError { address: redacted(text).chars().take(SHOWN_CHARS_MAX).collect(), reason };
+        let uri: Uri = text.trim().parse().map_err(|_| invalid(AddressFault::Syntax))?;
         let secure = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
             Some(scheme) if *scheme == Scheme::HTTPS => true,
-            _ => return Err(invalid("it begins with neither http:// nor https://")),
+            _ => return Err(invalid(AddressFault::Scheme)),
         };
-        let authority = uri.authority().ok_or_else(|| invalid("it has no host"))?;
+        let authority = uri.authority().ok_or_else(|| invalid(AddressFault::NoHost))?;
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() {
-            return Err(invalid("it has no host"));
+            return Err(invalid(AddressFault::NoHost));
         }
         let behind_host = authority.as_str().rsplit_once(authority.host()).map_or("", |(_, rest)| rest);
         let port = match behind_host.strip_prefix(':') {
-            Some(_) => authority.port_u16().ok_or_else(|| invalid("its port is no number"))?,
+            Some(_) => authority.port_u16().ok_or_else(|| invalid(AddressFault::Port))?,
             None => {
                 if secure {
                     443
@@ -158,7 +183,7 @@ mod tests {
         let user = Target::parse("http://u:p@h").expect("a target");
         assert_eq!(user.authorization().expect("a user"), "Basic dTpw");
         assert!(!format!("{user:?}").contains("u:p"));
-        let error = Target::parse("http://user:secret@h:port/").expect_err("no port");
+        let error = Target::parse("http://user:secret@h:port/").expect_err("no port").to_string();
         assert!(error.contains("@h:") && !error.contains("secret"), "{error}");
     }
 

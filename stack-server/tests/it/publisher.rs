@@ -308,6 +308,18 @@ fn events_go_to_nats_with_their_acknowledgements() {
 }
 
 #[test]
+fn nats_streams_are_there_before_the_first_event() {
+    let Some(broker) = Broker::start() else { return };
+    let mut publishing = Publishing { nats: true, ..Publishing::default() };
+    publishing.topics = Topics::parse("*:stack.ledger,SAVED_METADATA:meta").expect("pairs");
+    publishing.nats_settings.url = broker.url();
+    let publishers = Publishers::start(&Store::in_memory(), &publishing).expect("they start");
+    assert!(broker.messages("stack_ledger", 0).is_empty());
+    assert!(broker.messages("meta", 0).is_empty());
+    publishers.stop();
+}
+
+#[test]
 fn stopping_does_not_wait_for_a_dead_receiver() {
     // The listener accepts connections but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");

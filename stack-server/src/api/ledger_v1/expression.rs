@@ -144,9 +144,9 @@ fn json_operand(value: &RawValue) -> Result<Operand, ApiError> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<Option<Rule>, String> {
+    fn parsed(text: &str) -> Result<Option<Rule>, ApiError> {
         let value: &RawValue = serde_json::from_str(text).expect("valid JSON");
-        parse(Some(value)).map_err(|error| error.message.into_owned())
+        parse(Some(value))
     }
 
     #[test]
@@ -180,7 +180,8 @@ mod tests {
             (r#"{"$eq":[1.5,1]}"#, "only integer supported"),
             (r#"{"$eq":[1,{"$foo":1}]}"#, "unknown operator '$foo'"),
         ] {
-            assert_eq!(parsed(text), Err(message.to_owned()), "{text}");
+            let error = parsed(text).expect_err(text);
+            assert_eq!(error.message, message, "{text}");
         }
         assert!(parse(None).is_err());
         let deep = format!("{}{}{}", r#"{"$and":["#.repeat(50), r#"{"$eq":[1,1]}"#, "]}".repeat(50));

@@ -6,6 +6,7 @@ use ledger_core::{
 };
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
+use thiserror::Error;
 
 use crate::api::posting::PostingBody;
 use crate::api::script_body::{Forms, ScriptBody};
@@ -153,27 +154,46 @@ fn postings(
     bodies: &[PostingBody<'_>],
     describe: impl Fn(usize, &str) -> String,
 ) -> Result<Postings, ApiError> {
-    let converted = bodies
-        .iter()
-        .enumerate()
-        .map(|(at, body)| posting(body).map_err(|reason| ApiError::validation(describe(at, &reason))));
+    let converted = bodies.iter().enumerate().map(|(at, body)| {
+        posting(body).map_err(|reason| ApiError::validation(describe(at, &reason.to_string())))
+    });
     converted.collect()
 }
 
-/// Converts a posting. The error is a text for the client.
-fn posting(body: &PostingBody<'_>) -> Result<Posting, String> {
-    let amount: Amount = match body.amount {
-        None => return Err("no amount defined".to_owned()),
-        Some(digits) => digits.parse().map_err(|error| match error {
-            AmountError::Negative => "negative amount".to_owned(),
-            error => error.to_string(),
-        })?,
-    };
+/// A posting that is refused. The text is for the client.
+#[derive(Debug, Error)]
+enum PostingError {
+    #[error("no amount defined")]
+    NoAmount,
+    #[error("negative amount")]
+    Negative,
+    #[error(transparent)]
+    Amount(AmountError),
+    #[error("invalid source address")]
+    Source,
+    #[error("invalid destination address")]
+    Destination,
+    #[error("invalid asset")]
+    Asset,
+}
+
+impl From<AmountError> for PostingError {
+    fn from(error: AmountError) -> Self {
+        match error {
+            AmountError::Negative => Self::Negative,
+            error => Self::Amount(error),
+        }
+    }
+}
+
+/// Converts a posting.
+fn posting(body: &PostingBody<'_>) -> Result<Posting, PostingError> {
+    let amount: Amount = body.amount.ok_or(PostingError::NoAmount)?.parse()?;
     Ok(Posting {
-        source: AccountAddress::parse(&body.source.0).map_err(|_| "invalid source address")?,
-        destination: AccountAddress::parse(&body.destination.0).map_err(|_| "invalid destination address")?,
+        source: AccountAddress::parse(&body.source.0).map_err(|_| PostingError::Source)?,
+        destination: AccountAddress::parse(&body.destination.0).map_err(|_| PostingError::Destination)?,
         amount,
-        asset: Asset::parse(&body.asset.0).map_err(|_| "invalid asset")?,
+        asset: Asset::parse(&body.asset.0).map_err(|_| PostingError::Asset)?,
     })
 }
 

@@ -5,7 +5,7 @@
 
 use ledger_core::{Command, CreateTransaction, Movement, Postings, Runtime, Script};
 
-use crate::api::ledger_v2::bulk::{Action, Element, Elements};
+use crate::api::ledger_v2::bulk_elements::{Action, Element, Elements};
 use crate::http::error::ApiError;
 
 /// Maximum number of bytes in a line. Other servers of this API have the same limit.

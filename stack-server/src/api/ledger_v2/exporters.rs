@@ -35,7 +35,8 @@ impl<'de> Fields<'de> for Body<'de> {
 fn read_body(call: &Call<'_>) -> Result<(String, Box<str>, Setup), ApiError> {
     let Object(body) = json::first::<Object<Body<'_>>>(&call.body)
         .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
-    let setup = Setup::read(&body.driver.0, body.config, call.app.allowed()).map_err(ApiError::validation)?;
+    let setup = Setup::read(&body.driver.0, body.config, call.app.allowed())
+        .map_err(|error| ApiError::validation(error.to_string()))?;
     let config = match body.config {
         None => "{}".to_owned(),
         Some(config) if config.get() == "null" => "{}".to_owned(),

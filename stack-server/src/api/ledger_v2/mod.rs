@@ -5,6 +5,7 @@
 
 mod accounts;
 mod bulk;
+mod bulk_elements;
 mod bulk_script;
 mod events;
 mod explain;

@@ -6,7 +6,7 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use super::invocation::{AuthMode, Config, key_file_of};
-use super::values::{address, choice, count, path, period, put, size, switch};
+use super::values::{FlagError, address, choice, count, path, period, put, size, switch};
 use crate::auth::authority::{AuthorizationSettings, check_base};
 use crate::auth::grants::provider::ProviderSettings;
 use crate::auth::guard;
@@ -33,7 +33,7 @@ pub(super) struct Flag {
     /// Its effect.
     pub(super) help: &'static str,
     /// Reads a value into the configuration, which stays as it was if it is none.
-    pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
+    pub(super) set: fn(&mut Config, &str) -> Result<(), FlagError>,
 }
 
 impl Flag {
@@ -62,7 +62,7 @@ static SERVICE: &[Flag] = &[
         set: |config, value| put(&mut config.memory_budget, size(value)) },
     Flag { name: "free-space-floor", value: "SIZE", variable: "STACK_FREE_SPACE_FLOOR", help: "with less free on the disk, writes are turned away; 0 is never (a twentieth, 4MiB to 256MiB)",
         set: |config, value| put(&mut config.free_space_floor, size(value).map(|bytes| Some(bytes as u64))) },
-    Flag { name: "http-threads", value: "COUNT", variable: "STACK_HTTP_THREADS", help: "threads that speak HTTP (1)",
+    Flag { name: "http-threads", value: "COUNT", variable: "STACK_HTTP_THREADS", help: "threads that serve HTTP (half of the processors)",
         set: |config, value| put(&mut config.settings.http_threads, count(value, HTTP_THREADS_MAX)) },
     Flag { name: "read-only", value: "", variable: "READ_ONLY", help: "refuse every request that is not GET, HEAD or OPTIONS",
         set: |config, value| put(&mut config.settings.read_only, switch(value)) },
@@ -73,7 +73,7 @@ static SERVICE: &[Flag] = &[
     Flag { name: "log-level", value: "debug|info|warning|error", variable: "STACK_LOG_LEVEL", help: "leave out log lines below this level; debug has a line for every request (info)",
         set: |config, value| put(&mut config.log_level, choice(value, &Level::WORDS)) },
     Flag { name: "debug", value: "", variable: "DEBUG", help: "the same as --log-level debug",
-        set: |config, value| switch(value).map(|is_on| if is_on { config.log_level = Level::Debug }) },
+        set: |config, value| { if switch(value)? { config.log_level = Level::Debug } Ok(()) } },
     Flag { name: "tls-certificate", value: "FILE", variable: "STACK_TLS_CERTIFICATE", help: "speak TLS with this certificate, PEM; read again when it changes (no TLS)",
         set: |config, value| put(&mut config.settings.tls.get_or_insert_default().certificate, path(value)) },
     Flag { name: "tls-key", value: "FILE", variable: "STACK_TLS_KEY", help: "its private key, PEM",
@@ -85,13 +85,13 @@ static SERVICE: &[Flag] = &[
     Flag { name: "provider-addresses", value: "CONNECTOR=URL,…", variable: "STACK_PROVIDER_ADDRESSES", help: "addresses of payment providers other than their own",
         set: |config, value| put(&mut config.settings.provider_addresses, provider_addresses(value)) },
     Flag { name: "public-url", value: "URL", variable: "STACK_PUBLIC_URL", help: "what links in events of payments begin with (http://localhost)",
-        set: |config, value| put(&mut config.settings.public_url, Ok(value.trim_end_matches('/').to_owned())) },
+        set: |config, value| { value.trim_end_matches('/').clone_into(&mut config.settings.public_url); Ok(()) } },
     Flag { name: "behind-proxy", value: "", variable: "STACK_BEHIND_PROXY", help: "a proxy in front speaks TLS: tokens may come in the clear from other machines",
         set: |config, value| put(&mut config.settings.behind_proxy, switch(value)) },
     Flag { name: "allowed-host", value: "NAME,…", variable: "STACK_ALLOWED_HOST", help: "more names by which clients reach a server that asks for no tokens; * is any (names of this machine)",
-        set: |config, value| HostName::parse_list(value).map(|names| config.settings.allowed_hosts.extend(names)).map_err(|error| error.to_string()) },
+        set: |config, value| { config.settings.allowed_hosts.extend(HostName::parse_list(value)?); Ok(()) } },
     Flag { name: "cors-origin", value: "ORIGIN,…", variable: "STACK_CORS_ORIGIN", help: "pages of these origins may use a server that asks for no tokens (its own)",
-        set: |config, value| Origin::parse_list(value).map(|origins| config.settings.cors_origins.extend(origins)).map_err(|error| error.to_string()) },
+        set: |config, value| { config.settings.cors_origins.extend(Origin::parse_list(value)?); Ok(()) } },
     Flag { name: "allow-shared-directory", value: "", variable: "STACK_ALLOW_SHARED_DIRECTORY", help: "use a data directory into which others may write",
         set: |config, value| put(&mut config.allow_shared_directory, switch(value)) },
     Flag { name: "allow-unauthenticated", value: "", variable: "STACK_ALLOW_UNAUTHENTICATED", help: "allow an address that other machines can reach",
@@ -159,9 +159,9 @@ static EVENTS: &[Flag] = &[
     Flag { name: "publisher-nats-enabled", value: "", variable: "PUBLISHER_NATS_ENABLED", help: "publish events to NATS JetStream; the topic is the subject",
         set: |config, value| put(&mut config.publishing.nats, switch(value)) },
     Flag { name: "publisher-nats-url", value: "URL,…", variable: "PUBLISHER_NATS_URL", help: "its servers (nats://127.0.0.1:4222)",
-        set: |config, value| put(&mut config.publishing.nats_settings.url, Ok(value.to_owned())) },
+        set: |config, value| { value.clone_into(&mut config.publishing.nats_settings.url); Ok(()) } },
     Flag { name: "publisher-nats-client-id", value: "NAME", variable: "PUBLISHER_NATS_CLIENT_ID", help: "what it shows of this client",
-        set: |config, value| put(&mut config.publishing.nats_settings.client_id, Ok(Some(value.to_owned()))) },
+        set: |config, value| { config.publishing.nats_settings.client_id = Some(value.to_owned()); Ok(()) } },
     Flag { name: "publisher-nats-reconnect-wait", value: "DURATION", variable: "PUBLISHER_NATS_RECONNECT_WAIT", help: "pause between attempts to connect (2s)",
         set: |config, value| put(&mut config.publishing.nats_settings.reconnect_wait, period(value)) },
     Flag { name: "publisher-nats-auto-provision", value: "", variable: "PUBLISHER_NATS_AUTO_PROVISION", help: "make a stream for a topic that none has (true)",
@@ -195,35 +195,35 @@ static AUTH: &[Flag] = &[
     Flag { name: "auth-key-rotation", value: "DURATION", variable: "STACK_AUTH_KEY_ROTATION", help: "so long a key signs tokens (720h)",
         set: |config, value| put(&mut own(config).key_rotation, period(value)) },
     Flag { name: "auth-client", value: "FILE", variable: "STACK_AUTH_CLIENT", help: "clients that are not stored, as YAML (none)",
-        set: |config, value| put(&mut own(config).clients, path(value).and_then(|path| StaticClient::load(&path))) },
+        set: |config, value| put(&mut own(config).clients, StaticClient::load(&path(value)?)) },
     Flag { name: "auth-wrong-secrets", value: "COUNT", variable: "STACK_AUTH_WRONG_SECRETS", help: "wrong secrets a minute before a client or an address has to wait (60)",
         set: |config, value| put(&mut own(config).wrong_secrets_per_minute, count(value, 1_000_000).map(|count| count as u32)) },
     Flag { name: "delegated-issuer", value: "URL", variable: "DELEGATED_ISSUER", help: "the OpenID provider that lets people log in (nobody logs in)",
         set: |config, value| put(&mut provider(config).issuer, guard::check_issuer(value).map(|()| value.to_owned())) },
     Flag { name: "delegated-client-id", value: "ID", variable: "DELEGATED_CLIENT_ID", help: "the id of this server there",
-        set: |config, value| put(&mut provider(config).client_id, Ok(value.to_owned())) },
+        set: |config, value| { value.clone_into(&mut provider(config).client_id); Ok(()) } },
     Flag { name: "delegated-client-secret", value: "SECRET", variable: "DELEGATED_CLIENT_SECRET", help: "its secret there; others on the machine do not see the variable",
-        set: |config, value| put(&mut provider(config).client_secret, Ok(value.to_owned())) },
+        set: |config, value| { value.clone_into(&mut provider(config).client_secret); Ok(()) } },
     Flag { name: "trusted-proxies", value: "ADDRESS,…", variable: "STACK_TRUSTED_PROXIES", help: "proxies whose X-Forwarded-For is believed (none)",
         set: add_proxies },
     Flag { name: "auth-service", value: "SERVICE", variable: "AUTH_SERVICE", help: "the word before the colon (ledger)",
-        set: |config, value| put(&mut config.auth.service, Ok(value.to_owned())) },
+        set: |config, value| { value.clone_into(&mut config.auth.service); Ok(()) } },
 ];
 
 /// To go without events unnoticed would be worse than not to start.
-fn unknown_broker(value: &str) -> Result<(), String> {
+fn unknown_broker(value: &str) -> Result<(), FlagError> {
     if switch(value)? {
-        return Err("this server does not speak it: publish to NATS or over HTTP".to_owned());
+        return Err("this server does not speak it: publish to NATS or over HTTP".into());
     }
     Ok(())
 }
 
-fn encryption_key(path: &str) -> Result<Option<EncryptionKey>, String> {
+fn encryption_key(path: &str) -> Result<Option<EncryptionKey>, FlagError> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    EncryptionKey::parse(&text).map(Some)
+    Ok(Some(EncryptionKey::parse(&text)?))
 }
 
-fn provider_addresses(value: &str) -> Result<BTreeMap<String, String>, String> {
+fn provider_addresses(value: &str) -> Result<BTreeMap<String, String>, FlagError> {
     let pairs = value.split(',').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, address) = pair.split_once('=').ok_or_else(|| format!("{pair:?} is not CONNECTOR=URL"))?;
         Target::parse(address)?;
@@ -232,7 +232,7 @@ fn provider_addresses(value: &str) -> Result<BTreeMap<String, String>, String> {
     pairs.collect()
 }
 
-fn add_issuers(config: &mut Config, value: &str) -> Result<(), String> {
+fn add_issuers(config: &mut Config, value: &str) -> Result<(), FlagError> {
     for issuer in value.split([',', ' ']).filter(|issuer| !issuer.is_empty()) {
         guard::check_issuer(issuer)?;
         if !config.auth.issuers.iter().any(|have| have == issuer) {
@@ -254,7 +254,7 @@ fn provider(config: &mut Config) -> &mut ProviderSettings {
     own(config).provider.get_or_insert_with(empty)
 }
 
-fn add_proxies(config: &mut Config, value: &str) -> Result<(), String> {
+fn add_proxies(config: &mut Config, value: &str) -> Result<(), FlagError> {
     for address in value.split([',', ' ']).filter(|address| !address.is_empty()) {
         let address = address.parse().map_err(|_| format!("{address:?} is no IP address"))?;
         own(config).trusted_proxies.push(address);

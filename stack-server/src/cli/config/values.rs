@@ -1,20 +1,48 @@
-//! Parses the values of flags. The errors are texts for a person.
+//! Parses the values of flags.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::duration;
+use thiserror::Error;
+
+use crate::duration::{self, DurationError};
+
+/// The reason why a flag is refused: its value, or what the value names.
+pub(super) type FlagError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A value that its flag does not accept.
+#[derive(Debug, Error)]
+pub(super) enum ValueError {
+    #[error("{0:?} is no address")]
+    NoAddress(String),
+    #[error("{value:?} is none of {words}")]
+    UnknownWord { value: String, words: String },
+    #[error("{0:?} is neither true nor false")]
+    NoSwitch(String),
+    #[error("there is no path")]
+    NoPath,
+    #[error(transparent)]
+    NoDuration(#[from] DurationError),
+    #[error("{0:?} is no time at all")]
+    ZeroDuration(String),
+    #[error("{value:?} is no number from 1 to {max}")]
+    NoCount { value: String, max: usize },
+    #[error("{0:?} has none of the suffixes KiB, MiB, GiB")]
+    UnknownSuffix(String),
+    #[error("{0:?} is no size")]
+    NoSize(String),
+}
 
 /// Stores a parsed value, or passes its error on.
-pub(super) fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
-    *place = value?;
+pub(super) fn put<T, E: Into<FlagError>>(place: &mut T, value: Result<T, E>) -> Result<(), FlagError> {
+    *place = value.map_err(Into::into)?;
     Ok(())
 }
 
 /// Parses an address and a port. Looks up names such as `localhost`. Without a host, the result is every address.
-pub(super) fn address(value: &str) -> Result<SocketAddr, String> {
-    let no_address = || format!("{value:?} is no address");
+pub(super) fn address(value: &str) -> Result<SocketAddr, ValueError> {
+    let no_address = || ValueError::NoAddress(value.to_owned());
     if let Some(port) = value.strip_prefix(':') {
         return Ok((Ipv4Addr::UNSPECIFIED, port.parse().map_err(|_| no_address())?).into());
     }
@@ -24,47 +52,47 @@ pub(super) fn address(value: &str) -> Result<SocketAddr, String> {
 }
 
 /// Parses one of several words into the value that it stands for.
-pub(super) fn choice<T: Copy>(value: &str, words: &[(&str, T)]) -> Result<T, String> {
+pub(super) fn choice<T: Copy>(value: &str, words: &[(&str, T)]) -> Result<T, ValueError> {
     let found = words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| *meaning);
     found.ok_or_else(|| {
         let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        format!("{value:?} is none of {}", words.join(", "))
+        ValueError::UnknownWord { value: value.to_owned(), words: words.join(", ") }
     })
 }
 
-pub(super) fn switch(value: &str) -> Result<bool, String> {
+pub(super) fn switch(value: &str) -> Result<bool, ValueError> {
     match value.to_ascii_lowercase().as_str() {
         "1" | "t" | "true" => Ok(true),
         "0" | "f" | "false" => Ok(false),
-        _ => Err(format!("{value:?} is neither true nor false")),
+        _ => Err(ValueError::NoSwitch(value.to_owned())),
     }
 }
 
 /// Parses the path of a file or directory. Refuses an empty path, which would be the current directory.
-pub(super) fn path(value: &str) -> Result<PathBuf, String> {
+pub(super) fn path(value: &str) -> Result<PathBuf, ValueError> {
     if value.is_empty() {
-        return Err("there is no path".to_owned());
+        return Err(ValueError::NoPath);
     }
     Ok(PathBuf::from(value))
 }
 
 /// Parses a duration greater than zero.
-pub(super) fn period(value: &str) -> Result<Duration, String> {
+pub(super) fn period(value: &str) -> Result<Duration, ValueError> {
     match duration::parse(value)? {
-        Duration::ZERO => Err(format!("{value:?} is no time at all")),
+        Duration::ZERO => Err(ValueError::ZeroDuration(value.to_owned())),
         period => Ok(period),
     }
 }
 
-pub(super) fn count(value: &str, max: usize) -> Result<usize, String> {
+pub(super) fn count(value: &str, max: usize) -> Result<usize, ValueError> {
     match value.parse() {
         Ok(count) if (1..=max).contains(&count) => Ok(count),
-        _ => Err(format!("{value:?} is no number from 1 to {max}")),
+        _ => Err(ValueError::NoCount { value: value.to_owned(), max }),
     }
 }
 
 /// Parses a number of bytes, with or without a suffix.
-pub(super) fn size(value: &str) -> Result<usize, String> {
+pub(super) fn size(value: &str) -> Result<usize, ValueError> {
     let digits = value.len() - value.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, suffix) = value.split_at(digits);
     let unit: usize = match suffix {
@@ -72,8 +100,8 @@ pub(super) fn size(value: &str) -> Result<usize, String> {
         "K" | "KiB" => 1 << 10,
         "M" | "MiB" => 1 << 20,
         "G" | "GiB" => 1 << 30,
-        _ => return Err(format!("{value:?} has none of the suffixes KiB, MiB, GiB")),
+        _ => return Err(ValueError::UnknownSuffix(value.to_owned())),
     };
     let bytes = number.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
-    bytes.ok_or_else(|| format!("{value:?} is no size"))
+    bytes.ok_or_else(|| ValueError::NoSize(value.to_owned()))
 }

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::envelope::EventType;
+use super::error::{BrokerSettingsError, DeliveryError};
 use super::message::Message;
 use super::signature::Secrets;
 use super::topics::Topics;
@@ -32,7 +33,7 @@ impl HttpPublisher {
     /// # Errors
     ///
     /// Fails if no event type has an address as its topic.
-    pub(super) fn new(topics: &Topics, secrets: Secrets) -> Result<Self, String> {
+    pub(super) fn new(topics: &Topics, secrets: Secrets) -> Result<Self, BrokerSettingsError> {
         let mut targets: Vec<(String, Target)> = Vec::new();
         let mut without = Vec::new();
         for kind in EventType::ALL {
@@ -49,10 +50,10 @@ impl HttpPublisher {
                 targets.push((topic.to_owned(), target));
             }
         }
-        if let (true, Some((kind, reason))) = (targets.is_empty(), without.first()) {
-            return Err(format!("the topic of {} must be an address: {reason}", kind.name()));
-        }
         for (kind, reason) in without {
+            if targets.is_empty() {
+                return Err(BrokerSettingsError::TopicAddress { event: kind.name(), reason });
+            }
             // Other servers lose these events too, one at a time.
             log::event(Level::Error, "unpublished", &[("type", &kind.name()), ("reason", &reason)]);
         }
@@ -68,11 +69,11 @@ impl HttpPublisher {
     }
 
     /// Posts an event and waits for a successful response.
-    pub(super) async fn deliver(&self, message: &Message) -> Result<(), String> {
-        let target = self.target(&message.topic).ok_or_else(|| "the topic is no address".to_owned())?;
+    pub(super) async fn deliver(&self, message: &Message) -> Result<(), DeliveryError> {
+        let target = self.target(&message.topic).ok_or(DeliveryError::NoAddress)?;
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let headers = self.headers(message, seconds).map_err(|error| error.to_string())?;
-        self.client.post(target, &headers, message.body.clone()).await
+        let headers = self.headers(message, seconds)?;
+        Ok(self.client.post(target, &headers, message.body.clone()).await?)
     }
 
     fn headers(&self, message: &Message, seconds: u64) -> Result<HeaderMap, hyper::http::Error> {

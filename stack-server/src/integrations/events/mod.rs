@@ -7,20 +7,27 @@
 //!
 //! - [`envelope`]: encodes a log as an event. [`message`]: adds the topic and the message id.
 //! - [`commits`]: waits for the next commit.
-//! - [`publisher`]: delivers events to a broker and keeps its position in a document. [`http`], [`nats`]: the
-//!   brokers.
-//! - [`outbox`]: events of payments, which wait as documents.
+//! - [`broker`]: the broker that takes events, and repeated deliveries to it. [`http`], [`nats`]: the two kinds.
+//! - [`publisher`]: delivers the events of ledgers. [`position`]: how far it came, as a document.
+//! - [`outbox`]: delivers the events of payments, which wait as documents.
+//! - [`running`]: the threads of the publishers, and their settings.
 //! - [`signature`]: signs events for receivers over HTTP.
 
+mod broker;
 pub(crate) mod commits;
 pub(crate) mod envelope;
+mod error;
 mod http;
 mod message;
 mod nats;
 mod outbox;
+mod position;
 mod publisher;
+mod running;
 mod signature;
 mod topics;
 
-pub use publisher::{NatsSettings, Publishers, Publishing};
-pub use topics::Topics;
+pub use error::PublishersError;
+pub use nats::NatsSettings;
+pub use running::{Publishers, Publishing};
+pub use topics::{Topics, TopicsError};

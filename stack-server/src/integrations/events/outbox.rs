@@ -9,9 +9,10 @@ use hyper::body::Bytes;
 use ledger_store::{Direction, Document, DocumentAction, DocumentChange, DocumentRange, Expected, Store};
 use tokio::sync::watch;
 
+use super::broker::{Broker, deliver_until_taken, log_fault};
 use super::commits::Commits;
+use super::error::StorageError;
 use super::message::Message;
-use super::publisher::{Broker, deliver_until_taken, log_fault};
 use super::topics::Topics;
 use crate::collections::PAYMENT_EVENTS;
 use crate::limits::DELIVERY_PAUSE_MAX;
@@ -59,13 +60,13 @@ impl Outbox {
                     for document in &batch {
                         self.deliver(document).await;
                     }
-                    if let Err(reason) = self.delete(batch).await {
-                        log_fault(self.broker.name(), &reason);
+                    if let Err(error) = self.delete(batch).await {
+                        log_fault(self.broker.name(), &error);
                         tokio::time::sleep(DELIVERY_PAUSE_MAX).await;
                     }
                 }
-                Err(reason) => {
-                    log_fault(self.broker.name(), &reason);
+                Err(error) => {
+                    log_fault(self.broker.name(), &error);
                     tokio::time::sleep(DELIVERY_PAUSE_MAX).await;
                 }
             }
@@ -73,19 +74,19 @@ impl Outbox {
     }
 
     /// Reads the oldest stored events of the broker.
-    async fn oldest_batch(&self) -> Result<Vec<Document>, String> {
+    async fn oldest_batch(&self) -> Result<Vec<Document>, StorageError> {
         let (store, prefix) = (self.store.clone(), [self.broker.name().as_bytes(), &[0]].concat());
         let read = tokio::task::spawn_blocking(move || {
             let range = DocumentRange { limit: BATCH_MAX, ..prefixed(&prefix, Direction::Ascending) };
             store.snapshot().documents(PAYMENT_EVENTS, &range)
         });
-        read.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        Ok(read.await??)
     }
 
     /// Delivers one event. Skips it if it cannot be decoded, or if the broker does not take its topic.
     async fn deliver(&self, document: &Document) {
         let Some((topic, message)) = message(&self.key, document, &self.topics) else {
-            return log_fault(self.broker.name(), "an event of payments is not what was written");
+            return log_fault(self.broker.name(), &"the document of a payment event is damaged");
         };
         if self.broker.takes(&topic) {
             deliver_until_taken(&self.broker, &message).await;
@@ -93,7 +94,7 @@ impl Outbox {
     }
 
     /// Deletes events that were delivered or skipped.
-    async fn delete(&self, batch: Vec<Document>) -> Result<(), String> {
+    async fn delete(&self, batch: Vec<Document>) -> Result<(), StorageError> {
         let store = self.store.clone();
         let changes = batch.into_iter().map(|document| DocumentChange {
             collection: PAYMENT_EVENTS,
@@ -103,7 +104,8 @@ impl Outbox {
         });
         let changes: Vec<_> = changes.collect();
         let deleted = tokio::task::spawn_blocking(move || store.change_documents(changes)).await;
-        deleted.map_err(|error| error.to_string())?.map(drop).map_err(|error| error.to_string())
+        deleted??;
+        Ok(())
     }
 }
 

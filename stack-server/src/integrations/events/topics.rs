@@ -1,6 +1,13 @@
 //! Maps event types to topics.
 
+use thiserror::Error;
+
 use super::envelope::EventType;
+
+/// A part of a mapping that is no pair of an event type and a topic.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0:?} is not type:topic")]
+pub struct TopicsError(String);
 
 /// The topics by event type. The topic of an unmapped type is its own name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,13 +25,13 @@ impl Topics {
     /// # Errors
     ///
     /// Fails if a part of the text is not such a pair.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, TopicsError> {
         let pairs = text.split([',', ' ', '\t', '\n']).filter(|pair| !pair.is_empty());
         let mapped = pairs.map(|pair| match pair.split_once(':') {
             Some((kind, topic)) if !kind.is_empty() && !topic.is_empty() => {
                 Ok((kind.to_owned(), topic.to_owned()))
             }
-            _ => Err(format!("{pair:?} is not type:topic")),
+            _ => Err(TopicsError(pair.to_owned())),
         });
         Ok(Self { mapped: mapped.collect::<Result<_, _>>()? })
     }

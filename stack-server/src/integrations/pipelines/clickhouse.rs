@@ -4,6 +4,7 @@ use hyper::body::Bytes;
 use hyper::header::HeaderMap;
 use ledger_store::FedLog;
 
+use super::error::{DsnError, PushError};
 use crate::http::response::{Json, Numbers};
 use crate::outbound::{Client, Target};
 use crate::shapes::log::{LogShape, write_data};
@@ -31,9 +32,9 @@ impl ClickHouse {
     ///
     /// # Errors
     ///
-    /// The text says why the address is refused.
-    pub(super) fn parse(dsn: &str) -> Result<Self, String> {
-        let (scheme, rest) = dsn.trim().split_once("://").ok_or("dsn is no address")?;
+    /// Fails if the text is no such address.
+    pub(super) fn parse(dsn: &str) -> Result<Self, DsnError> {
+        let (scheme, rest) = dsn.trim().split_once("://").ok_or(DsnError::NoAddress)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let parameter = |name: &str| {
@@ -72,11 +73,10 @@ impl ClickHouse {
                     "http"
                 }
             }
-            _ => return Err("dsn begins with none of clickhouse://, http:// and https://".to_owned()),
+            _ => return Err(DsnError::Scheme),
         };
         let colon = if port.is_empty() { "" } else { ":" };
-        let target = Target::parse(&format!("{scheme}://{host}{colon}{port}/"))
-            .map_err(|reason| format!("dsn: {reason}"))?;
+        let target = Target::parse(&format!("{scheme}://{host}{colon}{port}/"))?;
         let target = match (parameter("username"), parameter("password")) {
             (None, None) => target,
             (name, password) => target.with_user(name.unwrap_or("default"), password.unwrap_or_default()),
@@ -84,7 +84,7 @@ impl ClickHouse {
         let path = path.trim_matches('/');
         let database = parameter("database").unwrap_or(if path.is_empty() { "default" } else { path });
         if database.bytes().any(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-' | b'%')) {
-            return Err("dsn: the name of the database is letters, digits, '_' and '-'".to_owned());
+            return Err(DsnError::Database);
         }
         Ok(Self { target: target.with_path(format!("/?database={database}")) })
     }
@@ -97,8 +97,8 @@ impl ClickHouse {
     ///
     /// # Errors
     ///
-    /// Why they may not be there.
-    pub(super) async fn push(&self, client: &Client, logs: &[FedLog]) -> Result<(), String> {
+    /// Fails if the server does not confirm all of them.
+    pub(super) async fn push(&self, client: &Client, logs: &[FedLog]) -> Result<(), PushError> {
         let rows = Bytes::from(rows(logs));
         let path = self.target.path();
         let insert =
@@ -109,7 +109,7 @@ impl ClickHouse {
             .post(&self.target, &headers, Bytes::from_static(CREATE_TABLE.as_bytes()))
             .await
             .map_err(|_| failed)?;
-        client.post(&insert, &headers, rows).await
+        Ok(client.post(&insert, &headers, rows).await?)
     }
 }
 

@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use hyper::header::HeaderMap;
 use ledger_store::FedLog;
 
+use super::error::{NoFolder, PushError};
 use super::exporter::{Allowed, Driver};
 use super::file::Files;
 use crate::http::response::{Json, Numbers};
@@ -35,8 +36,8 @@ impl Destinations {
     ///
     /// # Errors
     ///
-    /// Returns the reason why the logs may not have arrived.
-    pub(super) async fn push(&self, driver: &Driver, logs: &[FedLog]) -> Result<(), String> {
+    /// Fails if the destination does not confirm all logs.
+    pub(super) async fn push(&self, driver: &Driver, logs: &[FedLog]) -> Result<(), PushError> {
         match driver {
             Driver::Noop => Ok(()),
             Driver::Http(target) => {
@@ -44,16 +45,12 @@ impl Destinations {
                 json.raw("[");
                 json.list(logs, write_log_of);
                 json.raw("]");
-                self.client.post(target, &HeaderMap::new(), Bytes::from(json.into_bytes())).await
+                Ok(self.client.post(target, &HeaderMap::new(), Bytes::from(json.into_bytes())).await?)
             }
             Driver::ClickHouse(clickhouse) => clickhouse.push(&self.client, logs).await,
             Driver::Elasticsearch(elasticsearch) => elasticsearch.push(&self.client, logs).await,
             Driver::File(config) => {
-                let Some(files) = self.files.clone() else {
-                    return Err(
-                        "this server was given no folder for files (--exporters-directory)".to_owned()
-                    );
-                };
+                let files = self.files.clone().ok_or(NoFolder)?;
                 let (config, lines) = (config.clone(), lines(logs));
                 blocking(move || files.append(&config, &lines)).await
             }
@@ -80,7 +77,6 @@ fn lines(logs: &[FedLog]) -> Vec<Vec<u8>> {
     logs.iter().map(line).collect()
 }
 
-async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<(), String> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?;
-    done.map_err(|error| error.to_string())
+async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<(), PushError> {
+    Ok(tokio::task::spawn_blocking(work).await??)
 }

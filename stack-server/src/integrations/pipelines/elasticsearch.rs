@@ -5,12 +5,16 @@ use hyper::header::HeaderMap;
 use ledger_store::FedLog;
 use serde::Deserialize;
 
+use super::error::{ConfigError, PushError};
 use crate::http::response::{Json, Numbers};
 use crate::outbound::{Client, Target};
 use crate::shapes::log::write_log_of;
 
 /// The index unless another is configured.
 pub(super) const INDEX: &str = "unified-stack-data";
+
+/// Maximum number of characters of an invalid index that an error repeats.
+const SHOWN_CHARS_MAX: usize = 100;
 
 /// An index of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,18 +35,15 @@ impl Elasticsearch {
     ///
     /// # Errors
     ///
-    /// The text says which setting is refused.
-    pub(super) fn new(endpoint: &str, user: Option<(&str, &str)>, index: &str) -> Result<Self, String> {
-        let target = Target::parse(endpoint).map_err(|reason| format!("endpoint: {reason}"))?;
+    /// Fails if the address or the name is invalid.
+    pub(super) fn new(endpoint: &str, user: Option<(&str, &str)>, index: &str) -> Result<Self, ConfigError> {
+        let target = Target::parse(endpoint).map_err(ConfigError::Endpoint)?;
         let is_name = !index.starts_with(['-', '_', '+', '.'])
             && index
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte));
         if !is_name {
-            return Err(format!(
-                "index {:?} is no name of one: lower-case letters, digits, '-', '_' and '.'",
-                index.chars().take(100).collect::<String>()
-            ));
+            return Err(ConfigError::Index(index.chars().take(SHOWN_CHARS_MAX).collect()));
         }
         // Of the answer only faults are asked for: it would be as long as what is sent.
         let base = target.path().split('?').next().unwrap_or_default().trim_end_matches('/').to_owned();
@@ -62,15 +63,15 @@ impl Elasticsearch {
     ///
     /// # Errors
     ///
-    /// Why they may not be there.
-    pub(super) async fn push(&self, client: &Client, logs: &[FedLog]) -> Result<(), String> {
+    /// Fails if the server does not confirm all of them.
+    pub(super) async fn push(&self, client: &Client, logs: &[FedLog]) -> Result<(), PushError> {
         let said =
             client.post_for_answer(&self.target, &HeaderMap::new(), Bytes::from(self.lines(logs))).await?;
         let answer = said.and_then(|said| serde_json::from_slice::<BulkAnswer>(&said).ok());
         match answer {
             Some(BulkAnswer { errors: false }) => Ok(()),
-            Some(BulkAnswer { errors: true }) => Err(format!("{}: documents were refused", self.target)),
-            None => Err(format!("{}: the answer is none of a bulk", self.target)),
+            Some(BulkAnswer { errors: true }) => Err(PushError::DocumentsRefused(self.target.clone())),
+            None => Err(PushError::UnknownAnswer(self.target.clone())),
         }
     }
 

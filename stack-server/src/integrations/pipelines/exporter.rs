@@ -8,9 +8,13 @@ use serde_json::value::RawValue;
 
 use super::clickhouse::ClickHouse;
 use super::elasticsearch::{Elasticsearch, INDEX};
+use super::error::{ConfigError, ExporterError, NoFolder};
 use crate::duration;
 use crate::http::json::{self, Digits, Fields, Object, Text};
-use crate::limits::{EXPORTER_CONFIG_BYTES_MAX, PIPELINE_FLUSH_MAX, PIPELINE_ITEMS_MAX};
+use crate::limits::{
+    EXPORTER_CONFIG_BYTES_MAX, EXPORTER_FILE_BYTES_MIN, EXPORTER_FILE_NAME_MAX, PIPELINE_FLUSH_MAX,
+    PIPELINE_ITEMS_MAX,
+};
 use crate::outbound::{Outbound, Target};
 
 /// The limits that the operator sets for exporters.
@@ -73,8 +77,9 @@ pub(crate) struct Setup {
 }
 
 const FILE_BYTES: u64 = 100 << 20;
-const FILE_BYTES_MIN: u64 = 1 << 10;
-const FILE_NAME_MAX: usize = 100;
+
+/// Maximum number of characters of an unknown driver's name that an error repeats.
+const SHOWN_CHARS_MAX: usize = 100;
 
 #[derive(Default)]
 struct ConfigBody<'a> {
@@ -148,27 +153,27 @@ impl Setup {
     ///
     /// # Errors
     ///
-    /// Fails if the driver is unknown or its configuration is invalid. The text is for the client.
-    pub(crate) fn read(driver: &str, config: Option<&RawValue>, allowed: &Allowed) -> Result<Self, String> {
-        let shown: String = driver.chars().take(100).collect();
-        Self::parse(driver, config, allowed).map_err(|reason| format!("driver '{shown}' invalid: {reason}"))
+    /// Fails if the driver is unknown or its configuration is invalid.
+    pub(crate) fn read(
+        driver: &str,
+        config: Option<&RawValue>,
+        allowed: &Allowed,
+    ) -> Result<Self, ExporterError> {
+        let shown = || driver.chars().take(SHOWN_CHARS_MAX).collect();
+        Self::parse(driver, config, allowed).map_err(|reason| ExporterError { driver: shown(), reason })
     }
 
-    fn parse(driver: &str, config: Option<&RawValue>, allowed: &Allowed) -> Result<Self, String> {
+    fn parse(driver: &str, config: Option<&RawValue>, allowed: &Allowed) -> Result<Self, ConfigError> {
         let text = config.map_or("null", RawValue::get);
         if text.len() > EXPORTER_CONFIG_BYTES_MAX {
-            return Err(format!("its configuration is longer than {EXPORTER_CONFIG_BYTES_MAX} bytes"));
+            return Err(ConfigError::TooLong);
         }
-        let config = || {
-            json::first::<Object<ConfigBody<'_>>>(text.as_bytes())
-                .map(|Object(config)| config)
-                .map_err(|error| error.to_string())
-        };
+        let config = || json::first::<Object<ConfigBody<'_>>>(text.as_bytes()).map(|Object(config)| config);
         let (driver, config) = match driver {
             "http" => {
                 let config = config()?;
                 if config.url.0.is_empty() {
-                    return Err("empty url".to_owned());
+                    return Err(ConfigError::Empty("url"));
                 }
                 let target = Target::parse(&config.url.0)?;
                 allowed.outbound.allow(&target)?;
@@ -177,9 +182,7 @@ impl Setup {
             "file" => {
                 let config = config()?;
                 if allowed.folder.is_none() {
-                    return Err(
-                        "this server was given no folder for files (--exporters-directory)".to_owned()
-                    );
+                    return Err(NoFolder.into());
                 }
                 (Driver::File(file(&config)?), config)
             }
@@ -188,7 +191,7 @@ impl Setup {
             "clickhouse" => {
                 let config = config()?;
                 if config.dsn.0.is_empty() {
-                    return Err("empty dsn".to_owned());
+                    return Err(ConfigError::Empty("dsn"));
                 }
                 let clickhouse = ClickHouse::parse(&config.dsn.0)?;
                 allowed.outbound.allow(clickhouse.target())?;
@@ -200,69 +203,66 @@ impl Setup {
                 allowed.outbound.allow(elasticsearch.target())?;
                 (Driver::Elasticsearch(elasticsearch), config)
             }
-            _ => return Err("not found".to_owned()),
+            _ => return Err(ConfigError::UnknownDriver),
         };
         Ok(Self { driver, batching: batching(&config.batching)? })
     }
 }
 
-fn batching(body: &BatchingBody<'_>) -> Result<Batching, String> {
+fn batching(body: &BatchingBody<'_>) -> Result<Batching, ConfigError> {
     let mut batching = Batching::default();
     if let Some(items) = body.items {
         batching.items = match items.parse() {
             Ok(0) => batching.items,
             Ok(items @ 1..=PIPELINE_ITEMS_MAX) => items,
-            _ => return Err(format!("batching.maxItems is no number up to {PIPELINE_ITEMS_MAX}")),
+            _ => return Err(ConfigError::Items),
         };
     }
     if !body.interval.0.is_empty() {
-        batching.interval =
-            duration::parse(&body.interval.0).map_err(|error| format!("batching.flushInterval: {error}"))?;
+        batching.interval = duration::parse(&body.interval.0)?;
         if batching.interval > PIPELINE_FLUSH_MAX {
-            return Err("batching.flushInterval is longer than an hour".to_owned());
+            return Err(ConfigError::IntervalTooLong);
         }
     }
     Ok(batching)
 }
 
-fn elasticsearch(body: &ConfigBody<'_>) -> Result<Elasticsearch, String> {
+fn elasticsearch(body: &ConfigBody<'_>) -> Result<Elasticsearch, ConfigError> {
     if body.endpoint.0.is_empty() {
-        return Err("empty endpoint".to_owned());
+        return Err(ConfigError::Empty("endpoint"));
     }
     let mut user = None;
     if let Some(Object(authentication)) = &body.authentication {
         if authentication.by_aws {
-            return Err("authentication.awsEnabled: this server does not sign requests for AWS".to_owned());
+            return Err(ConfigError::AwsSignature);
         }
         user = match (authentication.username.0.as_ref(), authentication.password.0.as_ref()) {
             ("", "") => None,
             (name, password) if !name.is_empty() && !password.is_empty() => Some((name, password)),
-            _ => return Err("authentication: username and password come together".to_owned()),
+            _ => return Err(ConfigError::IncompleteUser),
         };
     }
     let index = if body.index.0.is_empty() { INDEX } else { &body.index.0 };
     Elasticsearch::new(&body.endpoint.0, user, index)
 }
 
-fn file(body: &ConfigBody<'_>) -> Result<FileConfig, String> {
+fn file(body: &ConfigBody<'_>) -> Result<FileConfig, ConfigError> {
     let name = body.name.0.as_ref();
-    let is_name = (1..=FILE_NAME_MAX).contains(&name.len())
+    let is_name = (1..=EXPORTER_FILE_NAME_MAX).contains(&name.len())
         && !name.starts_with('.')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
     if !is_name {
-        return Err(format!(
-            "name: letters, digits, '_', '-' and '.' but not at the beginning, at most {FILE_NAME_MAX} of them"
-        ));
+        return Err(ConfigError::FileName);
     }
     let bytes_max = match body.bytes_max.map(str::parse) {
         None => FILE_BYTES,
-        Some(Ok(bytes)) if bytes >= FILE_BYTES_MIN => bytes,
-        Some(_) => return Err(format!("maxBytes is no number from {FILE_BYTES_MIN} on")),
+        Some(Ok(bytes)) if bytes >= EXPORTER_FILE_BYTES_MIN => bytes,
+        Some(_) => return Err(ConfigError::FileBytes),
     };
     let files_max = match body.files_max.map(str::parse) {
         None | Some(Ok(0)) => None,
         Some(Ok(files)) => Some(files),
-        Some(Err(_)) => return Err("maxFiles is no number".to_owned()),
+        Some(Err(_)) => return Err(ConfigError::FileCount),
     };
     Ok(FileConfig { name: name.to_owned(), bytes_max, files_max })
 }
@@ -271,7 +271,7 @@ fn file(body: &ConfigBody<'_>) -> Result<FileConfig, String> {
 mod tests {
     use super::*;
 
-    fn read(driver: &str, config: &str) -> Result<Setup, String> {
+    fn read(driver: &str, config: &str) -> Result<Setup, ExporterError> {
         let allowed = Allowed { outbound: Outbound::Any, folder: Some(PathBuf::from("x")) };
         let config: Box<RawValue> = serde_json::from_str(config).expect("JSON");
         Setup::read(driver, Some(&config), &allowed)
@@ -324,7 +324,7 @@ mod tests {
             ("nosuch", "{}"),
             ("", "{}"),
         ] {
-            let error = read(driver, config).expect_err(config);
+            let error = read(driver, config).expect_err(config).to_string();
             assert!(error.starts_with(&format!("driver '{driver}' invalid: ")), "{error}");
         }
         let allowed = Allowed { outbound: Outbound::Public, folder: None };

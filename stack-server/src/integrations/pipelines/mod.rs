@@ -8,17 +8,20 @@
 //!
 //! - [`exporter`]: parses configurations. [`password`]: hides passwords in them. [`stored`]: keeps exporters and
 //!   pipelines as documents.
-//! - [`worker`]: starts and stops pipelines. [`pipeline`]: one running pipeline. [`destination`], [`file`]: deliver
-//!   logs.
+//! - [`worker`]: starts and stops pipelines. [`pipeline`]: one running pipeline. [`live`]: how far each has come.
+//!   [`destination`], [`file`]: deliver logs.
 
 mod clickhouse;
 mod destination;
 mod elasticsearch;
+mod error;
 pub(crate) mod exporter;
 mod file;
+mod live;
 pub(crate) mod password;
 mod pipeline;
 pub(crate) mod stored;
 mod worker;
 
-pub(crate) use worker::{Live, Worker};
+pub(crate) use live::Live;
+pub(crate) use worker::Worker;

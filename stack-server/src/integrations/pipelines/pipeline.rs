@@ -8,9 +8,10 @@ use ledger_store::{FedLogs, FeedSize, Store, WriteError};
 use tokio::sync::watch;
 
 use super::destination::Destinations;
+use super::error::LogsError;
 use super::exporter::Setup;
+use super::live::{Live, Progress};
 use super::stored::{KeptPosition, Pipeline, move_position, position};
-use super::worker::{Live, Progress};
 use crate::integrations::events::commits::Commits;
 use crate::limits::{PIPELINE_PART_BYTES, POSITION_INTERVAL};
 
@@ -84,8 +85,8 @@ impl Running {
             commits.begin();
             let part = match self.read(place.last).await {
                 Ok(part) => part,
-                Err(reason) => {
-                    self.tell(place.last, Some(reason));
+                Err(error) => {
+                    self.tell(place.last, Some(error.to_string()));
                     tokio::time::sleep(self.periods.retry).await;
                     continue;
                 }
@@ -112,7 +113,7 @@ impl Running {
             tokio::time::sleep(self.setup.batching.interval).await;
             match self.read(place.last).await {
                 Ok(more) => part = more,
-                Err(reason) => return self.failed(place, reason).await,
+                Err(error) => return self.failed(place, error.to_string()).await,
             }
         }
         match self.destinations.push(&self.setup.driver, &part.logs).await {
@@ -120,9 +121,9 @@ impl Running {
                 place.last = part.logs.last().map(|fed| fed.log.entry.id).or(place.last);
                 self.tell(place.last, None);
             }
-            Err(reason) => {
+            Err(error) => {
                 drop(part);
-                self.failed(place, reason).await;
+                self.failed(place, error.to_string()).await;
             }
         }
     }
@@ -132,17 +133,16 @@ impl Running {
         tokio::time::sleep(self.periods.retry).await;
     }
 
-    async fn read(&self, after: Option<LogId>) -> Result<FedLogs, String> {
+    async fn read(&self, after: Option<LogId>) -> Result<FedLogs, LogsError> {
         let (store, ledger, number) =
             (self.store.clone(), self.pipeline.ledger.clone(), self.pipeline.number);
         let size = FeedSize { logs: self.setup.batching.items, bytes: PIPELINE_PART_BYTES };
         let read = tokio::task::spawn_blocking(move || {
             let view =
                 store.snapshot().ledger(&ledger).filter(|view| number.is_none_or(|is| is == view.info().id));
-            let view = view.ok_or_else(|| "ledger not found".to_owned())?;
-            view.logs_after(after, size, true).map_err(|error| error.to_string())
+            Ok(view.ok_or(LogsError::LedgerNotFound)?.logs_after(after, size, true)?)
         });
-        read.await.map_err(|error| error.to_string())?
+        read.await?
     }
 
     /// Stores the position. An error means that another writer has changed the document. If the write fails, a

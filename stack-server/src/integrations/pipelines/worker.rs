@@ -3,68 +3,22 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use ledger_core::LogId;
 use ledger_store::{ReadError, Store};
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use super::destination::Destinations;
 use super::exporter::{Allowed, Setup};
+use super::live::{Live, Progress};
 use super::pipeline::{Periods, Running};
 use super::stored::{self, Pipeline};
 use crate::integrations::events::commits::Commits;
 use crate::limits::DELIVERY_STOP_TIMEOUT;
 use crate::log::{self, Level};
 use crate::settings::Settings;
-
-/// The progress of a running pipeline.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
-    /// The run of the pipeline that this progress belongs to.
-    pub(crate) run: u64,
-    /// The last log that the destination accepted.
-    pub(crate) last: Option<LogId>,
-    /// The error of the last attempt, if it failed.
-    pub(crate) error: Option<String>,
-}
-
-/// The progress of every running pipeline, and the signal that wakes the worker.
-#[derive(Debug, Default)]
-pub(crate) struct Live {
-    progress: Mutex<BTreeMap<String, Progress>>,
-    changed: Notify,
-}
-
-impl Live {
-    /// Returns the progress of a pipeline, if it runs in this process.
-    pub(crate) fn progress(&self, pipeline: &Pipeline) -> Option<Progress> {
-        let all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&pipeline.id).filter(|progress| progress.run == pipeline.run).cloned()
-    }
-
-    /// Wakes the worker, so that it compares the running pipelines with the stored ones.
-    pub(crate) fn call(&self) {
-        self.changed.notify_one();
-    }
-
-    pub(super) fn tell(&self, pipeline: &Pipeline, progress: Progress) {
-        let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = all.get(&pipeline.id).and_then(|before| before.error.as_ref());
-        if let Some(reason) = progress.error.as_ref().filter(|reason| told != Some(reason)) {
-            let fields: [(&str, &dyn std::fmt::Display); 3] =
-                [("pipeline", &pipeline.id), ("ledger", &pipeline.ledger), ("reason", &reason)];
-            log::event(Level::Error, "pipeline", &fields);
-        }
-        all.insert(pipeline.id.clone(), progress);
-    }
-
-    fn forget(&self, id: &str) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
-    }
-}
 
 /// The thread that runs the pipelines.
 #[derive(Debug)]
@@ -108,7 +62,7 @@ impl Worker {
                     tokio::select! {
                         // An error means that the server was dropped. The worker then runs until the process ends.
                         Ok(_) = stopped.wait_for(|stop| *stop) => break,
-                        () = runs.live.changed.notified() => {}
+                        () = runs.live.called() => {}
                         () = tokio::time::sleep(sync) => {}
                     }
                 }
@@ -202,7 +156,9 @@ impl Runs {
         // then.
         let setup = serde_json::from_str::<&RawValue>(&terms.config)
             .map_err(|error| error.to_string())
-            .and_then(|config| Setup::read(&terms.driver, Some(config), &self.allowed));
+            .and_then(|config| {
+                Setup::read(&terms.driver, Some(config), &self.allowed).map_err(|error| error.to_string())
+            });
         let setup = match setup {
             Ok(setup) => setup,
             Err(reason) => {
