@@ -38,6 +38,7 @@ pub use auth::static_clients::StaticClient;
 pub use auth::{Scope, Service};
 pub use http::browsers::{HostName, NameError, Origin};
 pub use http::error::Profile;
+pub use http::mount_path::{MountPath, MountPathError};
 pub use http::tls::TlsFiles;
 pub use integrations::events::{NatsSettings, Publishers, PublishersError, Publishing, Topics, TopicsError};
 pub use outbound::Outbound;

@@ -116,6 +116,9 @@ impl Server {
         let tls = app.settings().tls.clone().map(Tls::new).transpose();
         let tls = tls.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?.map(Arc::new);
         app.connectors().check_key().map_err(invalid)?;
+        if may_write {
+            app.connectors().reseal().map_err(|error| invalid(error.message.into_owned()))?;
+        }
         let connectors = may_write.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
         let slots = Slots::new(descriptors::limit(), app.settings().behind_proxy);
         let connections = slots.max();

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use crate::api::routes::{Mount, Route, routes};
 use crate::http::error::Profile;
+use crate::http::mount_path::MountPath;
 
 /// The result of looking up a method and a path.
 #[derive(Debug)]
@@ -39,6 +40,24 @@ impl Parts {
             _ => self.exporters || !route.operation.is_of_exporters(),
         }
     }
+}
+
+/// Where the generic connector API is in the table of routes.
+const GENERIC: [&str; 2] = ["api", "generic"];
+
+/// The segments of a path as the table of routes has them, where the operator moved the generic connector API. A path
+/// where the API would be otherwise has no route then.
+pub(crate) fn unmoved<'a>(mut segments: Vec<Cow<'a, str>>, mount: &MountPath) -> Vec<Cow<'a, str>> {
+    if *mount == MountPath::default() {
+        return segments;
+    }
+    let head = segments.get(..mount.segments().len());
+    if head.is_some_and(|head| head == mount.segments()) {
+        segments.splice(..mount.segments().len(), GENERIC.map(Cow::Borrowed));
+    } else if segments.starts_with(&GENERIC.map(Cow::Borrowed)) {
+        segments[1] = Cow::Borrowed("");
+    }
+    segments
 }
 
 /// Finds the route of a method and the decoded segments of a path. Ignores routes of disabled parts.
@@ -140,7 +159,7 @@ enum Segment {
 /// All prefixes, in the order in which [`find`] tries them.
 static PREFIXES: LazyLock<[Prefix; 7]> = LazyLock::new(|| {
     [
-        Prefix::new(&["api", "generic"], &[Mount::Generic], Profile::Stack, &[]),
+        Prefix::new(&GENERIC, &[Mount::Generic], Profile::Stack, &[]),
         Prefix::new(&["api", "payments"], &[Mount::Payments], Profile::Stack, &[]),
         Prefix::new(&["v2"], &[Mount::LedgerV2], Profile::Ledger, RESERVED_V2),
         Prefix::new(&["api", "ledger", "v2"], &[Mount::LedgerV2], Profile::Stack, RESERVED_V2),

@@ -85,6 +85,7 @@ async fn unlogged_answer(
     let mut routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
         let segments = request::segments(parts.uri.path())?;
+        let segments = routing::unmoved(segments, &app.settings().generic_mount);
         let found = routing::find(parts.method.as_str(), &segments, parts_of(app));
         if let Match::Found { route, profile: of_mount, .. } = &found {
             (profile, mount) = (app.settings().profile.unwrap_or(*of_mount), Some(route.mount));
@@ -196,6 +197,7 @@ async fn apart(route: &'static Route, admitted: Admitted<'_>, head: Head) -> Res
     let (app, http, id) = (app.clone(), Handle::current(), RequestId::current());
     let handling = tokio::task::spawn_blocking(move || {
         let segments = request::segments(head.uri.path())?;
+        let segments = routing::unmoved(segments, &app.settings().generic_mount);
         let found = routing::find(head.method.as_str(), &segments, parts_of(&app));
         let Match::Found { variables, .. } = found else {
             return Err(ApiError::fault("a route was found only once"));
