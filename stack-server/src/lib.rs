@@ -44,5 +44,5 @@ pub use integrations::events::{NatsSettings, Publishers, PublishersError, Publis
 pub use outbound::Outbound;
 pub use schedule::Schedule;
 pub use sealing::EncryptionKey;
-pub use server::{Hurry, Server};
+pub use server::{Server, ShutdownHandle};
 pub use settings::{Compat, Settings};

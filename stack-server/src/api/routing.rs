@@ -25,14 +25,14 @@ pub(crate) enum Match<'a> {
 
 /// Optional parts of the server. Each field tells whether the operator enabled the part and its routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct EnabledParts {
     /// Exporters and their pipelines.
     pub(crate) exporters: bool,
     /// The authorization server.
     pub(crate) authorization: bool,
 }
 
-impl Parts {
+impl EnabledParts {
     /// Whether a route is enabled.
     const fn have(self, route: &Route) -> bool {
         match route.mount {
@@ -61,7 +61,7 @@ pub(crate) fn unmoved<'a>(mut segments: Vec<Cow<'a, str>>, mount: &MountPath) ->
 }
 
 /// Finds the route of a method and the decoded segments of a path. Ignores routes of disabled parts.
-pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: Parts) -> Match<'a> {
+pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: EnabledParts) -> Match<'a> {
     let mut allowed: Vec<&str> = Vec::new();
     for (prefix, rest) in PREFIXES.iter().filter_map(|prefix| Some((prefix, prefix.rest(segments)?))) {
         for template in prefix.templates(rest.len()) {
@@ -241,7 +241,7 @@ mod tests {
         match find(
             method,
             &segments(path).expect("no bad escapes"),
-            Parts { exporters: true, authorization: true },
+            EnabledParts { exporters: true, authorization: true },
         ) {
             Match::Found { route, profile, variables } => Ok((route.operation, profile, variables.join("|"))),
             Match::WrongMethod(allow) => Err(allow.into()),
