@@ -112,7 +112,17 @@ const LAYERS: &[Layers] = &[
     Layers {
         sources: "ledger-store/src",
         from_the_bottom: &[
-            &["names", "options", "watch", "address_cache", "quantity", "readers", "violation", "imported"],
+            &[
+                "names",
+                "options",
+                "watch",
+                "address_cache",
+                "quantity",
+                "readers",
+                "violation",
+                "imported",
+                "progress",
+            ],
             &["backend", "room", "manifest", "fingerprint"],
             &["directory"],
             &["query", "workspace"],

@@ -21,6 +21,7 @@ mod manifest;
 mod names;
 mod opening;
 mod options;
+mod progress;
 mod projection;
 mod quantity;
 mod query;
@@ -63,6 +64,7 @@ pub use ledger::{
 pub use ledger_core;
 pub use ledger_journal::DroppedTail;
 pub use options::{Options, SystemClock, TimeSource};
+pub use progress::{LongWork, Progress, ProgressWatcher};
 pub use query::*;
 pub use read::{FedLog, FedLogs, FeedPart, FeedPosition, FeedSize, LedgerView, Snapshot};
 pub use readers::ReadFuture;

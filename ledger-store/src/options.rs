@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ledger_core::Timestamp;
 use ledger_core::schema::Enforcement;
 
+use crate::progress::ProgressWatcher;
+
 /// Tells the time of insertion dates.
 ///
 /// A clock may step back: the dates of a ledger's log do not.
@@ -51,6 +53,8 @@ pub struct Options {
     /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: the journal, and an index that
     /// cannot be flushed, then refuse writes until there is room.
     pub free_space_floor: Option<u64>,
+    /// Is told how far recoveries, rebuilds of the index and verifications have come; default nobody.
+    pub progress: ProgressWatcher,
 }
 
 impl Default for Options {
@@ -62,6 +66,7 @@ impl Default for Options {
             flush_interval: Duration::from_secs(30),
             schema_enforcement: Enforcement::default(),
             free_space_floor: None,
+            progress: ProgressWatcher::default(),
         }
     }
 }
@@ -74,6 +79,7 @@ impl fmt::Debug for Options {
             .field("flush_interval", &self.flush_interval)
             .field("schema_enforcement", &self.schema_enforcement)
             .field("free_space_floor", &self.free_space_floor)
+            .field("progress", &self.progress)
             .finish_non_exhaustive()
     }
 }

@@ -16,6 +16,7 @@ use super::hashing::hash_stretch;
 use crate::error::{OpenError, ReadError};
 use crate::flush::{self, Watermark};
 use crate::hashes::Hashes;
+use crate::progress::LongWork;
 use crate::recovery;
 use crate::view::View;
 
@@ -75,6 +76,7 @@ impl Filling<'_> {
         let engine = self.engine;
         let journal: Arc<dyn Journal> =
             Arc::new(Part { journal: engine.journal.clone(), until, is_closing: engine.stopping.clone() });
+        let journal = engine.progress.watch(&journal, LongWork::IndexRebuild);
         let shares = engine.shares.divided(BUDGET_PART);
         let mut recovered = recovery::recover(&journal, self.index, &engine.identity, shares, self.next)?;
         let hashed = recovered.hashed;

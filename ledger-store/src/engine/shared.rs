@@ -18,6 +18,7 @@ use crate::fingerprint::Fingerprints;
 use crate::hashes::Hashes;
 use crate::opening::IndexHome;
 use crate::options::{Options, Shares, TimeSource};
+use crate::progress::ProgressWatcher;
 use crate::read::{LedgerReader, Session};
 use crate::recovery::Recovered;
 use crate::room::Room;
@@ -38,6 +39,7 @@ pub(crate) struct Engine {
     /// The numbers of ledgers by name, which the writer fills.
     pub(crate) directory: Directory,
     pub(crate) shares: Shares,
+    pub(crate) progress: ProgressWatcher,
     pub(super) flush_interval: Duration,
     pub(super) view: RwLock<Arc<View>>,
     pub(super) decider: Mutex<State>,
@@ -90,6 +92,7 @@ impl Engine {
             clock: options.clock.clone(),
             directory: state.directory.clone(),
             shares: options.shares(),
+            progress: options.progress.clone(),
             flush_interval: options.flush_interval,
             view: RwLock::new(Arc::new(view)),
             decider: Mutex::new(state),

@@ -21,6 +21,7 @@ use crate::engine::{Engine, IndexEvent};
 use crate::error::{OpenError, ReadError, WriteError};
 use crate::opening::{self, IndexHome, Opened};
 use crate::options::Options;
+use crate::progress::LongWork;
 use crate::read::Snapshot;
 use crate::readers::Readers;
 use crate::room::Room;
@@ -93,7 +94,8 @@ impl Store {
         let journal: Arc<dyn Journal> = Arc::new(journal);
         workspace::clear(&directory).map_err(|error| OpenError::Io { reason: error.to_string() })?;
         let home = IndexHome::new(&directory, shares);
-        let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &journal, shares)?;
+        let watched = options.progress.watch(&journal, LongWork::Recovery);
+        let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &watched, shares)?;
         let opening = Opening::new(recovered.replayed, rebuilt, dropped_tail);
         let room = Room::new(disk.clone(), path.to_owned(), options.free_space_floor);
         let identity = directory.identity().clone();

@@ -32,6 +32,7 @@ pub use self::report::{VerifyError, VerifyReport};
 use crate::error::OpenError;
 use crate::flush::Watermark;
 use crate::options::Shares;
+use crate::progress::{LongWork, ProgressWatcher};
 use crate::recovery;
 use crate::store::{Opening, Store};
 use crate::violation::{Violation, ViolationCode};
@@ -64,7 +65,7 @@ impl Store {
                 IndexFile::create(workspace::create(directory).map_err(refused)?, options)?
             }
         };
-        let mut report = check(&engine.journal, &live, &engine.identity, shares, &second);
+        let mut report = check(&engine.journal, &live, &engine.identity, shares, &second, &engine.progress);
         // Nobody needs what is in it: closing it writes nothing.
         second.abandon();
         drop(second);
@@ -107,12 +108,14 @@ fn check(
     identity: &Identity,
     shares: Shares,
     second: &IndexFile,
+    progress: &ProgressWatcher,
 ) -> VerifyReport {
     let begun = Instant::now();
     let mut findings = Findings::new();
     let mut walked = journal::Walked::nothing(identity);
     // Whatever stops it is among the findings.
-    let _ = check_all(journal, live, identity, shares, second, &mut findings, &mut walked);
+    let second = Second { index: second, shares, progress };
+    let _ = check_all(journal, live, identity, &second, &mut findings, &mut walked);
     VerifyReport {
         violations: findings.violations,
         entries: walked.entries(),
@@ -123,17 +126,23 @@ fn check(
     }
 }
 
+/// The index that a verification builds, and how it builds it.
+struct Second<'a> {
+    index: &'a IndexFile,
+    shares: Shares,
+    progress: &'a ProgressWatcher,
+}
+
 fn check_all(
     journal: &Arc<dyn Journal>,
     live: &IndexSnapshot,
     identity: &Identity,
-    shares: Shares,
-    second: &IndexFile,
+    second: &Second<'_>,
     findings: &mut Findings,
     walked: &mut journal::Walked,
 ) -> Result<(), Stop> {
     let head = journal.head();
-    walked.walk(&**journal, head, findings)?;
+    walked.walk(&*second.progress.watch(journal, LongWork::VerifyJournal), head, findings)?;
     let watermark = match Watermark::read(live) {
         Ok(watermark) => watermark,
         Err(error) => return findings.index_error(&error).and(Err(Stop)),
@@ -149,12 +158,13 @@ fn check_all(
         None => ledger_journal::Position::FIRST,
     };
     let bounded: Arc<dyn Journal> = Arc::new(journal::Bounded::new(journal.clone(), through, walked));
+    let bounded = second.progress.watch(&bounded, LongWork::VerifyReplay);
     let mut stopped = false;
     let replayed = recovery::replay(
         &bounded,
-        second,
+        second.index,
         identity,
-        shares,
+        second.shares,
         ledger_journal::Position::FIRST,
         &mut |violation| {
             stopped |= findings.push(violation).is_err();
@@ -170,7 +180,7 @@ fn check_all(
         let hashed = replayed.hashed;
         let state = &mut replayed.state;
         if let Err(error) =
-            recovery::flush_now(state, &mut replayed.view, second, identity, &*bounded, hashed)
+            recovery::flush_now(state, &mut replayed.view, second.index, identity, &*bounded, hashed)
         {
             return findings.replay_error(&error).and(Err(Stop));
         }

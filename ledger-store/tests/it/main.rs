@@ -16,6 +16,7 @@ mod index_mending;
 mod legacy;
 mod model;
 mod old_formats;
+mod progress;
 mod read_future;
 mod reads;
 mod recovery;

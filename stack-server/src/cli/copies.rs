@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::cli::progress::SharedMeter;
 use ledger_store::{
     BackupError, BackupReport, LedgerError, OpenError, RestorePoint, RestorePointError, Store, TransferError,
     WriteError,
@@ -188,23 +189,36 @@ pub fn main(
         out.write_all(HELP.as_bytes())?;
         return Ok(());
     };
+    let meter = SharedMeter::on_stderr();
+    let done = run(verb, &line, &meter, input, out);
+    meter.clear();
+    done
+}
+
+fn run(
+    verb: Verb,
+    line: &Line,
+    meter: &SharedMeter,
+    input: impl Read,
+    mut out: impl Write,
+) -> Result<(), CopyError> {
     let words: Vec<&Path> = line.words.iter().map(PathBuf::as_path).collect();
     match (verb, words.as_slice()) {
         (Verb::Backup, [backup]) if line.verify => report(&mut out, &Store::verify_backup(backup)?),
         (Verb::Backup, [data, backup]) if !line.verify => {
-            let store = open(data)?;
+            let store = open(data, meter)?;
             report(&mut out, &store.backup(backup)?)?;
             close(&store)
         }
         (Verb::Restore, [backup, data]) => report(&mut out, &Store::restore(backup, data, line.point)?),
         (Verb::Export, [data, ledger, file @ ..]) if file.len() <= 1 => {
-            let store = open(data)?;
+            let store = open(data, meter)?;
             let ledger = store.ledger(ledger.to_string_lossy())?;
             let to: Box<dyn Write> = match file.first() {
                 Some(file) => Box::new(File::create_new(file)?),
                 None => Box::new(out),
             };
-            let mut to = BufWriter::new(to);
+            let mut to = BufWriter::new(meter.writing("exporting", to));
             if line.logs {
                 ledger.export_logs(&mut to)?
             } else {
@@ -214,11 +228,15 @@ pub fn main(
             close(&store)
         }
         (Verb::Import, [data, ledger, file @ ..]) if file.len() <= 1 => {
-            let store = open(data)?;
+            let store = open(data, meter)?;
             let ledger = store.ledger(ledger.to_string_lossy())?;
             let imported = match file.first() {
-                Some(file) => ledger.import(File::open(file)?)?,
-                None => ledger.import(input)?,
+                Some(file) => {
+                    let file = File::open(file)?;
+                    let bytes = file.metadata()?.len();
+                    ledger.import(meter.reading("importing", file, Some(bytes)))?
+                }
+                None => ledger.import(meter.reading("importing", input, None))?,
             };
             let (imported, skipped) = (imported.imported, imported.skipped);
             writeln!(out, "{{\"imported\":{imported},\"skipped\":{skipped}}}")?;
@@ -235,11 +253,11 @@ fn report(out: &mut impl Write, report: &BackupReport) -> Result<(), CopyError> 
     Ok(())
 }
 
-fn open(data: &Path) -> Result<Store, CopyError> {
+fn open(data: &Path, meter: &SharedMeter) -> Result<Store, CopyError> {
     if !data.join("MANIFEST").exists() {
         return Err(CopyError::NoStore(data.to_owned()));
     }
-    Store::open(data).map_err(CopyError::Open)
+    Store::open_with(data, &meter.options()).map_err(CopyError::Open)
 }
 
 fn close(store: &Store) -> Result<(), CopyError> {

@@ -3,5 +3,6 @@
 pub mod auth;
 pub mod config;
 pub mod copies;
+mod progress;
 pub mod serve;
 pub mod verify;

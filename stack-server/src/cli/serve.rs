@@ -4,12 +4,14 @@ use std::fmt::{self, Display};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use ledger_store::{IndexEvent, OpenError, Options, Store, WriteError};
+use ledger_store::{IndexEvent, OpenError, Options, ProgressWatcher, Store, WriteError};
 use tokio::runtime::Runtime;
 
 use crate::cli::config::Config;
+use crate::cli::progress::{Interval, LINE_INTERVAL};
 use crate::descriptors;
 use crate::integrations::events::{Publishers, PublishersError};
 use crate::log::{self, Level};
@@ -115,6 +117,18 @@ fn run(config: &Config) -> Result<(), ServeError> {
     Ok(())
 }
 
+/// Returns a watcher that writes a line of the log every ten seconds.
+fn logged_progress() -> ProgressWatcher {
+    let interval = Mutex::new(Interval::new(LINE_INTERVAL));
+    ProgressWatcher::new(move |progress| {
+        if interval.lock().unwrap_or_else(PoisonError::into_inner).has_passed(Instant::now()) {
+            let fields: [(&str, &dyn Display); 3] =
+                [("work", &progress.work.text()), ("done", &progress.done), ("total", &progress.total)];
+            log::event(Level::Info, "progress", &fields);
+        }
+    })
+}
+
 /// Opens the store, and says in the log how it was found.
 fn open_store(config: &Config) -> Result<Store, ServeError> {
     check_directory(config)?;
@@ -123,6 +137,7 @@ fn open_store(config: &Config) -> Result<Store, ServeError> {
     options.memory_budget = config.store_memory();
     options.schema_enforcement = config.settings.schema_enforcement;
     options.free_space_floor = config.free_space_floor;
+    options.progress = logged_progress();
     let store = Store::open_with(&config.data, &options)
         .map_err(|error| ServeError::Open(config.data.clone(), error))?;
     let entries = store.status().entries;

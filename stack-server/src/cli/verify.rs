@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use ledger_store::{ReadError, Store, VerifyReport, Violation, ViolationCode};
 
 use crate::cli::config::KeptHead;
+use crate::cli::progress::SharedMeter;
 
 /// Reports whether the first entries of a store have the hash that was kept.
 fn compare(store: &Store, kept: &KeptHead, report: &mut VerifyReport) {
@@ -35,13 +36,16 @@ pub fn verify(directory: &Path, kept: Option<&KeptHead>) -> ExitCode {
         eprintln!("stack-server: {} is not a store", directory.display());
         return ExitCode::from(3);
     }
-    let verified = Store::open(directory).map_err(|error| error.to_string()).and_then(|store| {
-        let mut report = store.verify().map_err(|error| error.to_string())?;
-        if let Some(kept) = kept {
-            compare(&store, kept, &mut report);
-        }
-        Ok(report)
-    });
+    let meter = SharedMeter::on_stderr();
+    let verified =
+        Store::open_with(directory, &meter.options()).map_err(|error| error.to_string()).and_then(|store| {
+            let mut report = store.verify().map_err(|error| error.to_string())?;
+            if let Some(kept) = kept {
+                compare(&store, kept, &mut report);
+            }
+            Ok(report)
+        });
+    meter.clear();
     match verified {
         Ok(report) => {
             print!("{}", report.to_json_lines());

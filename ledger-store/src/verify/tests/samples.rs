@@ -17,6 +17,7 @@ use crate::documents::{LEDGERS, encode_ledger};
 use crate::error::OpenError;
 use crate::flush::{self, Watermark};
 use crate::options::{Options, Shares};
+use crate::progress::ProgressWatcher;
 use crate::projection::Piece;
 use crate::query::LedgerInfo;
 use crate::recovery;
@@ -205,7 +206,7 @@ pub(super) fn projected(journal: &Arc<dyn Journal>) -> (Piece, Vec<(u32, LedgerH
 }
 
 pub(super) fn verify(journal: &Arc<dyn Journal>, live: &IndexFile) -> VerifyReport {
-    check(journal, &live.snapshot().unwrap(), &identity(), shares(), &index())
+    check(journal, &live.snapshot().unwrap(), &identity(), shares(), &index(), &ProgressWatcher::default())
 }
 
 #[track_caller]

@@ -1,0 +1,118 @@
+//! Reports of how far long work has come.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use ledger_journal::{Chunk, ChunkDraft, Freed, Head, Journal, JournalError, Position, SectionId};
+
+/// Work that takes long on a large store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LongWork {
+    /// An opening adds entries of the journal to the index, or builds the index from nothing.
+    Recovery,
+    /// A running store builds its index from nothing.
+    IndexRebuild,
+    /// A verification reads the journal.
+    VerifyJournal,
+    /// A verification builds a second index.
+    VerifyReplay,
+}
+
+impl LongWork {
+    /// Returns a short text for a person, such as `reading the journal`.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Recovery => "recovering",
+            Self::IndexRebuild => "rebuilding the index",
+            Self::VerifyJournal => "reading the journal",
+            Self::VerifyReplay => "replaying the journal",
+        }
+    }
+}
+
+/// How far long work has come, in entries of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// The work.
+    pub work: LongWork,
+    /// Number of entries that are done. For a recovery this includes those that the index had before.
+    pub done: u64,
+    /// Number of all entries.
+    pub total: u64,
+}
+
+/// A function that is told how far long work of a store has come; by default there is none.
+///
+/// It runs on the thread that works, several times a second, and should return soon.
+///
+/// # Examples
+///
+/// ```
+/// use ledger_store::{Options, ProgressWatcher};
+///
+/// let mut options = Options::default();
+/// options.progress =
+///     ProgressWatcher::new(|progress| eprintln!("{}: {}", progress.work.text(), progress.done));
+/// ```
+#[derive(Clone, Default)]
+pub struct ProgressWatcher(Option<Arc<dyn Fn(Progress) + Send + Sync>>);
+
+impl ProgressWatcher {
+    /// Makes a watcher of a function.
+    pub fn new(watcher: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(watcher)))
+    }
+
+    /// Returns a journal whose scans report how far they have come.
+    pub(crate) fn watch(&self, journal: &Arc<dyn Journal>, work: LongWork) -> Arc<dyn Journal> {
+        match &self.0 {
+            None => journal.clone(),
+            Some(watcher) => Arc::new(Watched { journal: journal.clone(), work, watcher: watcher.clone() }),
+        }
+    }
+}
+
+impl fmt::Debug for ProgressWatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "ProgressWatcher(..)" } else { "ProgressWatcher(none)" })
+    }
+}
+
+/// A journal that is read from one end to the other. It takes no appends.
+struct Watched {
+    journal: Arc<dyn Journal>,
+    work: LongWork,
+    watcher: Arc<dyn Fn(Progress) + Send + Sync>,
+}
+
+impl Journal for Watched {
+    fn head(&self) -> Head {
+        self.journal.head()
+    }
+
+    fn append(&self, _expected: Position, _chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
+        Err(JournalError::Poisoned)
+    }
+
+    fn remove_sections(
+        &self,
+        _removed: &BTreeSet<SectionId>,
+        _should_stop: &dyn Fn() -> bool,
+    ) -> Result<Freed, JournalError> {
+        Err(JournalError::Poisoned)
+    }
+
+    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
+        self.journal.read(at)
+    }
+
+    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
+        let entries_before = |position: Position| position.get() - Position::FIRST.get();
+        let (done, total) = (entries_before(from), entries_before(self.head().next));
+        (self.watcher)(Progress { work: self.work, done, total });
+        self.journal.scan(from, max_bytes)
+    }
+}

@@ -1,0 +1,55 @@
+//! Reports of how far long work has come.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use ledger_store::{LongWork, Options, Progress, ProgressWatcher, Store};
+use ledger_testkit::{Disk, SimDisk};
+
+use super::recovery::{INDEX, path};
+
+/// Options that note all progress.
+fn noting() -> (Options, Arc<Mutex<Vec<Progress>>>) {
+    let noted: Arc<Mutex<Vec<Progress>>> = Arc::default();
+    let mut options = Options::default();
+    let notes = noted.clone();
+    options.progress = ProgressWatcher::new(move |progress| notes.lock().expect("no panic").push(progress));
+    (options, noted)
+}
+
+fn take(noted: &Mutex<Vec<Progress>>) -> Vec<Progress> {
+    std::mem::take(&mut *noted.lock().expect("no panic"))
+}
+
+#[test]
+fn recoveries_and_verifications_tell_how_far_they_are() {
+    let disk = SimDisk::new();
+    let (options, noted) = noting();
+    let open = || {
+        let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+        Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens")
+    };
+    let store = open();
+    let ledger = store.ledger("main").expect("a name");
+    for amount in 1..=30 {
+        ledger.transaction().posting("world", "a", amount, "USD").commit().expect("recorded");
+    }
+    let entries = store.status().entries;
+    store.close().expect("it closes");
+    drop((ledger, store));
+    disk.remove(path(INDEX)).expect("there is an index");
+    take(&noted);
+    let store = open();
+    let recovery = take(&noted);
+    assert!(recovery.iter().all(|one| (one.work, one.total) == (LongWork::Recovery, entries)));
+    assert_eq!(recovery.first().map(|one| one.done), Some(0));
+    assert_eq!(recovery.last().map(|one| one.done), Some(entries));
+    assert!(recovery.is_sorted_by_key(|one| one.done), "{recovery:?}");
+    assert!(store.verify().expect("it runs").violations.is_empty());
+    let verification = take(&noted);
+    for work in [LongWork::VerifyJournal, LongWork::VerifyReplay] {
+        let mut of_work = verification.iter().filter(|one| one.work == work);
+        assert!(of_work.clone().all(|one| one.total == entries && one.done <= entries));
+        assert_eq!(of_work.next().map(|one| one.done), Some(0), "{work:?}");
+    }
+}

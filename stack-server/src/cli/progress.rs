@@ -1,0 +1,234 @@
+//! Progress of long commands on standard error: a bar on a terminal, else a line every ten seconds.
+
+use std::io::{self, IsTerminal as _, Read, Stderr, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ledger_store::{Options, ProgressWatcher};
+
+/// Time between two drawings of a bar.
+const BAR_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time until the first line, and between two of them. Short work has none.
+pub(crate) const LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Number of characters inside a bar.
+const BAR_CHARS: u64 = 30;
+
+/// An amount of work that is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amount {
+    pub(crate) done: u64,
+    /// `None` if nobody knows.
+    pub(crate) total: Option<u64>,
+    /// The unit, such as `entries`.
+    pub(crate) unit: &'static str,
+}
+
+/// Limits how often progress is shown.
+#[derive(Debug)]
+pub(crate) struct Interval {
+    last: Instant,
+    length: Duration,
+}
+
+impl Interval {
+    /// Starts an interval now.
+    pub(crate) fn new(length: Duration) -> Self {
+        Self { last: Instant::now(), length }
+    }
+
+    /// Tells whether the interval has passed, and starts the next one if so.
+    pub(crate) fn has_passed(&mut self, now: Instant) -> bool {
+        let has_passed = now.duration_since(self.last) >= self.length;
+        if has_passed {
+            self.last = now;
+        }
+        has_passed
+    }
+}
+
+/// Shows progress on a terminal or in a log.
+pub(crate) struct Meter<W> {
+    out: W,
+    is_terminal: bool,
+    interval: Interval,
+    /// Whether a bar is on the terminal.
+    is_drawn: bool,
+}
+
+impl<W: Write> Meter<W> {
+    fn new(out: W, is_terminal: bool) -> Self {
+        let interval = Interval::new(if is_terminal { BAR_INTERVAL } else { LINE_INTERVAL });
+        Self { out, is_terminal, interval, is_drawn: false }
+    }
+
+    /// Shows how far work has come, unless it did so a moment ago.
+    pub(crate) fn show(&mut self, work: &str, amount: Amount, now: Instant) {
+        if !self.interval.has_passed(now) {
+            return;
+        }
+        // Progress that cannot be shown must not stop the work.
+        let _ = if self.is_terminal {
+            self.is_drawn = true;
+            write!(self.out, "\r\x1b[K{work} {}", bar(amount)).and_then(|()| self.out.flush())
+        } else {
+            writeln!(self.out, "{work}: {}", words(amount))
+        };
+    }
+
+    /// Removes the bar from the terminal.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            let _ = write!(self.out, "\r\x1b[K").and_then(|()| self.out.flush());
+        }
+    }
+}
+
+/// Returns the number of hundredths that are done.
+fn percent(amount: Amount) -> Option<u64> {
+    let total = amount.total.filter(|total| *total > 0)?;
+    Some((u128::from(amount.done.min(total)) * 100 / u128::from(total)) as u64)
+}
+
+fn words(amount: Amount) -> String {
+    let Amount { done, total, unit } = amount;
+    match (total, percent(amount)) {
+        (Some(total), Some(percent)) => format!("{percent} % ({done} of {total} {unit})"),
+        _ => format!("{done} {unit}"),
+    }
+}
+
+fn bar(amount: Amount) -> String {
+    match percent(amount) {
+        None => words(amount),
+        Some(percent) => {
+            let full = percent * BAR_CHARS / 100;
+            let bar: String = (0..BAR_CHARS).map(|at| if at < full { '#' } else { '.' }).collect();
+            format!("[{bar}] {}", words(amount))
+        }
+    }
+}
+
+/// A meter on standard error that several parts of a command share.
+#[derive(Clone)]
+pub(crate) struct SharedMeter(Arc<Mutex<Meter<Stderr>>>);
+
+impl SharedMeter {
+    /// Makes a meter. It draws bars if standard error is a terminal.
+    pub(crate) fn on_stderr() -> Self {
+        let stderr = io::stderr();
+        let is_terminal = stderr.is_terminal();
+        Self(Arc::new(Mutex::new(Meter::new(stderr, is_terminal))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Meter<Stderr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows how far work has come.
+    pub(crate) fn show(&self, work: &str, amount: Amount) {
+        self.lock().show(work, amount, Instant::now());
+    }
+
+    /// Removes the bar, before something else is printed.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// Returns the options of a store that shows its progress here.
+    pub(crate) fn options(&self) -> Options {
+        let meter = self.clone();
+        let mut options = Options::default();
+        options.progress = ProgressWatcher::new(move |progress| {
+            let amount = Amount { done: progress.done, total: Some(progress.total), unit: "entries" };
+            meter.show(progress.work.text(), amount);
+        });
+        options
+    }
+
+    /// Returns a reader that shows how many bytes of `total` were read.
+    pub(crate) fn reading<R: Read>(&self, work: &'static str, inner: R, total: Option<u64>) -> Counted<R> {
+        Counted { inner, meter: self.clone(), work, done: 0, total }
+    }
+
+    /// Returns a writer that shows how many bytes were written.
+    pub(crate) fn writing<W: Write>(&self, work: &'static str, inner: W) -> Counted<W> {
+        Counted { inner, meter: self.clone(), work, done: 0, total: None }
+    }
+}
+
+/// A reader or writer that shows its progress.
+pub(crate) struct Counted<T> {
+    inner: T,
+    meter: SharedMeter,
+    work: &'static str,
+    done: u64,
+    total: Option<u64>,
+}
+
+impl<T> Counted<T> {
+    fn add(&mut self, bytes: usize) {
+        self.done += bytes as u64;
+        self.meter.show(self.work, Amount { done: self.done, total: self.total, unit: "bytes" });
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.inner.read(to)?;
+        self.add(bytes);
+        Ok(bytes)
+    }
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        let bytes = self.inner.write(from)?;
+        self.add(bytes);
+        Ok(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shows the same progress after each of these numbers of milliseconds.
+    fn shown(is_terminal: bool, milliseconds: &[u64]) -> String {
+        let mut meter = Meter::new(Vec::new(), is_terminal);
+        let began = meter.interval.last;
+        for after in milliseconds {
+            let amount = Amount { done: 45, total: Some(200), unit: "entries" };
+            meter.show("reading", amount, began + Duration::from_millis(*after));
+        }
+        meter.clear();
+        String::from_utf8(meter.out).expect("text")
+    }
+
+    #[test]
+    fn a_terminal_has_a_bar_that_goes_away() {
+        let bar = "\r\x1b[Kreading [######........................] 22 % (45 of 200 entries)";
+        assert_eq!(shown(true, &[50, 100, 150, 200]), format!("{bar}{bar}\r\x1b[K"));
+        assert_eq!(shown(true, &[50]), "");
+    }
+
+    #[test]
+    fn a_log_has_a_line_every_ten_seconds() {
+        let line = "reading: 22 % (45 of 200 entries)\n";
+        assert_eq!(shown(false, &[5_000, 9_999]), "");
+        assert_eq!(shown(false, &[10_000, 19_999, 20_000]), format!("{line}{line}"));
+    }
+
+    #[test]
+    fn work_of_unknown_size_shows_what_is_done() {
+        let amount = Amount { done: 7, total: None, unit: "bytes" };
+        assert_eq!((bar(amount), words(amount)), ("7 bytes".to_owned(), "7 bytes".to_owned()));
+        assert_eq!(percent(Amount { total: Some(0), ..amount }), None);
+        assert_eq!(percent(Amount { total: Some(5), ..amount }), Some(100));
+    }
+}
