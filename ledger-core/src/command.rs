@@ -38,6 +38,21 @@ pub enum Command {
     InsertSchema(InsertSchema),
 }
 
+impl Command {
+    /// Returns the transaction that the command names. It is loaded first, because a revert moves what it moved.
+    pub fn transaction(&self) -> Option<TransactionId> {
+        match self {
+            Self::RevertTransaction(revert) => Some(revert.id),
+            Self::SetMetadata { target: Target::Transaction(id), .. }
+            | Self::DeleteMetadata { target: Target::Transaction(id), .. } => Some(*id),
+            Self::SetMetadata { target: Target::Account(_), .. }
+            | Self::DeleteMetadata { target: Target::Account(_), .. }
+            | Self::CreateTransaction(_)
+            | Self::InsertSchema(_) => None,
+        }
+    }
+}
+
 /// The kind and target of a command, as far as its log entry tells them exactly. A request with a used
 /// idempotency key never gets the log entry of another operation as its answer, even if there are no hashes
 /// to compare.

@@ -8,9 +8,7 @@ use compact_str::CompactString;
 use crate::command::{
     Command, CreateTransaction, InsertSchema, Movement, Overdraft, RevertDate, RevertTransaction, Target,
 };
-use crate::legacy::reverting_reference;
-use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
-use crate::needs::{Facts, KnownTransaction, Slots};
+use crate::needs::{Facts, KnownTransaction, Slots, reverting_reference};
 use crate::rejection::Rejection;
 use crate::rules::Rules;
 use ledger_values::{
@@ -107,7 +105,8 @@ fn settled(create: &CreateTransaction) -> &[Posting] {
 /// Decides `command` for the ledger that `facts` describe.
 ///
 /// Equal arguments give equal results; `now` is the insertion date. The checks run in the order of the
-/// variants of [`Rejection`], and the first failing one is the answer. `decide` updates the volumes in
+/// variants of [`Rejection`], and the first failing one is the answer; [`crate::check_sizes`] has run those of counts
+/// and sizes before. `decide` updates the volumes in
 /// `facts`; after a refusal they are invalid.
 ///
 /// # Errors
@@ -128,7 +127,6 @@ pub fn decide<'a>(
         Command::CreateTransaction(create) => decide_create(create, slots, facts, now),
         Command::RevertTransaction(revert) => decide_revert(revert, slots, facts, now),
         Command::SetMetadata { target, metadata } => {
-            check_metadata_size(metadata)?;
             if let Target::Transaction(id) = target {
                 known(facts.transaction.as_ref(), *id)?;
             }
@@ -158,15 +156,6 @@ fn decide_create<'a>(
     facts: &mut Facts,
     now: Timestamp,
 ) -> Result<Decision<'a>, Rejection> {
-    if let Movement::Postings(postings) = &create.movement
-        && postings.len() > POSTINGS_MAX
-    {
-        return Err(Rejection::TooManyPostings { postings: postings.len() });
-    }
-    check_metadata_size(&create.metadata)?;
-    for metadata in create.account_metadata.values() {
-        check_metadata_size(metadata)?;
-    }
     let postings = settled(create);
     match &create.rules {
         Rules::Current => move_in_order(postings, slots, &mut facts.volumes, create.overdraft)?,
@@ -189,7 +178,6 @@ fn decide_revert<'a>(
     facts: &mut Facts,
     now: Timestamp,
 ) -> Result<Decision<'a>, Rejection> {
-    check_metadata_size(&revert.metadata)?;
     let original = known(facts.transaction.as_ref(), revert.id)?;
     if original.reverted {
         return Err(Rejection::AlreadyReverted { id: revert.id });
@@ -261,13 +249,6 @@ fn reversed(posting: &Posting) -> Posting {
 
 fn known(found: Option<&KnownTransaction>, id: TransactionId) -> Result<&KnownTransaction, Rejection> {
     found.ok_or(Rejection::TransactionNotFound { id })
-}
-
-fn check_metadata_size(metadata: &Metadata) -> Result<(), Rejection> {
-    match metadata.text_bytes() {
-        bytes if bytes > METADATA_BYTES_MAX => Err(Rejection::MetadataTooLarge { bytes }),
-        _ => Ok(()),
-    }
 }
 
 /// Executes postings one by one. The funds left by earlier postings must cover each one.

@@ -5,10 +5,10 @@
 //! from that of the original.
 
 use crate::command::Overdraft;
-use crate::needs::{Facts, KnownTransaction, Slots};
+use crate::needs::{Facts, Slots};
 use crate::rejection::Rejection;
-use crate::rules::{LegacyRules, PastDates, Rules};
-use ledger_values::{Metadata, Posting, Reference, Timestamp, Volumes};
+use crate::rules::{LegacyRules, PastDates};
+use ledger_values::{Metadata, Posting, Timestamp, Volumes};
 
 impl LegacyRules {
     /// Refuses a date before that of the last transaction if the rules forbid it.
@@ -55,16 +55,5 @@ impl LegacyRules {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns the reference of the transaction that reverts `original`. Returns `None` under current rules, and
-/// if the original's reference is absent or too long to extend.
-pub fn reverting_reference(rules: &Rules, original: &KnownTransaction) -> Option<Reference> {
-    match (rules, &original.reference) {
-        (Rules::Legacy(_), Some(reference)) => {
-            Reference::parse(&format!("revert_{}", reference.as_str())).ok()
-        }
-        _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! The pure core of the ledger: checked values and the rules.
 //!
-//! A command is decided in three steps. [`needs`] lists the facts that the decision requires, the caller
-//! loads them, and [`decide`] returns the effect of the command or refuses it. This crate reads no file, no
-//! clock and no random source. Equal arguments give equal results, so a log always replays into the same
+//! A command is decided in steps. [`check_sizes`] refuses what is too large, [`needs`] lists the facts that the decision
+//! requires, the caller loads them, and [`decide`] returns the effect of the command or refuses it. This crate reads no
+//! file, no clock and no random source. Equal arguments give equal results, so a log always replays into the same
 //! ledger.
 
 #![warn(missing_debug_implementations)]
@@ -70,12 +70,11 @@ pub use filter_of::{
 };
 pub use json::{Json, JsonError};
 pub use ledger::{Features, FirstId, HashLogs, LedgerOptions, Switch};
-pub use legacy::reverting_reference;
 pub use legacy_hash::{LegacyHashChain, LegacyLog};
 pub use log::{Idempotency, LogEntry, LogId, LogPayload};
 pub use mapping::{Contract, Mapping, Operand, Rule};
 pub use memento::Memento;
-pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, needs};
+pub use needs::{Facts, HoldingRef, KnownTransaction, Needs, SlotList, Slots, check_sizes, needs};
 pub use property::{Property, Resource};
 pub use rejection::Rejection;
 pub use request_hash::{batch_hash, log_request_hash, request_hash};

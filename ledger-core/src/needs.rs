@@ -3,13 +3,16 @@
 //! The caller first loads all facts and then decides without reading. So a command has one outcome for equal
 //! facts, and a store is free in how it loads them.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use crate::command::{Command, Movement, Target};
+use crate::limits::{METADATA_BYTES_MAX, POSTINGS_MAX};
+use crate::rejection::Rejection;
 use crate::rules::{PastDates, Rules};
 use ledger_values::{
-    AccountAddress, Asset, Metadata, Posting, Postings, Reference, SchemaVersion, Timestamp, TransactionId,
-    Volumes,
+    AccountAddress, Asset, Metadata, Posting, Postings, Reference, SchemaVersion, Timestamp, Volumes,
 };
 
 /// The name of a holding: an asset in an account.
@@ -40,10 +43,10 @@ pub struct Needs<'a> {
     pub holdings: SmallVec<[HoldingRef<'a>; 4]>,
     /// The indexes of each posting's holdings in `holdings`.
     pub slots: SlotList,
-    /// Reference that may be taken.
-    pub reference: Option<&'a Reference>,
-    /// Transaction to look up.
-    pub transaction: Option<TransactionId>,
+    /// Accounts whose metadata the command changes, in the order of the changes.
+    pub accounts: SmallVec<[&'a AccountAddress; 1]>,
+    /// Reference that may be taken. A transaction that reverts another has its own only under the rules of API v1.
+    pub reference: Option<Cow<'a, Reference>>,
     /// Indexes of the `holdings` whose accounts have a contract that reads their metadata.
     pub metadata: SmallVec<[u32; 2]>,
     /// Whether the effective date of the last transaction is required.
@@ -87,22 +90,23 @@ pub struct Facts {
 
 /// Lists the facts that deciding `command` requires.
 ///
-/// A revert has two rounds. Without `original`, it requires the transaction; with the transaction that was
-/// found, it requires the holdings. A script has its own questions while it is [settled](crate::settle())
-/// into postings, and before that its movements are unknown.
+/// The transaction that the command names ([`Command::transaction`]) is loaded before, and `original` is what was found:
+/// a revert requires the holdings of its postings. A script has its own questions while it is
+/// [settled](crate::settle()) into postings. Before that it requires only what [`crate::check_before_script`] asks for.
 pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -> Needs<'a> {
     let mut needs = Needs::default();
     match command {
         Command::CreateTransaction(create) => {
-            needs.reference = create.reference.as_ref();
+            needs.reference = create.reference.as_ref().map(Cow::Borrowed);
             if let Movement::Postings(postings) = &create.movement {
                 add_holdings(&mut needs, postings.iter());
+                needs.accounts.extend(create.account_metadata.keys());
             }
             add_legacy(&mut needs, &create.rules);
         }
         Command::RevertTransaction(revert) => {
-            needs.transaction = Some(revert.id);
             if let Some(original) = original {
+                needs.reference = reverting_reference(&revert.rules, original).map(Cow::Owned);
                 // The new transaction has the original's postings in reverse order with source and
                 // destination exchanged.
                 add_holdings(&mut needs, original.postings.iter().rev());
@@ -112,13 +116,53 @@ pub fn needs<'a>(command: &'a Command, original: Option<&'a KnownTransaction>) -
             }
             add_legacy(&mut needs, &revert.rules);
         }
-        Command::SetMetadata { target: Target::Transaction(id), .. }
-        | Command::DeleteMetadata { target: Target::Transaction(id), .. } => needs.transaction = Some(*id),
-        Command::SetMetadata { target: Target::Account(_), .. }
-        | Command::DeleteMetadata { target: Target::Account(_), .. } => {}
+        Command::SetMetadata { target: Target::Account(account), .. }
+        | Command::DeleteMetadata { target: Target::Account(account), .. } => needs.accounts.push(account),
+        Command::SetMetadata { target: Target::Transaction(_), .. }
+        | Command::DeleteMetadata { target: Target::Transaction(_), .. } => {}
         Command::InsertSchema(insert) => needs.schema = Some(&insert.version),
     }
     needs
+}
+
+/// Checks the counts and sizes of a command, before anything is loaded for it. Those of a script's transaction are
+/// checked when the script is [settled](crate::settle()).
+///
+/// # Errors
+///
+/// [`Rejection::TooManyPostings`] or [`Rejection::MetadataTooLarge`].
+pub fn check_sizes(command: &Command) -> Result<(), Rejection> {
+    match command {
+        Command::CreateTransaction(create) => {
+            let Movement::Postings(postings) = &create.movement else { return Ok(()) };
+            if postings.len() > POSTINGS_MAX {
+                return Err(Rejection::TooManyPostings { postings: postings.len() });
+            }
+            check_metadata_size(&create.metadata)?;
+            create.account_metadata.values().try_for_each(check_metadata_size)
+        }
+        Command::RevertTransaction(revert) => check_metadata_size(&revert.metadata),
+        Command::SetMetadata { metadata, .. } => check_metadata_size(metadata),
+        Command::DeleteMetadata { .. } | Command::InsertSchema(_) => Ok(()),
+    }
+}
+
+/// Returns the reference of the transaction that reverts `original`. Returns `None` under current rules, and
+/// if the original's reference is absent or too long to extend.
+pub(crate) fn reverting_reference(rules: &Rules, original: &KnownTransaction) -> Option<Reference> {
+    match (rules, &original.reference) {
+        (Rules::Legacy(_), Some(reference)) => {
+            Reference::parse(&format!("revert_{}", reference.as_str())).ok()
+        }
+        _ => None,
+    }
+}
+
+fn check_metadata_size(metadata: &Metadata) -> Result<(), Rejection> {
+    match metadata.text_bytes() {
+        bytes if bytes > METADATA_BYTES_MAX => Err(Rejection::MetadataTooLarge { bytes }),
+        _ => Ok(()),
+    }
 }
 
 /// Adds the facts that the rules of API v1 require.

@@ -68,13 +68,13 @@ pub enum Rejection {
         /// Number of bytes.
         bytes: usize,
     },
+    /// The ledger has the maximum number of different assets.
+    TooManyAssets,
     /// The names, amounts and metadata of the transaction exceed the size of a journal entry.
     TransactionTooLarge {
         /// Maximum number of bytes of a journal entry.
         bytes_max: usize,
     },
-    /// The ledger has the maximum number of different assets.
-    TooManyAssets,
     /// No transaction has this id.
     TransactionNotFound {
         /// The requested id.

@@ -81,7 +81,7 @@ pub enum WriteError {
     /// The queue is full. Nothing happened; try again later.
     Busy,
     /// The disk is nearly full. Nothing happened; it can be tried again when there is room.
-    NoRoom,
+    DiskNearlyFull,
     /// The disk refused before anything was written. Nothing happened; try again later.
     Storage {
         /// The disk's answer.
@@ -110,7 +110,7 @@ impl fmt::Display for WriteError {
             Self::BucketRemoved => f.write_str("the bucket was removed for good"),
             Self::Document(rejection) => rejection.fmt(f),
             Self::Busy => f.write_str("too many writes are waiting"),
-            Self::NoRoom => f.write_str("the disk is nearly full"),
+            Self::DiskNearlyFull => f.write_str("the disk is nearly full"),
             Self::Storage { reason } => write!(f, "the disk refused: {reason}"),
             Self::OutcomeUnknown { reason } => write!(f, "the outcome of the write is unknown: {reason}"),
             Self::Stopped { reason } => write!(f, "the store takes no writes: {reason}"),
@@ -131,7 +131,7 @@ impl WriteError {
     /// ```
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::Busy | Self::NoRoom | Self::Storage { .. } => true,
+            Self::Busy | Self::DiskNearlyFull | Self::Storage { .. } => true,
             Self::Read(error) => error.is_retryable(),
             Self::LedgerNotFound { .. }
             | Self::LedgerExists

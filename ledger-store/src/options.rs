@@ -47,7 +47,7 @@ pub struct Options {
     pub flush_interval: Duration,
     /// The treatment of commands that break the rules of their ledger's schemas; default [`Enforcement::Audit`].
     pub schema_enforcement: Enforcement,
-    /// With fewer bytes free on the disk, writes are turned away as [`WriteError::NoRoom`](crate::WriteError::NoRoom);
+    /// With fewer bytes free on the disk, writes are turned away as [`WriteError::DiskNearlyFull`](crate::WriteError::DiskNearlyFull);
     /// default a twentieth of the disk, from 4 to 256 MiB. 0 lets the disk fill up: the journal, and an index that
     /// cannot be flushed, then refuse writes until there is room.
     pub free_space_floor: Option<u64>,

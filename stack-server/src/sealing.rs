@@ -16,30 +16,37 @@ const KEY_ID_BYTES: usize = 8;
 /// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 32;
 
-/// The operator's key for secrets at rest: a text of any length. It prints nothing.
+/// The operator's keys for secrets at rest, texts of any length: the first encrypts, and the others are earlier ones. They
+/// print nothing.
 #[derive(Clone, PartialEq, Eq)]
-pub struct EncryptionKey(Box<[u8]>);
+pub struct EncryptionKey(Vec<Box<[u8]>>);
 
 impl EncryptionKey {
-    /// The key that this text stands for.
+    /// The keys that this text stands for, one a line.
     ///
     /// # Errors
     ///
-    /// If it has fewer than 32 characters: short texts can be guessed.
+    /// If one has fewer than 32 characters: short texts can be guessed.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        if text.len() < KEY_BYTES {
-            return Err(format!(
-                "an encryption key has at least {KEY_BYTES} characters, this one has {}",
-                text.len()
-            ));
+        let lines = text.trim().lines().map(str::trim);
+        let keys = lines.filter(|line| !line.is_empty()).map(|line| match line.len() {
+            KEY_BYTES.. => Ok(line.as_bytes().into()),
+            length => {
+                Err(format!("an encryption key has at least {KEY_BYTES} characters, this one has {length}"))
+            }
+        });
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        if keys.is_empty() {
+            return Err("there is no encryption key".to_owned());
         }
-        Ok(Self(text.as_bytes().into()))
+        Ok(Self(keys))
     }
 
     /// The sealer with this key.
     pub(crate) fn sealer(&self) -> Sealer {
-        Sealer::of_secret(&self.0)
+        let mut sealers = self.0.iter().map(|key| Sealer::of_secret(key));
+        let first = sealers.next().expect("there is a key");
+        Sealer { earlier: sealers.collect(), ..first }
     }
 }
 
@@ -53,6 +60,8 @@ impl fmt::Debug for EncryptionKey {
 pub(crate) struct Sealer {
     key: LessSafeKey,
     id: [u8; KEY_ID_BYTES],
+    /// Those of earlier keys, which only open.
+    earlier: Vec<Sealer>,
 }
 
 impl fmt::Debug for Sealer {
@@ -86,7 +95,7 @@ impl Sealer {
         let mut id = [0; KEY_ID_BYTES];
         id.copy_from_slice(&digest[..KEY_ID_BYTES]);
         let key = UnboundKey::new(&AES_256_GCM, key).expect("the key has the length of the cipher");
-        Self { key: LessSafeKey::new(key), id }
+        Self { key: LessSafeKey::new(key), id, earlier: vec![] }
     }
 
     /// With the key that a secret of any length stands for.
@@ -116,6 +125,11 @@ impl Sealer {
         Ok(sealed)
     }
 
+    /// Whether an earlier key sealed a text.
+    pub(crate) fn is_outdated(&self, sealed: &[u8]) -> bool {
+        sealed.get(1..=KEY_ID_BYTES).is_some_and(|id| id != self.id)
+    }
+
     /// Decrypts what [`Sealer::seal`] made for the same purpose.
     ///
     /// # Errors
@@ -129,7 +143,8 @@ impl Sealer {
             return Err(OpenError::Damaged);
         }
         if *id != self.id {
-            return Err(OpenError::OtherKey);
+            let earlier = self.earlier.iter().find(|earlier| earlier.id == *id);
+            return earlier.ok_or(OpenError::OtherKey)?.open(purpose, sealed);
         }
         let mut bytes = rest.to_vec();
         let opened =
@@ -143,6 +158,22 @@ impl Sealer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn earlier_keys_open_and_the_first_one_seals() {
+        let (old, new) = ("o".repeat(32), "n".repeat(32));
+        let [before, after] =
+            [old.clone(), new.clone()].map(|text| EncryptionKey::parse(&text).expect("a key").sealer());
+        let both = EncryptionKey::parse(&format!("{new}\n\n{old}\n")).expect("two keys").sealer();
+        let sealed = before.seal(b"a", b"x").expect("random bytes");
+        assert_eq!(both.open(b"a", &sealed).as_deref(), Ok(&b"x"[..]));
+        assert!(both.is_outdated(&sealed));
+        let again = both.seal(b"a", b"x").expect("random bytes");
+        assert!(!both.is_outdated(&again));
+        assert_eq!(after.open(b"a", &again).as_deref(), Ok(&b"x"[..]));
+        assert_eq!(after.open(b"a", &sealed), Err(OpenError::OtherKey));
+        assert!(EncryptionKey::parse(&format!("{new}\nshort")).is_err());
+    }
 
     #[test]
     fn an_encryption_key_is_long_and_prints_nothing() {

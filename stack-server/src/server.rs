@@ -22,7 +22,8 @@ use crate::auth::guard::{AuthSettings, Guard, LastToken};
 use crate::auth::housekeeping::Housekeeping;
 use crate::connectors::engine::Worker as ConnectorWorker;
 use crate::descriptors;
-use crate::http::connection::{Patience, Patient, Progress};
+use crate::http::connection::{ClientTimeouts, Progress, TimedStream};
+use crate::http::memory::Pool;
 use crate::http::slots::Slots;
 use crate::http::strict_lines::StrictLines;
 use crate::http::tls::Tls;
@@ -43,7 +44,7 @@ use crate::settings::Settings;
 pub struct Server {
     address: SocketAddr,
     stop: watch::Sender<bool>,
-    hurry: Hurry,
+    shutdown: ShutdownHandle,
     threads: Vec<JoinHandle<()>>,
     connections: usize,
     worker: Option<Worker>,
@@ -54,12 +55,45 @@ pub struct Server {
 
 /// A handle that makes [`Server::stop`] wait for requests no longer.
 #[derive(Clone, Debug)]
-pub struct Hurry(watch::Sender<bool>);
+pub struct ShutdownHandle(watch::Sender<bool>);
 
-impl Hurry {
+impl ShutdownHandle {
     /// From now on [`Server::stop`] does not wait for requests. The store still records the writes that it has.
-    pub fn up(&self) {
+    pub fn stop_waiting(&self) {
         self.0.send_replace(true);
+    }
+}
+
+/// The parts that all HTTP threads share.
+#[derive(Clone)]
+struct HttpThread {
+    app: App,
+    tls: Option<Arc<Tls>>,
+    slots: Slots,
+    stopped: watch::Receiver<bool>,
+    waiting_ended: watch::Receiver<bool>,
+}
+
+impl HttpThread {
+    /// Starts a thread with a runtime of its own: a connection stays on its thread, and no thread steals work. The first
+    /// thread also reports refusals.
+    fn start(self, number: usize, listener: TcpListener) -> io::Result<JoinHandle<()>> {
+        let Self { app, tls, slots, stopped, waiting_ended } = self;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new().name(format!("http-{number}"));
+        thread.spawn(move || {
+            runtime.block_on(async {
+                let reporter = (number == 0).then(|| app.clone());
+                if let Some(app) = reporter.clone() {
+                    tokio::spawn(async move { app.refusals().report().await });
+                }
+                let graceful = accept(app, tls, slots, listener, stopped).await;
+                drain(graceful, waiting_ended).await;
+                if let Some(app) = reporter {
+                    app.refusals().log_counts();
+                }
+            });
+        })
     }
 }
 
@@ -99,7 +133,7 @@ impl Server {
         let guard = auth.map(|auth| Guard::new(auth, authority.as_ref())).transpose().map_err(invalid)?;
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);
-        let (hurry, hurried) = watch::channel(false);
+        let (end_waiting, waiting_ended) = watch::channel(false);
         let allowed = allowed(&settings, address, guard.is_some());
         let app =
             App::new(store.clone(), settings, guard, address, authority, stopped.clone(), allowed.clone());
@@ -116,37 +150,22 @@ impl Server {
         let tls = app.settings().tls.clone().map(Tls::new).transpose();
         let tls = tls.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?.map(Arc::new);
         app.connectors().check_key().map_err(invalid)?;
+        if may_write {
+            app.connectors().reseal().map_err(|error| invalid(error.message.into_owned()))?;
+        }
         let connectors = may_write.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
         let slots = Slots::new(descriptors::limit(), app.settings().behind_proxy);
         let connections = slots.max();
-        let mut threads = Vec::new();
-        for number in 0..app.settings().http_threads.clamp(1, HTTP_THREADS_MAX) {
-            // One current-thread runtime each: a connection stays on its thread, and no thread steals work.
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let listener = listener.try_clone()?;
-            let (app, tls, slots) = (app.clone(), tls.clone(), slots.clone());
-            let (stopped, hurried) = (stopped.clone(), hurried.clone());
-            let thread = std::thread::Builder::new().name(format!("http-{number}"));
-            threads.push(thread.spawn(move || {
-                runtime.block_on(async {
-                    let reporter = (number == 0).then(|| app.clone());
-                    if let Some(app) = reporter.clone() {
-                        tokio::spawn(async move { app.refusals().report().await });
-                    }
-                    let graceful = accept(app, tls, slots, listener, stopped).await;
-                    drain(graceful, hurried).await;
-                    if let Some(app) = reporter {
-                        app.refusals().tell();
-                    }
-                });
-            })?);
-        }
+        let shared = HttpThread { app, tls, slots, stopped, waiting_ended };
+        let threads = 0..shared.app.settings().http_threads.clamp(1, HTTP_THREADS_MAX);
+        let threads = threads.map(|number| shared.clone().start(number, listener.try_clone()?));
+        let threads = threads.collect::<io::Result<_>>()?;
         // Each thread listens on a handle of its own; the last of them to end frees the port.
         drop(listener);
         Ok(Self {
             address,
             stop,
-            hurry: Hurry(hurry),
+            shutdown: ShutdownHandle(end_waiting),
             threads,
             connections,
             worker,
@@ -167,8 +186,8 @@ impl Server {
     }
 
     /// Returns a handle that ends the waiting of [`Server::stop`].
-    pub fn hurry(&self) -> Hurry {
-        self.hurry.clone()
+    pub fn shutdown_handle(&self) -> ShutdownHandle {
+        self.shutdown.clone()
     }
 
     /// Accepts no more connections, lets requests in flight finish for at most ten seconds, and returns. The
@@ -218,24 +237,29 @@ fn new_authority(
     Ok(Some(Arc::new(authority)))
 }
 
-/// Waits until the requests in flight finish, [`DRAIN_TIMEOUT`] has passed, or [`Hurry::up`] was called.
-async fn drain(graceful: GracefulShutdown, mut hurried: watch::Receiver<bool>) {
-    let hurry = async {
-        // An error means that nobody can hurry it any more.
-        if hurried.wait_for(|hurried| *hurried).await.is_err() {
+/// Waits until the requests in flight finish, [`DRAIN_TIMEOUT`] has passed, or [`ShutdownHandle::stop_waiting`] was called.
+async fn drain(graceful: GracefulShutdown, mut waiting_ended: watch::Receiver<bool>) {
+    let waiting_ended = async {
+        // An error means that no handle is left.
+        if waiting_ended.wait_for(|has_ended| *has_ended).await.is_err() {
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
         () = graceful.shutdown() => {}
         () = tokio::time::sleep(DRAIN_TIMEOUT) => {}
-        () = hurry => {}
+        () = waiting_ended => {}
     }
 }
 
 /// How long connections wait for their clients.
-const PATIENCE: Patience =
-    Patience { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT, write_bytes: WRITE_BYTES_MIN };
+const CLIENT_TIMEOUTS: ClientTimeouts =
+    ClientTimeouts { head: HEADER_READ_TIMEOUT, write: WRITE_STALL_TIMEOUT, write_bytes: WRITE_BYTES_MIN };
+
+/// Wraps the stream of a connection, so that slow clients and malformed heads end it.
+fn guarded<S>(stream: S, heads: Pool, progress: Progress) -> TimedStream<StrictLines<TokioIo<S>>> {
+    TimedStream::new(StrictLines::new(TokioIo::new(stream), heads), CLIENT_TIMEOUTS, progress)
+}
 
 /// Accepts connections until the server stops. Returns the handle that waits for those that are still open.
 async fn accept(
@@ -250,7 +274,7 @@ async fn accept(
     let graceful = GracefulShutdown::new();
     // hyper's default allows 100 header lines. Setting this limit would cost an allocation per request.
     let mut builder = http1::Builder::new();
-    // hyper counts this timeout from the end of the last response. `Patient` limits the time of a head that has begun.
+    // hyper counts this timeout from the end of the last response. `TimedStream` limits the time of a head that has begun.
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(HEAD_BUFFER_BYTES);
     let heads = app.memory().heads.clone();
     loop {
@@ -289,15 +313,14 @@ async fn accept(
             tokio::spawn(async move {
                 // A client that fails the handshake holds only its slot, and only until a timeout.
                 if let Some(stream) = tls.accept(stream).await {
-                    let stream =
-                        Patient::new(StrictLines::new(TokioIo::new(stream), heads), PATIENCE, progress);
+                    let stream = guarded(stream, heads, progress);
                     let _ = watcher.watch(builder.serve_connection(stream, service)).await;
                 }
                 drop(slot);
             });
             continue;
         }
-        let stream = Patient::new(StrictLines::new(TokioIo::new(stream), heads.clone()), PATIENCE, progress);
+        let stream = guarded(stream, heads.clone(), progress);
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
             // An error concerns only the client of this connection.

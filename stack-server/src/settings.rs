@@ -11,6 +11,7 @@ use ledger_core::{FirstId, PastDates, Runtime};
 use crate::auth::authority::AuthorizationSettings;
 use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
+use crate::http::mount_path::MountPath;
 use crate::http::tls::TlsFiles;
 use crate::limits::{HTTP_MEMORY_DIVISOR, HTTP_MEMORY_MIN, HTTP_THREADS_MAX, PROVIDER_TIMEOUT};
 use crate::outbound::Outbound;
@@ -95,6 +96,10 @@ pub struct Settings {
     /// The key that encrypts the configurations of connectors and the numbers of bank accounts. `None` derives one from
     /// a secret in the data directory.
     pub encryption_key: Option<EncryptionKey>,
+    /// Whether the API masks the secrets in configurations of connectors.
+    pub redact_config: bool,
+    /// The path below which the generic connector API answers, such as `/api/generic`.
+    pub generic_mount: MountPath,
     /// Addresses to use instead of the payment providers' own, by the name of the connector.
     pub provider_addresses: BTreeMap<String, String>,
     /// Directory below which connectors may read and write files; `None` is the system's directory for temporary files.
@@ -146,6 +151,8 @@ impl Default for Settings {
             events_heartbeat: Duration::from_secs(15),
             schema_enforcement: Enforcement::default(),
             encryption_key: None,
+            redact_config: false,
+            generic_mount: MountPath::default(),
             provider_addresses: BTreeMap::new(),
             connectors_directory: None,
             provider_timeout: PROVIDER_TIMEOUT,

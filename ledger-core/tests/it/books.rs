@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ledger_core::{
     AccountAddress, Asset, Balance, Changes, Command, Decision, Facts, HoldingVolumes, KnownTransaction,
     LogEntry, LogId, LogPayload, Metadata, Needs, NewTransaction, Posting, Reference, Rejection, Timestamp,
-    Transaction, TransactionId, Volumes, apply, decide, needs,
+    Transaction, TransactionId, Volumes, apply, check_sizes, decide, needs,
 };
 
 /// The state of a ledger, built from its log.
@@ -23,10 +23,8 @@ impl Books {
     /// Executes a command. Ids start at 1, and entries have no effective volumes.
     pub(crate) fn execute(&mut self, command: &Command, now: Timestamp) -> Result<LogEntry, Rejection> {
         let date = self.log.last().map_or(now, |last| now.max(last.date));
-        let mut original = None;
-        if let Some(id) = needs(command, None).transaction {
-            original = self.transactions.get(&id).cloned();
-        }
+        check_sizes(command)?;
+        let original = command.transaction().and_then(|id| self.transactions.get(&id).cloned());
         let wanted = needs(command, original.as_ref());
         let mut facts = Facts {
             volumes: wanted
@@ -35,7 +33,10 @@ impl Books {
                 .map(|holding| (holding.account.clone(), holding.asset.clone()))
                 .map(|holding| self.volumes.get(&holding).cloned().unwrap_or_default())
                 .collect(),
-            reference_taken: wanted.reference.is_some_and(|reference| self.references.contains(reference)),
+            reference_taken: wanted
+                .reference
+                .as_deref()
+                .is_some_and(|reference| self.references.contains(reference)),
             transaction: original.clone(),
             ..Facts::default()
         };

@@ -51,7 +51,7 @@ impl Engine {
             return None;
         }
         Some(if failing.is_full {
-            WriteError::NoRoom
+            WriteError::DiskNearlyFull
         } else {
             WriteError::Storage { reason: failing.reason }
         })

@@ -158,11 +158,11 @@ impl Engine {
     /// Why the disk takes no more, if so: asked before anything is decided, so that nothing has happened.
     fn lack_of_room(&self) -> Option<WriteError> {
         if self.disk_room.as_ref().is_some_and(Room::is_low) {
-            return Some(WriteError::NoRoom);
+            return Some(WriteError::DiskNearlyFull);
         }
         let error = self.journal.make_room().err()?;
         Some(if error.is_want_of_room() {
-            WriteError::NoRoom
+            WriteError::DiskNearlyFull
         } else {
             WriteError::Storage { reason: error.to_string() }
         })

@@ -3,8 +3,8 @@
 use ledger_core::enforcement::{check, resolve};
 use ledger_core::settle;
 use ledger_core::{
-    Command, CreateTransaction, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement,
-    PastDates, Rejection, Rules, SchemaVersion, Timestamp, TransactionId, check_before_script, decide,
+    Command, Decision, Facts, Idempotency, LegacyLog, LogEntry, LogId, Memento, Movement, Rejection, Rules,
+    SchemaVersion, Timestamp, TransactionId, check_before_script, decide, needs,
 };
 use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
@@ -237,7 +237,8 @@ impl State {
         self.ledger(ledger).head.counters.last_date.max(now)
     }
 
-    /// Settles a command with a script. The script of a template is known only now; it is compiled once.
+    /// Runs the script of a command and puts its postings in its place, unless the command is refused before that. The
+    /// script of a template is known only now; it is compiled once.
     fn run_script(
         &mut self,
         (ledger, now): (u32, Timestamp),
@@ -246,38 +247,21 @@ impl State {
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Result<(), Rejection>, ReadError> {
-        let Command::CreateTransaction(create) = command else { return Ok(Ok(())) };
+        let Command::CreateTransaction(create) = &*command else { return Ok(Ok(())) };
         let Movement::Script(script) = &create.movement else { return Ok(Ok(())) };
         let of_template = if program.is_none() { Some(written.compile(&script.plain)) } else { None };
         let program = program.or(of_template.as_ref()).expect("one of them is there");
-        self.settle(ledger, create, program, now, batch, written)
-    }
-
-    /// Runs the script of a command and puts what it says in its place, unless the command is refused before that.
-    fn settle(
-        &mut self,
-        ledger: u32,
-        create: &mut CreateTransaction,
-        program: &Compiled,
-        now: Timestamp,
-        batch: &mut Batch,
-        written: &impl Written,
-    ) -> Result<Result<(), Rejection>, ReadError> {
-        if let Rules::Legacy(rules) = &create.rules {
-            let mut facts = Facts::default();
-            if let Some(reference) = &create.reference {
-                let hints = &mut Hints::default();
-                facts.reference_taken =
-                    self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
-            }
-            if rules.past_dates == PastDates::Refuse {
-                facts.last_date = self.last_date(ledger, batch, written)?;
-            }
+        if matches!(create.rules, Rules::Legacy(_)) {
+            let wanted = needs(command, None);
+            let (mut facts, mut hints) = (Facts::default(), Hints::default());
+            self.find_holdings((ledger, &[]), &wanted, &mut facts, &mut hints, batch, written)?;
+            self.find_rest(ledger, &wanted, &mut facts, &mut hints, batch, written)?;
             let checked = check_before_script(create, &facts, self.date(ledger, now));
             if checked.is_err() {
                 return Ok(checked);
             }
         }
+        let Command::CreateTransaction(create) = command else { return Ok(Ok(())) };
         let mut scratch = std::mem::take(&mut self.scratch);
         let settled = settle(create, program, &mut scratch, &mut ScriptReads { state: self, ledger });
         // What an unusual script took is not held for ever.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ledger_core::schema::{Schema, version_of};
 use ledger_core::{
     AccountAddress, Command, CreateTransaction, Decision, Facts, Idempotency, LegacyLog, LogEntry,
-    LogPayload, Memento, Metadata, Movement, NewTransaction, Overdraft, Rejection, RevertDate,
-    RevertTransaction, Rules, SchemaVersion, Transaction, TransactionId, decide,
+    LogPayload, Memento, Metadata, Movement, NewTransaction, Overdraft, Rejection, Rules, SchemaVersion,
+    Transaction, TransactionId, check_sizes, decide, needs,
 };
 use ledger_journal::SectionId;
 use ledger_journal::entry::{Body, Event, IdempotencyRecord, LedgerBase, LogRecord, Record};
@@ -70,7 +70,7 @@ impl State {
         };
         let imported = Imported { log, command, id, reverts };
         let mut loaded = Loaded { facts: Facts::default(), hints: Hints::default() };
-        if let Err(refusal) = self.check_transaction(ledger, &imported, &mut loaded, batch, written)? {
+        if let Err(refusal) = self.check_transaction(ledger, &imported, &mut loaded.hints, batch, written)? {
             return Ok(Err(refusal));
         }
         self.import_change(ledger, &imported, &mut loaded, batch, written)
@@ -104,7 +104,7 @@ impl State {
         &mut self,
         ledger: u32,
         imported: &Imported<'_>,
-        loaded: &mut Loaded,
+        hints: &mut Hints,
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<Result<(), ImportRefusal>, ReadError> {
@@ -120,18 +120,9 @@ impl State {
             }
         }
         let Some(id) = imported.reverts else { return Ok(Ok(())) };
-        // What is reverted is looked up as for a revert; what that moved is in the log itself.
-        let revert = RevertTransaction {
-            id,
-            dated: RevertDate::Now,
-            overdraft: Overdraft::Allow,
-            metadata: Metadata::EMPTY,
-            rules: Rules::default(),
-        };
-        let command = Command::RevertTransaction(revert);
-        let Loaded { facts, hints } = loaded;
-        self.find_target(ledger, &command, facts, hints, batch, written)?;
-        Ok(match facts.transaction.take() {
+        // The postings of the revert are in the log itself.
+        let original = self.find_original(ledger, Some(id), hints, batch, written)?;
+        Ok(match original {
             None => inconsistent(format!("transaction {} is reverted but does not exist", id.get())),
             Some(original) if original.reverted => {
                 inconsistent(format!("transaction {} is reverted twice", id.get()))
@@ -152,17 +143,24 @@ impl State {
         let Imported { log, command, reverts, .. } = imported;
         let entry = &log.entry;
         let Loaded { facts, hints } = loaded;
-        self.find_target(ledger, command, facts, hints, batch, written)?;
-        let slots = self.find_holdings((ledger, &[]), command, facts, hints, batch, written)?;
+        if let Err(rejection) = check_sizes(command) {
+            return Ok(inconsistent(rejection.to_string()));
+        }
+        let original = self.find_original(ledger, command.transaction(), hints, batch, written)?;
+        let mut wanted = needs(command, original.as_ref());
+        self.find_holdings((ledger, &[]), &wanted, facts, hints, batch, written)?;
         let too_many_assets = self.has_too_many_assets(ledger, &hints.located);
-        self.find_rest(ledger, command, facts, hints, batch, written)?;
+        self.find_rest(ledger, &wanted, facts, hints, batch, written)?;
         match self.imported_defaults(ledger, entry, command)? {
             Ok(defaults) => hints.defaults = defaults,
             Err(refusal) => return Ok(Err(refusal)),
         }
-        if is_too_large(command, facts, &hints.defaults) || too_many_assets {
+        if is_too_large(command, original.as_ref(), &facts.volumes, &hints.defaults) || too_many_assets {
             return Ok(inconsistent("it has more than a log may have"));
         }
+        let slots = std::mem::take(&mut wanted.slots);
+        drop(wanted);
+        facts.transaction = original;
         let decision = match decide(command, &slots, facts, entry.date) {
             Ok(Decision::Transaction(new)) => {
                 Decision::Transaction(NewTransaction { reverts: *reverts, ..new })

@@ -2,8 +2,8 @@
 
 use ledger_core::schema::Schema;
 use ledger_core::{
-    Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Target, Timestamp, TransactionId,
-    Volumes, needs, reverting_reference,
+    Command, Facts, KnownTransaction, Metadata, Needs, Rejection, SlotList, Timestamp, TransactionId,
+    Volumes, check_sizes, needs,
 };
 use ledger_journal::Position;
 use ledger_journal::entry::Recognition;
@@ -38,16 +38,23 @@ impl State {
         written: &impl Written,
     ) -> Result<Result<SlotList, Rejection>, ReadError> {
         let Loaded { facts, hints } = loaded;
-        self.find_target(ledger, command, facts, hints, batch, written)?;
-        let slots = self.find_holdings((ledger, near), command, facts, hints, batch, written)?;
+        if let Err(rejection) = check_sizes(command) {
+            return Ok(Err(rejection));
+        }
+        let original = self.find_original(ledger, command.transaction(), hints, batch, written)?;
+        let mut wanted = needs(command, original.as_ref());
+        self.find_holdings((ledger, near), &wanted, facts, hints, batch, written)?;
         if self.has_too_many_assets(ledger, &hints.located) {
             return Ok(Err(Rejection::TooManyAssets));
         }
         hints.defaults = self.defaults(ledger, schema, command)?;
-        if is_too_large(command, facts, &hints.defaults) {
+        if is_too_large(command, original.as_ref(), &facts.volumes, &hints.defaults) {
             return Ok(Err(Rejection::TransactionTooLarge { bytes_max: ENTRY_BYTES_MAX }));
         }
-        self.find_rest(ledger, command, facts, hints, batch, written)?;
+        self.find_rest(ledger, &wanted, facts, hints, batch, written)?;
+        let slots = std::mem::take(&mut wanted.slots);
+        drop(wanted);
+        facts.transaction = original;
         Ok(Ok(slots))
     }
 
@@ -57,42 +64,29 @@ impl State {
         new > 0 && self.ledger(ledger).head.assets.len() + new > crate::names::NAMES_MAX
     }
 
-    /// Finds what a command needs beside holdings: whether its reference is taken, and the accounts that get
-    /// metadata.
+    /// Finds what a command needs beside holdings: whether its reference is taken, the accounts that get metadata, and
+    /// whether a schema version exists.
     pub(super) fn find_rest(
         &mut self,
         ledger: u32,
-        command: &Command,
+        wanted: &Needs<'_>,
         facts: &mut Facts,
         hints: &mut Hints,
         batch: &mut Batch,
         written: &impl Written,
     ) -> Result<(), ReadError> {
-        if let Command::CreateTransaction(create) = command {
-            if let Some(reference) = &create.reference {
-                facts.reference_taken =
-                    self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
-            }
-            for account in create.account_metadata.keys() {
-                hints.located.push(self.locate(ledger, account.as_str())?);
-            }
-        }
-        if let Command::InsertSchema(insert) = command {
-            facts.schema_exists = self.has_schema(ledger, &insert.version)?;
-            if !facts.schema_exists {
-                hints.stored = Prior::Absent;
-            }
-        }
-        if let (Command::RevertTransaction(revert), Some(original)) = (command, &facts.transaction)
-            && let Some(reference) = reverting_reference(&revert.rules, original)
-        {
+        if let Some(reference) = &wanted.reference {
             facts.reference_taken =
                 self.reference_taken(ledger, reference.as_str(), hints, batch, written)?;
         }
-        if let Command::SetMetadata { target: Target::Account(account), .. }
-        | Command::DeleteMetadata { target: Target::Account(account), .. } = command
-        {
+        for account in &wanted.accounts {
             hints.located.push(self.locate(ledger, account.as_str())?);
+        }
+        if let Some(version) = wanted.schema {
+            facts.schema_exists = self.has_schema(ledger, version)?;
+            if !facts.schema_exists {
+                hints.stored = Prior::Absent;
+            }
         }
         Ok(())
     }
@@ -157,57 +151,46 @@ impl State {
         Ok(false)
     }
 
-    /// Loads the transaction that a command is about.
-    pub(super) fn find_target(
+    /// Loads the transaction that a command changes or reverts.
+    pub(super) fn find_original(
         &mut self,
         ledger: u32,
-        command: &Command,
-        facts: &mut Facts,
+        id: Option<TransactionId>,
         hints: &mut Hints,
         batch: &mut Batch,
         written: &impl Written,
-    ) -> Result<(), ReadError> {
-        let id = match command {
-            Command::RevertTransaction(revert) => revert.id,
-            Command::SetMetadata { target: Target::Transaction(id), .. }
-            | Command::DeleteMetadata { target: Target::Transaction(id), .. } => *id,
-            Command::CreateTransaction(_)
-            | Command::InsertSchema(_)
-            | Command::SetMetadata { target: Target::Account(_), .. }
-            | Command::DeleteMetadata { target: Target::Account(_), .. } => return Ok(()),
-        };
+    ) -> Result<Option<KnownTransaction>, ReadError> {
+        let Some(id) = id else { return Ok(None) };
         if id.get() >= self.ledger(ledger).head.counters.next_transaction {
-            return Ok(());
+            return Ok(None);
         }
         self.reading()?;
-        let Some(recorded) = written.transaction(batch, ledger, id)? else { return Ok(()) };
+        let Some(recorded) = written.transaction(batch, ledger, id)? else { return Ok(None) };
         let document = self.transaction_document(ledger, id.get())?;
         hints.original = Some(recorded.metadata.clone());
         hints.changed = Prior::of(document.clone().map(Box::new));
-        facts.transaction = Some(KnownTransaction {
+        Ok(Some(KnownTransaction {
             postings: recorded.postings,
             timestamp: recorded.timestamp,
             reference: recorded.reference,
             reverted: document.as_ref().is_some_and(|document| document.reverted.is_some()),
             metadata: document.map_or(recorded.metadata, |document| document.metadata),
-        });
-        Ok(())
+        }))
     }
 
     /// Finds the accounts and volumes that a command moves. `near` is where the ends of its postings may be.
     pub(super) fn find_holdings(
         &mut self,
         (ledger, near): (u32, &[Near]),
-        command: &Command,
+        wanted: &Needs<'_>,
         facts: &mut Facts,
         hints: &mut Hints,
         batch: &mut Batch,
         written: &impl Written,
-    ) -> Result<SlotList, ReadError> {
-        let needs = needs(command, facts.transaction.as_ref());
+    ) -> Result<(), ReadError> {
         // Where no two ends are one holding, these are in the same order.
-        let near = if near.len() == needs.holdings.len() { near } else { &[] };
-        for (at, holding) in needs.holdings.iter().enumerate() {
+        let near = if near.len() == wanted.holdings.len() { near } else { &[] };
+        for (at, holding) in wanted.holdings.iter().enumerate() {
             let mut located = self.locate_near(ledger, holding.account.as_str(), near.get(at))?;
             located.asset = self.ledger(ledger).asset(holding.asset.as_str());
             let have = match (located.place(), located.asset) {
@@ -218,16 +201,15 @@ impl State {
             facts.volumes.push(have.map_or_else(Volumes::default, HoldingState::totals));
             hints.located.push(located);
         }
-        let Needs { slots, metadata, last_date, .. } = needs;
-        for slot in metadata {
+        for &slot in &wanted.metadata {
             if let Some(place) = hints.located[slot as usize].place() {
                 facts.metadata.push((slot, self.account_metadata(place)?));
             }
         }
-        if last_date {
+        if wanted.last_date {
             facts.last_date = self.last_date(ledger, batch, written)?;
         }
-        Ok(slots)
+        Ok(())
     }
 
     fn account_metadata(&mut self, place: Place) -> Result<Metadata, ReadError> {

@@ -1,7 +1,7 @@
 //! The size of a command's entry.
 
 use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX};
-use ledger_core::{AccountAddress, Amount, Command, Facts, Metadata, Movement, Posting, Volumes};
+use ledger_core::{AccountAddress, Amount, Command, KnownTransaction, Metadata, Movement, Posting, Volumes};
 use ledger_journal::MAX_CHUNK_PAYLOAD_BYTES;
 
 /// Most bytes of an entry: a chunk, less its head and the entry's own.
@@ -12,14 +12,14 @@ const NUMBERS: usize = 64;
 /// Whether a command's entry might not fit a chunk, by a bound from above.
 pub(super) fn is_too_large(
     command: &Command,
-    facts: &Facts,
+    original: Option<&KnownTransaction>,
+    volumes: &[Volumes],
     defaults: &[(AccountAddress, Metadata)],
 ) -> bool {
-    if is_surely_small(command, facts) && defaults.is_empty() {
+    if is_surely_small(command, volumes) && defaults.is_empty() {
         return false;
     }
-    let held =
-        facts.volumes.iter().map(|held| amount_bytes(&held.input) + amount_bytes(&held.output) + NUMBERS);
+    let held = volumes.iter().map(|held| amount_bytes(&held.input) + amount_bytes(&held.output) + NUMBERS);
     let posted = |posting: &Posting| {
         let names = posting.source.as_str().len() + posting.destination.as_str().len();
         // An amount stands in the posting and can make each of its ends' totals as long.
@@ -42,7 +42,7 @@ pub(super) fn is_too_large(
                 + create.metadata.len() * NUMBERS
         }
         Command::RevertTransaction(_) => {
-            facts.transaction.iter().flat_map(|original| &original.postings).map(posted).sum()
+            original.iter().flat_map(|original| &original.postings).map(posted).sum()
         }
         // Their sizes have limits of their own.
         Command::SetMetadata { .. } | Command::DeleteMetadata { .. } | Command::InsertSchema(_) => 0,
@@ -51,7 +51,7 @@ pub(super) fn is_too_large(
 }
 
 /// Whether a command is like nearly all, which need no look at how long each name is.
-fn is_surely_small(command: &Command, facts: &Facts) -> bool {
+fn is_surely_small(command: &Command, volumes: &[Volumes]) -> bool {
     let Command::CreateTransaction(create) = command else { return false };
     let Movement::Postings(postings) = &create.movement else { return false };
     let is_short = |volumes: &Volumes| volumes.input.to_u64().is_some() && volumes.output.to_u64().is_some();
@@ -60,7 +60,7 @@ fn is_surely_small(command: &Command, facts: &Facts) -> bool {
         && create.metadata.len() <= 64
         && create.metadata.text_bytes() <= METADATA_BYTES_MAX
         && postings.iter().all(|posting| posting.amount.to_u64().is_some())
-        && facts.volumes.iter().all(is_short)
+        && volumes.iter().all(is_short)
 }
 
 /// Checks that surely small entries are small: with names as long as they may be.

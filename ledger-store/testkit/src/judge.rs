@@ -427,7 +427,7 @@ fn is_no_answer(error: &WriteError) -> bool {
         WriteError::OutcomeUnknown { .. }
             | WriteError::Stopped { .. }
             | WriteError::Storage { .. }
-            | WriteError::NoRoom
+            | WriteError::DiskNearlyFull
             | WriteError::Read(_)
     )
 }

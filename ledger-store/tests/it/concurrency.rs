@@ -215,10 +215,10 @@ fn nearly_full_disk_refuses_writes_until_freed() {
     assert!(pay().is_ok());
     free(1 << 20);
     let entries = store.status().entries;
-    assert_eq!(pay(), Err(WriteError::NoRoom));
+    assert_eq!(pay(), Err(WriteError::DiskNearlyFull));
     let other = LedgerName::parse("other").expect("a name");
     let created = store.create_ledger(other, LedgerOptions::default());
-    assert!(matches!(created, Err(WriteError::NoRoom)), "{created:?}");
+    assert!(matches!(created, Err(WriteError::DiskNearlyFull)), "{created:?}");
     // The store writes nothing for these commands, or they are the way to free space.
     let mut tried = submission(vec![send("world", "a", 1).into()], Atomicity::Independent);
     tried.mode = Mode::DryRun;
@@ -243,7 +243,7 @@ fn a_full_disk_refuses_before_anything_is_decided() {
     let pay = || store.apply(submission(vec![send("world", "a", 1).into()], Atomicity::Independent));
     disk.set_faults(Faults { is_full: true, ..Faults::default() });
     let refused = (0..5_000).find_map(|_| pay().err());
-    assert_eq!(refused, Some(WriteError::NoRoom));
+    assert_eq!(refused, Some(WriteError::DiskNearlyFull));
     assert_eq!(store.status().stopped, None);
     disk.set_faults(Faults::default());
     assert!(pay().is_ok());

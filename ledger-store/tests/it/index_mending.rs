@@ -191,13 +191,13 @@ fn a_full_index_refuses_writes_until_there_is_room() {
         }
         assert!(paid < 100_000, "the memory that waits for the index is not bounded");
     };
-    assert_eq!(refused, WriteError::NoRoom);
+    assert_eq!(refused, WriteError::DiskNearlyFull);
     wait_for(&events, |event| matches!(event, IndexEvent::Unavailable { .. }));
     assert!(paid > 100, "{paid}");
     running.disk.set_full(None).expect("no file is named");
     let until = Instant::now() + PATIENCE;
     while let Err(error) = pay(&store, paid) {
-        assert!(matches!(error, WriteError::NoRoom | WriteError::Read(_)), "{error}");
+        assert!(matches!(error, WriteError::DiskNearlyFull | WriteError::Read(_)), "{error}");
         assert!(Instant::now() < until, "it goes on refusing");
         std::thread::yield_now();
     }

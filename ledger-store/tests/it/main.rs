@@ -20,6 +20,7 @@ mod read_future;
 mod reads;
 mod recovery;
 mod refusals;
+mod rejection_order;
 mod removal;
 mod running_store;
 mod schemas;

@@ -80,7 +80,7 @@ impl Running {
                 let before = self.judge.clone();
                 match self.step(store, &step, now) {
                     None => break,
-                    Some(WriteError::Read(_) | WriteError::Storage { .. } | WriteError::NoRoom) => {
+                    Some(WriteError::Read(_) | WriteError::Storage { .. } | WriteError::DiskNearlyFull) => {
                         assert!(Instant::now() < until, "it goes on refusing");
                         self.judge = before;
                         std::thread::yield_now();

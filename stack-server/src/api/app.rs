@@ -250,7 +250,7 @@ impl App {
 
     /// Tells once when the disk is nearly full, and once when it is not any more.
     fn note_room(&self, outcomes: &Result<Vec<Outcome>, WriteError>) {
-        let is_full = matches!(outcomes, Err(WriteError::NoRoom));
+        let is_full = matches!(outcomes, Err(WriteError::DiskNearlyFull));
         // To look first costs a write nothing.
         if self.0.is_full.load(Ordering::Relaxed) != is_full
             && self.0.is_full.swap(is_full, Ordering::Relaxed) != is_full

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use crate::api::routes::{Mount, Route, routes};
 use crate::http::error::Profile;
+use crate::http::mount_path::MountPath;
 
 /// The result of looking up a method and a path.
 #[derive(Debug)]
@@ -24,14 +25,14 @@ pub(crate) enum Match<'a> {
 
 /// Optional parts of the server. Each field tells whether the operator enabled the part and its routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct EnabledParts {
     /// Exporters and their pipelines.
     pub(crate) exporters: bool,
     /// The authorization server.
     pub(crate) authorization: bool,
 }
 
-impl Parts {
+impl EnabledParts {
     /// Whether a route is enabled.
     const fn have(self, route: &Route) -> bool {
         match route.mount {
@@ -41,8 +42,26 @@ impl Parts {
     }
 }
 
+/// Where the generic connector API is in the table of routes.
+const GENERIC: [&str; 2] = ["api", "generic"];
+
+/// The segments of a path as the table of routes has them, where the operator moved the generic connector API. A path
+/// where the API would be otherwise has no route then.
+pub(crate) fn unmoved<'a>(mut segments: Vec<Cow<'a, str>>, mount: &MountPath) -> Vec<Cow<'a, str>> {
+    if *mount == MountPath::default() {
+        return segments;
+    }
+    let head = segments.get(..mount.segments().len());
+    if head.is_some_and(|head| head == mount.segments()) {
+        segments.splice(..mount.segments().len(), GENERIC.map(Cow::Borrowed));
+    } else if segments.starts_with(&GENERIC.map(Cow::Borrowed)) {
+        segments[1] = Cow::Borrowed("");
+    }
+    segments
+}
+
 /// Finds the route of a method and the decoded segments of a path. Ignores routes of disabled parts.
-pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: Parts) -> Match<'a> {
+pub(crate) fn find<'a>(method: &str, segments: &[Cow<'a, str>], parts: EnabledParts) -> Match<'a> {
     let mut allowed: Vec<&str> = Vec::new();
     for (prefix, rest) in PREFIXES.iter().filter_map(|prefix| Some((prefix, prefix.rest(segments)?))) {
         for template in prefix.templates(rest.len()) {
@@ -140,7 +159,7 @@ enum Segment {
 /// All prefixes, in the order in which [`find`] tries them.
 static PREFIXES: LazyLock<[Prefix; 7]> = LazyLock::new(|| {
     [
-        Prefix::new(&["api", "generic"], &[Mount::Generic], Profile::Stack, &[]),
+        Prefix::new(&GENERIC, &[Mount::Generic], Profile::Stack, &[]),
         Prefix::new(&["api", "payments"], &[Mount::Payments], Profile::Stack, &[]),
         Prefix::new(&["v2"], &[Mount::LedgerV2], Profile::Ledger, RESERVED_V2),
         Prefix::new(&["api", "ledger", "v2"], &[Mount::LedgerV2], Profile::Stack, RESERVED_V2),
@@ -222,7 +241,7 @@ mod tests {
         match find(
             method,
             &segments(path).expect("no bad escapes"),
-            Parts { exporters: true, authorization: true },
+            EnabledParts { exporters: true, authorization: true },
         ) {
             Match::Found { route, profile, variables } => Ok((route.operation, profile, variables.join("|"))),
             Match::WrongMethod(allow) => Err(allow.into()),

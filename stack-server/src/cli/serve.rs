@@ -208,11 +208,11 @@ fn stop_on_signal(
             reason = stopped_writing(store) => Err(ServeError::WritingStopped(reason)),
         }
     });
-    let hurry = server.hurry();
-    // Ends with the process, if nobody is in a hurry.
+    let shutdown = server.shutdown_handle();
+    // Ends with the process unless a second signal comes.
     std::thread::spawn(move || {
         runtime.block_on(signals.received());
-        hurry.up();
+        shutdown.stop_waiting();
     });
     server.stop();
     ended

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required};
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::rows::{Row, Unfit};
@@ -42,11 +42,11 @@ pub(crate) const ROW: Registered = Registered {
 const PARAMETERS: &[Parameter] = &[
     optional("name", Kind::Text, PROVIDER),
     required("username", Kind::Text, ""),
-    required("password", Kind::Text, ""),
+    secret(required("password", Kind::Text, "")),
     required("endpoint", Kind::Text, ""),
     required("authorizationEndpoint", Kind::Text, ""),
     required("userCertificate", Kind::LongText, ""),
-    required("userCertificateKey", Kind::LongText, ""),
+    secret(required("userCertificateKey", Kind::LongText, "")),
     optional("pollingPeriod", Kind::Duration, "2m0s"),
 ];
 

@@ -19,7 +19,12 @@ pub(crate) struct Parameter {
     pub(crate) default: &'static str,
     /// Where it is shown.
     pub(crate) shown: Shown,
+    /// Whether it gives access to the provider.
+    pub(crate) is_secret: bool,
 }
+
+/// Shown in place of a secret.
+const MASK: &str = "********";
 
 /// The reason why a configuration is refused, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,12 +81,17 @@ impl Kind {
 
 /// A parameter that is optional.
 pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static str) -> Parameter {
-    Parameter { name, kind, is_required: false, default, shown: Shown::Everywhere }
+    Parameter { name, kind, is_required: false, default, shown: Shown::Everywhere, is_secret: false }
 }
 
 /// A parameter that must have a value.
 pub(crate) const fn required(name: &'static str, kind: Kind, default: &'static str) -> Parameter {
-    Parameter { name, kind, is_required: true, default, shown: Shown::Everywhere }
+    Parameter { name, kind, is_required: true, default, shown: Shown::Everywhere, is_secret: false }
+}
+
+/// A parameter that gives access to the provider.
+pub(crate) const fn secret(parameter: Parameter) -> Parameter {
+    Parameter { is_secret: true, ..parameter }
 }
 
 /// A value of a parameter.
@@ -148,8 +158,18 @@ impl Values {
 
     /// The configuration as JSON, in the order of the parameters.
     pub(crate) fn json(&self, parameters: &[Parameter]) -> String {
-        let shown = parameters.iter().filter(|parameter| parameter.shown == Shown::Everywhere);
-        self.write(shown)
+        self.write(shown(parameters))
+    }
+
+    /// The configuration as JSON with a mask for each secret.
+    pub(crate) fn redacted(&self, parameters: &[Parameter]) -> String {
+        let mut masked = self.clone();
+        for parameter in parameters.iter().filter(|parameter| parameter.is_secret) {
+            if !self.text(parameter.name).is_empty() {
+                masked.0.insert(parameter.name, Value::Text(MASK.to_owned()));
+            }
+        }
+        masked.write(shown(parameters))
     }
 
     /// The configuration as it is kept: with what nobody is shown.
@@ -196,6 +216,10 @@ impl Values {
     }
 }
 
+fn shown(parameters: &[Parameter]) -> impl Iterator<Item = &Parameter> {
+    parameters.iter().filter(|parameter| parameter.shown == Shown::Everywhere)
+}
+
 /// Reads the value of a parameter; `None` where the default counts, as for an empty text or zero.
 fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, String> {
     let wrong = |what: &str| format!("{}: {} is no {what}", parameter.name, value.get());
@@ -204,6 +228,9 @@ fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, 
     match parameter.kind {
         Kind::Text | Kind::LongText if is_text => {
             let text = text().map_err(|_| wrong("text"))?;
+            if parameter.is_secret && text == MASK {
+                return Err(format!("{}: this is the mask of a secret, not the secret", parameter.name));
+            }
             Ok((!text.is_empty()).then_some(Value::Text(text)))
         }
         Kind::Text | Kind::LongText => Err("a secret or a name must be a text".to_owned())
@@ -244,7 +271,7 @@ mod tests {
 
     const PARAMETERS: &[Parameter] = &[
         optional("name", Kind::Text, "X"),
-        required("apiKey", Kind::Text, ""),
+        secret(required("apiKey", Kind::Text, "")),
         optional("pollingPeriod", Kind::Duration, "2m0s"),
         Parameter { shown: Shown::CatalogueOnly, ..optional("pageSize", Kind::Number, "10") },
     ];
@@ -266,6 +293,14 @@ mod tests {
             assert_eq!(values.json(PARAMETERS), json);
             assert_eq!(Values::read(values.whole(PARAMETERS).as_bytes(), PARAMETERS), Ok(values));
         }
+    }
+
+    #[test]
+    fn a_redacted_configuration_cannot_be_sent_back() {
+        let values = Values::read(br#"{"apiKey":"s3cret"}"#, PARAMETERS).expect("it makes sense");
+        let redacted = values.redacted(PARAMETERS);
+        assert_eq!(redacted, r#"{"name":"X","apiKey":"********","pollingPeriod":"2m0s"}"#);
+        Values::read(redacted.as_bytes(), PARAMETERS).expect_err("the mask is no secret");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required};
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape, form, parsed};
 use crate::connectors::rows::{Row, Unfit};
@@ -39,7 +39,7 @@ pub(crate) const ROW: Registered = Registered {
 const PARAMETERS: &[Parameter] = &[
     optional("name", Kind::Text, PROVIDER),
     required("loginID", Kind::Text, ""),
-    required("apiKey", Kind::Text, ""),
+    secret(required("apiKey", Kind::Text, "")),
     optional("endpoint", Kind::Text, "https://devapi.currencycloud.com"),
     optional("pollingPeriod", Kind::Duration, "2m0s"),
 ];

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::connectors::config::{Kind, Parameter, Refusal, Shown, Values, optional, required};
 use crate::connectors::definition::{Abilities, Row};
 use crate::connectors::http::Tools;
-use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work};
+use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work, object};
 use crate::http::json::{self, Date, Digits, Fields, Object, Text, TextMap};
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
@@ -66,6 +66,8 @@ struct DummyPay {
     directory: PathBuf,
     prefix: String,
     period: Duration,
+    /// How often a payment is generated after the installation; zero is never.
+    generation_period: Duration,
     accounts: u64,
     payments: u64,
     /// References of the accounts that were generated.
@@ -84,6 +86,7 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> 
         directory: tools.directory(values.text("directory"))?,
         prefix: values.text("prefixFileToIngest").to_owned(),
         period: values.duration("filePollingPeriod"),
+        generation_period: values.duration("fileGenerationPeriod"),
         accounts,
         payments,
         generated: Mutex::default(),
@@ -113,10 +116,15 @@ impl Connector for DummyPay {
     fn first_tasks(&self) -> Vec<Start> {
         let generation = descriptor("Generate files into a directory", "init-directory", "");
         let reading = descriptor("Read Files from directory", "read-files", "");
-        vec![
+        let mut starts = vec![
             Start { is_synchronous: true, ..Start::once(generation, Restart::Never) },
             Start::periodic(reading),
-        ]
+        ];
+        if !self.generation_period.is_zero() {
+            let lasting = descriptor("Generate files into a directory", "generate-files", "");
+            starts.push(Start::periodic(lasting));
+        }
+        starts
     }
 
     fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
@@ -124,6 +132,7 @@ impl Connector for DummyPay {
             match work.field("key").as_str() {
                 "init-directory" => self.generate(work),
                 "read-files" => self.list(),
+                "generate-files" => self.generate_more(work),
                 "ingest" => self.ingest(work),
                 other => Err(Failure::final_(format!("there is no task {other:?}"))),
             }
@@ -158,7 +167,7 @@ impl DummyPay {
         let (mut accounts, mut payments) = (done("accounts"), done("payments"));
         let mut batch = Batch::default();
         let nanoseconds = work.now.as_micros() * 1_000;
-        for number in 0..STEP {
+        for _ in 0..STEP {
             let name = nanoseconds + (accounts + payments) as i64;
             if accounts < self.accounts {
                 batch.accounts.push(self.generate_account(name, work.now)?);
@@ -169,12 +178,30 @@ impl DummyPay {
             } else {
                 return Ok(Page { batch, state: Some(NO_STATE.to_owned()), ..Page::default() });
             }
-            debug_assert!(number < STEP);
         }
         let state = Some(format!("{{\"accounts\":\"{accounts}\",\"payments\":\"{payments}\"}}"));
         let has_more = accounts < self.accounts || payments < self.payments;
         let state = if has_more { state } else { Some(NO_STATE.to_owned()) };
         Ok(Page { batch, state, has_more, ..Page::default() })
+    }
+
+    /// Writes a payment for each generation period that has passed since the last one.
+    fn generate_more(&self, work: &Work) -> Result<Page, Failure> {
+        let now = work.now.as_micros();
+        let period = i64::try_from(self.generation_period.as_micros()).unwrap_or(i64::MAX);
+        if period == 0 {
+            return Ok(Page::default());
+        }
+        let last = work.kept("generatedAt").parse::<i64>().unwrap_or(now - period);
+        let due = ((now - last) / period).clamp(0, STEP as i64);
+        let mut page = Page::default();
+        for number in 0..due {
+            page.batch.payments.push(self.generate_payment(now * 1_000 + number, work)?);
+        }
+        // What a server that was down for long has missed is not made up for.
+        let generated_at = if due == STEP as i64 { now } else { last + due * period };
+        page.state = Some(object(&[("generatedAt", &generated_at.to_string())]));
+        Ok(page)
     }
 
     fn generate_account(&self, name: i64, now: Timestamp) -> Result<NewAccount, Failure> {

@@ -180,7 +180,7 @@ impl Engine {
 }
 
 /// The purpose for which a configuration is encrypted.
-fn purpose(id: &ConnectorId) -> Vec<u8> {
+pub(super) fn purpose(id: &ConnectorId) -> Vec<u8> {
     format!("connector {}", id.text()).into_bytes()
 }
 

@@ -7,7 +7,7 @@ use ledger_core::{Balance, Timestamp};
 use serde::de::{Deserialize, MapAccess};
 use serde_json::value::RawValue;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional};
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, secret};
 use crate::connectors::definition::{Abilities, Row, SLOTS};
 use crate::connectors::generic_walk::{Place, hash, whole_seconds};
 use crate::connectors::http::{Provider, Tools, escape};
@@ -34,7 +34,7 @@ pub(crate) const ROW: Row = Row {
 
 const PARAMETERS: &[Parameter] = &[
     optional("name", Kind::Text, PROVIDER),
-    optional("apiKey", Kind::Text, ""),
+    secret(optional("apiKey", Kind::Text, "")),
     optional("endpoint", Kind::Text, ""),
     optional("pollingPeriod", Kind::Duration, "2m0s"),
 ];
@@ -244,8 +244,8 @@ impl<'de> Fields<'de> for OneBalance<'de> {
 #[derive(Default)]
 struct ProviderRow<'a> {
     id: Text<'a>,
-    name: Text<'a>,
-    owner: Text<'a>,
+    name: Option<Text<'a>>,
+    owner: Option<Text<'a>>,
     created_at: Option<Timestamp>,
     updated_at: Option<Timestamp>,
     currency: Text<'a>,
@@ -261,8 +261,8 @@ impl<'de> Fields<'de> for ProviderRow<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
         match name {
             "id" => self.id = map.next_value()?,
-            "accountName" => self.name = map.next_value()?,
-            "ownerName" => self.owner = map.next_value()?,
+            "accountName" => self.name = Some(map.next_value()?),
+            "ownerName" => self.owner = Some(map.next_value()?),
             "createdAt" => self.created_at = map.next_value::<Date>()?.0,
             "updatedAt" => self.updated_at = map.next_value::<Date>()?.0,
             "currency" => self.currency = map.next_value()?,
@@ -298,15 +298,16 @@ fn metadata_of(metadata: &TextMap) -> Metadata {
 fn account_of(
     row: &ProviderRow<'_>,
     raw: &RawValue,
-    name: &str,
+    name: Option<&Text<'_>>,
     kind: AccountType,
 ) -> Result<(NewAccount, Timestamp), String> {
+    let name = name.ok_or_else(|| missing(row, "it has no name"))?;
     let created_at = row.created_at.ok_or_else(|| missing(row, "it has no createdAt"))?;
     let account = NewAccount {
         reference: row.id.0.to_string(),
         created_at,
         default_asset: String::new(),
-        name: name.to_owned(),
+        name: name.0.to_string(),
         kind,
         metadata: metadata_of(&row.metadata),
         raw: Some(raw.get().to_owned()),
@@ -316,7 +317,7 @@ fn account_of(
 
 fn read_account(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, String> {
     let row = read(raw)?;
-    let (account, _) = account_of(&row, raw, &row.name.0, AccountType::Internal)?;
+    let (account, _) = account_of(&row, raw, row.name.as_ref(), AccountType::Internal)?;
     page.children.push(once("Fetch balances from client", "fetch-balances", &account.reference));
     page.batch.accounts.push(account);
     Ok(None)
@@ -324,7 +325,7 @@ fn read_account(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Time
 
 fn read_beneficiary(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, String> {
     let row = read(raw)?;
-    let (account, created_at) = account_of(&row, raw, &row.owner.0, AccountType::External)?;
+    let (account, created_at) = account_of(&row, raw, row.owner.as_ref(), AccountType::External)?;
     page.batch.accounts.push(account);
     Ok(Some(created_at))
 }

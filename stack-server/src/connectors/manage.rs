@@ -13,6 +13,7 @@ use crate::http::error::ApiError;
 use crate::limits::INSTALLATIONS_MAX;
 use crate::payments::account::Account;
 use crate::payments::balance::AccountBalance;
+use crate::payments::bank_account::{self, BankAccount};
 use crate::payments::event::Event;
 use crate::payments::ids::ConnectorId;
 use crate::payments::initiation::Initiation;
@@ -171,6 +172,11 @@ impl Engine {
                 store.change_documents(vec![record::delete::<Member>(key, Expected::Anything)])?;
             }
         }
+        for found in record::with_prefix::<BankAccount>(&store.snapshot(), None, &[])? {
+            if found.value.related.iter().any(|related| related.account.connector == *id) {
+                self.separate(&found.value.id, id)?;
+            }
+        }
         record::delete_all::<Payment>(store, prefix)?;
         // The transactions stay in their ledger.
         record::delete_all::<Posting>(store, prefix)?;
@@ -184,6 +190,16 @@ impl Engine {
         debug_assert_eq!(gone.collection, CONNECTORS);
         store.change_documents(vec![gone])?;
         Ok(())
+    }
+
+    /// Takes the account of an installation off a bank account.
+    fn separate(&self, bank_account: &Uuid, id: &ConnectorId) -> Result<(), ApiError> {
+        record::change(&self.0.payments.store, |snapshot| {
+            let found = bank_account::find(snapshot, bank_account)?;
+            let Some(Versioned { mut value, version }) = found else { return Ok((vec![], ())) };
+            value.related.retain(|related| related.account.connector != *id);
+            Ok((vec![record::put(&value, Expected::Version(version))], ()))
+        })
     }
 
     /// Removes an installation and installs it again, with the same name and configuration and another id.

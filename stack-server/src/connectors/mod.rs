@@ -20,6 +20,7 @@ mod modulr;
 pub(crate) mod money;
 pub(crate) mod orders;
 pub(crate) mod registry;
+mod resealing;
 mod rows;
 mod runner;
 mod session;

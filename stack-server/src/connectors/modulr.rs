@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use ledger_core::Timestamp;
 use ring::hmac;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Shown, Values, optional, required};
+use crate::connectors::config::{Kind, Parameter, Refusal, Shown, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::rows::{Row, Unfit};
@@ -39,8 +39,8 @@ pub(crate) const ROW: Registered = Registered {
 
 const PARAMETERS: &[Parameter] = &[
     optional("name", Kind::Text, PROVIDER),
-    required("apiKey", Kind::Text, ""),
-    required("apiSecret", Kind::Text, ""),
+    secret(required("apiKey", Kind::Text, "")),
+    secret(required("apiSecret", Kind::Text, "")),
     optional("endpoint", Kind::Text, "https://api-sandbox.modulrfinance.com/api-sandbox"),
     optional("pollingPeriod", Kind::Duration, "2m0s"),
     Parameter { shown: Shown::CatalogueOnly, ..optional("pageSize", Kind::Number, "100") },

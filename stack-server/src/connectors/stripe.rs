@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ledger_core::Timestamp;
 use serde_json::Value;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required};
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape};
 use crate::connectors::stripe_mapping::{self, rows, text};
@@ -40,7 +40,7 @@ pub(crate) const ROW: Row = Row {
 
 const PARAMETERS: &[Parameter] = &[
     optional("name", Kind::Text, PROVIDER),
-    required("apiKey", Kind::Text, ""),
+    secret(required("apiKey", Kind::Text, "")),
     optional("pollingPeriod", Kind::Duration, "2m0s"),
     optional("pageSize", Kind::Number, "10"),
 ];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ledger_core::Timestamp;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required};
+use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::rows::{Row, Unfit};
@@ -45,7 +45,7 @@ pub(crate) const ROW: Registered = Registered {
 
 const PARAMETERS: &[Parameter] = &[
     optional("name", Kind::Text, PROVIDER),
-    required("apiKey", Kind::Text, ""),
+    secret(required("apiKey", Kind::Text, "")),
     optional("pollingPeriod", Kind::Duration, "2m0s"),
 ];
 

@@ -29,7 +29,7 @@ impl Progress {
 
 /// How long a connection waits for its client.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct ClientTimeouts {
     /// Maximum time from the first byte of a request head to its last. For the first head the time starts with the
     /// connection.
     pub(crate) head: Duration,
@@ -42,9 +42,9 @@ pub(crate) struct Patience {
 /// A stream that fails once a write, or the rest of a request head, has waited for too long. A response that nobody
 /// reads would hold its memory forever, and both cases would hold a connection slot. hyper closes connections that
 /// are idle between requests.
-pub(crate) struct Patient<T> {
+pub(crate) struct TimedStream<T> {
     inner: T,
-    patience: Patience,
+    timeouts: ClientTimeouts,
     progress: Progress,
     /// The step at which the first bytes of a head arrived.
     begun: Option<u64>,
@@ -57,9 +57,9 @@ pub(crate) struct Patient<T> {
     taken: usize,
 }
 
-impl<T> Patient<T> {
-    pub(crate) fn new(inner: T, patience: Patience, progress: Progress) -> Self {
-        Self { inner, patience, progress, begun: Some(0), reading: None, writing: None, taken: 0 }
+impl<T> TimedStream<T> {
+    pub(crate) fn new(inner: T, timeouts: ClientTimeouts, progress: Progress) -> Self {
+        Self { inner, timeouts, progress, begun: Some(0), reading: None, writing: None, taken: 0 }
     }
 
     /// Returns the result of a write of this many bytes, or an error if the client takes its backlog too slowly.
@@ -72,7 +72,7 @@ impl<T> Patient<T> {
         let Poll::Ready(result) = written else { return self.wait(context).map(|never| never.map(|()| 0)) };
         let bytes = *result.as_ref().unwrap_or(&0);
         self.taken += bytes;
-        if bytes >= offered || self.taken >= self.patience.write_bytes {
+        if bytes >= offered || self.taken >= self.timeouts.write_bytes {
             self.writing = None;
         }
         Poll::Ready(result)
@@ -80,17 +80,17 @@ impl<T> Patient<T> {
 
     /// Waits for the client to read, and fails once it has waited for too long.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let patience = self.patience.write;
+        let timeout = self.timeouts.write;
         let writing = self.writing.get_or_insert_with(|| {
             self.taken = 0;
-            Box::pin(tokio::time::sleep(patience))
+            Box::pin(tokio::time::sleep(timeout))
         });
         ready!(writing.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<T: Read + Unpin> Read for Patient<T> {
+impl<T: Read + Unpin> Read for TimedStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -108,14 +108,14 @@ impl<T: Read + Unpin> Read for Patient<T> {
             self.reading = None;
             return Poll::Pending;
         }
-        let patience = self.patience.head;
-        let reading = self.reading.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let timeout = self.timeouts.head;
+        let reading = self.reading.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         ready!(reading.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<T: Write + Unpin> Write for Patient<T> {
+impl<T: Write + Unpin> Write for TimedStream<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -192,19 +192,19 @@ mod tests {
         runtime.expect("a runtime").block_on(future)
     }
 
-    fn patient(is_busy: bool, millis: u64) -> (Patient<Peer>, Progress) {
-        let (patience, progress) = (Duration::from_millis(millis), Progress::default());
-        let both = Patience { head: patience, write: patience, write_bytes: 10 };
-        (Patient::new(Peer { is_busy }, both, progress.clone()), progress)
+    fn timed(is_busy: bool, millis: u64) -> (TimedStream<Peer>, Progress) {
+        let (timeout, progress) = (Duration::from_millis(millis), Progress::default());
+        let both = ClientTimeouts { head: timeout, write: timeout, write_bytes: 10 };
+        (TimedStream::new(Peer { is_busy }, both, progress.clone()), progress)
     }
 
     fn write(is_busy: bool, millis: u64) -> Result<usize, io::ErrorKind> {
-        let (mut connection, _) = patient(is_busy, millis);
+        let (mut connection, _) = timed(is_busy, millis);
         let written = std::future::poll_fn(|context| Pin::new(&mut connection).poll_write(context, b"x"));
         run(written).map_err(|error| error.kind())
     }
 
-    async fn read(connection: &mut Patient<Peer>) -> Result<(), io::ErrorKind> {
+    async fn read(connection: &mut TimedStream<Peer>) -> Result<(), io::ErrorKind> {
         let mut bytes = [0; 1];
         let mut buffer = hyper::rt::ReadBuf::new(&mut bytes);
         let read =
@@ -213,7 +213,7 @@ mod tests {
     }
 
     /// Tells whether a read waits without a timeout.
-    async fn waits_for_ever(connection: &mut Patient<Peer>) -> bool {
+    async fn waits_for_ever(connection: &mut TimedStream<Peer>) -> bool {
         let waits = tokio::select! {
             biased;
             _ = read(connection) => false,
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn times_out_on_slow_reader() {
         run(async {
-            let (mut connection, _) = patient(false, 1);
+            let (mut connection, _) = timed(false, 1);
             let mut write = async |offered: usize, is_busy: bool| {
                 connection.inner.is_busy = is_busy;
                 let bytes = vec![b'x'; offered];
@@ -267,10 +267,10 @@ mod tests {
     fn times_out_on_partial_head_but_not_between_requests() {
         run(async {
             // The time for the first head starts at once.
-            let (mut connection, _) = patient(false, 1);
+            let (mut connection, _) = timed(false, 1);
             assert_eq!(read(&mut connection).await, Err(io::ErrorKind::TimedOut));
 
-            let (mut connection, progress) = patient(true, 1);
+            let (mut connection, progress) = timed(true, 1);
             assert_eq!(read(&mut connection).await, Ok(()));
             progress.step();
             connection.inner.is_busy = false;

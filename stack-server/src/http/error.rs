@@ -221,7 +221,7 @@ impl From<WriteError> for ApiError {
             WriteError::BucketRemoved => Self::not_found("the bucket was removed for good"),
             WriteError::Document(rejection) => Self::new(Code::Conflict, rejection.to_string()),
             WriteError::Busy => Self::busy("too many writes are waiting"),
-            WriteError::NoRoom => Self::busy("the disk of the server is nearly full"),
+            WriteError::DiskNearlyFull => Self::busy("the disk of the server is nearly full"),
             WriteError::Storage { .. } => Self::busy("the disk of the server refused"),
             WriteError::Stopped { .. } => Self::busy("the server takes no writes"),
             WriteError::Read(error) => Self::from(error),
@@ -277,7 +277,7 @@ mod tests {
         let busy = ApiError::from(WriteError::Busy);
         assert_eq!(shown(&busy, Profile::Ledger), (503, "INTERNAL"));
         assert!(busy.transient);
-        let full = ApiError::from(WriteError::NoRoom);
+        let full = ApiError::from(WriteError::DiskNearlyFull);
         assert_eq!((shown(&full, Profile::Ledger), full.transient), ((503, "INTERNAL"), true));
         let unknown = ApiError::from(WriteError::OutcomeUnknown { reason: "disk".into() });
         assert_eq!((shown(&unknown, Profile::Ledger), unknown.transient), ((503, "INTERNAL"), false));

@@ -5,6 +5,7 @@ pub(crate) mod connection;
 pub(crate) mod error;
 pub(crate) mod json;
 pub(crate) mod memory;
+pub(crate) mod mount_path;
 pub(crate) mod reply_body;
 pub(crate) mod request;
 pub(crate) mod response;

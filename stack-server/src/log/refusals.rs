@@ -32,12 +32,12 @@ impl Refusals {
     pub(crate) async fn report(&self) {
         loop {
             tokio::time::sleep(PERIOD).await;
-            self.tell();
+            self.log_counts();
         }
     }
 
     /// Writes the line, if requests were refused since the last one.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn log_counts(&self) {
         let counts = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         if counts.is_empty() {
             return;
@@ -67,7 +67,7 @@ mod tests {
         let counts: Vec<(String, u64)> =
             refusals.0.lock().unwrap_or_else(PoisonError::into_inner).clone().into_iter().collect();
         assert_eq!(counts, [("401".into(), 1), ("NO_SCRIPT".into(), 1), ("VALIDATION".into(), 2)]);
-        refusals.tell();
+        refusals.log_counts();
         assert!(refusals.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty());
     }
 }

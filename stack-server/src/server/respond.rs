@@ -17,7 +17,7 @@ use crate::api::app::App;
 use crate::api::call::Call;
 use crate::api::operations::{Operation, V2};
 use crate::api::routes::{Mount, Route, STREAM};
-use crate::api::routing::{self, Match, Parts};
+use crate::api::routing::{self, EnabledParts, Match};
 use crate::api::{auth, generic, ledger_v1, ledger_v2, openapi, payments, service};
 use crate::auth::authority;
 use crate::auth::guard::{Admission, LastToken, Pass};
@@ -84,7 +84,7 @@ async fn unlogged_answer(
     let (mut mount, mut changes_nothing, mut is_unread) = (None, false, false);
     let mut routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
-        let segments = request::segments(parts.uri.path())?;
+        let segments = segments(app, &parts)?;
         let found = routing::find(parts.method.as_str(), &segments, parts_of(app));
         if let Match::Found { route, profile: of_mount, .. } = &found {
             (profile, mount) = (app.settings().profile.unwrap_or(*of_mount), Some(route.mount));
@@ -139,6 +139,12 @@ async fn unlogged_answer(
     reply
 }
 
+/// Returns the segments of the path as the table of routes has them.
+fn segments<'a>(app: &App, head: &'a Head) -> Result<Vec<Cow<'a, str>>, ApiError> {
+    let segments = request::segments(head.uri.path())?;
+    Ok(routing::unmoved(segments, &app.settings().generic_mount))
+}
+
 /// Asks the guard, if there is one.
 async fn admission(app: &App, head: &Head, last_token: &LastToken, route: &Route) -> Admission {
     match app.guard() {
@@ -157,8 +163,11 @@ fn refusal(mount: Option<Mount>, profile: Profile, error: &ApiError) -> Reply {
 }
 
 /// The parts of the API that this server has.
-fn parts_of(app: &App) -> Parts {
-    Parts { exporters: app.settings().experimental_exporters, authorization: app.authority().is_some() }
+fn parts_of(app: &App) -> EnabledParts {
+    EnabledParts {
+        exporters: app.settings().experimental_exporters,
+        authorization: app.authority().is_some(),
+    }
 }
 
 /// A request that may be handled.
@@ -195,7 +204,7 @@ async fn apart(route: &'static Route, admitted: Admitted<'_>, head: Head) -> Res
     let Admitted { app, profile, peer, pass, body, stream } = admitted;
     let (app, http, id) = (app.clone(), Handle::current(), RequestId::current());
     let handling = tokio::task::spawn_blocking(move || {
-        let segments = request::segments(head.uri.path())?;
+        let segments = segments(&app, &head)?;
         let found = routing::find(head.method.as_str(), &segments, parts_of(&app));
         let Match::Found { variables, .. } = found else {
             return Err(ApiError::fault("a route was found only once"));

@@ -20,7 +20,7 @@ fn server() -> (TestServer, String) {
     (server, connector)
 }
 
-fn put(server: &TestServer, connector: &str, body: &Value) -> Answer {
+pub(crate) fn put(server: &TestServer, connector: &str, body: &Value) -> Answer {
     let path = format!("{BASE}/connectors/GENERIC/{connector}/postings");
     server.send("PUT", &path, &[], &body.to_string())
 }

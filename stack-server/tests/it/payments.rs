@@ -39,11 +39,11 @@ pub(crate) fn rows(server: &TestServer, path: &str) -> Vec<Value> {
     get(server, path).is(200).json()["cursor"]["data"].as_array().expect("a list").clone()
 }
 
-fn manual(server: &TestServer) -> String {
+pub(crate) fn manual(server: &TestServer) -> String {
     install(server, "GENERIC", &json!({"name": "manual", "apiKey": "", "endpoint": ""}))
 }
 
-fn pay(server: &TestServer, connector: &str, reference: &str, amount: i64) -> Value {
+pub(crate) fn pay(server: &TestServer, connector: &str, reference: &str, amount: i64) -> Value {
     let body = json!({"reference": reference, "connectorID": connector, "createdAt": "2024-05-01T00:00:00Z",
         "amount": amount, "type": "PAY-IN", "status": "SUCCEEDED", "scheme": "visa", "asset": "EUR/2"});
     post(server, "/payments", &body).is(200).json()["data"].clone()
@@ -221,7 +221,7 @@ fn dummy_pay_stays_below_its_directory() {
     assert_eq!(rows(&server, "/payments").len(), 1);
 }
 
-fn server_on(store: &Store, settings: Settings) -> std::io::Result<TestServer> {
+pub(crate) fn server_on(store: &Store, settings: Settings) -> std::io::Result<TestServer> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = Server::start(store, settings, listener)?;
     Ok(TestServer { address: server.address(), server: Some(server) })

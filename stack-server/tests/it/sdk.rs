@@ -6,7 +6,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use serde_json::json;
+
 use crate::kill::address_of;
+use crate::provider::Provider as PaymentProvider;
 
 /// The client of a server that asks for tokens.
 const ID: &str = "walker";
@@ -86,6 +89,25 @@ fn walk(program: impl Fn() -> Command, script: &str, operations: usize) {
     }
 }
 
+/// A provider in the place of STRIPE that has nothing and accepts every transfer.
+fn accepting_provider() -> PaymentProvider {
+    let provider = PaymentProvider::start();
+    let made = json!({"id": "tr_1", "object": "transfer", "balance_transaction": "txn_1", "status": "paid"});
+    provider.answer("/v1/transfers", &made);
+    provider.answer("/v1/transfers/tr_1/reversals", &made);
+    provider
+}
+
+/// Runs a walk through so many operations of the payments API.
+#[track_caller]
+fn walk_payments(program: Command, script: &str, operations: usize) {
+    let provider = accepting_provider();
+    let addresses = format!("STRIPE={}", provider.url());
+    let data = tempfile::tempdir().expect("a directory");
+    let server = Running::start_with(data, &["--provider-addresses", &addresses]);
+    run(program, &server, script, &[], operations);
+}
+
 /// Runs a script against a server.
 #[track_caller]
 pub(crate) fn run(
@@ -122,6 +144,7 @@ fn python_client_reads_every_v1_response() {
         return;
     }
     walk(python, "walk_v1.py", 20);
+    walk_payments(python(), "walk_payments_v1.py", 16);
     let server = Running::guarded();
     run(python(), &server, "walk_auth_v1.py", &[&token(&server)], 19);
 }
@@ -137,6 +160,7 @@ fn python_client_reads_every_v2_response() {
         return;
     }
     walk(|| Command::new(&name), "walk_v2.py", 24);
+    walk_payments(Command::new(&name), "walk_payments_v2.py", 43);
     let server = Running::guarded();
     run(Command::new(&name), &server, "walk_auth_v2.py", &[&token(&server)], 9);
 }
@@ -170,6 +194,7 @@ fn typescript_client_reads_every_v1_response() {
 #[test]
 fn typescript_client_reads_every_v2_response() {
     if let Some(node) = node_with_client() {
+        walk_payments(node(), "walk_payments_v2.mjs", 43);
         walk(node, "walk_v2.mjs", 24);
     }
 }

@@ -8,11 +8,12 @@ use crate::api::openapi::description::{Body, Description, Parameter, Place};
 use crate::api::openapi::responses::{content, responses};
 use crate::api::openapi::{auth, payments, service, v1, v2};
 use crate::api::operations::Operation;
-use crate::api::routes::{Route, routes};
+use crate::api::routes::{Mount, Route, routes};
 use crate::api::routing::reserved;
 use crate::auth::Scope;
 use crate::auth::guard::Guard;
 use crate::http::error::Profile;
+use crate::http::mount_path::MountPath;
 
 const SCHEMAS: &str = include_str!("schemas.json");
 
@@ -20,15 +21,17 @@ const DESCRIPTION: &str = "A double-entry ledger, and an authorization server be
 `/api/ledger/v2` in the form that clients of stack 2.0 read; the first generation at the root and below \
 `/api/ledger`. Unknown members and parameters are ignored. Paths may end with a slash.";
 
-/// The document of a server with this guard.
-pub(crate) fn document(guard: Option<&Guard>) -> Value {
+/// The document of a server with this guard, whose generic connector API is at this path.
+pub(crate) fn document(guard: Option<&Guard>, generic: &MountPath) -> Value {
     let mut paths = Map::new();
     let mut ids = BTreeSet::new();
     for route in routes() {
         for (prefix, profile) in route.mount.prefixes() {
-            let path = match (*prefix, route.template) {
-                (prefix, "/") if !prefix.is_empty() => prefix.to_owned(),
-                (prefix, template) => format!("{prefix}{template}"),
+            let shown =
+                if route.mount == Mount::Generic { generic.to_string() } else { (*prefix).to_owned() };
+            let path = match route.template {
+                "/" if !shown.is_empty() => shown,
+                template => format!("{shown}{template}"),
             };
             let described = describe(route.operation);
             let id = unique_id(&mut ids, described.id, prefix, route.template);
@@ -187,7 +190,7 @@ mod tests {
 
     #[test]
     fn exactly_the_routes_are_described() {
-        let document = document(None);
+        let document = document(None, &MountPath::default());
         let mut described = 0;
         for route in routes() {
             for (prefix, _) in route.mount.prefixes() {
@@ -205,7 +208,7 @@ mod tests {
 
     #[test]
     fn references_and_schemas_match() {
-        let document = document(None);
+        let document = document(None, &MountPath::default());
         let mut used = BTreeSet::new();
         walk(&document, &mut |value| {
             if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
@@ -246,7 +249,7 @@ mod tests {
 
     #[test]
     fn every_used_parameter_is_described() {
-        let document = document(None);
+        let document = document(None, &MountPath::default());
         let mut described = BTreeSet::new();
         walk(&document["paths"], &mut |value| {
             if let (Some("query"), Some(name)) = (value["in"].as_str(), value["name"].as_str()) {
@@ -272,7 +275,7 @@ mod tests {
 
     #[test]
     fn operations_are_as_the_standard_wants_them() {
-        let document = document(None);
+        let document = document(None, &MountPath::default());
         let mut ids = BTreeSet::new();
         for (path, item) in document["paths"].as_object().expect("paths") {
             assert!(path.starts_with('/') && (path == "/" || !path.ends_with('/')), "{path}");

@@ -35,7 +35,7 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 /// Answers with the document.
 pub(crate) fn answer(call: &Call<'_>, form: DocumentForm) -> Reply {
     let texts = call.app.description();
-    let make = || document::document(call.app.guard());
+    let make = || document::document(call.app.guard(), &call.app.settings().generic_mount);
     match form {
         DocumentForm::Json => {
             let text = texts.json.get_or_init(|| Bytes::from(format!("{}\n", make())));

@@ -1,6 +1,7 @@
 //! The JSON of records: the members of both generations together.
 
 use hyper::StatusCode;
+use ledger_core::Timestamp;
 
 use crate::api::call::Call;
 use crate::api::ledger_v1::Client;
@@ -215,12 +216,19 @@ pub(super) fn pool(json: &mut Json, id: &Uuid, name: &str, accounts: &[AccountId
     json.raw("]}");
 }
 
+/// A time without its fraction of a second, as other servers write the times of tasks.
+fn whole_seconds(at: Timestamp) -> Timestamp {
+    const SECOND: i64 = 1_000_000;
+    Timestamp::from_micros(at.as_micros().div_euclid(SECOND) * SECOND)
+}
+
 /// A task.
 pub(super) fn task(json: &mut Json, task: &Task) {
     json.raw("{\"id\":");
     write_uuid(json, &task.id);
     json.raw(",\"connectorID\":").plain_string(&task.connector.text());
-    json.raw(",\"createdAt\":").time(task.created_at).raw(",\"updatedAt\":").time(task.updated_at);
+    json.raw(",\"createdAt\":").time(whole_seconds(task.created_at));
+    json.raw(",\"updatedAt\":").time(whole_seconds(task.updated_at));
     json.raw(",\"descriptor\":").raw(&task.descriptor);
     json.raw(",\"status\":").plain_string(task.status.name());
     json.raw(",\"state\":").raw(&task.state).raw(",\"error\":").string(&task.error).raw("}");

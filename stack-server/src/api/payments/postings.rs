@@ -14,7 +14,7 @@ use crate::http::response::{self, Json, Reply};
 use crate::log;
 use crate::payments::ids::PaymentId;
 use crate::payments::postings::explain::{Explanation, explain};
-use crate::payments::postings::rule::{self, PostingRule};
+use crate::payments::postings::rule::{self, NewRule, PostingRule};
 use crate::payments::postings::run::not_on;
 use crate::payments::record;
 use crate::payments::service::installed;
@@ -25,14 +25,16 @@ struct Body<'a> {
     ledger: Text<'a>,
     script: Text<'a>,
     account_prefix: Text<'a>,
+    schema_version: Text<'a>,
 }
 
 impl<'de> Fields<'de> for Body<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-        match json::field(name, &["ledger", "script", "accountPrefix"]) {
+        match json::field(name, &["ledger", "script", "accountPrefix", "schemaVersion"]) {
             Some("ledger") => self.ledger = map.next_value()?,
             Some("script") => self.script = map.next_value()?,
             Some("accountPrefix") => self.account_prefix = map.next_value()?,
+            Some("schemaVersion") => self.schema_version = map.next_value()?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -43,6 +45,9 @@ fn write(json: &mut Json, rule: &PostingRule) {
     json.raw("{\"connectorID\":").plain_string(&rule.connector.text());
     json.raw(",\"ledger\":").plain_string(rule.ledger.as_str()).raw(",\"script\":").string(&rule.script);
     json.raw(",\"accountPrefix\":").plain_string(&rule.account_prefix);
+    if let Some(version) = &rule.schema_version {
+        json.raw(",\"schemaVersion\":").string(version.as_str());
+    }
     json.raw(",\"setAt\":").time(rule.set_at).raw("}");
 }
 
@@ -50,12 +55,16 @@ fn write(json: &mut Json, rule: &PostingRule) {
 pub(super) async fn set(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (_, found) = installation(call, 2).await?;
     let body = body::<Body<'_>>(call)?;
-    let prefix = match &*body.account_prefix.0 {
-        "" => PostingRule::default_prefix(&found.name),
-        text => text.to_owned(),
+    let new = NewRule {
+        ledger: required(&body.ledger, "ledger")?.to_owned(),
+        script: required(&body.script, "script")?.to_owned(),
+        account_prefix: match &*body.account_prefix.0 {
+            "" => PostingRule::default_prefix(&found.name),
+            text => text.to_owned(),
+        },
+        schema_version: body.schema_version.0.to_string(),
     };
-    let (ledger, script) = (required(&body.ledger, "ledger")?, required(&body.script, "script")?);
-    let rule = PostingRule::new(found.id, ledger, script.to_owned(), prefix, log::now())?;
+    let rule = PostingRule::new(found.id, new, log::now())?;
     let payments = call.app.payments().clone();
     let set = call.app.blocking(move |_| {
         let _alone = payments.change_installations();

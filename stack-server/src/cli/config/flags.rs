@@ -15,6 +15,7 @@ use crate::auth::static_clients::StaticClient;
 use crate::duration;
 use crate::http::browsers::{HostName, Origin};
 use crate::http::error::Profile;
+use crate::http::mount_path::MountPath;
 use crate::integrations::events::Topics;
 use crate::limits::HTTP_THREADS_MAX;
 use crate::log::{Format, Level};
@@ -80,8 +81,12 @@ static SERVICE: &[Flag] = &[
         set: |config, value| put(&mut config.settings.tls.get_or_insert_default().key, path(value)) },
     Flag { name: "tls-client-authorities", value: "FILE", variable: "STACK_TLS_CLIENT_AUTHORITIES", help: "clients must show a certificate of one of these authorities, PEM",
         set: |config, value| put(&mut config.settings.tls.get_or_insert_default().client_authorities, path(value).map(Some)) },
-    Flag { name: "encryption-key-file", value: "FILE", variable: "STACK_ENCRYPTION_KEY_FILE", help: "what encrypts secrets of connectors: a file with at least 32 characters (a secret of the data directory)",
+    Flag { name: "encryption-key-file", value: "FILE", variable: "STACK_ENCRYPTION_KEY_FILE", help: "what encrypts secrets of connectors: a file with at least 32 characters; further lines are earlier keys (a secret of the data directory)",
         set: |config, value| put(&mut config.settings.encryption_key, encryption_key(value)) },
+    Flag { name: "redact-config", value: "", variable: "STACK_REDACT_CONFIG", help: "mask secrets in configurations of connectors that the API shows",
+        set: |config, value| put(&mut config.settings.redact_config, switch(value)) },
+    Flag { name: "generic-mount", value: "PATH", variable: "STACK_GENERIC_MOUNT", help: "where the generic connector API answers (/api/generic)",
+        set: |config, value| put(&mut config.settings.generic_mount, MountPath::parse(value)) },
     Flag { name: "provider-addresses", value: "CONNECTOR=URL,…", variable: "STACK_PROVIDER_ADDRESSES", help: "addresses of payment providers other than their own",
         set: |config, value| put(&mut config.settings.provider_addresses, provider_addresses(value)) },
     Flag { name: "public-url", value: "URL", variable: "STACK_PUBLIC_URL", help: "what links in events of payments begin with (http://localhost)",

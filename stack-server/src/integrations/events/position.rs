@@ -72,7 +72,7 @@ impl Position {
             Ok(Ok(())) => (self.written, self.delivered) = (at, false),
             Ok(Err(
                 WriteError::Busy
-                | WriteError::NoRoom
+                | WriteError::DiskNearlyFull
                 | WriteError::Storage { .. }
                 | WriteError::Stopped { .. },
             )) => {}

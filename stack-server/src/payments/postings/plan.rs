@@ -2,10 +2,10 @@
 
 use ledger_core::script::{Profile, Program};
 use ledger_core::{
-    Command, CreateTransaction, Metadata, Movement, Overdraft, Postings, Reference, RevertDate,
+    Command, CreateTransaction, LedgerName, Metadata, Movement, Overdraft, Postings, Reference, RevertDate,
     RevertTransaction, Rules, Runtime, Script, Timestamp,
 };
-use ledger_store::{Expected, LedgerCommand, LedgerView, ReadError, Snapshot};
+use ledger_store::{Expected, LedgerCommand, LedgerView, ReadError, Request, Snapshot};
 
 use crate::http::error::{self, ApiError};
 use crate::payments::ids::{ConnectorId, PaymentId};
@@ -104,13 +104,13 @@ impl<'a> Planner<'a> {
         if plan.after.current.take().is_some()
             && let Some(command) = revert(&view, &payment.id, plan.after.transactions)?
         {
-            plan.commands.push(LedgerCommand { ledger: ledger.clone(), request: command.into() });
+            plan.commands.push(self.to_ledger(&ledger, command));
         }
         if let Some(basis) = due {
             plan.after.transactions += 1;
             match self.create(payment, plan.after.transactions) {
                 Ok(command) => {
-                    plan.commands.push(LedgerCommand { ledger: ledger.clone(), request: command.into() });
+                    plan.commands.push(self.to_ledger(&ledger, command));
                     plan.after.current = Some(basis);
                     plan.after.ledger = Some(ledger);
                 }
@@ -118,6 +118,13 @@ impl<'a> Planner<'a> {
             }
         }
         Ok(plan)
+    }
+
+    /// A command for a ledger, judged by the schema that the rule names.
+    fn to_ledger(&self, ledger: &LedgerName, command: Command) -> LedgerCommand {
+        let schema_version = self.rule.schema_version.clone().map(Box::new);
+        let request = Request { schema_version, ..command.into() };
+        LedgerCommand { ledger: ledger.clone(), request }
     }
 
     /// The transaction of a payment with a number. The first has the date of the payment; one that corrects it has the

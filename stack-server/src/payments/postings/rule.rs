@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger_core::script::{Profile, Program};
-use ledger_core::{AccountAddress, LedgerName, Timestamp};
+use ledger_core::{AccountAddress, LedgerName, SchemaVersion, Timestamp};
 use ledger_store::{Collection, DocumentKey, ReadError, Snapshot};
 
 use crate::collections::POSTING_RULES;
@@ -29,6 +29,18 @@ pub(crate) struct PostingRule {
     /// First segments of the ledger accounts that stand for accounts at the provider.
     pub(crate) account_prefix: String,
     pub(crate) set_at: Timestamp,
+    /// The version of the ledger's schema by which its transactions are judged.
+    pub(crate) schema_version: Option<SchemaVersion>,
+}
+
+/// The parts of a rule as a caller gives them.
+#[derive(Clone, Debug)]
+pub(crate) struct NewRule {
+    pub(crate) ledger: String,
+    pub(crate) script: String,
+    pub(crate) account_prefix: String,
+    /// Empty without one.
+    pub(crate) schema_version: String,
 }
 
 impl PostingRule {
@@ -38,20 +50,21 @@ impl PostingRule {
     ///
     /// `VALIDATION` if a name breaks its grammar, or the script does not compile or wants a variable that payments do not
     /// give.
-    pub(crate) fn new(
-        connector: ConnectorId,
-        ledger: &str,
-        script: String,
-        account_prefix: String,
-        set_at: Timestamp,
-    ) -> Result<Self, ApiError> {
-        let ledger = LedgerName::parse(ledger).map_err(|error| ApiError::validation(error.to_string()))?;
+    pub(crate) fn new(connector: ConnectorId, new: NewRule, set_at: Timestamp) -> Result<Self, ApiError> {
+        let NewRule { ledger, script, account_prefix, schema_version } = new;
+        let ledger = LedgerName::parse(&ledger).map_err(|error| ApiError::validation(error.to_string()))?;
+        let schema_version = match &*schema_version {
+            "" => None,
+            text => {
+                Some(SchemaVersion::parse(text).map_err(|error| ApiError::validation(error.to_string()))?)
+            }
+        };
         if account_prefix.len() > PREFIX_BYTES_MAX || AccountAddress::parse(&account_prefix).is_err() {
             let message = format!("accountPrefix is no account address of at most {PREFIX_BYTES_MAX} bytes");
             return Err(ApiError::validation(message));
         }
         check_script(&script)?;
-        Ok(Self { connector, ledger, script, account_prefix, set_at })
+        Ok(Self { connector, ledger, script, account_prefix, set_at, schema_version })
     }
 
     /// The account prefix of an installation whose rule names none.
@@ -96,6 +109,10 @@ impl Record for PostingRule {
     fn encode(&self, out: &mut Encoder) {
         out.text(&self.connector.provider).text(self.ledger.as_str()).text(&self.script);
         out.text(&self.account_prefix).time(self.set_at);
+        // Rules of earlier releases end here.
+        if let Some(version) = &self.schema_version {
+            out.text(version.as_str());
+        }
     }
 
     fn decode(key: &[u8], input: &mut Decoder<'_>) -> Option<Self> {
@@ -107,6 +124,11 @@ impl Record for PostingRule {
             script: input.string()?,
             account_prefix: input.string()?,
             set_at: input.time()?,
+            schema_version: if input.is_empty() {
+                None
+            } else {
+                Some(SchemaVersion::parse(input.text()?).ok()?)
+            },
         })
     }
 }
@@ -126,18 +148,28 @@ mod tests {
 
     fn rule(ledger: &str, script: &str, prefix: &str) -> Result<PostingRule, ApiError> {
         let connector = ConnectorId { provider: "GENERIC".into(), installation: Uuid::from_bytes([7; 16]) };
-        PostingRule::new(connector, ledger, script.to_owned(), prefix.to_owned(), Timestamp::from_micros(9))
+        let new = NewRule {
+            ledger: ledger.to_owned(),
+            script: script.to_owned(),
+            account_prefix: prefix.to_owned(),
+            schema_version: String::new(),
+        };
+        PostingRule::new(connector, new, Timestamp::from_micros(9))
     }
 
     const SCRIPT: &str = "vars {\n monetary $amount\n account $destination\n}\nsend $amount (source = @world destination = $destination)";
 
     #[test]
     fn rule_is_read_as_written() {
-        let rule = rule("main", SCRIPT, "banks:core").expect("a rule");
-        let mut out = Encoder::default();
-        rule.encode(&mut out);
-        let bytes = out.into_bytes();
-        assert_eq!(PostingRule::decode(&rule.key(), &mut Decoder::new(&bytes)), Some(rule));
+        let plain = rule("main", SCRIPT, "banks:core").expect("a rule");
+        let version = SchemaVersion::parse("v1").expect("a version");
+        let versioned = PostingRule { schema_version: Some(version), ..plain.clone() };
+        for rule in [plain, versioned] {
+            let mut out = Encoder::default();
+            rule.encode(&mut out);
+            let bytes = out.into_bytes();
+            assert_eq!(PostingRule::decode(&rule.key(), &mut Decoder::new(&bytes)), Some(rule));
+        }
     }
 
     #[test]

@@ -1,0 +1,238 @@
+//! The order in which commands with several faults are refused.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use ledger_core::limits::{ADDRESS_BYTES_MAX, METADATA_BYTES_MAX, POSTINGS_MAX};
+use ledger_core::schema::{Enforcement, Schema};
+use ledger_core::{
+    AccountAddress, Amount, Asset, Command, CreateTransaction, Idempotency, IdempotencyKey, InsertSchema,
+    LedgerName, LedgerOptions, LegacyRules, Mapping, Metadata, Movement, Overdraft, PastDates, Posting,
+    Reference, Rejection, RevertDate, RevertTransaction, Rules, Runtime, SchemaVersion, Script, Target,
+    Timestamp, TransactionId,
+};
+use ledger_store::{Atomicity, Detail, Mode, Options, Outcome, Request, Store, Submission};
+use ledger_testkit::{Disk, SimDisk};
+
+/// Maximum number of assets in a ledger.
+const ASSETS: usize = 65_536;
+
+/// The place of a variant in the documented order.
+const fn rank(rejection: &Rejection) -> usize {
+    match rejection {
+        Rejection::IdempotencyMismatch { .. } => 0,
+        Rejection::SchemaNotFound { .. } => 1,
+        Rejection::TemplateWithoutVersion { .. } => 2,
+        Rejection::TemplateNotFound { .. } => 3,
+        Rejection::TemplateRequired { .. } => 4,
+        Rejection::SchemaNotSpecified => 5,
+        Rejection::Script { .. } => 6,
+        Rejection::MetadataOverride { .. } => 7,
+        Rejection::TooManyPostings { .. } => 8,
+        Rejection::MetadataTooLarge { .. } => 9,
+        Rejection::TooManyAssets => 10,
+        Rejection::TransactionTooLarge { .. } => 11,
+        Rejection::TransactionNotFound { .. } => 12,
+        Rejection::MetadataKeyNotFound { .. } => 13,
+        Rejection::AlreadyReverted { .. } => 14,
+        Rejection::PastDate { .. } => 15,
+        Rejection::InsufficientFunds { .. } => 16,
+        Rejection::NoPostings => 17,
+        Rejection::ReferenceTaken { .. } => 18,
+        Rejection::SchemaExists { .. } => 19,
+        Rejection::AccountOutsideChart { .. } => 20,
+    }
+}
+
+fn name(text: &str) -> LedgerName {
+    LedgerName::parse(text).expect("a name")
+}
+
+fn account(text: &str) -> AccountAddress {
+    AccountAddress::parse(text).expect("an address")
+}
+
+fn posting(source: &str, destination: &str, asset: &str) -> Posting {
+    let (source, destination) = (account(source), account(destination));
+    Posting {
+        source,
+        destination,
+        amount: Amount::from(1_u64),
+        asset: Asset::parse(asset).expect("an asset"),
+    }
+}
+
+/// A payment from an account without funds.
+fn poor() -> CreateTransaction {
+    CreateTransaction::of([posting("poor", "shop", "EUR")].into_iter().collect())
+}
+
+fn with_postings(postings: impl IntoIterator<Item = Posting>) -> CreateTransaction {
+    CreateTransaction::of(postings.into_iter().collect())
+}
+
+fn with_script(text: &str) -> CreateTransaction {
+    let script = Script { plain: text.to_owned(), variables: BTreeMap::default(), runtime: Runtime::Machine };
+    CreateTransaction { movement: Movement::Script(script), ..with_postings([]) }
+}
+
+fn by_template(name: &str) -> CreateTransaction {
+    let movement =
+        Movement::Template { name: name.into(), variables: BTreeMap::default(), runtime: Runtime::Machine };
+    CreateTransaction { movement, ..with_postings([]) }
+}
+
+/// The same with metadata above its limit.
+fn large(create: CreateTransaction) -> CreateTransaction {
+    let mut metadata = Metadata::EMPTY;
+    metadata.insert_text("k", &"x".repeat(METADATA_BYTES_MAX));
+    CreateTransaction { metadata, ..create }
+}
+
+/// The same with the reference of an earlier transaction.
+fn taken(create: CreateTransaction) -> CreateTransaction {
+    CreateTransaction { reference: Some(Reference::parse("taken").expect("a reference")), ..create }
+}
+
+fn legacy(create: CreateTransaction) -> CreateTransaction {
+    let rules = LegacyRules { mapping: Mapping::new(Vec::new()), past_dates: PastDates::Refuse };
+    CreateTransaction {
+        rules: Rules::Legacy(Arc::new(rules)),
+        timestamp: Some(Timestamp::from_micros(1)),
+        ..create
+    }
+}
+
+/// Postings with addresses that are as long as possible: more bytes than an entry holds.
+fn long(asset: impl Fn(usize) -> String) -> Vec<Posting> {
+    let address = |at: usize| format!("{at:0>width$}", width = ADDRESS_BYTES_MAX.min(500));
+    (0..POSTINGS_MAX).map(|at| posting(&address(at), &address(at + POSTINGS_MAX), &asset(at))).collect()
+}
+
+fn create(create: CreateTransaction) -> Request {
+    Command::CreateTransaction(create).into()
+}
+
+fn under(version: &str, create: CreateTransaction) -> Request {
+    let version = SchemaVersion::parse(version).expect("a version");
+    Request { schema_version: Some(Box::new(version)), ..Command::CreateTransaction(create).into() }
+}
+
+fn insert(version: &str, schema: &str) -> Request {
+    let version = SchemaVersion::parse(version).expect("a version");
+    let schema = Box::new(Schema::parse(schema).expect("a schema"));
+    Command::InsertSchema(InsertSchema { version, schema }).into()
+}
+
+/// A store with two ledgers: `free` without a schema and with as many assets as it may have, `strict` with two versions
+/// of a schema. In both, transaction 1 has the reference `taken` and is reverted, and a key is used.
+fn store() -> Store {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new());
+    let mut options = Options::default();
+    options.schema_enforcement = Enforcement::Strict;
+    let store = Store::open_on_disk(disk, Path::new("data"), &options).expect("it opens");
+    for ledger in ["free", "strict"] {
+        store.create_ledger(name(ledger), LedgerOptions::default()).expect("it is new");
+        let first = keyed(create(taken(with_postings([posting("world", "a", "EUR")]))), "first");
+        done(&store, ledger, first);
+        let spent = create(with_postings([posting("a", "b", "EUR")]));
+        done(&store, ledger, spent);
+        done(&store, ledger, create(with_postings([posting("world", "a", "EUR")])));
+        done(&store, ledger, revert());
+    }
+    // The check counts a new asset once for each account that gets it, here two.
+    let mut assets = 1;
+    while assets < ASSETS - 1 {
+        let part = ((ASSETS - assets) / 2).min(POSTINGS_MAX);
+        let names = (assets..assets + part).map(|number| posting("world", "rich", &format!("A{number}")));
+        done(&store, "free", create(with_postings(names)));
+        assets += part;
+    }
+    done(&store, "strict", insert("plain", r#"{"chart":{"shop":{}}}"#));
+    let templates = r#"{"chart":{"shop":{}},"transactions":{"pay":{"script":"print 1"}}}"#;
+    done(&store, "strict", insert("templates", templates));
+    store
+}
+
+fn keyed(request: Request, hash: &str) -> Request {
+    let key = IdempotencyKey::parse("key").expect("a key");
+    Request { idempotency: Some(Box::new(Idempotency { key, hash: hash.into() })), ..request }
+}
+
+fn revert() -> Request {
+    Command::RevertTransaction(RevertTransaction {
+        id: TransactionId::new(1),
+        overdraft: Overdraft::Refuse,
+        dated: RevertDate::Now,
+        metadata: Metadata::EMPTY,
+        rules: Rules::Current,
+    })
+    .into()
+}
+
+fn delete(id: u64) -> Request {
+    let target = Target::Transaction(TransactionId::new(id));
+    Command::DeleteMetadata { target, key: "none".into() }.into()
+}
+
+fn run(store: &Store, ledger: &str, request: Request) -> Outcome {
+    let submission = Submission {
+        ledger: name(ledger),
+        requests: vec![request],
+        atomicity: Atomicity::Independent,
+        mode: Mode::Commit,
+        detail: Detail::Ids,
+    };
+    store.apply(submission).expect("it is written").pop().expect("one answer")
+}
+
+#[track_caller]
+fn done(store: &Store, ledger: &str, request: Request) {
+    let outcome = run(store, ledger, request);
+    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+}
+
+/// Requests in the order of the variants of [`Rejection`]: each has the fault of its variant and, where there can be
+/// one, a fault of a later variant.
+fn requests() -> Vec<(&'static str, Request)> {
+    let old = |_| "EUR".to_owned();
+    let new = |at: usize| format!("B{at}");
+    let override_ = r#"send [EUR 1] (source = @world destination = @a) set_tx_meta("k", "v")"#;
+    vec![
+        ("strict", keyed(under("none", poor()), "second")),
+        ("strict", under("none", by_template("none"))),
+        ("free", create(large(by_template("none")))),
+        ("strict", under("templates", large(by_template("none")))),
+        ("strict", under("templates", large(poor()))),
+        ("strict", create(large(poor()))),
+        ("free", create(large(with_script("nonsense")))),
+        ("free", create(large(with_script(override_)))),
+        ("free", create(large(with_postings(vec![posting("poor", "a", "B"); POSTINGS_MAX + 1])))),
+        ("free", create(large(with_postings([posting("poor", "a", "B")])))),
+        ("free", create(with_postings(long(new)))),
+        ("free", create(taken(with_postings(long(old))))),
+        ("free", delete(999)),
+        ("free", delete(1)),
+        ("free", revert()),
+        ("free", create(legacy(taken(poor())))),
+        ("free", create(taken(poor()))),
+        ("free", create(taken(with_postings([])))),
+        ("strict", under("plain", taken(with_postings([posting("world", "b", "EUR")])))),
+        ("strict", insert("plain", "{\"chart\":{}}")),
+        ("strict", under("plain", with_postings([posting("world", "b", "EUR")]))),
+    ]
+}
+
+#[test]
+fn refusals_follow_the_documented_order() {
+    let store = store();
+    let requests = requests();
+    assert_eq!(requests.len(), 21, "one for each variant");
+    for (expected, (ledger, request)) in requests.into_iter().enumerate() {
+        match run(&store, ledger, request) {
+            Outcome::Refused(rejection) => assert_eq!(rank(&rejection), expected, "{rejection:?}"),
+            other => panic!("{expected}: {other:?}"),
+        }
+    }
+}

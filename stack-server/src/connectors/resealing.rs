@@ -1,0 +1,50 @@
+//! Rotation of the key that encrypts secrets of connectors and of bank accounts.
+
+use ledger_store::Expected;
+
+use crate::connectors::engine::{Engine, purpose};
+use crate::http::error::ApiError;
+use crate::payments::bank_account::{self, BankAccount};
+use crate::payments::installation::{self, Installation};
+use crate::payments::record::{self, Versioned};
+use crate::sealing::Sealer;
+
+/// Encrypts a text with the first key that an earlier one encrypted.
+fn again(sealer: &Sealer, purpose: &[u8], sealed: &[u8]) -> Result<Vec<u8>, ApiError> {
+    let text = sealer.open(purpose, sealed).map_err(|error| ApiError::fault(&error.to_string()))?;
+    Ok(sealer.seal(purpose, &text)?)
+}
+
+impl Engine {
+    /// Encrypts with the first key what earlier keys encrypted, so that these can be taken out of the file of keys.
+    ///
+    /// # Errors
+    ///
+    /// If a secret does not decrypt, and what any write may meet.
+    pub(crate) fn reseal(&self) -> Result<(), ApiError> {
+        let payments = self.payments();
+        let sealer = &payments.sealer;
+        let snapshot = payments.snapshot();
+        let installations = installation::all(&snapshot)?.into_iter();
+        for old in installations.filter(|one| !one.is_leaving && sealer.is_outdated(&one.config)) {
+            record::change(&payments.store, |snapshot| {
+                let Some(Versioned { value, version }) = installation::find(snapshot, &old.id)? else {
+                    return Ok((vec![], ()));
+                };
+                let config = again(sealer, &purpose(&value.id), &value.config)?;
+                Ok((vec![record::put(&Installation { config, ..value }, Expected::Version(version))], ()))
+            })?;
+        }
+        let accounts = record::with_prefix::<BankAccount>(&snapshot, None, &[])?.into_iter();
+        for old in accounts.filter(|one| sealer.is_outdated(&one.value.numbers)) {
+            record::change(&payments.store, |snapshot| {
+                let Some(Versioned { value, version }) = bank_account::find(snapshot, &old.value.id)? else {
+                    return Ok((vec![], ()));
+                };
+                let numbers = again(sealer, &BankAccount::purpose(&value.id), &value.numbers)?;
+                Ok((vec![record::put(&BankAccount { numbers, ..value }, Expected::Version(version))], ()))
+            })?;
+        }
+        Ok(())
+    }
+}
