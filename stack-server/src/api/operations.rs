@@ -99,6 +99,7 @@ pub(crate) enum V2 {
 pub(crate) enum Auth {
     Info,
     Health,
+    Ready,
     ListClients,
     CreateClient,
     ReadClient,

@@ -190,6 +190,10 @@ static ROUTES: &[Route] = &[
 
     row("GET",    Mount::Auth, "/_info",                                   Open,  UNUSED, A(Auth::Info)),
     row("GET",    Mount::Auth, "/_healthcheck",                            Open,  UNUSED, A(Auth::Health)),
+    row("GET",    Mount::Auth, "/_health",                                 Open,  UNUSED, A(Auth::Health)),
+    row("GET",    Mount::Auth, "/_live",                                   Open,  UNUSED, O::Health(HealthForm::Alive)),
+    row("GET",    Mount::Auth, "/healthz",                                 Open,  UNUSED, A(Auth::Ready)),
+    row("GET",    Mount::Auth, "/ready",                                   Open,  UNUSED, A(Auth::Ready)),
     row("GET",    Mount::Auth, "/clients",                                 Read,  UNUSED, A(Auth::ListClients)),
     row("POST",   Mount::Auth, "/clients",                                 Write, SMALL,  A(Auth::CreateClient)),
     row("GET",    Mount::Auth, "/clients/{clientId}",                      Read,  UNUSED, A(Auth::ReadClient)),

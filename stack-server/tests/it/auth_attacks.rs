@@ -122,6 +122,26 @@ fn an_older_login_than_max_age_is_refused() {
 }
 
 #[test]
+fn a_login_without_the_asked_prompt_is_refused() {
+    let world = World::new();
+    for prompt in ["login", "login%20consent", "consent+login&max_age=9999"] {
+        let begun = now();
+        let (sent, cookie) = world.authorize(&world.app.id, &format!("scope=openid&prompt={prompt}"));
+        assert_eq!(sent["max_age"], "0", "so that the provider tells when the user logged in");
+        // The browser may leave `prompt` out at the provider, which then takes the login of this morning.
+        for auth_time in [json!(begun - 60), Value::Null] {
+            let back = world.come_back(&sent, &cookie, |claims| claims["auth_time"] = auth_time.clone());
+            assert_eq!(error(&back.is(400)), "invalid_request", "{prompt} {auth_time}");
+        }
+        world.come_back(&sent, &cookie, |claims| claims["auth_time"] = json!(begun)).is(302);
+    }
+    // Nobody asked for a login.
+    let (sent, cookie) = world.authorize(&world.app.id, "scope=openid&prompt=consent");
+    assert_eq!(sent.get("max_age"), None);
+    world.come_back(&sent, &cookie, |_| {}).is(302);
+}
+
+#[test]
 fn introspection_tells_the_email_with_its_scope() {
     let world = World::new();
     let email = |scope: &str| {

@@ -219,7 +219,15 @@ fn without_users_and_without_an_authorization_server() {
     assert_eq!(data(&server.get("/api/auth/users").is(200)), json!([]));
     server.get("/api/auth/users/nosuch").refused(404, "NOT_FOUND");
     assert_eq!(server.get("/api/auth/_info").is(200).json(), json!({"version": "v2.0.0"}));
-    assert_eq!(server.get("/api/auth/_healthcheck").is(200).json(), json!({"storage": "OK"}));
+    for (path, said) in [
+        ("_healthcheck", json!({"storage": "OK"})),
+        ("_health", json!({"storage": "OK"})),
+        ("_live", json!({})),
+        ("healthz", json!({"status": "ok"})),
+        ("ready", json!({"status": "ok"})),
+    ] {
+        assert_eq!(server.get(&format!("/api/auth/{path}")).is(200).json(), said, "{path}");
+    }
     server.send("PATCH", "/api/auth/clients", &[], "").is(405);
     let names = server.get("/versions").is(200).json()["versions"].clone();
     assert_eq!(

@@ -2,14 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ledger_store::Store;
+use ledger_store::{Collection, DocumentAction, DocumentChange, DocumentRange, Expected, Store};
 use ring::digest;
 use serde_json::{Value, json};
 
 use crate::auth::{Signer, TWO, now};
-use crate::auth_tokens::claims;
+use crate::auth_tokens::{Known, claims};
 use crate::auth_world::{ASSERTION, Provider, REDIRECT, World, error, parameters, serve, settings_of};
 use crate::client::{Answer, TestServer, escape};
+use crate::kill::ask;
 
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
@@ -18,6 +19,23 @@ type Change = fn(&mut Value);
 
 fn challenge() -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, VERIFIER.as_bytes()))
+}
+
+/// The collection of sessions.
+const SESSIONS: u32 = 71;
+
+/// Overwrites every document of a collection with nonsense.
+fn damage(store: &Store, collection: u32) {
+    let collection = Collection::new(collection).expect("a collection of the server");
+    let found = store.snapshot().documents(collection, &DocumentRange::default()).expect("no fault");
+    assert!(!found.is_empty(), "there is something to damage");
+    let changes = found.into_iter().map(|document| DocumentChange {
+        collection,
+        key: document.key,
+        expected: Expected::Anything,
+        action: DocumentAction::Put { value: b"nonsense".to_vec(), keys: vec![] },
+    });
+    store.change_documents(changes.collect()).expect("written");
 }
 
 #[test]
@@ -129,6 +147,34 @@ fn refresh_tokens_rotate_and_reuse_ends_the_family() {
     assert_eq!(error(&world.refresh(&first, "").is(400)), "invalid_grant");
     assert!(!world.takes(&wide), "somebody has an older one: the family ends");
     assert_eq!(error(&world.refresh(&wide, "").is(400)), "invalid_grant");
+}
+
+#[test]
+fn token_errors_have_words_and_status_of_their_route() {
+    let provider = Provider::start();
+    let store = Store::in_memory();
+    let world = World::with_app(serve(&store, settings_of(&provider)), provider);
+    let wrong = Known { id: world.app.id.clone(), secret: "wrong".into() };
+    for (grant, description) in [
+        ("client_credentials", Value::Null),
+        ("authorization_code", json!("invalid client_id / client_secret")),
+        ("refresh_token", json!("invalid client_id / client_secret")),
+    ] {
+        let refused = wrong.ask(&world.server, "/oauth/token", &format!("grant_type={grant}")).is(401);
+        assert_eq!(error(&refused), "invalid_client");
+        assert_eq!(refused.json()["error_description"], description, "{grant}");
+    }
+    let code = world.code(&world.app.id, "scope=openid+offline_access");
+    let tokens = world.exchange(&code).is(200).json();
+    damage(&store, SESSIONS);
+    assert_eq!(error(&world.refresh(&tokens, "").is(400)), "server_error");
+    // The test client takes no 500 for an answer.
+    let (id, secret) = (&world.app.id, &world.app.secret);
+    let refresh = tokens["refresh_token"].as_str().expect("a token");
+    let body = format!("token={refresh}&client_id={id}&client_secret={secret}");
+    let address = world.server.address.to_string();
+    let (status, said) = ask(&address, "POST", "/api/auth/revoke", &body).expect("an answer");
+    assert_eq!((status, &said["error"]), (500, &json!("server_error")));
 }
 
 #[test]

@@ -132,7 +132,9 @@ fn request(form: &Form, caller: &Caller, redirect_uri: &str) -> Result<Pending, 
     if caller.public && challenge.is_none() {
         return Err(OAuthError::new(Word::InvalidRequest, "code_challenge required"));
     }
-    let max_age = match form.get("max_age").map(str::parse) {
+    let begun = now();
+    let max_age: Option<u64> = match form.get("max_age").map(str::parse) {
+        _ if wants_new_login(form) => Some(0),
         None => None,
         Some(Ok(seconds)) => Some(seconds),
         Some(Err(_)) => return Err(OAuthError::new(Word::InvalidRequest, "max_age is no number of seconds")),
@@ -150,10 +152,15 @@ fn request(form: &Form, caller: &Caller, redirect_uri: &str) -> Result<Pending, 
         state: form.get("state").map(str::to_owned),
         nonce: form.get("nonce").map(str::to_owned),
         challenge,
-        max_age,
-        expires: now() + LOGIN_SECONDS,
+        login_since: max_age.map(|age| begun.saturating_sub(age)),
+        expires: begun + LOGIN_SECONDS,
         stage: Stage::Login,
     })
+}
+
+/// Whether the client asks for a login even if the user is logged in at the provider.
+fn wants_new_login(form: &Form) -> bool {
+    form.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "login"))
 }
 
 fn callback_of(authority: &Authority) -> String {
@@ -188,10 +195,13 @@ async fn begin(
     let callback = callback_of(authority);
     let binding = Binding { callback: &callback, nonce: &nonce, verifier: &verifier };
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
-    let hints: Vec<(&str, &str)> = ["prompt", "max_age", "login_hint"]
+    let mut hints: Vec<(&str, &str)> = ["prompt", "login_hint"]
         .iter()
         .filter_map(|name| form.get(name).map(|value| (*name, value)))
         .collect();
+    // An age makes the provider tell when the user logged in, so that a removed `prompt` is noticed.
+    let max_age = if wants_new_login(form) { Some("0") } else { form.get("max_age") };
+    hints.extend(max_age.map(|age| ("max_age", age)));
     let state = pending::name(&vault, Use::State, &request.id);
     let address = provider
         .login_at(&binding, &challenge, &state, &hints)
@@ -260,26 +270,31 @@ async fn come_back(
     let callback = callback_of(authority);
     let binding = Binding { callback: &callback, nonce: &nonce, verifier: &verifier };
     let identity = provider.identity(code, &binding).await.map_err(|reason| unreachable_provider(&reason))?;
-    let logged_in = logged_in(&identity, found.value.max_age)?;
+    let logged_in = logged_in(&identity, found.value.login_since)?;
     let (redirect_uri, state) = (found.value.redirect_uri.clone(), found.value.state.clone());
     let finishing = authority.clone();
     let finish = move || {
         let store = finishing.store();
-        let user =
-            users::found_or_created(store, &identity.subject, &identity.email, identity.email_verified)?;
+        let user = users::found_or_created(
+            store,
+            &identity.of_provider(),
+            &identity.email,
+            identity.email_verified,
+        )?;
         pending::finish_login(&finishing, &found, &user.id, logged_in)
     };
     let code = authority.signing.run(finish).await??;
     redirect(&with_parameters(&redirect_uri, &[("code", Some(&code)), ("state", state.as_deref())]))
 }
 
-/// When the user logged in at the provider. The user's browser carries `max_age` to the provider, and may have left it
-/// out, so the age is checked here.
-fn logged_in(identity: &Identity, max_age: Option<u64>) -> Result<u64, OAuthError> {
-    let Some(max_age) = max_age else { return Ok(identity.logged_in.unwrap_or_else(now)) };
-    let oldest = now().saturating_sub(max_age).saturating_sub(CLOCK_LEEWAY);
+/// When the user logged in at the provider. The user's browser carries `max_age` and `prompt` to the provider, and may have
+/// left them out, so the date is checked here.
+fn logged_in(identity: &Identity, since: Option<u64>) -> Result<u64, OAuthError> {
+    let Some(since) = since else { return Ok(identity.logged_in.unwrap_or_else(now)) };
+    let oldest = since.saturating_sub(CLOCK_LEEWAY);
     let logged_in = identity.logged_in.filter(|at| *at >= oldest);
-    logged_in.ok_or_else(|| OAuthError::new(Word::InvalidRequest, "the login is older than max_age"))
+    logged_in
+        .ok_or_else(|| OAuthError::new(Word::InvalidRequest, "the login is older than the client accepts"))
 }
 
 fn has_cookie(call: &Call<'_>, name: &str, value: &str) -> bool {

@@ -28,6 +28,7 @@ pub(crate) async fn answer(operation: Auth, call: &Call<'_>) -> Result<Reply, Ap
     match operation {
         Auth::Info => Ok(service::info(call)),
         Auth::Health => Ok(service::health(call).await),
+        Auth::Ready => Ok(service::ready(call).await),
         Auth::ListClients => clients::list(call).await,
         Auth::CreateClient => clients::create(call).await,
         Auth::ReadClient => clients::read(call).await,

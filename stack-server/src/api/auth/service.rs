@@ -25,3 +25,11 @@ pub(super) async fn health(call: &Call<'_>) -> Reply {
     json.raw("{\"storage\":").string(stopped.as_deref().unwrap_or("OK")).raw("}");
     json.reply(if stopped.is_some() { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK })
 }
+
+/// Whether the store works, as load balancers of this server's kind want it.
+pub(super) async fn ready(call: &Call<'_>) -> Reply {
+    let stopped = stopped(call).await;
+    let mut json = call.json();
+    json.raw("{\"status\":").string(stopped.as_deref().unwrap_or("ok")).raw("}");
+    json.reply(if stopped.is_some() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK })
+}

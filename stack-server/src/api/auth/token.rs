@@ -50,6 +50,14 @@ async fn caller(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Res
     authenticate(authority, &credentials, protocol::address(call, authority)).await
 }
 
+/// As [`caller`], for grants of which clients expect the reason in words.
+async fn caller_told(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> Result<Caller, OAuthError> {
+    caller(call, authority, form).await.map_err(|error| match error.word {
+        Word::InvalidClient => OAuthError::new(Word::InvalidClient, "invalid client_id / client_secret"),
+        _ => error,
+    })
+}
+
 async fn client_credentials(
     call: &Call<'_>,
     authority: &Arc<Authority>,
@@ -83,7 +91,7 @@ async fn authorization_code(
     authority: &Arc<Authority>,
     form: &Form,
 ) -> Result<Tokens, OAuthError> {
-    let caller = caller(call, authority, form).await?;
+    let caller = caller_told(call, authority, form).await?;
     let [code, redirect_uri] = ["code", "redirect_uri"].map(|name| form.need(name).map(str::to_owned));
     let (code, redirect_uri) = (code?, redirect_uri?);
     let verifier = form.get("code_verifier").map(str::to_owned);
@@ -97,7 +105,7 @@ async fn refresh_token(
     authority: &Arc<Authority>,
     form: &Form,
 ) -> Result<Tokens, OAuthError> {
-    let caller = caller(call, authority, form).await?;
+    let caller = caller_told(call, authority, form).await?;
     let token = form.need("refresh_token")?.to_owned();
     let scope = form.get("scope").map(str::to_owned);
     let signer = authority.clone();
@@ -160,7 +168,14 @@ pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiError> {
     };
     Ok(match revoked.await {
         Ok(()) => response::empty(StatusCode::OK),
-        Err(error) => protocol::refusal(&error, None),
+        Err(error) => {
+            let mut reply = protocol::refusal(&error, None);
+            // Only the token endpoint answers a fault of the server with 400.
+            if error.word == Word::ServerError {
+                *reply.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            }
+            reply
+        }
     })
 }
 

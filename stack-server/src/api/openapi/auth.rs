@@ -31,6 +31,9 @@ pub(crate) fn describe(operation: Auth) -> Description {
         Auth::Health => new("getAuthHealth", SERVICE, "Whether the store works")
             .answers(200, "It does", Json("Health"))
             .answers(500, "It does not", Json("Health")),
+        Auth::Ready => new("isAuthReady", SERVICE, "Whether the store works, for load balancers")
+            .answers(200, "It does", Json("Health"))
+            .answers(503, "It does not", Json("Health")),
         Auth::ListClients => {
             new("listClients", CLIENTS, "Lists clients").answers(200, "All of them", Json("ClientsResponse"))
         }

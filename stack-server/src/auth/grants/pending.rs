@@ -52,8 +52,8 @@ pub(crate) struct Pending {
     pub(crate) nonce: Option<String>,
     /// The PKCE challenge of the client, and whether it is the hash of the verifier.
     pub(crate) challenge: Option<(String, bool)>,
-    /// The greatest age of the login that the client accepts, in seconds.
-    pub(crate) max_age: Option<u64>,
+    /// The earliest login that the client accepts, in seconds since the epoch.
+    pub(crate) login_since: Option<u64>,
     pub(crate) expires: u64,
     pub(crate) stage: Stage,
 }
@@ -68,6 +68,10 @@ fn read(document: &Document) -> Result<Versioned<Pending>, ReadError> {
             (Some(user), None) => Stage::Code { user, logged_in: body["loggedIn"].as_u64()? },
             (None, None) => Stage::Login,
         };
+        let expires = body["expires"].as_u64()?;
+        // Earlier releases stored the age that the client accepts.
+        let age =
+            body["maxAge"].as_u64().map(|age| expires.saturating_sub(LOGIN_SECONDS).saturating_sub(age));
         Some(Pending {
             id: String::from_utf8(document.key.clone()).ok()?,
             client: text("client")?,
@@ -77,8 +81,8 @@ fn read(document: &Document) -> Result<Versioned<Pending>, ReadError> {
             state: text("state"),
             nonce: text("nonce"),
             challenge: text("challenge").map(|challenge| (challenge, body["isHash"] == true)),
-            max_age: body["maxAge"].as_u64(),
-            expires: body["expires"].as_u64()?,
+            login_since: body["loginSince"].as_u64().or(age),
+            expires,
             stage,
         })
     };
@@ -98,7 +102,7 @@ impl Pending {
             "nonce": self.nonce,
             "challenge": self.challenge.as_ref().map(|(challenge, _)| challenge),
             "isHash": self.challenge.as_ref().is_some_and(|(_, is_hash)| *is_hash),
-            "maxAge": self.max_age,
+            "loginSince": self.login_since,
             "expires": self.expires
         });
         match &self.stage {
@@ -267,5 +271,26 @@ impl Authority {
             self.end_session(&found.value)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger_store::Store;
+
+    use super::*;
+
+    #[test]
+    fn reads_the_greatest_age_of_earlier_releases() {
+        let store = Store::in_memory();
+        let value = br#"{"client":"a","clientCreated":7,"redirectUri":"https://a/cb","scopes":["openid"],
+            "state":null,"nonce":null,"challenge":null,"isHash":false,"maxAge":300,"expires":10000}"#;
+        let change = put(AUTH_PENDING, b"old", value.to_vec(), vec![expiry_key(10_000)], Expected::Absent);
+        store.change_documents(vec![change]).expect("stored");
+        let found = pending(&store.snapshot(), "old").expect("no fault").expect("it is there");
+        assert_eq!(found.value.login_since, Some(10_000 - LOGIN_SECONDS - 300));
+        store.change_documents(vec![found.value.put(Expected::Anything)]).expect("stored");
+        let again = pending(&store.snapshot(), "old").expect("no fault").expect("it is there");
+        assert!(again.value == found.value);
     }
 }

@@ -15,6 +15,7 @@ use crate::auth::guard::fetch::{self, Question, Url};
 use crate::auth::guard::keys::Keys;
 use crate::auth::guard::now;
 use crate::auth::guard::token::{Token, seconds};
+use crate::auth::resources::users::Known;
 use crate::http::request::encode_form;
 
 /// How long the provider's endpoints are not asked for again.
@@ -55,11 +56,19 @@ pub(crate) struct Provider {
 /// Whom a provider names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
+    pub(crate) issuer: String,
     pub(crate) subject: String,
     pub(crate) email: String,
     pub(crate) email_verified: bool,
     /// When the user logged in there, if the provider tells.
     pub(crate) logged_in: Option<u64>,
+}
+
+impl Identity {
+    /// The names by which the provider knows the user.
+    pub(crate) fn of_provider(&self) -> Known<'_> {
+        Known { issuer: &self.issuer, subject: &self.subject }
+    }
 }
 
 /// The values that a login is bound to.
@@ -180,7 +189,8 @@ impl Provider {
         let subject = token.claim("sub").ok_or("the id token of the provider has no subject")?.to_owned();
         let email = token.claim("email").unwrap_or_default().to_owned();
         let email_verified = token.claims["email_verified"] == true;
-        Ok(Identity { subject, email, email_verified, logged_in: seconds(&token.claims["auth_time"]) })
+        let (issuer, logged_in) = (token.issuer.clone(), seconds(&token.claims["auth_time"]));
+        Ok(Identity { issuer, subject, email, email_verified, logged_in })
     }
 
     /// A token of the provider whose signature, issuer and dates are good.

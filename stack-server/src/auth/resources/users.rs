@@ -6,6 +6,7 @@ use ledger_store::{
     WriteError,
 };
 use serde::de::MapAccess;
+use sha2::{Digest as _, Sha256};
 
 use crate::auth::keys::random_uuid;
 use crate::collections::AUTH_USERS;
@@ -16,14 +17,38 @@ use crate::http::response::{Json, Numbers};
 use crate::limits::AUTH_KEY_BYTES_MAX;
 use crate::log;
 
-/// The indexes of users: by date of creation, and by subject, which is unique.
+/// The indexes of users: by date of creation, and by issuer and subject, which is unique.
 const USER_BY_DATE: u32 = 1;
+const USER_BY_IDENTITY: u32 = 3;
+
+/// The index of users whose issuer earlier releases did not record, by subject.
 const USER_BY_SUBJECT: u32 = 2;
+
+/// The names by which an identity provider knows a user. Two providers may know two people by one subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known<'a> {
+    pub(crate) issuer: &'a str,
+    pub(crate) subject: &'a str,
+}
+
+impl Known<'_> {
+    /// The further key of the user: of one length, whatever the provider chose.
+    fn key(self) -> Vec<u8> {
+        let mut hash = Sha256::new();
+        for part in [self.issuer, self.subject] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        hash.finalize().to_vec()
+    }
+}
 
 /// A user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) id: String,
+    /// The identity provider; `None` for a user whom an earlier release recorded and who has not logged in since.
+    pub(crate) issuer: Option<String>,
     /// The name by which the identity provider knows the user.
     pub(crate) subject: String,
     pub(crate) email: String,
@@ -33,6 +58,7 @@ pub(crate) struct User {
 
 #[derive(Default)]
 struct UserBody<'a> {
+    issuer: Text<'a>,
     subject: Text<'a>,
     email: Text<'a>,
     email_verified: bool,
@@ -42,6 +68,7 @@ struct UserBody<'a> {
 impl<'de> Fields<'de> for UserBody<'de> {
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
         match name {
+            "issuer" => self.issuer = map.next_value()?,
             "subject" => self.subject = map.next_value()?,
             "email" => self.email = map.next_value()?,
             "emailVerified" => self.email_verified = map.next_value::<Flag>()?.0,
@@ -57,6 +84,7 @@ fn read(document: &Document) -> Result<Versioned<User>, ReadError> {
         let Object(body) = json::first::<Object<UserBody<'_>>>(&document.value).ok()?;
         Some(User {
             id: String::from_utf8(document.key.clone()).ok()?,
+            issuer: Some(body.issuer.0.into_owned()).filter(|issuer| !issuer.is_empty()),
             subject: body.subject.0.into_owned(),
             email: body.email.0.into_owned(),
             email_verified: body.email_verified,
@@ -71,10 +99,16 @@ fn store_user(user: &User, expected: Expected) -> DocumentChange {
     let mut json = Json::new(Numbers::Plain);
     json.raw("{\"subject\":").string(&user.subject).raw(",\"email\":").string(&user.email);
     json.raw(",\"emailVerified\":").boolean(user.email_verified);
-    json.raw(",\"createdAt\":").time(user.created_at).raw("}");
-    let subject =
-        DocumentKey { index: USER_BY_SUBJECT, key: user.subject.clone().into_bytes(), unique: true };
-    let keys = vec![date_key(USER_BY_DATE, user.created_at), subject];
+    json.raw(",\"createdAt\":").time(user.created_at);
+    let (index, key) = match &user.issuer {
+        Some(issuer) => {
+            json.raw(",\"issuer\":").string(issuer);
+            (USER_BY_IDENTITY, Known { issuer, subject: &user.subject }.key())
+        }
+        None => (USER_BY_SUBJECT, user.subject.clone().into_bytes()),
+    };
+    json.raw("}");
+    let keys = vec![date_key(USER_BY_DATE, user.created_at), DocumentKey { index, key, unique: true }];
     put(AUTH_USERS, user.id.as_bytes(), json.into_bytes(), keys, expected)
 }
 
@@ -101,40 +135,49 @@ pub(crate) fn users(snapshot: &Snapshot) -> Result<Vec<User>, ReadError> {
     found.iter().map(|document| read(document).map(|user| user.value)).collect()
 }
 
-/// The user with a subject: the one that is there, with what the provider says now, or a new one.
+/// The user whom a provider knows by these names. A user whom an earlier release recorded without an issuer becomes the
+/// user of the first provider that names the subject: the operator had one provider.
+fn known(snapshot: &Snapshot, known: Known<'_>) -> Result<Option<Versioned<User>>, ReadError> {
+    let found = with_key(snapshot, AUTH_USERS, USER_BY_IDENTITY, &known.key())?;
+    if let Some(document) = found.first() {
+        return read(document).map(Some);
+    }
+    let found = with_key(snapshot, AUTH_USERS, USER_BY_SUBJECT, known.subject.as_bytes())?;
+    found.first().map(read).transpose()
+}
+
+/// The user whom a provider names: the one that is there, with what the provider says now, or a new one.
 ///
 /// # Errors
 ///
 /// `VALIDATION` for a subject that cannot be kept; what any write may meet.
 pub(crate) fn found_or_created(
     store: &Store,
-    subject: &str,
+    names: &Known<'_>,
     email: &str,
     email_verified: bool,
 ) -> Result<User, ApiError> {
+    let Known { issuer, subject } = *names;
     if subject.is_empty() || subject.len() > AUTH_KEY_BYTES_MAX || email.len() > AUTH_KEY_BYTES_MAX {
         return Err(ApiError::validation("the identity provider names no subject that can be kept"));
     }
     let mut result = None;
     let outcome = again(|| {
-        let known = with_key(&store.snapshot(), AUTH_USERS, USER_BY_SUBJECT, subject.as_bytes())?;
-        let (user, expected) = match known.first().map(read).transpose()? {
-            Some(Versioned { value, .. })
-                if value.email == email && value.email_verified == email_verified =>
-            {
-                result = Some(value);
-                return Ok(Ok(vec![]));
-            }
-            Some(Versioned { value, version }) => {
-                (User { email: email.to_owned(), email_verified, ..value }, Expected::Version(version))
-            }
-            None => {
-                let id = random_uuid().map_err(|reason| ApiError::fault(&reason))?;
-                let (subject, email) = (subject.to_owned(), email.to_owned());
-                (User { id, subject, email, email_verified, created_at: log::now() }, Expected::Absent)
-            }
+        let (before, expected) = match known(&store.snapshot(), *names)? {
+            Some(Versioned { value, version }) => (value, Expected::Version(version)),
+            None => (new_user(subject)?, Expected::Absent),
         };
-        let changed = store.change_documents(vec![store_user(&user, expected)]);
+        let user = User {
+            issuer: Some(issuer.to_owned()),
+            email: email.to_owned(),
+            email_verified,
+            ..before.clone()
+        };
+        let changed = if user == before {
+            Ok(vec![])
+        } else {
+            store.change_documents(vec![store_user(&user, expected)])
+        };
         result = Some(user);
         Ok(match changed {
             // Another request met the subject first: the next attempt finds its user.
@@ -148,22 +191,61 @@ pub(crate) fn found_or_created(
     result.ok_or_else(|| ApiError::fault("a user is neither found nor created"))
 }
 
+fn new_user(subject: &str) -> Result<User, ApiError> {
+    Ok(User {
+        id: random_uuid().map_err(|reason| ApiError::fault(&reason))?,
+        issuer: None,
+        subject: subject.to_owned(),
+        email: String::new(),
+        email_verified: false,
+        created_at: log::now(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ONE: Known<'_> = Known { issuer: "https://one", subject: "s|1" };
+
     #[test]
-    fn a_subject_stays_one_user() {
+    fn a_subject_of_an_issuer_stays_one_user() {
         let store = Store::in_memory();
-        let first = found_or_created(&store, "s|1", "a@example.com", false).expect("a user");
-        let again = found_or_created(&store, "s|1", "a@example.com", false).expect("the user");
+        let first = found_or_created(&store, &ONE, "a@example.com", false).expect("a user");
+        let again = found_or_created(&store, &ONE, "a@example.com", false).expect("the user");
         assert_eq!(first, again);
-        let changed = found_or_created(&store, "s|1", "b@example.com", true).expect("the user");
+        let changed = found_or_created(&store, &ONE, "b@example.com", true).expect("the user");
         assert_eq!((&changed.id, changed.email.as_str()), (&first.id, "b@example.com"));
-        let other = found_or_created(&store, "s|2", "", false).expect("another user");
+        let subject = found_or_created(&store, &Known { subject: "s|2", ..ONE }, "", false).expect("a user");
+        let issuer =
+            found_or_created(&store, &Known { issuer: "https://two", ..ONE }, "", false).expect("a user");
+        // The names together may read the same.
+        let joined = found_or_created(&store, &Known { issuer: "https://ones", subject: "|1" }, "", false)
+            .expect("a user");
         let all = users(&store.snapshot()).expect("users");
-        assert_eq!(all, [changed, other]);
-        assert!(found_or_created(&store, "", "", false).is_err());
+        assert_eq!(all, [changed, subject, issuer, joined]);
+        assert!(found_or_created(&store, &Known { subject: "", ..ONE }, "", false).is_err());
         assert_eq!(user(&store.snapshot(), "nosuch").expect("no fault"), None);
+    }
+
+    #[test]
+    fn a_user_without_issuer_keeps_its_id() {
+        let store = Store::in_memory();
+        // As earlier releases wrote it.
+        let value = br#"{"subject":"s|1","email":"a@example.com","emailVerified":true,"createdAt":"2026-01-01T00:00:00Z"}"#;
+        let created = Timestamp::from_micros(1_767_225_600_000_000);
+        let subject = DocumentKey { index: USER_BY_SUBJECT, key: b"s|1".to_vec(), unique: true };
+        let keys = vec![date_key(USER_BY_DATE, created), subject];
+        let change = put(AUTH_USERS, b"old", value.to_vec(), keys, Expected::Absent);
+        store.change_documents(vec![change]).expect("stored");
+        let old = user(&store.snapshot(), "old").expect("no fault").expect("the user");
+        assert_eq!((old.issuer.as_deref(), old.subject.as_str(), old.created_at), (None, "s|1", created));
+        let found = found_or_created(&store, &ONE, "a@example.com", true).expect("the user");
+        assert_eq!((found.id.as_str(), found.issuer.as_deref()), ("old", Some("https://one")));
+        // Another issuer no longer finds it by the subject alone.
+        let other =
+            found_or_created(&store, &Known { issuer: "https://two", ..ONE }, "", false).expect("a user");
+        assert_ne!(other.id, "old");
+        assert_eq!(users(&store.snapshot()).expect("users").len(), 2);
     }
 }
