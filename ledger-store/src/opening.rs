@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use ledger_index::{IndexError, IndexFile, IndexOptions, IndexSnapshot};
 use ledger_journal::disk::{Disk, OpenMode};
-use ledger_journal::{ChainHash, Identity, Journal, Position};
+use ledger_journal::{ChainHash, Identity, JournalReader, Position};
 
 use crate::backend::backend;
 use crate::directory::DataDirectory;
@@ -187,7 +187,7 @@ impl IndexHome {
 /// The parts that are needed to open an index.
 struct Opening<'a> {
     home: &'a IndexHome,
-    journal: &'a Arc<dyn Journal>,
+    journal: &'a Arc<dyn JournalReader>,
     identity: &'a Identity,
     shares: Shares,
 }
@@ -201,7 +201,7 @@ struct Opening<'a> {
 pub(crate) fn open(
     directory: &DataDirectory,
     home: &IndexHome,
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
     shares: Shares,
 ) -> Result<Opened, OpenError> {
     directory.make_index_dir()?;
@@ -262,7 +262,11 @@ impl Opening<'_> {
 }
 
 /// Before which position an index has everything, if it goes with the journal.
-fn next_of(index: &IndexSnapshot, journal: &dyn Journal, identity: &Identity) -> Result<Position, Unusable> {
+fn next_of(
+    index: &IndexSnapshot,
+    journal: &dyn JournalReader,
+    identity: &Identity,
+) -> Result<Position, Unusable> {
     // One that was never flushed into has nothing.
     let Some(watermark) = Watermark::read(index)? else { return Ok(Position::FIRST) };
     if watermark.store != identity.store {

@@ -1,10 +1,9 @@
 //! Reports of how far long work has come.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use ledger_journal::{Chunk, ChunkDraft, Freed, Head, Journal, JournalError, Position, SectionId};
+use ledger_journal::{Chunk, Head, JournalError, JournalReader, Position};
 
 /// Work that takes long on a large store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,10 +66,10 @@ impl ProgressWatcher {
     }
 
     /// Returns a journal whose scans report how far they have come.
-    pub(crate) fn watch(&self, journal: &Arc<dyn Journal>, work: LongWork) -> Arc<dyn Journal> {
+    pub(crate) fn watch(&self, journal: Arc<dyn JournalReader>, work: LongWork) -> Arc<dyn JournalReader> {
         match &self.0 {
-            None => journal.clone(),
-            Some(watcher) => Arc::new(Watched { journal: journal.clone(), work, watcher: watcher.clone() }),
+            None => journal,
+            Some(watcher) => Arc::new(Watched { journal, work, watcher: watcher.clone() }),
         }
     }
 }
@@ -81,28 +80,16 @@ impl fmt::Debug for ProgressWatcher {
     }
 }
 
-/// A journal that is read from one end to the other. It takes no appends.
+/// A journal that is read from one end to the other.
 struct Watched {
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn JournalReader>,
     work: LongWork,
     watcher: Arc<dyn Fn(Progress) + Send + Sync>,
 }
 
-impl Journal for Watched {
+impl JournalReader for Watched {
     fn head(&self) -> Head {
         self.journal.head()
-    }
-
-    fn append(&self, _expected: Position, _chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
-        Err(JournalError::Poisoned)
-    }
-
-    fn remove_sections(
-        &self,
-        _removed: &BTreeSet<SectionId>,
-        _should_stop: &dyn Fn() -> bool,
-    ) -> Result<Freed, JournalError> {
-        Err(JournalError::Poisoned)
     }
 
     fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {

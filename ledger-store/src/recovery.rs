@@ -7,7 +7,7 @@ use ledger_codec::Corrupt;
 use ledger_core::Metadata;
 use ledger_index::{IndexError, IndexFile, IndexSnapshot, Way, tables};
 use ledger_journal::entry::{Body, Event, LogRecord, Record, TargetRecord, find_in_chunk, read_chunk};
-use ledger_journal::{Chunk, Identity, Journal, Position, Section};
+use ledger_journal::{Chunk, Identity, JournalReader, Position, Section};
 
 use crate::address_cache::AddressCache;
 use crate::documents::keys::{self, Space};
@@ -54,7 +54,7 @@ pub(crate) struct Recovered {
 
 /// Replays what the index lacks. An entry that breaks a rule is damage.
 pub(crate) fn recover(
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
     index: &IndexFile,
     identity: &Identity,
     shares: Shares,
@@ -68,7 +68,7 @@ pub(crate) fn recover(
 /// Replays what the index lacks, and hands what is wrong with the entries to `found`; unless that fails, the
 /// entry counts all the same.
 pub(crate) fn replay(
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
     index: &IndexFile,
     identity: &Identity,
     shares: Shares,
@@ -121,7 +121,7 @@ pub(crate) fn replay(
 /// The writer's state after the last entry that an index holds.
 fn load_state(
     snapshot: &IndexSnapshot,
-    journal: &dyn Journal,
+    journal: &dyn JournalReader,
     identity: &Identity,
     shares: Shares,
     next: Position,
@@ -141,7 +141,7 @@ fn load_state(
 /// Applies the entries of a chunk that the view does not hold. Returns how many they are.
 fn replay_chunk(
     chunk: &Chunk,
-    journal: &dyn Journal,
+    journal: &dyn JournalReader,
     state: &mut State,
     view: &View,
     rows: &mut PieceBuilder,
@@ -182,7 +182,7 @@ fn replay_chunk(
 fn replay_record(
     record: &Record<'_>,
     chunk: &Chunk,
-    journal: &dyn Journal,
+    journal: &dyn JournalReader,
     state: &mut State,
     view: &View,
     rows: &mut PieceBuilder,
@@ -199,7 +199,7 @@ fn replay_record(
 }
 
 /// The numbers that are given already, as the index counts them, and as the last chunk that it holds has them.
-fn fence(index: &IndexSnapshot, journal: &dyn Journal, next: Position) -> Result<Fence, OpenError> {
+fn fence(index: &IndexSnapshot, journal: &dyn JournalReader, next: Position) -> Result<Fence, OpenError> {
     let mut fence = Fence::new(flush::ledger_count(index)?);
     if let Some(last) = Position::new(next.get() - 1)
         && let Some(chunk) = journal.read(last).map_err(ReadError::from)?
@@ -227,7 +227,7 @@ pub(crate) fn flush_now(
     view: &mut View,
     index: &IndexFile,
     identity: &Identity,
-    journal: &dyn Journal,
+    journal: &dyn JournalReader,
     hashed: Position,
 ) -> Result<(), OpenError> {
     let pieces: Vec<Arc<Piece>> = view.pieces.iter().map(|piece| piece.piece.clone()).collect();
@@ -279,7 +279,7 @@ fn original_of(
     state: &mut State,
     view: &View,
     rows: &PieceBuilder,
-    journal: &dyn Journal,
+    journal: &dyn JournalReader,
     chunk: &Chunk,
 ) -> Result<Option<Metadata>, ReadError> {
     let Body::Log(log) = &record.body else { return Ok(None) };

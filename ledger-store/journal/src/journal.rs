@@ -13,11 +13,33 @@ pub struct Freed {
     pub is_done: bool,
 }
 
-/// A durable, ordered sequence of chunks with one appender and many readers.
-pub trait Journal: Send + Sync {
+/// A durable, ordered sequence of chunks, as its readers see it.
+pub trait JournalReader: Send + Sync {
     /// Where the journal ends: everything before it is durable.
     fn head(&self) -> Head;
 
+    /// The chunk that holds `at`, verified; `None` beyond the head.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Damaged`] and its relatives for stored bytes that do
+    /// not verify, [`JournalError::Storage`] when the disk does not answer.
+    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError>;
+
+    /// Verified chunks in order, from the one that holds `from`, until their
+    /// payloads come to `max_bytes`: at least one unless `from` is beyond the
+    /// head.
+    ///
+    /// # Errors
+    ///
+    /// As [`JournalReader::read`]. Chunks before a damaged one are not returned
+    /// with the error; ask for fewer bytes to get them. Chunks whose sections
+    /// are all removed count for something too.
+    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError>;
+}
+
+/// A journal that takes appends: it has one appender and many readers.
+pub trait Journal: JournalReader {
     /// Appends `chunks`, which follow one another from `expected` on, and
     /// says the new head. All or nothing; durable when it returns.
     ///
@@ -67,21 +89,13 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// The chunk that holds `at`, verified; `None` beyond the head.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError::Damaged`] and its relatives for stored bytes that do
-    /// not verify, [`JournalError::Storage`] when the disk does not answer.
-    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError>;
-
     /// Reduces sections to their digests, in all chunks. To these sections
     /// nothing may be appended any more. Stops early when it is told to, and
     /// may be called again.
     ///
     /// # Errors
     ///
-    /// As [`Journal::read`]; [`JournalError::Storage`] also if there is no
+    /// As [`JournalReader::read`]; [`JournalError::Storage`] also if there is no
     /// room for the copy of a file, and [`JournalError::Poisoned`]. Nothing
     /// else is lost then, and part of the sections may be gone.
     fn remove_sections(
@@ -89,17 +103,6 @@ pub trait Journal: Send + Sync {
         removed: &BTreeSet<SectionId>,
         should_stop: &dyn Fn() -> bool,
     ) -> Result<Freed, JournalError>;
-
-    /// Verified chunks in order, from the one that holds `from`, until their
-    /// payloads come to `max_bytes`: at least one unless `from` is beyond the
-    /// head.
-    ///
-    /// # Errors
-    ///
-    /// As [`Journal::read`]. Chunks before a damaged one are not returned
-    /// with the error; ask for fewer bytes to get them. Chunks whose sections
-    /// are all removed count for something too.
-    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError>;
 }
 
 /// Checks what every implementation demands of an append.

@@ -57,7 +57,7 @@ pub use chunk::decode_untrusted;
 pub use chunk::{CHUNK_BYTES, Chunk, ChunkDraft, MAX_CHUNK_PAYLOAD_BYTES, Section};
 pub use error::JournalError;
 pub use identity::{Identity, Secret, StoreId};
-pub use journal::{Freed, Journal};
+pub use journal::{Freed, Journal, JournalReader};
 pub use memory::MemoryJournal;
 pub use options::SegmentOptions;
 pub use position::{ChainHash, Head, Position, SectionId};

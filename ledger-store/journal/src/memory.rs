@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use super::chunk::{decode, encode, encode_without};
 use super::journal::check_append;
 use super::{
-    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, SectionId,
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, JournalReader, Position,
+    SectionId,
 };
 
 /// A journal that is gone with the process.
@@ -38,11 +39,32 @@ impl State {
     }
 }
 
-impl Journal for MemoryJournal {
+impl JournalReader for MemoryJournal {
     fn head(&self) -> Head {
         self.state.lock().head
     }
 
+    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
+        let state = self.state.lock();
+        Ok(state.chunks.get(state.index_of(at)).cloned())
+    }
+
+    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
+        let state = self.state.lock();
+        let mut gathered = 0;
+        let mut chunks = Vec::new();
+        for chunk in &state.chunks[state.index_of(from)..] {
+            chunks.push(chunk.clone());
+            gathered += chunk.weight();
+            if gathered >= max_bytes {
+                break;
+            }
+        }
+        Ok(chunks)
+    }
+}
+
+impl Journal for MemoryJournal {
     fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
         let mut state = self.state.lock();
         check_append(state.head, expected, chunks)?;
@@ -59,11 +81,6 @@ impl Journal for MemoryJournal {
         Ok(state.head)
     }
 
-    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
-        let state = self.state.lock();
-        Ok(state.chunks.get(state.index_of(at)).cloned())
-    }
-
     fn remove_sections(
         &self,
         removed: &BTreeSet<SectionId>,
@@ -78,19 +95,5 @@ impl Journal for MemoryJournal {
             bytes += (before - chunk.payload_bytes()) as u64;
         }
         Ok(Freed { bytes, is_done: true })
-    }
-
-    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
-        let state = self.state.lock();
-        let mut gathered = 0;
-        let mut chunks = Vec::new();
-        for chunk in &state.chunks[state.index_of(from)..] {
-            chunks.push(chunk.clone());
-            gathered += chunk.weight();
-            if gathered >= max_bytes {
-                break;
-            }
-        }
-        Ok(chunks)
     }
 }

@@ -23,7 +23,8 @@ use super::recover::DroppedTail;
 use super::segment::{Medium, Segment, storage};
 use super::tail::{Placed, Tail};
 use super::{
-    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, Secret, SectionId,
+    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, JournalReader, Position,
+    Secret, SectionId,
 };
 use crate::disk::{BLOCK_BYTES, BootId, Disk, Space, temporary_name};
 
@@ -347,11 +348,45 @@ impl SegmentedJournal {
     }
 }
 
-impl Journal for SegmentedJournal {
+impl JournalReader for SegmentedJournal {
     fn head(&self) -> Head {
         *self.head.lock()
     }
 
+    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
+        if at >= self.head().next {
+            return Ok(None);
+        }
+        if let Some(chunk) = self.read_recent(at)? {
+            return Ok(Some(chunk));
+        }
+        let chunk = self.segment_of(at).read(&self.medium, at);
+        self.close_idle();
+        chunk.map(Some)
+    }
+
+    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
+        let end = self.head().next;
+        let mut chunks: Vec<Chunk> = Vec::new();
+        // One byte is wanted at least: so there is one chunk at least.
+        let mut wanted = max_bytes.max(1);
+        let mut at = from;
+        while at < end && wanted > 0 {
+            if let Some(chunk) = self.read_recent(at)? {
+                wanted = wanted.saturating_sub(chunk.weight());
+                chunks.push(chunk);
+            } else {
+                self.segment_of(at).scan(&self.medium, at, end, &mut wanted, &mut chunks)?;
+            }
+            // Each scan adds chunks or fails, so this comes to an end.
+            at = chunks.last().map_or(end, Chunk::next);
+        }
+        self.close_idle();
+        Ok(chunks)
+    }
+}
+
+impl Journal for SegmentedJournal {
     fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
         self.append_frames(
             |head| check_append(head, expected, chunks).map(|()| chunks.is_empty()),
@@ -420,18 +455,6 @@ impl Journal for SegmentedJournal {
         appender.mark.set(&self.mark(&segment, self.head(), true))
     }
 
-    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
-        if at >= self.head().next {
-            return Ok(None);
-        }
-        if let Some(chunk) = self.read_recent(at)? {
-            return Ok(Some(chunk));
-        }
-        let chunk = self.segment_of(at).read(&self.medium, at);
-        self.close_idle();
-        chunk.map(Some)
-    }
-
     fn remove_sections(
         &self,
         removed: &BTreeSet<SectionId>,
@@ -470,26 +493,6 @@ impl Journal for SegmentedJournal {
             place += 1;
         }
         Ok(freed)
-    }
-
-    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
-        let end = self.head().next;
-        let mut chunks: Vec<Chunk> = Vec::new();
-        // One byte is wanted at least: so there is one chunk at least.
-        let mut wanted = max_bytes.max(1);
-        let mut at = from;
-        while at < end && wanted > 0 {
-            if let Some(chunk) = self.read_recent(at)? {
-                wanted = wanted.saturating_sub(chunk.weight());
-                chunks.push(chunk);
-            } else {
-                self.segment_of(at).scan(&self.medium, at, end, &mut wanted, &mut chunks)?;
-            }
-            // Each scan adds chunks or fails, so this comes to an end.
-            at = chunks.last().map_or(end, Chunk::next);
-        }
-        self.close_idle();
-        Ok(chunks)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Copies chunks between journals of one store, and verifies them.
 
-use ledger_journal::{Chunk, Head, Journal, JournalError, Position, SegmentedJournal};
+use ledger_journal::{Chunk, Head, Journal, JournalError, JournalReader, Position, SegmentedJournal};
 
 use super::report::{BackupError, destination, source};
 use crate::error::OpenError;
@@ -9,7 +9,7 @@ use crate::error::OpenError;
 const COPY_BYTES: usize = if cfg!(test) { 16 << 10 } else { 4 << 20 };
 
 /// Checks that the entries of a copy are the first ones of a journal.
-pub(super) fn check_history(journal: &dyn Journal, head: Head, copy: Head) -> Result<(), BackupError> {
+pub(super) fn check_history(journal: &dyn JournalReader, head: Head, copy: Head) -> Result<(), BackupError> {
     let other = BackupError::OtherHistory { entries: copy.next.get() - 1 };
     let Some(last) = Position::new(copy.next.get() - 1) else { return Ok(()) };
     if copy.next > head.next {
@@ -24,7 +24,7 @@ pub(super) fn check_history(journal: &dyn Journal, head: Head, copy: Head) -> Re
 
 /// Appends all chunks before `end` that the copy lacks.
 pub(super) fn copy_until(
-    from: &dyn Journal,
+    from: &dyn JournalReader,
     to: &SegmentedJournal,
     end: Position,
 ) -> Result<(), BackupError> {
@@ -56,7 +56,7 @@ pub(super) fn verify_from(journal: &SegmentedJournal, begin: Head) -> Result<(),
 
 /// Calls `each` for every chunk from `begin` on, and returns the end.
 pub(super) fn walk(
-    journal: &dyn Journal,
+    journal: &dyn JournalReader,
     begin: Head,
     mut each: impl FnMut(&Chunk) -> Result<(), OpenError>,
 ) -> Result<Head, OpenError> {

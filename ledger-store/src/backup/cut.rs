@@ -6,7 +6,7 @@
 
 use ledger_core::Timestamp;
 use ledger_journal::entry::{Body, read_chunk};
-use ledger_journal::{Chunk, Head, Journal, Position, SegmentedJournal};
+use ledger_journal::{Chunk, Head, JournalReader, Position, SegmentedJournal};
 
 use super::copy::walk;
 use super::report::RestorePoint;

@@ -13,7 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ledger_journal::disk::{Disk, RealDisk};
-use ledger_journal::{ChainHash, Head, Identity, Journal, Position, SegmentOptions, SegmentedJournal};
+use ledger_journal::{
+    ChainHash, Head, Identity, Journal, JournalReader, Position, SegmentOptions, SegmentedJournal,
+};
 
 use self::copy::{check_history, copy_until, verify_from};
 use self::cut::find_cut;

@@ -1,5 +1,5 @@
 use ledger_journal::disk::{Faults, OpenMode, RealDisk, SimDisk};
-use ledger_journal::{ChunkDraft, Journal, Position, SectionId, StoreId};
+use ledger_journal::{ChunkDraft, Journal, JournalReader, Position, SectionId, StoreId};
 
 use super::*;
 

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use ledger_core::HashLogs;
 use ledger_journal::entry::{Body, read_chunk};
-use ledger_journal::{Journal, Position};
+use ledger_journal::{JournalReader, Position};
 
 use super::Engine;
 use super::chains::Chains;
@@ -91,7 +91,7 @@ impl Engine {
             if self.is_stopping() {
                 return Ok(false);
             }
-            hash_stretch(&self.journal, &self.view(), &self.hashes, (next, until), chains)?;
+            hash_stretch(&self.reader(), &self.view(), &self.hashes, (next, until), chains)?;
             self.hashes.set_failing(false);
             if !is_open {
                 until = self.view().next;
@@ -134,7 +134,7 @@ impl Engine {
 
 /// Hashes the next stretch of the journal, at most up to `until`.
 pub(super) fn hash_stretch(
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
     view: &Arc<View>,
     hashes: &Hashes,
     (next, until): (Position, Position),

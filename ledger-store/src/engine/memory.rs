@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger_index::{IndexFile, IndexOptions};
-use ledger_journal::{Identity, Journal, MemoryJournal, Position};
+use ledger_journal::{Identity, Journal, JournalReader, MemoryJournal, Position};
 
 use super::Engine;
 use crate::options::Options;
@@ -23,7 +23,8 @@ impl Engine {
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let index = IndexFile::create(redb::backends::InMemoryBackend::new(), index_options)
             .expect("memory takes what is written");
-        let recovered = recovery::recover(&journal, &index, &identity, shares, Position::FIRST)
+        let reader: Arc<dyn JournalReader> = journal.clone();
+        let recovered = recovery::recover(&reader, &index, &identity, shares, Position::FIRST)
             .expect("there is nothing to recover");
         Self::new(journal, index, identity, options, recovered)
     }

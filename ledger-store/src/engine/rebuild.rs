@@ -1,13 +1,12 @@
 //! A new index of a store that runs: built of the journal in rounds, each up to where the last flush ended.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ledger_index::{IndexFile, IndexSnapshot};
-use ledger_journal::{Chunk, ChunkDraft, Freed, Head, Journal, JournalError, Position, SectionId};
+use ledger_journal::{Chunk, Head, JournalError, JournalReader, Position};
 use parking_lot::MutexGuard;
 
 use super::Engine;
@@ -74,9 +73,9 @@ impl Filling<'_> {
             return Ok(());
         }
         let engine = self.engine;
-        let journal: Arc<dyn Journal> =
+        let journal: Arc<dyn JournalReader> =
             Arc::new(Part { journal: engine.journal.clone(), until, is_closing: engine.stopping.clone() });
-        let journal = engine.progress.watch(&journal, LongWork::IndexRebuild);
+        let journal = engine.progress.watch(journal, LongWork::IndexRebuild);
         let shares = engine.shares.divided(BUDGET_PART);
         let mut recovered = recovery::recover(&journal, self.index, &engine.identity, shares, self.next)?;
         let hashed = recovered.hashed;
@@ -90,7 +89,12 @@ impl Filling<'_> {
     }
 
     /// Writes the checkpoints of the hash chains of all entries before a position.
-    fn hash(&mut self, journal: &Arc<dyn Journal>, mut view: View, until: Position) -> Result<(), OpenError> {
+    fn hash(
+        &mut self,
+        journal: &Arc<dyn JournalReader>,
+        mut view: View,
+        until: Position,
+    ) -> Result<(), OpenError> {
         loop {
             let shared = Arc::new(view);
             while self.hashes.next() < until && self.hashes.pending_count() < CHECKPOINTS {
@@ -119,27 +123,15 @@ impl Filling<'_> {
 
 /// The journal before a position, until the store closes. It takes no appends.
 struct Part {
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn JournalReader>,
     until: Position,
     is_closing: Arc<AtomicBool>,
 }
 
-impl Journal for Part {
+impl JournalReader for Part {
     fn head(&self) -> Head {
         // Nobody asks this one for the chain at its head.
         Head { next: self.until, ..self.journal.head() }
-    }
-
-    fn append(&self, _expected: Position, _chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
-        Err(JournalError::Poisoned)
-    }
-
-    fn remove_sections(
-        &self,
-        _removed: &BTreeSet<SectionId>,
-        _should_stop: &dyn Fn() -> bool,
-    ) -> Result<Freed, JournalError> {
-        Err(JournalError::Poisoned)
     }
 
     fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {

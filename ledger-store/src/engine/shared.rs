@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ledger_index::IndexFile;
-use ledger_journal::{Identity, Journal};
+use ledger_journal::{Identity, Journal, JournalReader};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::flush_requests::Flushes;
@@ -126,6 +126,11 @@ impl Engine {
         let mending = self.mending.clone();
         self.index().tell_faults(move || mending.want());
         Self { disk_room: Some(room), home: Some(home), ..self }
+    }
+
+    /// The journal, for those who only read it.
+    pub(crate) fn reader(&self) -> Arc<dyn JournalReader> {
+        self.journal.clone()
     }
 
     /// The view that is acknowledged now.

@@ -17,7 +17,7 @@ use ledger_journal::entry::{
     AddressRef, Body, EntryPlaces, Event, LogRecord, MetadataRecord, NameRef, Recognition, Record,
     TargetRecord, TransactionRecord, ValueRef, find_in_chunk,
 };
-use ledger_journal::{Chunk, Journal, Position};
+use ledger_journal::{Chunk, JournalReader, Position};
 
 use super::open_pages::OpenPages;
 use crate::error::ReadError;
@@ -74,7 +74,7 @@ impl OpenChunk {
 
 /// Reads one ledger. Not shared between threads: it remembers what it has looked up.
 pub(crate) struct LedgerReader {
-    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) journal: Arc<dyn JournalReader>,
     pub(crate) view: Arc<View>,
     pub(crate) ledger: u32,
     /// The chunk read last: entries of a list often share one.
@@ -86,7 +86,7 @@ pub(crate) struct LedgerReader {
 
 impl LedgerReader {
     /// Reads `ledger`, which must exist in `view`.
-    pub(crate) fn new(journal: Arc<dyn Journal>, view: Arc<View>, ledger: u32) -> Self {
+    pub(crate) fn new(journal: Arc<dyn JournalReader>, view: Arc<View>, ledger: u32) -> Self {
         Self {
             journal,
             view,

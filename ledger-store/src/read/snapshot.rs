@@ -8,7 +8,7 @@ use ledger_core::{
     AccountAddress, Accounts, Asset, Balance, Features, FilterOf, FilterSubject, HashLogs, LedgerName,
     Ledgers, MetadataValue, SchemaVersion, Switch, TextField, Timestamp, TransactionId, Transactions,
 };
-use ledger_journal::Journal;
+use ledger_journal::JournalReader;
 
 use super::page::PageBuilder;
 use super::reader::LedgerReader;
@@ -31,7 +31,7 @@ use crate::view::{Counters, Directory, LedgerHead, View};
 /// should be taken anew now and then.
 #[derive(Clone)]
 pub struct Snapshot {
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn JournalReader>,
     view: Arc<View>,
     directory: Directory,
     fingerprints: Fingerprints,
@@ -48,7 +48,7 @@ impl fmt::Debug for Snapshot {
 impl Snapshot {
     /// A view of the store with what is needed to read it.
     pub(crate) fn new(
-        journal: Arc<dyn Journal>,
+        journal: Arc<dyn JournalReader>,
         view: Arc<View>,
         directory: Directory,
         fingerprints: Fingerprints,
@@ -78,7 +78,7 @@ impl Snapshot {
     }
 
     /// The journal behind it.
-    pub(super) fn journal(&self) -> &dyn Journal {
+    pub(super) fn journal(&self) -> &dyn JournalReader {
         &*self.journal
     }
 
@@ -147,7 +147,7 @@ impl Snapshot {
 /// are not what was written end it with [`ReadError::Damaged`]: no answer is ever short of something.
 #[derive(Clone)]
 pub struct LedgerView {
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn JournalReader>,
     view: Arc<View>,
     head: LedgerHead,
     fingerprints: Fingerprints,

@@ -94,7 +94,7 @@ impl Store {
         let journal: Arc<dyn Journal> = Arc::new(journal);
         workspace::clear(&directory).map_err(|error| OpenError::Io { reason: error.to_string() })?;
         let home = IndexHome::new(&directory, shares);
-        let watched = options.progress.watch(&journal, LongWork::Recovery);
+        let watched = options.progress.watch(journal.clone(), LongWork::Recovery);
         let Opened { index, recovered, rebuilt } = opening::open(&directory, &home, &watched, shares)?;
         let opening = Opening::new(recovered.replayed, rebuilt, dropped_tail);
         let room = Room::new(disk.clone(), path.to_owned(), options.free_space_floor);

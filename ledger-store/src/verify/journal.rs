@@ -1,12 +1,10 @@
 //! The journal from its first entry to its last.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ledger_journal::entry::{Body, Record, read_chunk};
-use ledger_journal::{
-    ChainHash, Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, Position, Section, SectionId,
-};
+use ledger_journal::{ChainHash, Chunk, Head, Identity, JournalError, JournalReader, Position, Section};
 
 use super::findings::{Findings, Stop};
 use crate::documents::{LEDGERS, decode_ledger};
@@ -49,7 +47,7 @@ impl Walked {
     /// Reads everything before `head`. It stops where going on makes no sense.
     pub(super) fn walk(
         &mut self,
-        journal: &dyn Journal,
+        journal: &dyn JournalReader,
         head: Head,
         findings: &mut Findings,
     ) -> Result<(), Stop> {
@@ -181,34 +179,22 @@ fn stop(
     Err(Stop)
 }
 
-/// The part of a journal before a position. It takes no appends.
+/// The part of a journal before a position.
 pub(super) struct Bounded {
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn JournalReader>,
     head: Head,
 }
 
 impl Bounded {
-    pub(super) fn new(journal: Arc<dyn Journal>, next: Position, walked: &Walked) -> Self {
+    pub(super) fn new(journal: Arc<dyn JournalReader>, next: Position, walked: &Walked) -> Self {
         // Nobody asks this one for the chain at its head.
         Self { journal, head: Head { next, chain: walked.chain } }
     }
 }
 
-impl Journal for Bounded {
+impl JournalReader for Bounded {
     fn head(&self) -> Head {
         self.head
-    }
-
-    fn append(&self, _expected: Position, _chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
-        Err(JournalError::Poisoned)
-    }
-
-    fn remove_sections(
-        &self,
-        _removed: &BTreeSet<SectionId>,
-        _should_stop: &dyn Fn() -> bool,
-    ) -> Result<Freed, JournalError> {
-        Err(JournalError::Poisoned)
     }
 
     fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ledger_index::{Gone, IndexFile, IndexOptions, IndexSnapshot};
-use ledger_journal::{Identity, Journal};
+use ledger_journal::{Identity, JournalReader};
 
 use self::findings::{Findings, Stop};
 pub use self::report::{VerifyError, VerifyReport};
@@ -65,7 +65,7 @@ impl Store {
                 IndexFile::create(workspace::create(directory).map_err(refused)?, options)?
             }
         };
-        let mut report = check(&engine.journal, &live, &engine.identity, shares, &second, &engine.progress);
+        let mut report = check(&engine.reader(), &live, &engine.identity, shares, &second, &engine.progress);
         // Nobody needs what is in it: closing it writes nothing.
         second.abandon();
         drop(second);
@@ -103,7 +103,7 @@ fn torn_tail(opening: &Opening) -> Option<Violation> {
 
 /// Verifies a journal and, as far as it says it goes, an index of it. `second` is empty.
 fn check(
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
     live: &IndexSnapshot,
     identity: &Identity,
     shares: Shares,
@@ -134,7 +134,7 @@ struct Second<'a> {
 }
 
 fn check_all(
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
     live: &IndexSnapshot,
     identity: &Identity,
     second: &Second<'_>,
@@ -142,7 +142,7 @@ fn check_all(
     walked: &mut journal::Walked,
 ) -> Result<(), Stop> {
     let head = journal.head();
-    walked.walk(&*second.progress.watch(journal, LongWork::VerifyJournal), head, findings)?;
+    walked.walk(&*second.progress.watch(journal.clone(), LongWork::VerifyJournal), head, findings)?;
     let watermark = match Watermark::read(live) {
         Ok(watermark) => watermark,
         Err(error) => return findings.index_error(&error).and(Err(Stop)),
@@ -157,8 +157,8 @@ fn check_all(
         // An index that was never flushed into holds nothing.
         None => ledger_journal::Position::FIRST,
     };
-    let bounded: Arc<dyn Journal> = Arc::new(journal::Bounded::new(journal.clone(), through, walked));
-    let bounded = second.progress.watch(&bounded, LongWork::VerifyReplay);
+    let bounded: Arc<dyn JournalReader> = Arc::new(journal::Bounded::new(journal.clone(), through, walked));
+    let bounded = second.progress.watch(bounded, LongWork::VerifyReplay);
     let mut stopped = false;
     let replayed = recovery::replay(
         &bounded,

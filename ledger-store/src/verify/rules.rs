@@ -8,7 +8,7 @@ use ledger_codec::Corrupt;
 use ledger_core::Volumes;
 use ledger_index::{Gone, IndexSnapshot, KeyRow, Row, TableView, TransactionRow, Way, tables};
 use ledger_journal::entry::find_in_chunk;
-use ledger_journal::{Journal, Position};
+use ledger_journal::{JournalReader, Position};
 
 use super::findings::{Findings, Stop};
 use crate::error::ReadError;
@@ -24,7 +24,7 @@ use crate::violation::ViolationCode;
 pub(super) fn unique(
     index: &IndexSnapshot,
     gone: &Gone,
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     let keys = TableView::<KeyRow>::new(Vec::new(), index.clone());
@@ -49,7 +49,7 @@ pub(super) fn unique(
 fn texts_differ(
     same: &[KeyRow],
     index: &IndexSnapshot,
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     if same.len() < 2 {
@@ -77,7 +77,7 @@ fn texts_differ(
 fn text_of(
     row: &KeyRow,
     index: &IndexSnapshot,
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
 ) -> Result<(u32, ViolationCode, String), ReadError> {
     let ledger = (row.space >> 8) as u32;
     let entry = |position: u64| {

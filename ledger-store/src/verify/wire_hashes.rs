@@ -12,7 +12,7 @@ use std::sync::Arc;
 use ledger_codec::Corrupt;
 use ledger_index::{IndexSnapshot, tables};
 use ledger_journal::entry::{Body, LogRecord, Record, read_chunk};
-use ledger_journal::{Chunk, Journal, Position};
+use ledger_journal::{Chunk, JournalReader, Position};
 
 use super::findings::{Findings, Stop};
 use crate::error::ReadError;
@@ -31,7 +31,7 @@ const HASH_BYTES: usize = 4 << 20;
 pub(super) fn wire_hashes(
     view: &Arc<View>,
     live: &IndexSnapshot,
-    journal: &Arc<dyn Journal>,
+    journal: &Arc<dyn JournalReader>,
     findings: &mut Findings,
 ) -> Result<(), Stop> {
     let checkpoints = match checkpoints(live) {
@@ -51,7 +51,7 @@ pub(super) fn wire_hashes(
 /// The state of the computation while it goes through the journal.
 struct Hashing<'a> {
     view: &'a Arc<View>,
-    journal: &'a Arc<dyn Journal>,
+    journal: &'a Arc<dyn JournalReader>,
     /// Checkpoints that were not compared yet, by number of the chain and number of the log.
     checkpoints: BTreeMap<(u32, u64), [u8; 32]>,
     /// Each chain up to the last log that was hashed.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use ledger_journal::disk::{AlignedBuffer, BLOCK_BYTES, Disk, OpenMode, RealDisk, Space};
 use ledger_journal::{
-    CHUNK_BYTES, ChunkDraft, Identity, Journal, Position, SectionId, SegmentOptions, SegmentedJournal,
+    CHUNK_BYTES, ChunkDraft, Identity, Journal, JournalReader, Position, SectionId, SegmentOptions,
+    SegmentedJournal,
 };
 
 use crate::failure::Failure;

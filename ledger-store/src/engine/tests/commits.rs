@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ledger_core::{Rejection, Timestamp};
-use ledger_journal::Journal;
+use ledger_journal::JournalReader;
 
 use super::*;
 use crate::engine::lead::BATCH_BYTES;

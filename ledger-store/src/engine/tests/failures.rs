@@ -4,7 +4,7 @@
 use std::thread;
 
 use ledger_index::{IndexFile, IndexOptions};
-use ledger_journal::{Journal, Position};
+use ledger_journal::{JournalReader, Position};
 
 use super::*;
 use crate::engine::chains::Chains;
@@ -98,7 +98,7 @@ fn nobody_waits_for_a_hasher_that_cannot_read() {
     let (again, mut chains) = (Hashes::new(Position::FIRST, 0), Chains::default());
     while again.next() < engine.view().next {
         let stretch = (again.next(), engine.view().next);
-        let journal: Arc<dyn Journal> = engine.journal.clone();
+        let journal: Arc<dyn JournalReader> = engine.journal.clone();
         hash_stretch(&journal, &engine.view(), &again, stretch, &mut chains).expect("it can be read");
     }
     assert!(again.pending_count() > 5, "{}", again.pending_count());

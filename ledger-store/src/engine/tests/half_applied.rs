@@ -1,7 +1,7 @@
 //! An entry that fails while it is applied: nothing is written on the state that it leaves.
 
 use ledger_core::Timestamp;
-use ledger_journal::Journal;
+use ledger_journal::JournalReader;
 use ledger_journal::entry::{Body, Event, LogRecord, Record};
 
 use super::*;

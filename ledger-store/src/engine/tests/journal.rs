@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use ledger_journal::{
-    Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, MemoryJournal, Position, SectionId,
+    Chunk, ChunkDraft, Freed, Head, Identity, Journal, JournalError, JournalReader, MemoryJournal, Position,
+    SectionId,
 };
 use parking_lot::{Condvar, Mutex};
 
@@ -93,11 +94,27 @@ impl ScriptedJournal {
     }
 }
 
-impl Journal for ScriptedJournal {
+impl JournalReader for ScriptedJournal {
     fn head(&self) -> Head {
         self.inner.head()
     }
 
+    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
+        self.unread()?;
+        self.inner.read(at)
+    }
+
+    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
+        self.unread()?;
+        let act = self.script.lock().before_scan.take();
+        if let Some(act) = act {
+            act();
+        }
+        self.inner.scan(from, max_bytes)
+    }
+}
+
+impl Journal for ScriptedJournal {
     fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
         let mut script = self.script.lock();
         script.under_way += 1;
@@ -125,25 +142,11 @@ impl Journal for ScriptedJournal {
         Ok(head)
     }
 
-    fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
-        self.unread()?;
-        self.inner.read(at)
-    }
-
     fn remove_sections(
         &self,
         removed: &BTreeSet<SectionId>,
         should_stop: &dyn Fn() -> bool,
     ) -> Result<Freed, JournalError> {
         self.inner.remove_sections(removed, should_stop)
-    }
-
-    fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
-        self.unread()?;
-        let act = self.script.lock().before_scan.take();
-        if let Some(act) = act {
-            act();
-        }
-        self.inner.scan(from, max_bytes)
     }
 }

@@ -2,13 +2,12 @@
 
 mod samples;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ledger_core::Timestamp;
 use ledger_index::{Commit, tables};
 use ledger_journal::entry::{Event, IdempotencyRecord, LogRecord, NameRef, TargetRecord, ValueRef};
-use ledger_journal::{ChainHash, Chunk, ChunkDraft, Freed, Head, Journal, JournalError, Position, SectionId};
+use ledger_journal::{ChainHash, Chunk, Head, JournalError, JournalReader, Position};
 use smallvec::smallvec;
 
 use self::samples::{
@@ -310,33 +309,21 @@ fn wrong_wire_hashes_are_found() {
 
 /// A journal of which chunks come from elsewhere, or not at all.
 struct Tampered {
-    journal: Arc<dyn Journal>,
-    other: Option<(Position, Arc<dyn Journal>)>,
+    journal: Arc<dyn JournalReader>,
+    other: Option<(Position, Arc<dyn JournalReader>)>,
     unreadable: Option<Position>,
     head: Head,
 }
 
 impl Tampered {
-    fn of(journal: Arc<dyn Journal>) -> Self {
+    fn of(journal: Arc<dyn JournalReader>) -> Self {
         Self { head: journal.head(), journal, other: None, unreadable: None }
     }
 }
 
-impl Journal for Tampered {
+impl JournalReader for Tampered {
     fn head(&self) -> Head {
         self.head
-    }
-
-    fn append(&self, _expected: Position, _chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
-        Err(JournalError::Poisoned)
-    }
-
-    fn remove_sections(
-        &self,
-        _removed: &BTreeSet<SectionId>,
-        _should_stop: &dyn Fn() -> bool,
-    ) -> Result<Freed, JournalError> {
-        Err(JournalError::Poisoned)
     }
 
     fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
@@ -359,10 +346,10 @@ fn a_tampered_journal_is_noticed() {
     let sound_journal = journal_of(&sound());
     let mut altered = sound();
     transaction(&mut altered[0]).reference = Some("forged");
-    let verify = |change: fn(&mut Tampered, Arc<dyn Journal>)| {
+    let verify = |change: fn(&mut Tampered, Arc<dyn JournalReader>)| {
         let mut tampered = Tampered::of(sound_journal.clone());
         change(&mut tampered, journal_of(&altered));
-        let tampered: Arc<dyn Journal> = Arc::new(tampered);
+        let tampered: Arc<dyn JournalReader> = Arc::new(tampered);
         let report = verify(&tampered, &index());
         assert!(!report.complete);
         report

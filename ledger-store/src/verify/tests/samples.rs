@@ -9,7 +9,7 @@ use ledger_journal::entry::{
     AddressRef, Body, ChunkBuilder, DocumentRecord, Event, HoldingRecord, IdempotencyRecord, LedgerBase,
     LogRecord, Move, NameRef, Record, TargetRecord, TransactionRecord, ValueRef,
 };
-use ledger_journal::{Identity, Journal, MemoryJournal, Position, Secret, SectionId, StoreId};
+use ledger_journal::{Identity, Journal, JournalReader, MemoryJournal, Position, Secret, SectionId, StoreId};
 use redb::backends::InMemoryBackend;
 use smallvec::smallvec;
 
@@ -165,7 +165,7 @@ pub(super) fn append(journal: &MemoryJournal, body: Body<'_>, base: LedgerBase) 
     journal.append(position, &builder.finish()).unwrap();
 }
 
-pub(super) fn journal_of(logs: &[LogRecord<'static>]) -> Arc<dyn Journal> {
+pub(super) fn journal_of(logs: &[LogRecord<'static>]) -> Arc<dyn JournalReader> {
     let journal = MemoryJournal::new(identity());
     let options = LedgerOptions::default();
     let info = LedgerInfo {
@@ -194,7 +194,7 @@ pub(super) fn journal_of(logs: &[LogRecord<'static>]) -> Arc<dyn Journal> {
 }
 
 /// The rows that a flush would write of a journal, defects of its entries included.
-pub(super) fn projected(journal: &Arc<dyn Journal>) -> (Piece, Vec<(u32, LedgerHead)>, Watermark) {
+pub(super) fn projected(journal: &Arc<dyn JournalReader>) -> (Piece, Vec<(u32, LedgerHead)>, Watermark) {
     let replayed =
         recovery::replay(journal, &index(), &identity(), shares(), Position::FIRST, &mut |_| Ok(())).unwrap();
     let pieces: Vec<_> = replayed.view.pieces.iter().map(|piece| piece.piece.clone()).collect();
@@ -205,7 +205,7 @@ pub(super) fn projected(journal: &Arc<dyn Journal>) -> (Piece, Vec<(u32, LedgerH
     (Piece::merge(&pieces), heads, watermark)
 }
 
-pub(super) fn verify(journal: &Arc<dyn Journal>, live: &IndexFile) -> VerifyReport {
+pub(super) fn verify(journal: &Arc<dyn JournalReader>, live: &IndexFile) -> VerifyReport {
     check(journal, &live.snapshot().unwrap(), &identity(), shares(), &index(), &ProgressWatcher::default())
 }
 
