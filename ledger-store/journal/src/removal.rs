@@ -45,6 +45,12 @@ impl Segment {
         Ok(Some(segment))
     }
 
+    /// Size of its file in bytes.
+    pub(super) fn file_bytes(&self, medium: &Medium) -> Result<u64, JournalError> {
+        let file = medium.disk.open(self.path(), OpenMode::Existing);
+        file.and_then(|file| file.len()).map_err(|cause| storage(self.path(), "measure", cause))
+    }
+
     fn copy_without(
         &self,
         medium: &Medium,

@@ -481,11 +481,11 @@ impl Journal for SegmentedJournal {
             if holds {
                 self.end_segment(place)?;
                 let end = self.segments.read()[place + 1].header.head();
-                let before = size_of(&self.medium, &segment)?;
+                let before = segment.file_bytes(&self.medium)?;
                 let Some(copy) = segment.without(&self.medium, end, removed, should_stop)? else {
                     return Ok(Freed { is_done: false, ..freed });
                 };
-                freed.bytes += before.saturating_sub(size_of(&self.medium, &copy)?);
+                freed.bytes += before.saturating_sub(copy.file_bytes(&self.medium)?);
                 self.segments.write()[place] = Arc::new(copy);
                 // It may have the bytes that were removed.
                 *self.recent.lock() = Recent::default();
@@ -494,10 +494,4 @@ impl Journal for SegmentedJournal {
         }
         Ok(freed)
     }
-}
-
-/// How many bytes the file of a segment has.
-fn size_of(medium: &Medium, segment: &Segment) -> Result<u64, JournalError> {
-    let file = medium.disk.open(segment.path(), crate::disk::OpenMode::Existing);
-    file.and_then(|file| file.len()).map_err(|cause| storage(segment.path(), "measure", cause))
 }
