@@ -58,8 +58,8 @@ pub use import::{ImportError, ImportReport};
 pub use imported::{ImportRefusal, ImportedLog};
 pub use ledger::{
     AccountKind, AccountList, AtomicBatch, BalanceSums, Batch, ByPostings, ByScript, CommitFuture, Committed,
-    DryRun, IntoRequest, Ledger, LedgerError, LedgerSnapshot, List, ListIter, ListKind, ListPage, LogKind,
-    LogList, RevertBuilder, TransactionBuilder, TransactionKind, TransactionList,
+    DryRun, IntoRequest, Ledger, LedgerError, LedgerSnapshot, List, ListIter, ListKind, ListPage, ListStream,
+    LogKind, LogList, RevertBuilder, TransactionBuilder, TransactionKind, TransactionList,
 };
 pub use ledger_core;
 pub use ledger_journal::DroppedTail;

@@ -1,7 +1,7 @@
 //! A few threads that run reads for callers who must not block, and the futures of their answers.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,10 +10,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Maximum number of threads. More reads wait for their turn, so that they do not starve the threads that write.
 const THREADS_MAX: usize = 8;
+
+/// Maximum number of reads in the queue. The futures of more reads keep them until there is a place, so that callers who
+/// ask faster than the store reads do not fill its memory.
+const QUEUE_MAX: usize = 1024;
 
 /// A thread without work ends after this time.
 const IDLE_TIME: Duration = Duration::from_secs(10);
@@ -23,19 +27,23 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The threads, which are started when they are needed.
 pub(crate) struct Readers {
     shared: Arc<Shared>,
-    threads_max: usize,
 }
 
-#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     /// There is a job, or the pool is closed.
     changed: Condvar,
+    threads_max: usize,
+    queue_max: usize,
 }
 
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
+    /// The callers that wait for a place in the queue, by the order of their calls.
+    callers: BTreeMap<u64, Waker>,
+    /// The number of the next call that finds no place.
+    next_call: u64,
     threads: usize,
     idle: usize,
     is_closed: bool,
@@ -44,22 +52,27 @@ struct State {
 impl Default for Readers {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Self { shared: Arc::default(), threads_max: cores.clamp(2, THREADS_MAX) }
+        Self::new(cores.clamp(2, THREADS_MAX), QUEUE_MAX)
     }
 }
 
 impl fmt::Debug for Readers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Readers").field("threads_max", &self.threads_max).finish_non_exhaustive()
+        f.debug_struct("Readers").field("threads_max", &self.shared.threads_max).finish_non_exhaustive()
     }
 }
 
 impl Readers {
+    fn new(threads_max: usize, queue_max: usize) -> Self {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Self { shared: Arc::new(Shared { state, changed, threads_max, queue_max }) }
+    }
+
     /// Runs a read on one of the threads, and returns a future of its answer.
     pub(crate) fn run<T: Send + 'static>(&self, read: impl FnOnce() -> T + Send + 'static) -> ReadFuture<T> {
         let slot = Arc::new(Mutex::new(Slot { answer: None, waker: None, is_abandoned: false }));
         let filled = slot.clone();
-        self.add(Box::new(move || {
+        let queued = self.shared.add(Box::new(move || {
             if filled.lock().is_abandoned {
                 return;
             }
@@ -73,26 +86,7 @@ impl Readers {
                 waker.wake();
             }
         }));
-        ReadFuture { slot }
-    }
-
-    fn add(&self, job: Job) {
-        let mut state = self.shared.state.lock();
-        state.jobs.push_back(job);
-        if state.jobs.len() <= state.idle || state.threads >= self.threads_max {
-            drop(state);
-            self.shared.changed.notify_one();
-            return;
-        }
-        state.threads += 1;
-        drop(state);
-        let shared = self.shared.clone();
-        let thread = std::thread::Builder::new().name("ledger-reader".to_owned());
-        if thread.spawn(move || shared.work()).is_err() {
-            // Without any thread nobody would run the job.
-            self.shared.state.lock().threads -= 1;
-            self.shared.work_off();
-        }
+        ReadFuture { slot, unqueued: queued.err() }
     }
 }
 
@@ -103,7 +97,61 @@ impl Drop for Readers {
     }
 }
 
+/// A read without a place in the queue.
+struct Unqueued {
+    job: Job,
+    /// Its key among the waiting callers.
+    call: u64,
+    shared: Arc<Shared>,
+}
+
+impl Unqueued {
+    /// Queues the read if there is a place now. Else the caller is woken when there is one.
+    fn retry(self, context: &Context<'_>) -> Option<Self> {
+        let mut state = self.shared.state.lock();
+        if state.jobs.len() >= self.shared.queue_max {
+            state.callers.insert(self.call, context.waker().clone());
+            drop(state);
+            return Some(self);
+        }
+        state.callers.remove(&self.call);
+        self.shared.push(state, self.job);
+        None
+    }
+}
+
 impl Shared {
+    /// Queues a job, unless the queue is full or earlier callers wait for a place.
+    fn add(self: &Arc<Self>, job: Job) -> Result<(), Unqueued> {
+        let mut state = self.state.lock();
+        if state.jobs.len() < self.queue_max && state.callers.is_empty() {
+            self.push(state, job);
+            return Ok(());
+        }
+        let call = state.next_call;
+        state.next_call += 1;
+        Err(Unqueued { job, call, shared: self.clone() })
+    }
+
+    /// Queues a job, and makes sure that a thread takes it.
+    fn push(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
+        state.jobs.push_back(job);
+        if state.jobs.len() <= state.idle || state.threads >= self.threads_max {
+            drop(state);
+            self.changed.notify_one();
+            return;
+        }
+        state.threads += 1;
+        drop(state);
+        let shared = self.clone();
+        let thread = std::thread::Builder::new().name("ledger-reader".to_owned());
+        if thread.spawn(move || shared.work()).is_err() {
+            // Without any thread nobody would run the job.
+            self.state.lock().threads -= 1;
+            self.work_off();
+        }
+    }
+
     /// Runs jobs until there was none for a time.
     fn work(&self) {
         loop {
@@ -123,20 +171,38 @@ impl Shared {
 
     /// Runs the jobs that wait.
     fn work_off(&self) {
-        loop {
-            let Some(job) = self.state.lock().jobs.pop_front() else { return };
+        while let Some(job) = self.take() {
             job();
         }
+    }
+
+    /// Takes the next job, and wakes the caller that has waited longest for a place. A caller that does not come delays
+    /// the others until the queue is empty, and no longer: then all are woken.
+    fn take(&self) -> Option<Job> {
+        let mut state = self.state.lock();
+        let job = state.jobs.pop_front();
+        let first = state.callers.pop_first();
+        let rest = if state.jobs.is_empty() { std::mem::take(&mut state.callers) } else { BTreeMap::new() };
+        drop(state);
+        for (_, caller) in first.into_iter().chain(rest) {
+            caller.wake();
+        }
+        job
     }
 }
 
 /// A read that runs on a thread of the store. It needs no particular executor.
 ///
-/// The call that returned it has begun the read, at the moment of that call. Dropping the future abandons the read, unless
-/// it runs already. A panic of the read is passed on by the poll.
+/// The call that returned it has queued the read, which answers from the moment of that call. At most 1024 reads of a store
+/// are queued. A further read waits in its future, which queues it when it is polled and there is a place. So a program
+/// that asks faster than the store reads is slowed down, and no read is refused.
+///
+/// Dropping the future abandons the read, unless it runs already. A panic of the read is passed on by the poll.
 #[must_use = "it gives the answer"]
 pub struct ReadFuture<T> {
     slot: Arc<Mutex<Slot<T>>>,
+    /// The read, while the queue has no place for it.
+    unqueued: Option<Unqueued>,
 }
 
 struct Slot<T> {
@@ -148,7 +214,13 @@ struct Slot<T> {
 impl<T> Future for ReadFuture<T> {
     type Output = T;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        if let Some(unqueued) = self.unqueued.take() {
+            self.unqueued = unqueued.retry(context);
+            if self.unqueued.is_some() {
+                return Poll::Pending;
+            }
+        }
         let answer = {
             let mut slot = self.slot.lock();
             let Some(answer) = slot.answer.take() else {
@@ -167,6 +239,9 @@ impl<T> Future for ReadFuture<T> {
 impl<T> Drop for ReadFuture<T> {
     fn drop(&mut self) {
         self.slot.lock().is_abandoned = true;
+        if let Some(Unqueued { call, shared, .. }) = &self.unqueued {
+            shared.state.lock().callers.remove(call);
+        }
     }
 }
 
@@ -178,39 +253,4 @@ impl<T> fmt::Debug for ReadFuture<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-
-    use super::*;
-
-    #[test]
-    fn runs_no_more_reads_at_once_than_it_has_threads() {
-        let readers = Readers { shared: Arc::default(), threads_max: 2 };
-        let (begun, begins) = mpsc::channel();
-        let mut gates = Vec::new();
-        let mut futures = Vec::new();
-        for number in 0..5 {
-            let (open, gate) = mpsc::channel::<()>();
-            let begun = begun.clone();
-            futures.push(readers.run(move || {
-                begun.send(number).expect("the test waits");
-                // Ends when the test drops its side.
-                let _ = gate.recv();
-                number
-            }));
-            gates.push(open);
-        }
-        let mut first = [begins.recv().expect("a read begins"), begins.recv().expect("another one")];
-        first.sort_unstable();
-        assert_eq!(first, [0, 1]);
-        assert_eq!(readers.shared.state.lock().jobs.len(), 3);
-        // An abandoned read never begins.
-        drop(futures.remove(3));
-        drop(gates);
-        let mut rest = [begins.recv().expect("a read begins"), begins.recv().expect("the last one")];
-        rest.sort_unstable();
-        assert_eq!(rest, [2, 4]);
-        drop((begun, readers));
-        assert!(begins.recv().is_err(), "the threads end, and nothing else began");
-    }
-}
+mod tests;

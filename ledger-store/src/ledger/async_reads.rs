@@ -1,12 +1,12 @@
 //! Reads as futures, for any executor.
 
-use ledger_core::{Asset, Balance, NameError, TransactionId};
+use ledger_core::{Asset, Balance, NameError, Timestamp, TransactionId};
 
 use super::error::LedgerError;
 use super::handle::Ledger;
 use super::list::{List, ListKind, ListPage};
-use super::snapshot::LedgerSnapshot;
-use crate::query::{Account, TransactionView};
+use super::snapshot::{BalanceSums, LedgerSnapshot};
+use crate::query::{Account, Balances, TimeAxis, TransactionView};
 use crate::read::Snapshot;
 use crate::readers::ReadFuture;
 use crate::store::Store;
@@ -123,5 +123,25 @@ impl<K: ListKind> List<K> {
     pub fn count_async(&self) -> ReadFuture<Result<u64, LedgerError>> {
         let list = self.clone();
         self.readers.run(move || list.count())
+    }
+}
+
+impl BalanceSums {
+    /// As [`BalanceSums::now`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`BalanceSums::now`].
+    pub fn now_async(self) -> ReadFuture<Result<Balances, LedgerError>> {
+        self.readers.clone().run(move || self.now())
+    }
+
+    /// As [`BalanceSums::at`], without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The future resolves to the errors of [`BalanceSums::at`].
+    pub fn at_async(self, at: Timestamp, axis: TimeAxis) -> ReadFuture<Result<Balances, LedgerError>> {
+        self.readers.clone().run(move || self.at(at, axis))
     }
 }

@@ -9,7 +9,7 @@ use super::error::LedgerError;
 use crate::error::ReadError;
 use crate::query::{Direction, Page, PageRequest, Start};
 use crate::read::LedgerView;
-use crate::readers::Readers;
+use crate::readers::{ReadFuture, Readers};
 
 /// Number of items that an iterator reads at once.
 pub(super) const FETCHED_ITEMS: usize = 200;
@@ -216,10 +216,29 @@ impl<K: ListKind> IntoIterator for List<K> {
 /// Iterates over a [`List`]. Ends after the first error.
 pub struct ListIter<K: ListKind> {
     list: List<K>,
-    items: std::vec::IntoIter<K::Item>,
+    /// The rest of the page that was read.
+    pub(super) items: std::vec::IntoIter<K::Item>,
     /// Where the next page begins; `None` after the last one.
     next: Option<Start<K::Key>>,
 }
+
+impl<K: ListKind> ListIter<K> {
+    /// Goes on with the items of the page that was read.
+    pub(super) fn accept(&mut self, page: Page<K::Item>) {
+        let last = page.items.last().filter(|_| page.has_next);
+        self.next = last.map(|last| Start::After(self.list.kind.key(last)));
+        self.items = page.items.into_iter();
+    }
+
+    /// Begins to read the next page on a thread of the store. `None` after the last page.
+    pub(super) fn read_page(&mut self) -> Option<PageFuture<K>> {
+        let (list, start) = (self.list.clone(), self.next.take()?);
+        Some(self.list.readers.run(move || list.fetch(FETCHED_ITEMS, start)))
+    }
+}
+
+/// A page that is being read.
+pub(super) type PageFuture<K> = ReadFuture<Result<Page<<K as sealed::Kind>::Item>, LedgerError>>;
 
 impl<K: ListKind> Iterator for ListIter<K> {
     type Item = Result<K::Item, LedgerError>;
@@ -228,13 +247,10 @@ impl<K: ListKind> Iterator for ListIter<K> {
         if let Some(item) = self.items.next() {
             return Some(Ok(item));
         }
-        let page = match self.list.fetch(FETCHED_ITEMS, self.next.take()?) {
-            Ok(page) => page,
+        match self.list.fetch(FETCHED_ITEMS, self.next.take()?) {
+            Ok(page) => self.accept(page),
             Err(error) => return Some(Err(error)),
-        };
-        let last = page.items.last().filter(|_| page.has_next);
-        self.next = last.map(|last| Start::After(self.list.kind.key(last)));
-        self.items = page.items.into_iter();
+        }
         self.items.next().map(Ok)
     }
 }

@@ -10,6 +10,7 @@ mod kinds;
 mod list;
 mod reads;
 mod snapshot;
+mod stream;
 mod write;
 
 pub use self::answer::{Committed, DryRun};
@@ -20,4 +21,5 @@ pub use self::handle::Ledger;
 pub use self::kinds::{AccountKind, AccountList, LogKind, LogList, TransactionKind, TransactionList};
 pub use self::list::{List, ListIter, ListKind, ListPage};
 pub use self::snapshot::{BalanceSums, LedgerSnapshot};
+pub use self::stream::ListStream;
 pub use self::write::{ByPostings, ByScript, IntoRequest, RevertBuilder, TransactionBuilder};

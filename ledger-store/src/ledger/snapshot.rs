@@ -151,7 +151,7 @@ impl LedgerSnapshot {
 
     /// Sums of balances over accounts.
     pub fn balances(&self) -> BalanceSums {
-        BalanceSums { view: self.view.clone(), filter: Ok(FilterOf::all()) }
+        BalanceSums { view: self.view.clone(), readers: self.readers.clone(), filter: Ok(FilterOf::all()) }
     }
 
     /// Numbers of transactions and accounts.
@@ -187,6 +187,7 @@ impl LedgerSnapshot {
 #[must_use = "nothing is read before `now` or `at` is called"]
 pub struct BalanceSums {
     view: Option<LedgerView>,
+    pub(super) readers: Arc<Readers>,
     filter: Result<FilterOf<AggregatedBalances>, FilterError>,
 }
 

@@ -69,3 +69,36 @@ fn reads_outlive_the_store() {
     drop((store, ledger));
     assert!(futures.into_iter().all(|future| block_on(future) == Ok(1)));
 }
+
+#[test]
+fn stream_reads_every_page() {
+    let ledger = Store::in_memory().ledger("main").expect("a name");
+    let mut batch = ledger.batch();
+    for number in 0..450 {
+        batch = batch.push(ledger.transaction().posting("world", format!("users:{number}"), 1, "USD"));
+    }
+    batch.commit().expect("recorded");
+    let (ids, sum) = block_on(async {
+        let mut transactions = ledger.transactions().newest_first().stream();
+        // The stream is of one moment.
+        ledger.transaction().posting("world", "late", 1, "USD").commit_async().await.expect("recorded");
+        let mut ids = Vec::new();
+        while let Some(transaction) = transactions.next().await {
+            ids.push(transaction.expect("it reads").id.get());
+        }
+        (ids, ledger.balances().under("users:").now_async().await.expect("it reads"))
+    });
+    assert_eq!(ids, (1..=450).rev().collect::<Vec<_>>());
+    assert_eq!(sum[0].1, 450);
+    let mut malformed = ledger.accounts().from_cursor("x").stream();
+    assert!(matches!(block_on(malformed.next()), Some(Err(LedgerError::Cursor { .. }))));
+    assert!(block_on(malformed.next()).is_none(), "it ends after an error");
+}
+
+#[test]
+fn thousands_of_waiting_reads_all_answer() {
+    let ledger = Store::in_memory().ledger("main").expect("a name");
+    ledger.transaction().posting("world", "a", 5, "USD").commit().expect("recorded");
+    let futures: Vec<_> = (0..5_000).map(|_| ledger.balance_async("a", "USD")).collect();
+    assert!(futures.into_iter().all(|future| block_on(future) == Ok(5.into())));
+}
