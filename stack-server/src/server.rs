@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::respond::answer;
 use crate::api::app::App;
-use crate::auth::authority::Authority;
+use crate::auth::authority::{Authority, AuthorityError};
 use crate::auth::guard::{AuthSettings, Guard, LastToken};
 use crate::auth::housekeeping::Housekeeping;
 use crate::connectors::engine::Worker as ConnectorWorker;
@@ -128,9 +128,9 @@ impl Server {
         listener: TcpListener,
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
-        let authority = new_authority(store, &settings, address).map_err(invalid)?;
-        let guard = auth.map(|auth| Guard::new(auth, authority.as_ref())).transpose().map_err(invalid)?;
+        let authority = new_authority(store, &settings, address).map_err(invalid_input)?;
+        let guard = auth.map(|auth| Guard::new(auth, authority.as_ref())).transpose();
+        let guard = guard.map_err(invalid_input)?;
         listener.set_nonblocking(true)?;
         let (stop, stopped) = watch::channel(false);
         let (end_waiting, waiting_ended) = watch::channel(false);
@@ -148,10 +148,10 @@ impl Server {
         let authority_to_sweep = app.authority().filter(|_| !app.settings().read_only).cloned();
         let housekeeping = authority_to_sweep.map(Housekeeping::start).transpose()?;
         let tls = app.settings().tls.clone().map(Tls::new).transpose();
-        let tls = tls.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?.map(Arc::new);
-        app.connectors().check_key().map_err(invalid)?;
+        let tls = tls.map_err(invalid_input)?.map(Arc::new);
+        app.connectors().check_key().map_err(invalid_input)?;
         if may_write {
-            app.connectors().reseal().map_err(|error| invalid(error.message.into_owned()))?;
+            app.connectors().reseal().map_err(|error| invalid_input(error.message))?;
         }
         let connectors = may_write.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
         let slots = Slots::new(descriptors::limit(), app.settings().behind_proxy);
@@ -225,12 +225,17 @@ fn allowed(settings: &Settings, address: SocketAddr, is_guarded: bool) -> Allowe
     }
 }
 
+/// The error of a server that does not start because of a setting.
+fn invalid_input(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
+}
+
 /// Creates the authorization server, if the settings ask for one.
 fn new_authority(
     store: &Store,
     settings: &Settings,
     address: SocketAddr,
-) -> Result<Option<Arc<Authority>>, String> {
+) -> Result<Option<Arc<Authority>>, AuthorityError> {
     let Some(wanted) = settings.authorization.clone() else { return Ok(None) };
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let authority = Authority::new(store, wanted, &format!("{scheme}://{address}"))?;

@@ -6,21 +6,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ledger_store::Store;
+use thiserror::Error;
 use tokio::sync::Semaphore;
 
 use crate::auth::grants::provider::{Provider, ProviderSettings};
+use crate::auth::guard::error::UrlError;
 use crate::auth::guard::{Epoch, now};
+use crate::auth::keys::error::OpenKeysError;
 use crate::auth::keys::master::KeySource;
 use crate::auth::keys::ring::KeyRing;
 use crate::auth::keys::vault::Vault;
 use crate::auth::rates::Rates;
 use crate::auth::refused;
-use crate::auth::static_clients::{StaticClient, StaticClients};
+use crate::auth::static_clients::{HashError, StaticClient, StaticClients};
 use crate::http::error::ApiError;
 use crate::limits::{
     LOGINS_PER_MINUTE, SIGNING_MAX, SIGNING_WAITING_MAX, SLOW_HASHES_MAX, SLOW_HASHES_WAITING_MAX,
 };
 use crate::log::{self, Level};
+use crate::outbound::redacted;
 
 /// Below which path the authorization server is mounted; its issuer ends with it.
 pub(crate) const MOUNT: &str = "/api/auth";
@@ -57,6 +61,15 @@ impl AuthorizationSettings {
             provider: None,
         }
     }
+}
+
+/// The reason why an authorization server cannot be made of its settings; for the operator.
+#[derive(Debug, Error)]
+pub(crate) enum AuthorityError {
+    #[error(transparent)]
+    Address(#[from] UrlError),
+    #[error(transparent)]
+    Clients(#[from] HashError),
 }
 
 /// Threads for work that takes long: so many at once, and so many that wait.
@@ -130,7 +143,7 @@ impl Authority {
         store: &Store,
         mut settings: AuthorizationSettings,
         listening: &str,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, AuthorityError> {
         let base = settings.public_url.as_deref().unwrap_or(listening).trim_end_matches('/');
         check_base(base)?;
         let issuer = format!("{base}{MOUNT}");
@@ -166,7 +179,7 @@ impl Authority {
     /// # Errors
     ///
     /// For the operator: which file or document cannot be used.
-    pub(crate) fn open(&self) -> Result<Opened, String> {
+    pub(crate) fn open(&self) -> Result<Opened, OpenKeysError> {
         let mut opened = self.lock();
         if let Some(opened) = opened.as_ref() {
             return Ok(opened.clone());
@@ -187,13 +200,12 @@ impl Authority {
     ///
     /// 500, with the reason in the log.
     pub(crate) fn opened(&self) -> Result<Opened, ApiError> {
-        self.open().map_err(|reason| ApiError::fault(&format!("authorization server: {reason}")))
+        Ok(self.open()?)
     }
 
     /// Reads the keys again and ends the trust in what was verified with those before.
     fn reload(&self, opened: &Opened) -> Result<(), ApiError> {
-        let fault = |reason: String| ApiError::fault(&format!("authorization server: {reason}"));
-        let keys = Arc::new(KeyRing::open(&self.store, &opened.vault).map_err(fault)?);
+        let keys = Arc::new(KeyRing::open(&self.store, &opened.vault)?);
         *self.lock() = Some(Opened { vault: opened.vault.clone(), keys });
         self.end_epoch();
         Ok(())
@@ -289,10 +301,10 @@ impl Authority {
 /// # Errors
 ///
 /// For a person.
-pub(crate) fn check_base(base: &str) -> Result<(), String> {
+pub(crate) fn check_base(base: &str) -> Result<(), UrlError> {
     crate::auth::guard::check_issuer(base)?;
     if base.contains(['?', '#']) {
-        return Err(format!("{base:?} has a query or a fragment"));
+        return Err(UrlError::QueryOrFragment(redacted(base)));
     }
     Ok(())
 }

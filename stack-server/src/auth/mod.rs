@@ -5,6 +5,8 @@ pub(crate) mod grants;
 pub(crate) mod guard;
 pub(crate) mod housekeeping;
 pub(crate) mod keys;
+#[cfg(test)]
+mod power_cuts;
 pub(crate) mod rates;
 pub(crate) mod refused;
 pub(crate) mod resources;

@@ -4,12 +4,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use argon2::{Algorithm, Argon2, Params, Version};
+use thiserror::Error;
 use yaml_rust2::{Yaml, YamlLoader};
 
+use crate::auth::keys::error::NoRandomBytes;
 use crate::auth::keys::random;
 use crate::auth::keys::vault::{Tag, Use, Vault, same_secret};
 use crate::auth::resources::clients::Held;
@@ -19,6 +22,97 @@ use crate::limits::{STATIC_CLIENTS_BYTES_MAX, STATIC_SECRETS_MAX};
 const MEMORY_KIB: u32 = 19 * 1_024;
 const PASSES: u32 = 2;
 
+/// A slow hash that cannot be computed.
+#[derive(Debug, Error)]
+pub(crate) enum HashError {
+    #[error(transparent)]
+    Random(#[from] NoRandomBytes),
+    #[error("argon2id: {0}")]
+    Argon2(argon2::Error),
+}
+
+impl From<argon2::Error> for HashError {
+    fn from(error: argon2::Error) -> Self {
+        Self::Argon2(error)
+    }
+}
+
+/// The reason why a file of clients cannot be used. No text shows a secret.
+#[derive(Debug, Error)]
+#[error("{path}: {reason}", path = path.display())]
+pub struct ClientsFileError {
+    path: PathBuf,
+    #[source]
+    reason: ClientsFileFault,
+}
+
+#[derive(Debug, Error)]
+enum ClientsFileFault {
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error(transparent)]
+    Text(#[from] ClientsError),
+}
+
+/// The reason why a text holds no clients. It shows no secret.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub struct ClientsError(#[from] ClientsFault);
+
+#[derive(Debug, Error)]
+enum ClientsFault {
+    #[error("it is longer than {STATIC_CLIENTS_BYTES_MAX} bytes")]
+    TooLong,
+    /// The text of the parser's error may hold a secret that stands at this place.
+    #[error("it is no YAML: line {line}, column {column}")]
+    NotYaml { line: usize, column: usize },
+    #[error("it holds no document, or more than one")]
+    NotOneDocument,
+    #[error("it has no list named \"clients\"")]
+    NoClients,
+    #[error("client {number}: {reason}")]
+    Client { number: usize, reason: ClientFault },
+}
+
+/// The reason why an entry is no client.
+#[derive(Debug, Error)]
+enum ClientFault {
+    #[error("it is no mapping")]
+    NoMapping,
+    #[error("it has an unknown field; known are {}", FIELDS.join(", "))]
+    UnknownField,
+    #[error("its id is no text")]
+    NoId,
+    #[error("id {0:?} is there twice")]
+    SameId(String),
+    #[error("{0} is neither true nor false")]
+    NoFlag(&'static str),
+    #[error("it has {0} secrets, at most {STATIC_SECRETS_MAX}")]
+    TooManySecrets(usize),
+    #[error("it has no secret, or an empty one, and is not public")]
+    NoSecret,
+    #[error("an item of {0} is no text: put it in quotes")]
+    NoText(&'static str),
+    #[error("{0} is no list")]
+    NoList(&'static str),
+    #[error(transparent)]
+    Hash(#[from] HashError),
+}
+
+/// The fields of a client in the file.
+const FIELDS: [&str; 10] = [
+    "id",
+    "name",
+    "public",
+    "trusted",
+    "description",
+    "redirectUris",
+    "postLogoutRedirectUris",
+    "metadata",
+    "scopes",
+    "secrets",
+];
+
 /// The hash of a secret.
 #[derive(Clone, PartialEq, Eq)]
 struct SlowHash {
@@ -27,7 +121,7 @@ struct SlowHash {
 }
 
 impl SlowHash {
-    fn of(secret: &str) -> Result<Self, String> {
+    fn of(secret: &str) -> Result<Self, HashError> {
         let salt = random()?;
         Ok(Self { salt, hash: slow_hash(secret, &salt)? })
     }
@@ -37,12 +131,11 @@ impl SlowHash {
     }
 }
 
-fn slow_hash(secret: &str, salt: &[u8]) -> Result<[u8; 32], String> {
-    let wrong = |error: argon2::Error| format!("argon2id: {error}");
-    let params = Params::new(MEMORY_KIB, PASSES, 1, Some(32)).map_err(wrong)?;
+fn slow_hash(secret: &str, salt: &[u8]) -> Result<[u8; 32], HashError> {
+    let params = Params::new(MEMORY_KIB, PASSES, 1, Some(32))?;
     let mut hash = [0; 32];
     let hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-    hasher.hash_password_into(secret.as_bytes(), salt, &mut hash).map_err(wrong)?;
+    hasher.hash_password_into(secret.as_bytes(), salt, &mut hash)?;
     Ok(hash)
 }
 
@@ -70,10 +163,9 @@ impl StaticClient {
     /// # Errors
     ///
     /// Which entry of the file is wrong. No error shows a secret.
-    pub fn load(path: &Path) -> Result<Vec<Self>, String> {
-        let wrong = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-        Self::parse(&text).map_err(|error| wrong(&error))
+    pub fn load(path: &Path) -> Result<Vec<Self>, ClientsFileError> {
+        let read = || Ok::<_, ClientsFileFault>(Self::parse(&std::fs::read_to_string(path)?)?);
+        read().map_err(|reason| ClientsFileError { path: path.to_owned(), reason })
     }
 
     /// Reads the clients of a text.
@@ -81,60 +173,47 @@ impl StaticClient {
     /// # Errors
     ///
     /// As [`StaticClient::load`].
-    pub fn parse(text: &str) -> Result<Vec<Self>, String> {
+    pub fn parse(text: &str) -> Result<Vec<Self>, ClientsError> {
         if text.len() > STATIC_CLIENTS_BYTES_MAX {
-            return Err(format!("it is longer than {STATIC_CLIENTS_BYTES_MAX} bytes"));
+            return Err(ClientsFault::TooLong.into());
         }
-        // The text of a syntax error may hold what stands at its place: only the place is told.
-        let documents = YamlLoader::load_from_str(text).map_err(|error| {
-            format!("it is no YAML: line {}, column {}", error.marker().line(), error.marker().col() + 1)
+        let documents = YamlLoader::load_from_str(text).map_err(|error| ClientsFault::NotYaml {
+            line: error.marker().line(),
+            column: error.marker().col() + 1,
         })?;
-        let [document] = documents.as_slice() else {
-            return Err("it holds no document, or more than one".to_owned());
-        };
-        let entries = document["clients"].as_vec().ok_or("it has no list named \"clients\"")?;
+        let [document] = documents.as_slice() else { return Err(ClientsFault::NotOneDocument.into()) };
+        let entries = document["clients"].as_vec().ok_or(ClientsFault::NoClients)?;
         let mut clients: Vec<Self> = Vec::new();
-        for (number, entry) in entries.iter().enumerate() {
-            let client = Self::read(entry).map_err(|error| format!("client {}: {error}", number + 1))?;
+        for (at, entry) in entries.iter().enumerate() {
+            let wrong = |reason| ClientsFault::Client { number: at + 1, reason };
+            let client = Self::read(entry).map_err(wrong)?;
             if clients.iter().any(|have| have.id == client.id) {
-                return Err(format!("client {}: id {:?} is there twice", number + 1, client.id));
+                return Err(wrong(ClientFault::SameId(client.id)).into());
             }
             clients.push(client);
         }
         Ok(clients)
     }
 
-    fn read(entry: &Yaml) -> Result<Self, String> {
-        const FIELDS: [&str; 10] = [
-            "id",
-            "name",
-            "public",
-            "trusted",
-            "description",
-            "redirectUris",
-            "postLogoutRedirectUris",
-            "metadata",
-            "scopes",
-            "secrets",
-        ];
-        let fields = entry.as_hash().ok_or("it is no mapping")?;
+    fn read(entry: &Yaml) -> Result<Self, ClientFault> {
+        let fields = entry.as_hash().ok_or(ClientFault::NoMapping)?;
         for name in fields.keys() {
             if !name.as_str().is_some_and(|name| FIELDS.contains(&name)) {
-                return Err(format!("it has an unknown field; known are {}", FIELDS.join(", ")));
+                return Err(ClientFault::UnknownField);
             }
         }
-        let id = entry["id"].as_str().filter(|id| !id.is_empty()).ok_or("its id is no text")?.to_owned();
-        let flag = |name: &str| match &entry[name] {
+        let id = entry["id"].as_str().filter(|id| !id.is_empty()).ok_or(ClientFault::NoId)?.to_owned();
+        let flag = |name: &'static str| match &entry[name] {
             Yaml::BadValue | Yaml::Null => Ok(false),
-            value => value.as_bool().ok_or_else(|| format!("{name} is neither true nor false")),
+            value => value.as_bool().ok_or(ClientFault::NoFlag(name)),
         };
         let secrets = texts(entry, "secrets")?;
         let public = flag("public")?;
         if secrets.len() > STATIC_SECRETS_MAX {
-            return Err(format!("it has {} secrets, at most {STATIC_SECRETS_MAX}", secrets.len()));
+            return Err(ClientFault::TooManySecrets(secrets.len()));
         }
         if secrets.iter().any(String::is_empty) || secrets.is_empty() && !public {
-            return Err("it has no secret, or an empty one, and is not public".to_owned());
+            return Err(ClientFault::NoSecret);
         }
         Ok(Self {
             id,
@@ -149,14 +228,14 @@ impl StaticClient {
 }
 
 /// A list of texts; absent, it is empty.
-fn texts(entry: &Yaml, name: &str) -> Result<Vec<String>, String> {
+fn texts(entry: &Yaml, name: &'static str) -> Result<Vec<String>, ClientFault> {
     match &entry[name] {
         Yaml::BadValue | Yaml::Null => Ok(vec![]),
         Yaml::Array(items) => {
             let texts = items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
-            texts.ok_or_else(|| format!("an item of {name} is no text: put it in quotes"))
+            texts.ok_or(ClientFault::NoText(name))
         }
-        _ => Err(format!("{name} is no list")),
+        _ => Err(ClientFault::NoList(name)),
     }
 }
 
@@ -179,7 +258,7 @@ impl StaticClients {
     /// # Errors
     ///
     /// If a hash cannot be computed; for the operator.
-    pub(crate) fn new(clients: Vec<StaticClient>) -> Result<Self, String> {
+    pub(crate) fn new(clients: Vec<StaticClient>) -> Result<Self, HashError> {
         let nobody = if clients.is_empty() { None } else { Some(SlowHash::of("nobody")?) };
         let most_secrets = clients.iter().map(|client| client.secrets.len()).max().unwrap_or(0);
         Ok(Self {
@@ -271,7 +350,7 @@ mod tests {
             "clients: [{id: a, secrets: [hidden}",
             "clients: []\n---\nclients: []\n",
         ] {
-            let error = StaticClient::parse(text).expect_err(text);
+            let error = StaticClient::parse(text).expect_err(text).to_string();
             assert!(!error.contains("hidden"), "{error}");
         }
     }

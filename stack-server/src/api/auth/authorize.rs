@@ -144,7 +144,7 @@ fn request(form: &Form, caller: &Caller, redirect_uri: &str) -> Result<Pending, 
         return Err(OAuthError::new(Word::InvalidRequest, "a parameter is too long"));
     }
     Ok(Pending {
-        id: random_uuid().map_err(|reason| ApiError::fault(&reason))?,
+        id: random_uuid()?,
         client: caller.id.clone(),
         client_created: caller.created,
         redirect_uri: redirect_uri.to_owned(),
@@ -219,7 +219,7 @@ async fn begin(
     Ok(reply)
 }
 
-fn unreachable_provider(reason: &str) -> OAuthError {
+fn unreachable_provider(reason: &dyn std::error::Error) -> OAuthError {
     log::event(Level::Error, "auth", &[("reason", &format!("identity provider: {reason}"))]);
     OAuthError::new(Word::ServerError, "the identity provider cannot be asked")
 }
@@ -406,6 +406,26 @@ mod tests {
         ] {
             assert!(!is_registered(&list, near), "{near}");
         }
+    }
+
+    #[test]
+    fn a_login_is_as_new_as_the_client_wants() {
+        let form = |text: &str| Form::parse(text).expect("a form");
+        assert!(wants_new_login(&form("prompt=consent+login")));
+        assert!(!wants_new_login(&form("prompt=logins")) && !wants_new_login(&form("")));
+        let identity = |at: Option<u64>| Identity {
+            issuer: "https://provider".to_owned(),
+            subject: "p|1".to_owned(),
+            email: String::new(),
+            email_verified: false,
+            logged_in: at,
+        };
+        let taken = |at, since| logged_in(&identity(at), since).ok();
+        assert_eq!(taken(Some(1_000), Some(1_000)), Some(1_000));
+        assert_eq!(taken(Some(1_000 - CLOCK_LEEWAY), Some(1_000)), Some(1_000 - CLOCK_LEEWAY));
+        assert_eq!(taken(Some(1_000 - CLOCK_LEEWAY - 1), Some(1_000)), None);
+        assert_eq!(taken(None, Some(1_000)), None, "the provider does not tell");
+        assert_eq!(taken(Some(7), None), Some(7));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use hyper::StatusCode;
 
+use crate::auth::keys::error::{NoRandomBytes, SigningError};
 use crate::http::error::ApiError;
 
 /// The words of `error`.
@@ -83,6 +84,18 @@ impl From<ledger_store::ReadError> for OAuthError {
 
 impl From<ledger_store::WriteError> for OAuthError {
     fn from(error: ledger_store::WriteError) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<NoRandomBytes> for OAuthError {
+    fn from(error: NoRandomBytes) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<SigningError> for OAuthError {
+    fn from(error: SigningError) -> Self {
         ApiError::from(error).into()
     }
 }

@@ -6,7 +6,6 @@ use crate::auth::authority::Authority;
 use crate::auth::grants::error::OAuthError;
 use crate::auth::guard::{now, own};
 use crate::auth::keys::random_uuid;
-use crate::http::error::ApiError;
 
 /// Seconds for which an access token of a client is good.
 pub(crate) const CLIENT_TOKEN_SECONDS: u64 = 60 * 60;
@@ -63,7 +62,7 @@ impl From<AccessToken> for Tokens {
 ///
 /// `server_error`, with the reason in the log.
 pub(crate) fn access(authority: &Authority, access: &Access<'_>) -> Result<AccessToken, OAuthError> {
-    let id = random_uuid().map_err(|reason| ApiError::fault(&reason))?;
+    let id = random_uuid()?;
     let now = now();
     let expires = now + access.seconds;
     let mut claims = json!({
@@ -88,7 +87,6 @@ pub(crate) fn access(authority: &Authority, access: &Access<'_>) -> Result<Acces
         }
     }
     let opened = authority.opened()?;
-    let text = opened.keys.current().sign(own::ACCESS, &claims);
-    let text = text.map_err(|reason| ApiError::fault(&reason))?;
+    let text = opened.keys.current().sign(own::ACCESS, &claims)?;
     Ok(AccessToken { text, id, expires })
 }

@@ -17,7 +17,6 @@ use crate::auth::keys::vault::{Use, Vault, same_secret};
 use crate::auth::refused::expiry_key;
 use crate::collections::AUTH_PENDING;
 use crate::documents::{Versioned, damaged, put};
-use crate::http::error::ApiError;
 
 /// Seconds that a user has to log in.
 pub(crate) const LOGIN_SECONDS: u64 = 10 * 60;
@@ -224,7 +223,7 @@ impl Authority {
         }
         found.fits(verifier)?;
         let mut session = Session {
-            id: random_uuid().map_err(|reason| ApiError::fault(&reason))?,
+            id: random_uuid()?,
             client: caller.id.clone(),
             client_created: caller.created,
             user,

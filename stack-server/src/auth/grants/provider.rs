@@ -10,8 +10,10 @@ use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Method, StatusCode};
 use serde_json::Value;
+use thiserror::Error;
 
-use crate::auth::guard::fetch::{self, Question, Url};
+use crate::auth::guard::error::{AnswerError, AnswerFault, UrlError};
+use crate::auth::guard::fetch::{self, Question, Url, discover};
 use crate::auth::guard::keys::Keys;
 use crate::auth::guard::now;
 use crate::auth::guard::token::{Token, seconds};
@@ -71,6 +73,19 @@ impl Identity {
     }
 }
 
+/// The reason why a provider did not say who logged in; for the log.
+#[derive(Debug, Error)]
+pub(crate) enum IdentityError {
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    #[error("the id token of the provider is not good")]
+    BadToken,
+    #[error("the id token of the provider is for another client or login")]
+    OtherLogin,
+    #[error("the id token of the provider has no subject")]
+    NoSubject,
+}
+
 /// The values that a login is bound to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'a> {
@@ -87,33 +102,23 @@ impl Provider {
     /// # Errors
     ///
     /// If its issuer is no address; for the operator.
-    pub(crate) fn new(settings: ProviderSettings) -> Result<Self, String> {
+    pub(crate) fn new(settings: ProviderSettings) -> Result<Self, UrlError> {
         let url = Url::parse(&settings.issuer)?;
         let keys = Keys::of_issuer(&settings.issuer, &url);
         Ok(Self { settings, url, keys, endpoints: Mutex::new(None) })
     }
 
-    async fn endpoints(&self) -> Result<Endpoints, String> {
+    async fn endpoints(&self) -> Result<Endpoints, AnswerError> {
         let known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, endpoints)) = known.filter(|(at, _)| at.elapsed() < ENDPOINTS_FRESH) {
             return Ok(endpoints);
         }
-        let address = self.url.below("/.well-known/openid-configuration");
-        let text = fetch::get(&address).await.map_err(|error| format!("{address}: {error}"))?;
-        let document: Value = serde_json::from_slice(&text).map_err(|error| format!("{address}: {error}"))?;
-        if document["issuer"] != self.settings.issuer.as_str() {
-            return Err(format!("{address} is of issuer {}", document["issuer"]));
-        }
-        let at = |name: &str| {
-            let text = document[name].as_str().ok_or_else(|| format!("{address} has no {name}"))?;
-            let url = Url::parse(text)?;
-            if self.url.is_secure() && !url.is_secure() {
-                return Err(format!("{url} is http, and the issuer is https"));
-            }
-            Ok::<_, String>((text.to_owned(), url))
+        let discovery = discover(&self.url, &self.settings.issuer).await?;
+        let at = |name| discovery.address(name, &self.url);
+        let endpoints = Endpoints {
+            authorization: at("authorization_endpoint")?.to_string(),
+            token: at("token_endpoint")?,
         };
-        let endpoints =
-            Endpoints { authorization: at("authorization_endpoint")?.0, token: at("token_endpoint")?.1 };
         *self.endpoints.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((Instant::now(), endpoints.clone()));
         Ok(endpoints)
@@ -130,7 +135,7 @@ impl Provider {
         challenge: &str,
         state: &str,
         hints: &[(&str, &str)],
-    ) -> Result<String, String> {
+    ) -> Result<String, AnswerError> {
         let mut address = self.endpoints().await?.authorization;
         let own = [
             ("response_type", "code"),
@@ -154,12 +159,16 @@ impl Provider {
     /// # Errors
     ///
     /// If the provider refuses, or its token is not what it should be; for the log.
-    pub(crate) async fn identity(&self, code: &str, binding: &Binding<'_>) -> Result<Identity, String> {
+    pub(crate) async fn identity(
+        &self,
+        code: &str,
+        binding: &Binding<'_>,
+    ) -> Result<Identity, IdentityError> {
         let endpoint = self.endpoints().await?.token;
         let pair =
             [&self.settings.client_id, &self.settings.client_secret].map(|text| encode_form(text)).join(":");
         let mut basic = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)))
-            .map_err(|error| error.to_string())?;
+            .expect("base64 is visible ASCII");
         basic.set_sensitive(true);
         let form = format!(
             "grant_type=authorization_code&code={}&redirect_uri={}&code_verifier={}",
@@ -174,19 +183,20 @@ impl Provider {
             body: Bytes::from(form),
         };
         let (status, body) =
-            fetch::send(&endpoint, &question).await.map_err(|error| format!("{endpoint}: {error}"))?;
+            fetch::send(&endpoint, &question).await.map_err(|error| endpoint.wrong(error))?;
         if status != StatusCode::OK {
-            return Err(format!("{endpoint}: answered {status}"));
+            return Err(endpoint.wrong(AnswerFault::Status(status)).into());
         }
-        let answer: Value = serde_json::from_slice(&body).map_err(|_| format!("{endpoint}: no JSON"))?;
-        let text = answer["id_token"].as_str().ok_or_else(|| format!("{endpoint}: no id_token"))?;
-        let token = self.good(text).await.ok_or("the id token of the provider is not good")?;
+        let answer: Value = serde_json::from_slice(&body).map_err(|error| endpoint.wrong(error))?;
+        let text =
+            answer["id_token"].as_str().ok_or_else(|| endpoint.wrong(AnswerFault::Missing("id_token")))?;
+        let token = self.good(text).await.ok_or(IdentityError::BadToken)?;
         if !token.audience().contains(&self.settings.client_id.as_str())
             || token.claim("nonce") != Some(binding.nonce)
         {
-            return Err("the id token of the provider is for another client or login".to_owned());
+            return Err(IdentityError::OtherLogin);
         }
-        let subject = token.claim("sub").ok_or("the id token of the provider has no subject")?.to_owned();
+        let subject = token.claim("sub").ok_or(IdentityError::NoSubject)?.to_owned();
         let email = token.claim("email").unwrap_or_default().to_owned();
         let email_verified = token.claims["email_verified"] == true;
         let (issuer, logged_in) = (token.issuer.clone(), seconds(&token.claims["auth_time"]));

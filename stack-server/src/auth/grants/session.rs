@@ -283,8 +283,7 @@ impl Authority {
         }
         self.add_email(&mut claims, session)?;
         let opened = self.opened()?;
-        let signed = opened.keys.current().sign(own::IDENTITY, &claims);
-        Ok(Some(signed.map_err(|reason| ApiError::fault(&reason))?))
+        Ok(Some(opened.keys.current().sign(own::IDENTITY, &claims)?))
     }
 
     /// The claims about the user of a session that a client may read; `None` if there is no such user.

@@ -12,8 +12,10 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER
 use hyper::rt::{Read, Write};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::net::TcpStream;
 
+use crate::auth::guard::error::{AnswerError, AnswerFault, FetchError, UrlError};
 use crate::limits::{FETCH_BYTES_MAX, FETCH_TIMEOUT};
 use crate::outbound::{redacted, secured};
 
@@ -32,8 +34,8 @@ impl Url {
     /// # Errors
     ///
     /// If it is none, or names a user.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let invalid = || format!("{:?} is no http or https address", redacted(text));
+    pub(crate) fn parse(text: &str) -> Result<Self, UrlError> {
+        let invalid = || UrlError::NoAddress(redacted(text));
         let uri: Uri = text.parse().map_err(|_| invalid())?;
         let is_secure = match uri.scheme_str() {
             Some("https") => true,
@@ -55,6 +57,11 @@ impl Url {
         Self { text: format!("{}{path}", self.text.trim_end_matches('/')), ..self.clone() }
     }
 
+    /// The error for an answer from this address.
+    pub(crate) fn wrong(&self, reason: impl Into<AnswerFault>) -> AnswerError {
+        AnswerError { address: self.text.clone(), reason: reason.into() }
+    }
+
     pub(crate) const fn is_secure(&self) -> bool {
         self.is_secure
     }
@@ -71,10 +78,46 @@ impl fmt::Display for Url {
 /// # Errors
 ///
 /// If it is not there within the limits of time and size; the text is for the log.
-pub(crate) async fn get(url: &Url) -> Result<Bytes, String> {
-    match send(url, &Question::get()).await? {
+pub(crate) async fn get(url: &Url) -> Result<Bytes, AnswerError> {
+    match send(url, &Question::get()).await.map_err(|error| url.wrong(error))? {
         (StatusCode::OK, body) => Ok(body),
-        (status, _) => Err(format!("it answers {status}")),
+        (status, _) => Err(url.wrong(AnswerFault::Status(status))),
+    }
+}
+
+/// The discovery document of an issuer.
+pub(crate) struct Discovery {
+    at: Url,
+    document: Value,
+}
+
+/// Fetches the discovery document of an issuer.
+///
+/// # Errors
+///
+/// If it is not there, or is another issuer's; the text is for the log.
+pub(crate) async fn discover(url: &Url, issuer: &str) -> Result<Discovery, AnswerError> {
+    let at = url.below("/.well-known/openid-configuration");
+    let document: Value = serde_json::from_slice(&get(&at).await?).map_err(|error| at.wrong(error))?;
+    if document["issuer"] != issuer {
+        return Err(at.wrong(AnswerFault::OtherIssuer(document["issuer"].to_string())));
+    }
+    Ok(Discovery { at, document })
+}
+
+impl Discovery {
+    /// The address with a name. One of an issuer behind https is behind https too.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there, or no such address; the text is for the log.
+    pub(crate) fn address(&self, name: &'static str, issuer: &Url) -> Result<Url, AnswerError> {
+        let text = self.document[name].as_str().ok_or_else(|| self.at.wrong(AnswerFault::Missing(name)))?;
+        let url = Url::parse(text).map_err(|error| self.at.wrong(error))?;
+        if issuer.is_secure() && !url.is_secure() {
+            return Err(self.at.wrong(AnswerFault::Unprotected(url.to_string())));
+        }
+        Ok(url)
     }
 }
 
@@ -99,22 +142,21 @@ impl Question {
 /// # Errors
 ///
 /// If there is no answer within the limits of time and size; the text is for the log, and holds nothing of the question.
-pub(crate) async fn send(url: &Url, question: &Question) -> Result<(StatusCode, Bytes), String> {
+pub(crate) async fn send(url: &Url, question: &Question) -> Result<(StatusCode, Bytes), FetchError> {
     // Boxed, because every request that may ask an issuer would otherwise contain the buffers of a TLS handshake.
     let asking = Box::pin(connect_and_ask(url, question));
     match tokio::time::timeout(FETCH_TIMEOUT, asking).await {
         Ok(answer) => answer,
-        Err(_) => Err("it did not answer in time".to_owned()),
+        Err(_) => Err(FetchError::Timeout),
     }
 }
 
-async fn connect_and_ask(url: &Url, question: &Question) -> Result<(StatusCode, Bytes), String> {
-    let stream =
-        TcpStream::connect((url.host.as_str(), url.port)).await.map_err(|error| error.to_string())?;
+async fn connect_and_ask(url: &Url, question: &Question) -> Result<(StatusCode, Bytes), FetchError> {
+    let stream = TcpStream::connect((url.host.as_str(), url.port)).await?;
     if !url.is_secure {
         return ask(TokioIo::new(stream), url, question).await;
     }
-    let stream = secured(stream, &url.host).await.map_err(|error| error.to_string())?;
+    let stream = secured(stream, &url.host).await?;
     ask(TokioIo::new(stream), url, question).await
 }
 
@@ -122,8 +164,8 @@ async fn ask(
     stream: impl Read + Write + Unpin + Send + 'static,
     url: &Url,
     question: &Question,
-) -> Result<(StatusCode, Bytes), String> {
-    let uri: Uri = url.text.parse().map_err(|_| "it is no address".to_owned())?;
+) -> Result<(StatusCode, Bytes), FetchError> {
+    let uri: Uri = url.text.parse().map_err(hyper::http::Error::from)?;
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let mut request = Request::builder()
         .method(question.method.clone())
@@ -137,13 +179,13 @@ async fn ask(
     if !question.content_type.is_empty() {
         request = request.header(CONTENT_TYPE, question.content_type);
     }
-    let request = request.body(Full::new(question.body.clone())).map_err(|error| error.to_string())?;
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| error.to_string())?;
+    let request = request.body(Full::new(question.body.clone()))?;
+    let (mut sender, connection) = http1::handshake(stream).await?;
     let exchange = async {
-        let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let answer = sender.send_request(request).await?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), FETCH_BYTES_MAX).collect().await;
-        Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+        Ok((status, body.map_err(FetchError::Body)?.to_bytes()))
     };
     tokio::pin!(connection);
     tokio::pin!(exchange);

@@ -13,7 +13,8 @@ use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::auth::guard::fetch::{self, Url};
+use crate::auth::guard::error::{AnswerError, AnswerFault};
+use crate::auth::guard::fetch::{self, Url, discover};
 use crate::auth::guard::token::Token;
 use crate::limits::{ISSUER_KEYS_MAX, KEYS_FRESH, KEYS_KEPT, KEYS_PAUSE, KEYS_WAIT};
 use crate::log::{self, Level};
@@ -104,17 +105,17 @@ impl KeySet {
     /// # Errors
     ///
     /// If it is none, or holds no key that can be used, or two of one name; the text is for the log.
-    fn parse(text: &[u8]) -> Result<Self, String> {
-        let document: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-        let entries = document["keys"].as_array().ok_or("it has no list of keys")?;
+    fn parse(text: &[u8]) -> Result<Self, AnswerFault> {
+        let document: Value = serde_json::from_slice(text)?;
+        let entries = document["keys"].as_array().ok_or(AnswerFault::Missing("list of keys"))?;
         let keys: Vec<Key> = entries.iter().filter_map(Key::of).collect();
         if keys.is_empty() || keys.len() > ISSUER_KEYS_MAX {
-            return Err(format!("it has {} RSA keys; at least 1 and at most {ISSUER_KEYS_MAX}", keys.len()));
+            return Err(AnswerFault::KeyCount(keys.len()));
         }
         let mut ids: Vec<_> = keys.iter().filter_map(|key| key.id.as_deref()).collect();
         ids.sort_unstable();
         if ids.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err("two of its keys have one name".to_owned());
+            return Err(AnswerFault::SameKeyName);
         }
         Ok(Self { keys, epoch: Epoch::default() })
     }
@@ -259,20 +260,10 @@ impl Keys {
     }
 
     /// The issuer's keys, by its discovery document.
-    async fn ask(&self) -> Result<KeySet, String> {
-        let address = self.0.url.below("/.well-known/openid-configuration");
-        let text = fetch::get(&address).await.map_err(|error| format!("{address}: {error}"))?;
-        let document: Value = serde_json::from_slice(&text).map_err(|error| format!("{address}: {error}"))?;
-        if document["issuer"] != self.0.issuer.as_str() {
-            return Err(format!("{address} is of issuer {}", document["issuer"]));
-        }
-        let address = document["jwks_uri"].as_str().ok_or_else(|| format!("{address} has no jwks_uri"))?;
-        let address = Url::parse(address)?;
-        if self.0.url.is_secure() && !address.is_secure() {
-            return Err(format!("{address} is http, and the issuer is https"));
-        }
-        let text = fetch::get(&address).await.map_err(|error| format!("{address}: {error}"))?;
-        KeySet::parse(&text).map_err(|error| format!("{address}: {error}"))
+    async fn ask(&self) -> Result<KeySet, AnswerError> {
+        let discovery = discover(&self.0.url, &self.0.issuer).await?;
+        let address = discovery.address("jwks_uri", &self.0.url)?;
+        KeySet::parse(&fetch::get(&address).await?).map_err(|error| address.wrong(error))
     }
 }
 

@@ -4,6 +4,7 @@
 //! and on its connection by its text (`last_token`).
 //! Every failure is the same empty 401, so that nobody learns from the answer what was wrong.
 
+pub(crate) mod error;
 pub(crate) mod fetch;
 pub(crate) mod keys;
 mod last_token;
@@ -23,6 +24,7 @@ use crate::auth::authority::Authority;
 use crate::auth::{Scope, Service};
 use crate::limits::TOKEN_BYTES_MAX;
 
+use error::{GuardError, UrlError};
 use fetch::Url;
 pub(crate) use keys::Epoch;
 use keys::Keys;
@@ -56,7 +58,7 @@ pub struct AuthSettings {
 /// # Errors
 ///
 /// If it is no `http` or `https` address; the text is for a person.
-pub(crate) fn check_issuer(name: &str) -> Result<(), String> {
+pub(crate) fn check_issuer(name: &str) -> Result<(), UrlError> {
     Url::parse(name).map(|_| ())
 }
 
@@ -110,22 +112,25 @@ impl Guard {
     ///
     /// If an issuer is no `http` or `https` address, nobody's tokens are taken, or the authorization server cannot be
     /// opened; the text is for a person.
-    pub(crate) fn new(settings: &AuthSettings, authority: Option<&Arc<Authority>>) -> Result<Self, String> {
+    pub(crate) fn new(
+        settings: &AuthSettings,
+        authority: Option<&Arc<Authority>>,
+    ) -> Result<Self, GuardError> {
         let issuers = settings.issuers.iter().map(|name| {
             let keys = Keys::of_issuer(name, &Url::parse(name)?);
             Ok(Arc::new(Issuer { name: name.clone(), keys }))
         });
-        let issuers = issuers.collect::<Result<Vec<_>, String>>()?;
+        let issuers = issuers.collect::<Result<Vec<_>, UrlError>>()?;
         let own = match authority {
             _ if !settings.own => None,
             Some(authority) => {
                 authority.open()?;
                 Some(authority.clone())
             }
-            None => return Err("own tokens are asked for, but there is no authorization server".to_owned()),
+            None => return Err(GuardError::NoAuthority),
         };
         if issuers.is_empty() && own.is_none() {
-            return Err("tokens are asked for, but no issuer is named whose tokens they could be".to_owned());
+            return Err(GuardError::NoIssuer);
         }
         let rules = Service::ALL.map(|service| {
             let (word, is_checked) = match service {

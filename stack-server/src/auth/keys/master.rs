@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
+use crate::auth::keys::error::{KeyFileError, KeyFileFault, NoRandomBytes, NotAKey};
 use crate::auth::keys::random;
 use crate::log::{self, Level};
 
@@ -28,7 +29,7 @@ impl MasterKey {
     /// # Errors
     ///
     /// If the operating system has no random bytes.
-    pub fn random() -> Result<Self, String> {
+    pub fn random() -> Result<Self, NoRandomBytes> {
         random().map(Self)
     }
 
@@ -37,7 +38,7 @@ impl MasterKey {
     /// # Errors
     ///
     /// If the text is neither. The error does not repeat the text.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, NotAKey> {
         let text = text.trim();
         let bytes = if text.len() == 64 { from_hex(text) } else { None };
         let bytes = bytes.or_else(|| {
@@ -45,8 +46,7 @@ impl MasterKey {
             engine.decode(text).ok()
         });
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
-        let bytes = bytes.ok_or("a key is 64 hexadecimal digits or the base64 of 32 bytes")?;
-        Ok(Self(bytes))
+        bytes.map(Self).ok_or(NotAKey)
     }
 
     pub(super) const fn bytes(&self) -> &[u8; 32] {
@@ -54,14 +54,13 @@ impl MasterKey {
     }
 
     /// The key in a file.
-    fn read(path: &Path) -> Result<Option<Self>, String> {
-        let wrong = |error: &dyn fmt::Display| format!("key file {}: {error}", path.display());
+    fn read(path: &Path) -> Result<Option<Self>, KeyFileFault> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(wrong(&error)),
+            Err(error) => return Err(error.into()),
         };
-        let key = Self::parse(&text).map_err(|error| wrong(&error))?;
+        let key = Self::parse(&text)?;
         if std::fs::metadata(path).is_ok_and(|about| about.mode() & 0o077 != 0) {
             let reason = "others may read the key that seals the keys of tokens: give the file mode 0600";
             log::event(Level::Warning, "exposed", &[("file", &path.display()), ("reason", &reason)]);
@@ -70,18 +69,17 @@ impl MasterKey {
     }
 
     /// Writes a new key into a file that only its owner can read. The file is on disk when this returns.
-    fn create(path: &Path) -> Result<Self, String> {
-        let wrong = |error: std::io::Error| format!("key file {}: {error}", path.display());
+    fn create(path: &Path) -> Result<Self, KeyFileFault> {
         let key = Self::random()?;
         let mut hex = String::new();
         for byte in key.0 {
             hex.push_str(&format!("{byte:02x}"));
         }
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(wrong)?;
-        file.write_all(format!("{hex}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(wrong)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(format!("{hex}\n").as_bytes())?;
+        file.sync_all()?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(wrong)?;
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
         Ok(key)
     }
 }
@@ -106,18 +104,18 @@ impl KeySource {
     /// # Errors
     ///
     /// If the file cannot be read or made, or holds no key.
-    pub(super) fn resolve(&self, may_create: bool) -> Result<MasterKey, String> {
-        match self {
-            Self::Given(key) => Ok(key.clone()),
-            Self::File(path) => match MasterKey::read(path)? {
-                Some(key) => Ok(key),
-                None if may_create => MasterKey::create(path),
-                None => Err(format!(
-                    "key file {} is not there, and this data directory holds keys that it sealed: bring it back",
-                    path.display()
-                )),
-            },
-        }
+    pub(super) fn resolve(&self, may_create: bool) -> Result<MasterKey, KeyFileError> {
+        let path = match self {
+            Self::Given(key) => return Ok(key.clone()),
+            Self::File(path) => path,
+        };
+        let found = match MasterKey::read(path) {
+            Ok(None) if may_create => MasterKey::create(path),
+            Ok(None) => Err(KeyFileFault::Missing),
+            Ok(Some(key)) => Ok(key),
+            Err(fault) => Err(fault),
+        };
+        found.map_err(|reason| KeyFileError { path: path.clone(), reason })
     }
 }
 
@@ -132,7 +130,7 @@ mod tests {
             assert_eq!(MasterKey::parse(&format!(" {text}\n")).as_ref(), Ok(&key), "{text}");
         }
         for text in ["", "07", &"zz".repeat(32), &STANDARD.encode([7; 31]), &"07".repeat(33)] {
-            let error = MasterKey::parse(text).expect_err(text);
+            let error = MasterKey::parse(text).expect_err(text).to_string();
             assert!(text.is_empty() || !error.contains(text), "{error}");
         }
         assert_eq!(format!("{key:?}"), "MasterKey(hidden)");
@@ -143,10 +141,10 @@ mod tests {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("auth.key");
         let source = KeySource::File(path.clone());
-        assert!(source.resolve(false).expect_err("it is absent").contains("bring it back"));
+        assert!(source.resolve(false).expect_err("it is absent").to_string().contains("bring it back"));
         let key = source.resolve(true).expect("a new key");
         assert_eq!(std::fs::metadata(&path).expect("a file").mode() & 0o777, 0o600);
-        assert_eq!(source.resolve(false), Ok(key));
+        assert_eq!(source.resolve(false).expect("the key"), key);
         std::fs::write(&path, "nonsense").expect("it is written");
         assert!(source.resolve(true).is_err(), "a damaged file is never replaced");
     }

@@ -7,6 +7,7 @@ use ledger_store::{
     DocumentChange, DocumentRange, DocumentRejection, Expected, ReadError, Store, WriteError,
 };
 
+use crate::auth::keys::error::OpenKeysError;
 use crate::auth::keys::signing::{SigningKey, State};
 use crate::auth::keys::vault::Vault;
 use crate::collections::AUTH_KEYS;
@@ -39,9 +40,9 @@ impl KeyRing {
     /// # Errors
     ///
     /// If keys cannot be read, made or stored.
-    pub(crate) fn open(store: &Store, vault: &Vault) -> Result<Self, String> {
+    pub(crate) fn open(store: &Store, vault: &Vault) -> Result<Self, OpenKeysError> {
         loop {
-            let ring = Self::read(store, vault).map_err(|error| error.to_string())?;
+            let ring = Self::read(store, vault)?;
             let missing: Vec<State> = [State::Current, State::Next]
                 .into_iter()
                 .filter(|state| ring.keys.iter().all(|key| key.value.state != *state))
@@ -55,7 +56,7 @@ impl KeyRing {
                 let key = SigningKey::generate(vault, state, now)?;
                 changes.push(key.put(state, now, None, Expected::Absent));
             }
-            store.change_documents(changes).map_err(|error| error.to_string())?;
+            store.change_documents(changes)?;
         }
     }
 
@@ -92,8 +93,7 @@ impl KeyRing {
             )));
         }
         let now = log::now();
-        let fresh =
-            SigningKey::generate(vault, State::Next, now).map_err(|reason| ApiError::fault(&reason))?;
+        let fresh = SigningKey::generate(vault, State::Next, now)?;
         let mut changes = vec![fresh.put(State::Next, now, None, Expected::Absent)];
         for Versioned { value: key, version } in &self.keys {
             let expected = Expected::Version(*version);
@@ -126,8 +126,7 @@ impl KeyRing {
             }
         }
         if revoked.value.state != State::Retired {
-            let fresh =
-                SigningKey::generate(vault, State::Next, now).map_err(|reason| ApiError::fault(&reason))?;
+            let fresh = SigningKey::generate(vault, State::Next, now)?;
             changes.push(fresh.put(State::Next, now, None, Expected::Absent));
         }
         commit(store, changes).map(|()| true)

@@ -13,6 +13,7 @@ use ledger_store::{Document, DocumentChange, Expected, ReadError};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::auth::keys::error::SigningError;
 use crate::auth::keys::vault::Vault;
 use crate::collections::AUTH_KEYS;
 use crate::documents::{Versioned, damaged, put};
@@ -70,8 +71,8 @@ impl SigningKey {
     /// # Errors
     ///
     /// If it cannot be made or sealed; for the log.
-    pub(crate) fn generate(vault: &Vault, state: State, since: Timestamp) -> Result<Self, String> {
-        let fault = |_| "an RSA key could not be made".to_owned();
+    pub(crate) fn generate(vault: &Vault, state: State, since: Timestamp) -> Result<Self, SigningError> {
+        let fault = |_| SigningError::Generate;
         let pair = RsaKeyPair::generate(KeySize::Rsa2048).map_err(fault)?;
         let private = pair.as_der().map_err(fault)?;
         let (modulus, exponent) = public(&pair);
@@ -135,14 +136,14 @@ impl SigningKey {
     /// # Errors
     ///
     /// If the signature cannot be made; for the log.
-    pub(crate) fn sign(&self, kind: &str, claims: &Value) -> Result<String, String> {
+    pub(crate) fn sign(&self, kind: &str, claims: &Value) -> Result<String, SigningError> {
         let header = json!({"alg": "RS256", "kid": self.id, "typ": kind});
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let mut token = format!("{}.{}", part(&header), part(claims));
         let mut signature = vec![0; self.pair.public_modulus_len()];
         self.pair
             .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), token.as_bytes(), &mut signature)
-            .map_err(|_| "a token could not be signed".to_owned())?;
+            .map_err(|_| SigningError::Sign)?;
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(signature, &mut token);
         Ok(token)

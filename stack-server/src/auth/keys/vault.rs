@@ -9,6 +9,7 @@ use ledger_store::{DocumentRejection, Expected, Store, WriteError};
 use ring::hmac;
 use subtle::ConstantTimeEq as _;
 
+use crate::auth::keys::error::{NoRandomBytes, VaultError};
 use crate::auth::keys::master::{KeySource, MasterKey};
 use crate::auth::keys::random;
 use crate::collections::AUTH_VAULT;
@@ -74,32 +75,30 @@ impl Vault {
     /// # Errors
     ///
     /// If the key cannot be had, is not the one that sealed the vault, or the store fails; for the operator.
-    pub(crate) fn open(store: &Store, source: &KeySource) -> Result<Self, String> {
+    pub(crate) fn open(store: &Store, source: &KeySource) -> Result<Self, VaultError> {
         let stored = |store: &Store| {
-            let found = store.snapshot().document(AUTH_VAULT, PEPPER).map_err(|error| error.to_string())?;
-            Ok::<_, String>(found.map(|document| document.value))
+            let found = store.snapshot().document(AUTH_VAULT, PEPPER)?;
+            Ok::<_, VaultError>(found.map(|document| document.value))
         };
         if let Some(sealed) = stored(store)? {
             return Self::unsealed(&source.resolve(false)?, &sealed);
         }
         let master = source.resolve(true)?;
-        let sealed = seal_with(&sealer_of(&master), PEPPER, &random::<32>()?)?;
+        let sealed = sealer_of(&master).seal(PEPPER, &random::<32>()?).map_err(NoRandomBytes::from)?;
         match store.change_documents(vec![put(AUTH_VAULT, PEPPER, sealed.clone(), vec![], Expected::Absent)])
         {
             Ok(_) => Self::unsealed(&master, &sealed),
             // Another thread made it at the same time.
             Err(WriteError::Document(DocumentRejection::Changed { .. })) => {
-                Self::unsealed(&master, &stored(store)?.ok_or("the vault is gone")?)
+                Self::unsealed(&master, &stored(store)?.ok_or(VaultError::Gone)?)
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         }
     }
 
-    fn unsealed(master: &MasterKey, sealed: &[u8]) -> Result<Self, String> {
+    fn unsealed(master: &MasterKey, sealed: &[u8]) -> Result<Self, VaultError> {
         let sealer = sealer_of(master);
-        let pepper = sealer.open(PEPPER, sealed).ok().ok_or(
-            "the key of the authorization server does not open what this data directory holds: another key sealed it",
-        )?;
+        let pepper = sealer.open(PEPPER, sealed).map_err(|_| VaultError::OtherKey)?;
         Ok(Self { sealer, pepper: hmac::Key::new(hmac::HMAC_SHA256, &pepper) })
     }
 
@@ -108,8 +107,8 @@ impl Vault {
     /// # Errors
     ///
     /// If the operating system has no random bytes.
-    pub(crate) fn seal(&self, name: &[u8], clear: &[u8]) -> Result<Vec<u8>, String> {
-        seal_with(&self.sealer, name, clear)
+    pub(crate) fn seal(&self, name: &[u8], clear: &[u8]) -> Result<Vec<u8>, NoRandomBytes> {
+        Ok(self.sealer.seal(name, clear)?)
     }
 
     /// Opens a sealed value; `None` if another key or name sealed it, or it was changed.
@@ -133,10 +132,6 @@ fn sealer_of(master: &MasterKey) -> Sealer {
     Sealer::new(&blake3::derive_key("stack-server 2026 authorization server", master.bytes()))
 }
 
-fn seal_with(sealer: &Sealer, name: &[u8], clear: &[u8]) -> Result<Vec<u8>, String> {
-    sealer.seal(name, clear).map_err(|error| format!("the system gives no random bytes: {error}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +151,7 @@ mod tests {
         assert_eq!(again.unseal(b"b", &sealed), None, "of another name");
         assert_eq!(again.tag(Use::Code, b"x"), vault.tag(Use::Code, b"x"));
         assert_ne!(vault.tag(Use::Code, b"x"), vault.tag(Use::State, b"x"));
-        let error = Vault::open(&store, &given()).expect_err("another key");
+        let error = Vault::open(&store, &given()).expect_err("another key").to_string();
         assert!(error.contains("another key sealed it"), "{error}");
     }
 

@@ -157,10 +157,6 @@ pub(super) fn refused(error: WriteError) -> ApiError {
     }
 }
 
-fn fault(reason: impl AsRef<str>) -> ApiError {
-    ApiError::fault(reason.as_ref())
-}
-
 /// The client with an id.
 ///
 /// # Errors
@@ -196,7 +192,7 @@ pub(crate) fn create(store: &Store, draft: &Draft<'_>) -> Result<Client, ApiErro
         let message = format!("invalid id {:?}: it is too long or has control characters", draft.id);
         return Err(ApiError::validation(message));
     }
-    let id = if draft.id.is_empty() { random_uuid().map_err(fault)? } else { draft.id.clone().into_owned() };
+    let id = if draft.id.is_empty() { random_uuid()? } else { draft.id.clone().into_owned() };
     let snapshot = store.snapshot();
     if clients(&snapshot)?.len() >= CLIENTS_MAX {
         return Err(ApiError::validation(format!("there are {CLIENTS_MAX} clients already")));
@@ -281,9 +277,9 @@ pub(crate) fn add_secret(
     metadata: &Metadata,
 ) -> Result<(Secret, String), ApiError> {
     check_text("name", name, true)?;
-    let clear = uuid::text(random().map_err(fault)?, 4);
+    let clear = uuid::text(random()?, 4);
     let secret = Secret {
-        id: random_uuid().map_err(fault)?,
+        id: random_uuid()?,
         name: name.to_owned(),
         last_digits: clear[clear.len() - 4..].to_owned(),
         tag: vault.tag(Use::ClientSecret, clear.as_bytes()),

@@ -1,6 +1,5 @@
 //! Random changes of clients, secrets, scopes and refusals, compared with a model after each of them. The store is closed
-//! and opened again in between. Crashes in the middle of a change are the concern of the store's own random work, which
-//! has documents of this shape: further keys that are unique or in order, and versions.
+//! and opened again in between. `auth::power_cuts` cuts the power in the middle of a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 

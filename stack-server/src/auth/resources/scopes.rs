@@ -196,7 +196,7 @@ pub(crate) fn create(store: &Store, label: &str, metadata: Metadata) -> Result<S
     if Scopes::of(&store.snapshot())?.0.len() >= SCOPES_MAX {
         return Err(ApiError::validation(format!("there are {SCOPES_MAX} scopes already")));
     }
-    let id = random_uuid().map_err(|reason| ApiError::fault(&reason))?;
+    let id = random_uuid()?;
     let scope =
         ScopeRecord { id, label: label.to_owned(), metadata, transient: vec![], created_at: log::now() };
     let created = store.change_documents(vec![store_scope(&scope, Expected::Absent)]);

@@ -193,7 +193,7 @@ pub(crate) fn found_or_created(
 
 fn new_user(subject: &str) -> Result<User, ApiError> {
     Ok(User {
-        id: random_uuid().map_err(|reason| ApiError::fault(&reason))?,
+        id: random_uuid()?,
         issuer: None,
         subject: subject.to_owned(),
         email: String::new(),

@@ -11,16 +11,12 @@ use crate::auth::authority::{Authority, AuthorizationSettings};
 use crate::auth::keys::master::KeySource;
 use crate::auth::resources::clients::{self, Draft};
 use crate::auth::resources::scopes::Scopes;
-use crate::http::error::ApiError;
+use crate::cli::auth::error::LocalError;
 
 /// A store that no server has open.
 pub(super) struct Local {
     store: Store,
     authority: Arc<Authority>,
-}
-
-fn told(error: ApiError) -> String {
-    error.message.into_owned()
 }
 
 impl Local {
@@ -29,20 +25,20 @@ impl Local {
     /// # Errors
     ///
     /// If it cannot be opened: a server that runs has it.
-    pub(super) fn open(data: &Path, key: KeySource, address: &str) -> Result<Self, String> {
-        let store = Store::open(data).map_err(|error| format!("{}: {error}", data.display()))?;
+    pub(super) fn open(data: &Path, key: KeySource, address: &str) -> Result<Self, LocalError> {
+        let store = Store::open(data).map_err(|source| LocalError::Open { path: data.to_owned(), source })?;
         let authority = Arc::new(Authority::new(&store, AuthorizationSettings::new(key), address)?);
         authority.open()?;
         Ok(Self { store, authority })
     }
 
     /// Closes it. What was answered is on disk either way.
-    pub(super) fn close(self) -> Result<(), String> {
+    pub(super) fn close(self) -> Result<(), LocalError> {
         drop(self.authority);
-        self.store.close().map_err(|error| error.to_string())
+        Ok(self.store.close()?)
     }
 
-    pub(super) fn create(&self, draft: &Value) -> Result<String, String> {
+    pub(super) fn create(&self, draft: &Value) -> Result<String, LocalError> {
         let text = |name: &str| draft[name].as_str().unwrap_or_default().into();
         let list = |name: &str| {
             let items = draft[name].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -59,25 +55,24 @@ impl Local {
             metadata: Metadata::EMPTY,
             scopes: Some(list("scopes")),
         };
-        clients::create(&self.store, &draft).map(|client| client.id).map_err(told)
+        Ok(clients::create(&self.store, &draft)?.id)
     }
 
     /// Adds a secret, and if that is asked for removes the others.
-    pub(super) fn add_secret(&self, id: &str, replaces: bool) -> Result<String, String> {
+    pub(super) fn add_secret(&self, id: &str, replaces: bool) -> Result<String, LocalError> {
         let vault = self.authority.open()?.vault;
-        let before = clients::client(&self.store.snapshot(), id).map_err(|error| error.to_string())?;
-        let (_, clear) =
-            clients::add_secret(&self.store, &vault, id, "command line", &Metadata::EMPTY).map_err(told)?;
+        let before = clients::client(&self.store.snapshot(), id)?;
+        let (_, clear) = clients::add_secret(&self.store, &vault, id, "command line", &Metadata::EMPTY)?;
         for secret in before.iter().flat_map(|client| &client.value.secrets).filter(|_| replaces) {
-            clients::delete_secret(&self.store, id, &secret.id).map_err(told)?;
+            clients::delete_secret(&self.store, id, &secret.id)?;
         }
         Ok(clear)
     }
 
-    pub(super) fn list(&self) -> Result<Vec<Value>, String> {
+    pub(super) fn list(&self) -> Result<Vec<Value>, LocalError> {
         let snapshot = self.store.snapshot();
-        let scopes = Scopes::of(&snapshot).map_err(|error| error.to_string())?;
-        let clients = clients::clients(&snapshot).map_err(|error| error.to_string())?;
+        let scopes = Scopes::of(&snapshot)?;
+        let clients = clients::clients(&snapshot)?;
         let shown = clients.iter().map(|client| {
             json!({
                 "id": client.id,
@@ -91,14 +86,14 @@ impl Local {
         Ok(shown.collect())
     }
 
-    pub(super) fn delete(&self, id: &str) -> Result<(), String> {
-        if clients::client(&self.store.snapshot(), id).map_err(|error| error.to_string())?.is_none() {
-            return Err(format!("there is no client {id:?}"));
+    pub(super) fn delete(&self, id: &str) -> Result<(), LocalError> {
+        if clients::client(&self.store.snapshot(), id)?.is_none() {
+            return Err(LocalError::NoClient(id.to_owned()));
         }
-        clients::delete(&self.store, id).map_err(told)
+        Ok(clients::delete(&self.store, id)?)
     }
 
-    pub(super) fn rotate_keys(&self) -> Result<(), String> {
-        self.authority.rotate().map_err(told)
+    pub(super) fn rotate_keys(&self) -> Result<(), LocalError> {
+        Ok(self.authority.rotate()?)
     }
 }

@@ -1,8 +1,10 @@
 //! `stack-server auth`: clients, tokens and keys, on a stopped store or through a running server.
 //!
+//! - `error`: the reasons why nothing comes of a command.
 //! - `local`: opens the data directory itself.
 //! - `remote`: asks a running server, with a token of a client that it names.
 
+mod error;
 mod local;
 mod remote;
 
@@ -15,6 +17,8 @@ use serde_json::{Value, json};
 use crate::auth::keys::master::{KeySource, MasterKey};
 use crate::cli::config::key_file_of;
 
+pub use error::Failure;
+use error::{LocalError, PlaceError};
 use local::Local;
 use remote::Remote;
 
@@ -45,21 +49,6 @@ Through a running server:  --server URL                           STACK_SERVER (
 init works on a stopped store (./data), token through a running server. The others need --data, or go through a
 running server. A secret on a command line is seen by others on the machine: prefer the variables, which init prints.
 ";
-
-/// Why a command came to nothing; the texts are for a person and show no secret.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The command line makes no sense.
-    Misused(String),
-    /// It was tried, and failed.
-    Failed(String),
-}
-
-impl From<String> for Failure {
-    fn from(reason: String) -> Self {
-        Self::Failed(reason)
-    }
-}
 
 fn misused(reason: impl Into<String>) -> Failure {
     Failure::Misused(reason.into())
@@ -189,45 +178,45 @@ enum Place {
 }
 
 impl Place {
-    fn create(&self, draft: &Value) -> Result<String, String> {
+    fn create(&self, draft: &Value) -> Result<String, PlaceError> {
         match self {
-            Self::Local(local) => local.create(draft),
-            Self::Remote(remote) => remote.create(draft),
+            Self::Local(local) => Ok(local.create(draft)?),
+            Self::Remote(remote) => Ok(remote.create(draft)?),
         }
     }
 
-    fn add_secret(&self, id: &str) -> Result<String, String> {
+    fn add_secret(&self, id: &str) -> Result<String, PlaceError> {
         match self {
-            Self::Local(local) => local.add_secret(id, false),
-            Self::Remote(remote) => remote.add_secret(id, false),
+            Self::Local(local) => Ok(local.add_secret(id, false)?),
+            Self::Remote(remote) => Ok(remote.add_secret(id, false)?),
         }
     }
 
-    fn rotate_secret(&self, id: &str) -> Result<String, String> {
+    fn rotate_secret(&self, id: &str) -> Result<String, PlaceError> {
         match self {
-            Self::Local(local) => local.add_secret(id, true),
-            Self::Remote(remote) => remote.add_secret(id, true),
+            Self::Local(local) => Ok(local.add_secret(id, true)?),
+            Self::Remote(remote) => Ok(remote.add_secret(id, true)?),
         }
     }
 
-    fn list(&self) -> Result<Vec<Value>, String> {
+    fn list(&self) -> Result<Vec<Value>, PlaceError> {
         match self {
-            Self::Local(local) => local.list(),
-            Self::Remote(remote) => remote.list(),
+            Self::Local(local) => Ok(local.list()?),
+            Self::Remote(remote) => Ok(remote.list()?),
         }
     }
 
-    fn delete(&self, id: &str) -> Result<(), String> {
+    fn delete(&self, id: &str) -> Result<(), PlaceError> {
         match self {
-            Self::Local(local) => local.delete(id),
-            Self::Remote(remote) => remote.delete(id),
+            Self::Local(local) => Ok(local.delete(id)?),
+            Self::Remote(remote) => Ok(remote.delete(id)?),
         }
     }
 
-    fn rotate_keys(&self) -> Result<(), String> {
+    fn rotate_keys(&self) -> Result<(), PlaceError> {
         match self {
-            Self::Local(local) => local.rotate_keys(),
-            Self::Remote(remote) => remote.rotate_keys(),
+            Self::Local(local) => Ok(local.rotate_keys()?),
+            Self::Remote(remote) => Ok(remote.rotate_keys()?),
         }
     }
 }
@@ -278,9 +267,7 @@ pub fn main(
 fn init(line: &Line, out: &mut dyn Write) -> Result<(), Failure> {
     let local = line.local()?;
     if !local.list()?.is_empty() {
-        return Err(Failure::Failed(
-            "there are clients already; auth client create makes another".to_owned(),
-        ));
+        return Err(LocalError::HasClients.into());
     }
     let name = line.name.as_deref().unwrap_or("admin");
     let id = local.create(&json!({"name": name, "trusted": true, "scopes": SCOPES}))?;
@@ -301,5 +288,6 @@ fn exports(id: &str, secret: Option<&str>) -> String {
 }
 
 fn print(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failure::Failed(error.to_string()))
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
 }

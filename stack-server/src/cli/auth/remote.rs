@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::auth::authority::MOUNT;
 use crate::auth::guard::fetch::{self, Question, Url};
+use crate::cli::auth::error::RemoteError;
 use crate::http::request::encode_form;
 
 /// A running server, and the client as which it is asked.
@@ -20,30 +21,31 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn new(server: &str, id: &str, secret: &str) -> Result<Self, String> {
+    pub(super) fn new(server: &str, id: &str, secret: &str) -> Result<Self, RemoteError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let pair = STANDARD.encode(format!("{}:{}", encode_form(id), encode_form(secret)));
-        let mut basic = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|error| error.to_string())?;
+        let mut basic = HeaderValue::from_str(&format!("Basic {pair}"))?;
         basic.set_sensitive(true);
         let base = Url::parse(server)?.below(MOUNT);
-        Ok(Self { runtime: runtime.map_err(|error| error.to_string())?, base, basic })
+        Ok(Self { runtime: runtime?, base, basic })
     }
 
-    fn send(&self, path: &str, question: &Question) -> Result<Value, String> {
+    fn send(&self, path: &str, question: &Question) -> Result<Value, RemoteError> {
         let url = self.base.below(path);
-        let (status, body) =
-            self.runtime.block_on(fetch::send(&url, question)).map_err(|error| format!("{url}: {error}"))?;
+        let answer = self.runtime.block_on(fetch::send(&url, question));
+        let (status, body) = answer.map_err(|source| RemoteError::Fetch { url: url.to_string(), source })?;
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         if status.is_success() {
             return Ok(body);
         }
         let reason =
             ["errorMessage", "error_description", "error"].iter().find_map(|name| body[name].as_str());
-        Err(format!("{url}: {status}{}", reason.map(|reason| format!(": {reason}")).unwrap_or_default()))
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        Err(RemoteError::Refused { url: url.to_string(), status, reason })
     }
 
     /// A token with these scopes, as far as the client may have them.
-    pub(super) fn token(&self, scopes: &str) -> Result<String, String> {
+    pub(super) fn token(&self, scopes: &str) -> Result<String, RemoteError> {
         let form = format!("grant_type=client_credentials&scope={}", encode_form(scopes));
         let question = Question {
             method: Method::POST,
@@ -52,34 +54,34 @@ impl Remote {
             body: Bytes::from(form),
         };
         let answer = self.send("/oauth/token", &question)?;
-        answer["access_token"].as_str().map(str::to_owned).ok_or_else(|| "the answer has no token".to_owned())
+        answer["access_token"].as_str().map(str::to_owned).ok_or(RemoteError::Missing("token"))
     }
 
     /// Asks with a token that may manage clients.
-    fn manage(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
+    fn manage(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, RemoteError> {
         let token = self.token("auth:read auth:write")?;
         let authorization = HeaderValue::from_str(&format!("Bearer {token}"));
         let question = Question {
             method,
-            authorization: Some(authorization.map_err(|error| error.to_string())?),
+            authorization: Some(authorization?),
             content_type: "application/json",
             body: body.map(|body| Bytes::from(body.to_string())).unwrap_or_default(),
         };
         self.send(path, &question)
     }
 
-    pub(super) fn create(&self, draft: &Value) -> Result<String, String> {
+    pub(super) fn create(&self, draft: &Value) -> Result<String, RemoteError> {
         let made = self.manage(Method::POST, "/clients", Some(draft))?;
-        made["data"]["id"].as_str().map(str::to_owned).ok_or_else(|| "the answer has no id".to_owned())
+        made["data"]["id"].as_str().map(str::to_owned).ok_or(RemoteError::Missing("id"))
     }
 
     /// Adds a secret, and if that is asked for removes the others.
-    pub(super) fn add_secret(&self, id: &str, replaces: bool) -> Result<String, String> {
+    pub(super) fn add_secret(&self, id: &str, replaces: bool) -> Result<String, RemoteError> {
         let path = format!("/clients/{}", encode_form(id));
         let before = self.manage(Method::GET, &path, None)?;
         let body = json!({"name": "command line"});
         let made = self.manage(Method::POST, &format!("{path}/secrets"), Some(&body))?;
-        let clear = made["data"]["clear"].as_str().ok_or("the answer has no secret")?.to_owned();
+        let clear = made["data"]["clear"].as_str().ok_or(RemoteError::Missing("secret"))?.to_owned();
         let older = before["data"]["secrets"].as_array().map(Vec::as_slice).unwrap_or_default();
         for secret in older.iter().filter_map(|secret| secret["id"].as_str()).filter(|_| replaces) {
             self.manage(Method::DELETE, &format!("{path}/secrets/{secret}"), None)?;
@@ -87,9 +89,9 @@ impl Remote {
         Ok(clear)
     }
 
-    pub(super) fn list(&self) -> Result<Vec<Value>, String> {
+    pub(super) fn list(&self) -> Result<Vec<Value>, RemoteError> {
         let answer = self.manage(Method::GET, "/clients", None)?;
-        let clients = answer["data"].as_array().ok_or("the answer has no list")?;
+        let clients = answer["data"].as_array().ok_or(RemoteError::Missing("list"))?;
         let shown = clients.iter().map(|client| {
             let secrets = client["secrets"].as_array().map(Vec::as_slice).unwrap_or_default();
             let digits: Vec<&Value> = secrets.iter().map(|secret| &secret["lastDigits"]).collect();
@@ -105,14 +107,14 @@ impl Remote {
         Ok(shown.collect())
     }
 
-    pub(super) fn delete(&self, id: &str) -> Result<(), String> {
+    pub(super) fn delete(&self, id: &str) -> Result<(), RemoteError> {
         let path = format!("/clients/{}", encode_form(id));
         // The server answers the same whether there is such a client or not.
         self.manage(Method::GET, &path, None)?;
         self.manage(Method::DELETE, &path, None).map(drop)
     }
 
-    pub(super) fn rotate_keys(&self) -> Result<(), String> {
+    pub(super) fn rotate_keys(&self) -> Result<(), RemoteError> {
         self.manage(Method::POST, "/keys/rotate", None).map(drop)
     }
 }

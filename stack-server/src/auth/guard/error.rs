@@ -1,0 +1,84 @@
+//! The reasons why an issuer of tokens cannot be asked, or a guard not be made.
+
+use std::error::Error;
+use std::io;
+
+use hyper::StatusCode;
+use thiserror::Error;
+
+use crate::auth::keys::error::OpenKeysError;
+use crate::limits::ISSUER_KEYS_MAX;
+use crate::outbound::TlsError;
+
+/// A text that is no address of an issuer or of this server. It is shown without what may be a secret.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum UrlError {
+    #[error("{0:?} is no http or https address")]
+    NoAddress(String),
+    #[error("{0:?} has a query or a fragment")]
+    QueryOrFragment(String),
+}
+
+/// The reason why another server gave no answer. The texts hold nothing of the question.
+#[derive(Debug, Error)]
+pub(crate) enum FetchError {
+    #[error("it did not answer in time")]
+    Timeout,
+    #[error(transparent)]
+    Connect(#[from] io::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The parts of the request do not make one.
+    #[error(transparent)]
+    Request(#[from] hyper::http::Error),
+    #[error(transparent)]
+    Exchange(#[from] hyper::Error),
+    /// The body breaks off, or is too long.
+    #[error(transparent)]
+    Body(Box<dyn Error + Send + Sync>),
+}
+
+/// An answer of another server that cannot be used.
+#[derive(Debug, Error)]
+#[error("{address}: {reason}")]
+pub(crate) struct AnswerError {
+    pub(super) address: String,
+    #[source]
+    pub(super) reason: AnswerFault,
+}
+
+/// The reason why an answer cannot be used.
+#[derive(Debug, Error)]
+pub(crate) enum AnswerFault {
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error("it answers {0}")]
+    Status(StatusCode),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("it is of issuer {0}")]
+    OtherIssuer(String),
+    #[error("it has no {0}")]
+    Missing(&'static str),
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    #[error("{0} is http, and the issuer is https")]
+    Unprotected(String),
+    #[error("it has {0} RSA keys; at least 1 and at most {ISSUER_KEYS_MAX}")]
+    KeyCount(usize),
+    #[error("two of its keys have one name")]
+    SameKeyName,
+}
+
+/// The reason why tokens cannot be checked as the settings want it.
+#[derive(Debug, Error)]
+pub(crate) enum GuardError {
+    #[error(transparent)]
+    Issuer(#[from] UrlError),
+    #[error(transparent)]
+    OwnKeys(#[from] OpenKeysError),
+    #[error("own tokens are asked for, but there is no authorization server")]
+    NoAuthority,
+    #[error("tokens are asked for, but no issuer is named whose tokens they could be")]
+    NoIssuer,
+}

@@ -1,0 +1,260 @@
+//! Power cuts at every sync while clients and secrets come and go, tokens are revoked, and codes, refresh tokens and
+//! assertions are used. What was answered before the cut holds after it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ledger_core::Metadata;
+use ledger_store::{Expected, Options, Store};
+use ledger_testkit::{Disk, Faults, SimDisk};
+use serde_json::json;
+
+use crate::auth::authority::{Authority, AuthorizationSettings};
+use crate::auth::grants::caller::Caller;
+use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::grants::issue::{self, Access, AccessToken, Tokens};
+use crate::auth::grants::pending::{self, LOGIN_SECONDS, Pending, Stage, finish_login};
+use crate::auth::guard::now;
+use crate::auth::guard::token::Token;
+use crate::auth::keys::master::{KeySource, MasterKey};
+use crate::auth::keys::random_uuid;
+use crate::auth::resources::clients::{self, Draft};
+use crate::auth::resources::users::{self, Known};
+
+const REDIRECT: &str = "https://app.example/cb";
+const ROUNDS: usize = 2;
+
+/// Pasts of a disk that lost its power: which writes without a sync survived.
+const PASTS: u64 = 3;
+
+fn open(disk: &SimDisk, key: &KeySource) -> Authority {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let store = Store::open_on_disk(disk, Path::new("data"), &Options::default()).expect("it opens");
+    let settings = AuthorizationSettings::new(key.clone());
+    Authority::new(&store, settings, "http://127.0.0.1:1").expect("an authorization server")
+}
+
+/// Everything that was answered. A thing whose change was begun and not answered is in no list.
+#[derive(Default)]
+struct Answered {
+    /// Clients by id, with secrets that are good.
+    secrets: Vec<(String, String)>,
+    /// Clients by id, with secrets that are gone.
+    removed: Vec<(String, String)>,
+    /// Users by id.
+    users: Vec<String>,
+    kept: Vec<String>,
+    revoked: Vec<String>,
+    /// The client of the codes and refresh tokens.
+    client: Option<String>,
+    codes: Vec<String>,
+    used_codes: Vec<String>,
+    used_refresh: Vec<String>,
+    used_assertions: Vec<String>,
+}
+
+impl Answered {
+    fn count(&self) -> usize {
+        let texts = [
+            &self.users,
+            &self.kept,
+            &self.revoked,
+            &self.codes,
+            &self.used_codes,
+            &self.used_refresh,
+            &self.used_assertions,
+        ];
+        texts.into_iter().map(Vec::len).sum::<usize>() + self.secrets.len() + self.removed.len()
+    }
+}
+
+/// The client with an id, as it is when it has shown its secret.
+fn caller(authority: &Authority, id: &str) -> Option<Caller> {
+    let snapshot = authority.store().snapshot();
+    let client = clients::client(&snapshot, id).expect("no fault")?;
+    Some(Caller::stored(&snapshot, client.value).expect("no fault"))
+}
+
+fn log_in(authority: &Authority, caller: &Caller, user: &str) -> Option<String> {
+    let begun = Pending {
+        id: random_uuid().expect("random bytes"),
+        client: caller.id.clone(),
+        client_created: caller.created,
+        redirect_uri: REDIRECT.to_owned(),
+        scopes: ["openid", "offline_access"].map(str::to_owned).to_vec(),
+        state: None,
+        nonce: None,
+        challenge: None,
+        login_since: None,
+        expires: now() + LOGIN_SECONDS,
+        stage: Stage::Login,
+    };
+    authority.store().change_documents(vec![begun.put(Expected::Absent)]).ok()?;
+    let found = pending::pending(&authority.store().snapshot(), &begun.id).expect("no fault")?;
+    finish_login(authority, &found, user, now()).ok()
+}
+
+fn exchange(authority: &Authority, caller: &Caller, code: &str) -> Result<Tokens, OAuthError> {
+    authority.exchange_code(caller, code, REDIRECT, None)
+}
+
+/// An assertion. Its signature is checked before it gets here.
+fn assertion(authority: &Authority, id: &str) -> String {
+    let claims = json!({"iss": "https://provider", "sub": "p|1", "aud": authority.issuer(), "exp": now() + 600,
+        "jti": id});
+    let part = |text: String| URL_SAFE_NO_PAD.encode(text);
+    format!("{}.{}.AAAA", part(r#"{"alg":"RS256"}"#.to_owned()), part(claims.to_string()))
+}
+
+fn use_assertion(authority: &Authority, text: &str) -> Result<AccessToken, OAuthError> {
+    authority.accept_assertion(None, &Token::parse(text).expect("a token"), "", false)
+}
+
+/// Rotates a secret, and revokes a token.
+fn manage(authority: &Authority, answered: &mut Answered, id: &str) -> Option<()> {
+    let (store, vault) = (authority.store(), authority.open().ok()?.vault);
+    let add = || clients::add_secret(store, &vault, id, "s", &Metadata::EMPTY).ok();
+    let (old, clear) = add()?;
+    answered.secrets.push((id.to_owned(), clear));
+    answered.secrets.push((id.to_owned(), add()?.1));
+    let removed = answered.secrets.remove(answered.secrets.len() - 2);
+    clients::delete_secret(store, id, &old.id).ok()?;
+    answered.removed.push(removed);
+    let access = Access {
+        client: Some(id),
+        audience: json!([id]),
+        subject: None,
+        session: None,
+        scopes: &[],
+        seconds: 600,
+    };
+    let [kept, revoked] = [0, 1].map(|_| issue::access(authority, &access).ok().map(|token| token.text));
+    answered.kept.push(kept?);
+    let revoked = revoked?;
+    authority.revoke_token(id, &revoked).ok()?;
+    answered.revoked.push(revoked);
+    Some(())
+}
+
+/// Lets a user log in twice, uses one of the codes, and continues the session.
+fn use_codes(authority: &Authority, answered: &mut Answered, client: &str, round: usize) -> Option<()> {
+    let subject = round.to_string();
+    let known = Known { issuer: "https://provider", subject: &subject };
+    let user = users::found_or_created(authority.store(), &known, "a@example.com", true).ok()?.id;
+    answered.users.push(user.clone());
+    let caller = caller(authority, client)?;
+    let [unused, code] = [0, 1].map(|_| log_in(authority, &caller, &user));
+    answered.codes.push(unused?);
+    let code = code?;
+    let first = exchange(authority, &caller, &code).ok()?;
+    answered.used_codes.push(code);
+    let refresh = first.refresh.expect("it may be continued");
+    let second = authority.refresh(&caller, &refresh, None).ok()?;
+    answered.used_refresh.push(refresh);
+    answered.revoked.push(first.access.text);
+    answered.kept.push(second.access.text);
+    let assertion = assertion(authority, &subject);
+    let granted = use_assertion(authority, &assertion).ok()?;
+    answered.used_assertions.push(assertion);
+    answered.kept.push(granted.text);
+    Some(())
+}
+
+/// Works until the power fails; `None` says that it did.
+fn work(authority: &Authority, answered: &mut Answered) -> Option<()> {
+    let draft = Draft { name: "shop".into(), redirect_uris: vec![REDIRECT.into()], ..Draft::default() };
+    let id = clients::create(authority.store(), &draft).ok()?.id;
+    answered.client = Some(id.clone());
+    for round in 0..ROUNDS {
+        manage(authority, answered, &id)?;
+        use_codes(authority, answered, &id, round)?;
+        authority.store().flush();
+    }
+    Some(())
+}
+
+fn judge(authority: &Authority, answered: &Answered, place: &str) {
+    let vault = authority.open().expect("the keys").vault;
+    let snapshot = authority.store().snapshot();
+    let has_secret = |(id, clear): &(String, String)| {
+        let client = clients::client(&snapshot, id).expect("no fault").expect("the client");
+        client.value.has_secret(&vault, clear)
+    };
+    assert!(answered.secrets.iter().all(has_secret), "{place}: a secret is lost");
+    assert!(!answered.removed.iter().any(has_secret), "{place}: a removed secret is good");
+    for user in &answered.users {
+        assert!(users::user(&snapshot, user).expect("no fault").is_some(), "{place}: a user is lost");
+    }
+    let is_good = |text: &String| authority.good(text).is_some();
+    assert!(answered.kept.iter().all(is_good), "{place}: a token is lost");
+    assert!(!answered.revoked.iter().any(is_good), "{place}: a revoked token is good");
+    for text in &answered.used_assertions {
+        let again = use_assertion(authority, text).map(drop).map_err(|error| error.word);
+        assert_eq!(again, Err(Word::InvalidGrant), "{place}: an assertion counts twice");
+    }
+    let Some(client) = &answered.client else { return };
+    let caller = caller(authority, client).unwrap_or_else(|| panic!("{place}: the client is lost"));
+    for code in &answered.codes {
+        assert!(exchange(authority, &caller, code).is_ok(), "{place}: a code is lost");
+    }
+    // Each of these ends its session, if it finds one.
+    for refresh in &answered.used_refresh {
+        let again = authority.refresh(&caller, refresh, None).map(drop).map_err(|error| error.word);
+        assert_eq!(again, Err(Word::InvalidGrant), "{place}: a refresh token counts twice");
+    }
+    for code in answered.used_codes.iter().chain(&answered.codes) {
+        let again = exchange(authority, &caller, code).map(drop).map_err(|error| error.word);
+        assert_eq!(again, Err(Word::InvalidGrant), "{place}: a code counts twice");
+    }
+}
+
+#[test]
+fn answers_hold_after_a_power_cut_at_every_sync() {
+    let key = KeySource::Given(MasterKey::random().expect("random bytes"));
+    let with_keys = SimDisk::new();
+    let authority = open(&with_keys, &key);
+    authority.open().expect("new keys");
+    authority.store().close().expect("closed");
+    drop(authority);
+    let mut counts = Vec::new();
+    for cut in 1.. {
+        let disk = with_keys.copy();
+        let authority = open(&disk, &key);
+        authority.open().expect("the keys");
+        let mut answered = Answered::default();
+        disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cut), ..Faults::default() });
+        let is_done = work(&authority, &mut answered).is_some();
+        drop(authority);
+        let was_cut = disk.power_is_off();
+        counts.push(answered.count());
+        for past in 0..PASTS {
+            let survivor = disk.after_power_cut(past);
+            judge(&open(&survivor, &key), &answered, &format!("cut {cut}, past {past}"));
+        }
+        if is_done && !was_cut {
+            break;
+        }
+    }
+    let all = counts.last().copied().unwrap_or_default();
+    println!("{} cuts; {all} answers without one", counts.len() - 1);
+    assert!(counts.len() > 20 && all == 12 * ROUNDS, "{counts:?}");
+}
+
+#[test]
+fn the_first_start_survives_power_cuts() {
+    let key = KeySource::Given(MasterKey::random().expect("random bytes"));
+    for cut in 1..=3 {
+        let disk = SimDisk::new();
+        let authority = open(&disk, &key);
+        disk.set_faults(Faults { cut_at_sync: Some(disk.syncs() + cut), ..Faults::default() });
+        let signed = authority.open().ok().map(|opened| opened.keys.current().id.clone());
+        drop(authority);
+        let authority = open(&disk.after_power_cut(cut), &key);
+        let keys = authority.open().expect("keys").keys;
+        assert_eq!(keys.all().count(), 2, "cut {cut}");
+        // A key that may have signed is still there.
+        assert!(signed.is_none_or(|id| keys.get(&id).is_some()), "cut {cut}");
+    }
+}
