@@ -6,6 +6,7 @@
 use std::fmt;
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use thiserror::Error;
 
 /// Changed whenever the layout does.
 const VERSION: u8 = 1;
@@ -27,17 +28,15 @@ impl EncryptionKey {
     /// # Errors
     ///
     /// If one has fewer than 32 characters: short texts can be guessed.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, EncryptionKeyError> {
         let lines = text.trim().lines().map(str::trim);
         let keys = lines.filter(|line| !line.is_empty()).map(|line| match line.len() {
             KEY_BYTES.. => Ok(line.as_bytes().into()),
-            length => {
-                Err(format!("an encryption key has at least {KEY_BYTES} characters, this one has {length}"))
-            }
+            length => Err(EncryptionKeyError::TooShort(length)),
         });
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         if keys.is_empty() {
-            return Err("there is no encryption key".to_owned());
+            return Err(EncryptionKeyError::Missing);
         }
         Ok(Self(keys))
     }
@@ -56,6 +55,17 @@ impl fmt::Debug for EncryptionKey {
     }
 }
 
+/// A text that holds no encryption keys. The error does not repeat it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum EncryptionKeyError {
+    /// One of the keys has this number of characters.
+    #[error("an encryption key has at least {KEY_BYTES} characters, this one has {0}")]
+    TooShort(usize),
+    /// There is no key in the text.
+    #[error("there is no encryption key")]
+    Missing,
+}
+
 /// Seals and opens secrets.
 pub(crate) struct Sealer {
     key: LessSafeKey,
@@ -70,22 +80,14 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// Why a sealed text does not open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason why a sealed text does not open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum OpenError {
-    /// Another key sealed it.
+    #[error("a secret was encrypted with another key than the one that is configured")]
     OtherKey,
     /// It was changed, cut, or sealed for something else.
+    #[error("an encrypted secret is not what was written")]
     Damaged,
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OtherKey => "a secret was encrypted with another key than the one that is configured",
-            Self::Damaged => "an encrypted secret is not what was written",
-        })
-    }
 }
 
 impl Sealer {

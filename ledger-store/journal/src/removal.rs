@@ -14,7 +14,7 @@ use super::tail::Tail;
 use super::{Chunk, Head, JournalError, SectionId};
 use crate::disk::{DiskFile, OpenMode, temporary_name};
 
-/// So much of a segment is copied at once.
+/// Bytes of a segment that are copied at once.
 const COPY_BYTES: usize = 4 << 20;
 
 impl Segment {

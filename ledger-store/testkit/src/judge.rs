@@ -359,7 +359,7 @@ impl Judge {
         .into())
     }
 
-    /// Whoever is passed the logs of all ledgers gets those of each, in order.
+    /// Checks that the feed of all ledgers holds the logs of each of them, in order.
     fn compare_feed(&self, store: &Store) -> Result<(), Failure> {
         let snapshot = store.snapshot();
         let mut fed: BTreeMap<LedgerName, Vec<LogEntry>> = BTreeMap::new();

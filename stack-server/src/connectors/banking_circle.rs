@@ -7,8 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required, secret};
+use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::rows::{Row, Unfit};
 use crate::connectors::session::{Session, token_of};
@@ -78,7 +79,7 @@ struct BankingCircle {
     login: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
     let (user, password) = (values.text("username"), values.text("password"));
     let login = STANDARD.encode(format!("{user}:{password}"));
     let secrets = [password, &login];
@@ -87,8 +88,8 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> 
     let address = values.text("authorizationEndpoint");
     let authorization = tools.provider_with_identity(PROVIDER, address, identity, &secrets);
     Ok(Arc::new(BankingCircle {
-        provider: provider.map_err(|reason| Refusal(format!("endpoint: {reason}")))?,
-        authorization: authorization.map_err(|reason| Refusal(format!("authorizationEndpoint: {reason}")))?,
+        provider: provider.map_err(|reason| reason.of("endpoint"))?,
+        authorization: authorization.map_err(|reason| reason.of("authorizationEndpoint"))?,
         session: Session::default(),
         login: format!("Basic {login}"),
     }))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use crate::connectors::error::{ConfigError, ParameterError};
 use crate::duration;
 use crate::http::json::{self, Entries, Object, Text};
 use crate::http::response::{Json, Numbers};
@@ -25,28 +26,6 @@ pub(crate) struct Parameter {
 
 /// Shown in place of a secret.
 const MASK: &str = "********";
-
-/// The reason why a configuration is refused, for a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal(pub(crate) String);
-
-impl From<String> for Refusal {
-    fn from(reason: String) -> Self {
-        Self(reason)
-    }
-}
-
-impl From<Refusal> for String {
-    fn from(Refusal(reason): Refusal) -> Self {
-        reason
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// The type of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,18 +109,19 @@ impl Values {
     ///
     /// # Errors
     ///
-    /// The text says why the configuration is refused.
-    pub(crate) fn read(body: &[u8], parameters: &[Parameter]) -> Result<Self, String> {
+    /// If the configuration is refused.
+    pub(crate) fn read(body: &[u8], parameters: &[Parameter]) -> Result<Self, ConfigError> {
         let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
-        let Entries(entries) =
-            serde_json::from_slice::<Entries<'_, &RawValue>>(body).map_err(|error| error.to_string())?;
+        let Entries(entries) = serde_json::from_slice::<Entries<'_, &RawValue>>(body)?;
         let mut values = BTreeMap::new();
         for parameter in parameters {
             let given = entries.iter().rev().find(|(Text(name), value)| {
                 name.eq_ignore_ascii_case(parameter.name) && value.get() != "null"
             });
             let value = match given {
-                Some((_, value)) => read_value(parameter, value)?,
+                Some((_, value)) => {
+                    read_value(parameter, value).map_err(|reason| reason.of(parameter.name))?
+                }
                 None => None,
             };
             let value = match value {
@@ -149,7 +129,7 @@ impl Values {
                 None => default_value(parameter),
             };
             if parameter.is_required && value == Value::Text(String::new()) {
-                return Err(format!("missing {}", parameter.name));
+                return Err(ConfigError::Missing(parameter.name));
             }
             values.insert(parameter.name, value);
         }
@@ -221,20 +201,19 @@ fn shown(parameters: &[Parameter]) -> impl Iterator<Item = &Parameter> {
 }
 
 /// Reads the value of a parameter; `None` where the default counts, as for an empty text or zero.
-fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, String> {
-    let wrong = |what: &str| format!("{}: {} is no {what}", parameter.name, value.get());
+fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, ParameterError> {
+    let wrong = |kind| ParameterError::OtherKind { value: value.get().to_owned(), kind };
     let is_text = value.get().starts_with('"');
     let text = || json::first::<Text<'_>>(value.get().as_bytes()).map(|Text(text)| text.into_owned());
     match parameter.kind {
         Kind::Text | Kind::LongText if is_text => {
             let text = text().map_err(|_| wrong("text"))?;
             if parameter.is_secret && text == MASK {
-                return Err(format!("{}: this is the mask of a secret, not the secret", parameter.name));
+                return Err(ParameterError::Mask);
             }
             Ok((!text.is_empty()).then_some(Value::Text(text)))
         }
-        Kind::Text | Kind::LongText => Err("a secret or a name must be a text".to_owned())
-            .map_err(|reason| format!("{}: {reason}", parameter.name)),
+        Kind::Text | Kind::LongText => Err(ParameterError::NoText),
         Kind::Number => {
             let number = value.get().parse().map_err(|_| wrong("number of at least 0"))?;
             Ok((number > 0).then_some(Value::Number(number)))
@@ -245,7 +224,7 @@ fn read_value(parameter: &Parameter, value: &RawValue) -> Result<Option<Value>, 
                 if text.is_empty() {
                     return Ok(None);
                 }
-                duration::parse(&text).map_err(|error| format!("{}: {error}", parameter.name))?
+                duration::parse(&text)?
             } else {
                 let Object(DurationBody(nanoseconds)) =
                     json::first(value.get().as_bytes()).map_err(|_| wrong("duration"))?;
@@ -291,7 +270,8 @@ mod tests {
         ] {
             let values = Values::read(body.as_bytes(), PARAMETERS).expect(body);
             assert_eq!(values.json(PARAMETERS), json);
-            assert_eq!(Values::read(values.whole(PARAMETERS).as_bytes(), PARAMETERS), Ok(values));
+            let again = Values::read(values.whole(PARAMETERS).as_bytes(), PARAMETERS);
+            assert_eq!(again.expect("it was written"), values);
         }
     }
 
@@ -319,7 +299,7 @@ mod tests {
             r#"{"apiKey":"s3cret","pageSize":"5"}"#,
             r#"{"apiKey":["s3cret"]}"#,
         ] {
-            let error = Values::read(body.as_bytes(), PARAMETERS).expect_err(body);
+            let error = Values::read(body.as_bytes(), PARAMETERS).expect_err(body).to_string();
             assert!(!error.contains("s3cret"), "{error}");
         }
         let values = Values::read(br#"{"apiKey":"s3cret"}"#, PARAMETERS).expect("it makes sense");

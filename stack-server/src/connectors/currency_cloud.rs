@@ -6,8 +6,9 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use ledger_core::Timestamp;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required, secret};
+use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, form, parsed};
 use crate::connectors::rows::{Row, Unfit};
 use crate::connectors::session::{Session, token_of};
@@ -86,11 +87,11 @@ struct CurrencyCloud {
     login: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
     let (login, key) = (values.text("loginID"), values.text("apiKey"));
     let provider = tools.provider_of(PROVIDER, values.text("endpoint"), &[key]);
     Ok(Arc::new(CurrencyCloud {
-        provider: provider.map_err(|reason| Refusal(format!("endpoint: {reason}")))?,
+        provider: provider.map_err(|reason| reason.of("endpoint"))?,
         session: Session::default(),
         login: form(&[("login_id", login), ("api_key", key)]),
     }))

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::connectors::Connector;
-use crate::connectors::config::{Parameter, Refusal, Values};
+use crate::connectors::config::{Parameter, Values};
+use crate::connectors::error::ConfigError;
 use crate::connectors::http::Tools;
 
 /// Builds a connector from its configuration.
-pub(crate) type Build = dyn Fn(&Values, &Tools) -> Result<Arc<dyn Connector>, Refusal> + Sync;
+pub(crate) type Build = dyn Fn(&Values, &Tools) -> Result<Arc<dyn Connector>, ConfigError> + Sync;
 
 /// A connector that can be installed.
 #[derive(Clone, Copy)]

@@ -7,14 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ledger_core::{Balance, Timestamp};
-use serde::de::MapAccess;
-use serde_json::value::RawValue;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Shown, Values, optional, required};
+use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required};
 use crate::connectors::definition::{Abilities, Row};
+use crate::connectors::error::ConfigError;
 use crate::connectors::http::Tools;
 use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work, object};
-use crate::http::json::{self, Date, Digits, Fields, Object, Text, TextMap};
 use crate::http::response::{Json, Numbers};
 use crate::payments::account::NewAccount;
 use crate::payments::codec::Metadata;
@@ -25,6 +23,8 @@ use crate::payments::payment::NewPayment;
 use crate::payments::task::NO_STATE;
 use crate::payments::words::{AccountType, PaymentStatus, PaymentType, Scheme};
 use crate::uuid::Uuid;
+
+mod file;
 
 const PROVIDER: &str = "DUMMY-PAY";
 
@@ -76,14 +76,14 @@ struct DummyPay {
     begun: Mutex<BTreeSet<String>>,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
     let (accounts, payments) =
         (values.number("numberOfAccountsPreGenerated"), values.number("numberOfPaymentsPreGenerated"));
     if accounts > GENERATED_MAX || payments > GENERATED_MAX {
-        return Err(Refusal(format!("at most {GENERATED_MAX} accounts and payments are generated")));
+        return Err(ConfigError::TooManyGenerated(GENERATED_MAX));
     }
     Ok(Arc::new(DummyPay {
-        directory: tools.directory(values.text("directory"))?,
+        directory: tools.directory(values.text("directory")).map_err(|reason| reason.of("directory"))?,
         prefix: values.text("prefixFileToIngest").to_owned(),
         period: values.duration("filePollingPeriod"),
         generation_period: values.duration("fileGenerationPeriod"),
@@ -306,7 +306,7 @@ impl DummyPay {
             return Err(Failure::final_(format!("{} is longer than {FILE_BYTES_MAX} bytes", path.display())));
         }
         let text = fs::read(&path).map_err(|error| failed(&path, &error))?;
-        match parse(&text, work) {
+        match file::parse(&text, work) {
             Ok(batch) => Ok(Page { batch, ..Page::default() }),
             Err(reason) => {
                 let reason = format!("{}: {reason}", path.display());
@@ -343,141 +343,6 @@ fn write_payment(json: &mut Json, payment: &NewPayment) {
     json.raw(",\"destinationAccountId\":").plain_string(&id(&payment.destination)).raw(",\"metadata\":");
     write_metadata(json, &payment.metadata);
     json.raw("}");
-}
-
-#[derive(Default)]
-struct File<'a> {
-    kind: Text<'a>,
-    payment: Option<&'a RawValue>,
-    account: Option<&'a RawValue>,
-}
-
-impl<'de> Fields<'de> for File<'de> {
-    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-        match json::field(name, &["kind", "payment", "account"]) {
-            Some("kind") => self.kind = map.next_value()?,
-            Some("payment") => self.payment = Some(map.next_value()?),
-            Some("account") => self.account = Some(map.next_value()?),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
-
-/// The fields of an account or a payment in a file; each kind has some of them.
-#[derive(Default)]
-struct Record<'a> {
-    reference: Text<'a>,
-    created_at: Option<Timestamp>,
-    amount: Option<&'a str>,
-    asset: Text<'a>,
-    name: Text<'a>,
-    kind: Text<'a>,
-    status: Text<'a>,
-    scheme: Text<'a>,
-    source: Text<'a>,
-    destination: Text<'a>,
-    metadata: TextMap,
-}
-
-impl<'de> Fields<'de> for Record<'de> {
-    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-        let known = [
-            "reference",
-            "createdAt",
-            "amount",
-            "asset",
-            "defaultAsset",
-            "accountName",
-            "type",
-            "status",
-            "scheme",
-            "sourceAccountId",
-            "destinationAccountId",
-            "metadata",
-        ];
-        match json::field(name, &known) {
-            Some("reference") => self.reference = map.next_value()?,
-            Some("createdAt") => self.created_at = map.next_value::<Date>()?.0,
-            Some("amount") => self.amount = map.next_value::<Digits<'de>>()?.0,
-            Some("asset" | "defaultAsset") => self.asset = map.next_value()?,
-            Some("accountName") => self.name = map.next_value()?,
-            Some("type") => self.kind = map.next_value()?,
-            Some("status") => self.status = map.next_value()?,
-            Some("scheme") => self.scheme = map.next_value()?,
-            Some("sourceAccountId") => self.source = map.next_value()?,
-            Some("destinationAccountId") => self.destination = map.next_value()?,
-            Some("metadata") => self.metadata = map.next_value()?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
-
-/// Reads a file: an account or a payment.
-fn parse(text: &[u8], work: &Work) -> Result<Batch, String> {
-    let Object(file) = serde_json::from_slice::<Object<File<'_>>>(text).map_err(|error| error.to_string())?;
-    let raw = match &*file.kind.0 {
-        "payment" => file.payment,
-        "account" => file.account,
-        other => return Err(format!("{other:?} is neither a payment nor an account")),
-    };
-    let raw = raw.ok_or("the file has a kind and nothing of it")?;
-    let Object(record) =
-        json::first::<Object<Record<'_>>>(raw.get().as_bytes()).map_err(|error| error.to_string())?;
-    if record.reference.0.is_empty() {
-        return Err("the reference is missing".to_owned());
-    }
-    let mut batch = Batch::default();
-    if file.kind.0 == "payment" {
-        batch.payments.push(payment_of(&record, raw, work)?);
-    } else {
-        batch.accounts.push(account_of(&record, raw, work)?);
-    }
-    Ok(batch)
-}
-
-fn metadata_of(metadata: &TextMap) -> Metadata {
-    metadata.0.iter().map(|(key, value)| (key.to_owned(), value.as_text().unwrap_or("").to_owned())).collect()
-}
-
-fn account_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewAccount, String> {
-    let kind = AccountType::parse(&record.kind.0);
-    Ok(NewAccount {
-        reference: record.reference.0.to_string(),
-        created_at: record.created_at.unwrap_or(work.now),
-        default_asset: record.asset.0.to_string(),
-        name: record.name.0.to_string(),
-        kind: kind.ok_or_else(|| format!("{:?} is no type of an account", record.kind.0))?,
-        metadata: metadata_of(&record.metadata),
-        raw: Some(raw.get().to_owned()),
-    })
-}
-
-fn payment_of(record: &Record<'_>, raw: &RawValue, work: &Work) -> Result<NewPayment, String> {
-    let amount =
-        Balance::parse(record.amount.ok_or("the amount is missing")?).map_err(|error| error.to_string())?;
-    // A full id, or what the provider calls the account.
-    let account = |text: &str| AccountId::parse(text).or_else(|| work.account(text));
-    Ok(NewPayment {
-        kind: PaymentType::parse(&record.kind.0)
-            .ok_or_else(|| format!("{:?} is no type of a payment", record.kind.0))?,
-        reference: record.reference.0.to_string(),
-        source: account(&record.source.0),
-        destination: account(&record.destination.0),
-        status: PaymentStatus::parse(&record.status.0)
-            .ok_or_else(|| format!("{:?} is no status of a payment", record.status.0))?,
-        initial_amount: amount.clone(),
-        amount,
-        scheme: Scheme::parse_any_case(&record.scheme.0)
-            .ok_or_else(|| format!("{:?} is no scheme", record.scheme.0))?,
-        asset: record.asset.0.to_string(),
-        created_at: record.created_at.unwrap_or(work.now),
-        raw: Some(raw.get().to_owned()),
-        adjustments: vec![],
-        metadata: metadata_of(&record.metadata),
-        revision: None,
-    })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::connectors::clock::Clock;
 use crate::connectors::config::Values;
 use crate::connectors::definition::Row;
+use crate::connectors::error::InstallationError;
 use crate::connectors::http::Tools;
 use crate::connectors::registry;
 use crate::connectors::runner::Runner;
@@ -82,12 +83,17 @@ impl Engine {
     /// # Errors
     ///
     /// If it does not decrypt, or is not what was written.
-    pub(crate) fn values(&self, installation: &Installation) -> Result<(&'static Row, Values), String> {
+    pub(crate) fn values(
+        &self,
+        installation: &Installation,
+    ) -> Result<(&'static Row, Values), InstallationError> {
         let name = &installation.id.provider;
-        let row = registry::find(self.0.rows, name).ok_or_else(|| format!("connector {name} is unknown"))?;
+        let row = registry::find(self.0.rows, name);
+        let row = row.ok_or_else(|| InstallationError::UnknownConnector(name.as_ref().into()))?;
         let purpose = purpose(&installation.id);
         let opened = self.0.payments.sealer.open(&purpose, &installation.config);
-        let text = opened.map_err(|error| format!("installation {:?}: {error}", installation.name))?;
+        let sealed = |reason| InstallationError::Sealed { name: installation.name.clone(), reason };
+        let text = opened.map_err(sealed)?;
         Ok((row, Values::read(&text, row.parameters)?))
     }
 
@@ -103,7 +109,10 @@ impl Engine {
     }
 
     /// Makes a runner for an installation; `None` where nothing runs.
-    pub(super) fn prepare(&self, installation: &Installation) -> Result<Option<Arc<Runner>>, String> {
+    pub(super) fn prepare(
+        &self,
+        installation: &Installation,
+    ) -> Result<Option<Arc<Runner>>, InstallationError> {
         if self.runtime().is_none() {
             return Ok(None);
         }
@@ -118,11 +127,10 @@ impl Engine {
     }
 
     /// Runs an installation: every task of it that is active.
-    pub(super) fn begin(&self, installation: &Installation) -> Result<(), String> {
+    pub(super) fn begin(&self, installation: &Installation) -> Result<(), InstallationError> {
         let Some(runner) = self.prepare(installation)? else { return Ok(()) };
         let id = &installation.id.installation;
-        let tasks =
-            task::all(&self.0.payments.snapshot(), id).map_err(|error| format!("reading tasks: {error}"))?;
+        let tasks = task::all(&self.0.payments.snapshot(), id)?;
         for task in tasks.into_iter().filter(|task| task.status == TaskStatus::Active) {
             runner.start(task);
         }
@@ -150,7 +158,7 @@ impl Engine {
             let begun = if installation.is_leaving {
                 self.finish_removal(&installation.id).map_err(|error| error.message.into_owned())
             } else {
-                self.begin(&installation)
+                self.begin(&installation).map_err(|error| error.to_string())
             };
             if let Err(reason) = begun {
                 log_fault(&installation.name, &reason);
@@ -173,8 +181,8 @@ impl Engine {
     /// # Errors
     ///
     /// The first that does not.
-    pub(crate) fn check_key(&self) -> Result<(), String> {
-        let all = installation::all(&self.0.payments.snapshot()).map_err(|error| error.to_string())?;
+    pub(crate) fn check_key(&self) -> Result<(), InstallationError> {
+        let all = installation::all(&self.0.payments.snapshot())?;
         all.iter().filter(|one| !one.is_leaving).try_for_each(|one| self.values(one).map(drop))
     }
 }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use ledger_core::{Balance, Timestamp};
 use serde::de::{Deserialize, MapAccess};
 use serde_json::value::RawValue;
+use thiserror::Error;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, secret};
+use crate::connectors::config::{Kind, Parameter, Values, optional, secret};
 use crate::connectors::definition::{Abilities, Row, SLOTS};
+use crate::connectors::error::ConfigError;
 use crate::connectors::generic_walk::{Place, hash, whole_seconds};
 use crate::connectors::http::{Provider, Tools, escape};
 use crate::connectors::{Connector, Failure, Order, Page, Paid, Pending, Restart, Start, Work, currency};
@@ -48,13 +50,11 @@ struct Generic {
     authorization: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
     let (endpoint, key) = (values.text("endpoint"), values.text("apiKey"));
     let provider = match endpoint {
         "" => None,
-        endpoint => {
-            Some(tools.provider(endpoint, &[key]).map_err(|reason| Refusal(format!("endpoint: {reason}")))?)
-        }
+        endpoint => Some(tools.provider(endpoint, &[key]).map_err(|reason| reason.of("endpoint"))?),
     };
     Ok(Arc::new(Generic { provider, authorization: format!("Bearer {key}") }))
 }
@@ -113,7 +113,7 @@ struct List {
     /// The filter by date, and the member of the state that keeps its value; empty where everything is fetched.
     since: &'static str,
     kept: &'static str,
-    read: fn(&RawValue, &Work, &mut Page) -> Result<Option<Timestamp>, String>,
+    read: fn(&RawValue, &Work, &mut Page) -> Result<Option<Timestamp>, PassedOver>,
 }
 
 const ACCOUNTS: List = List { path: "/accounts", since: "", kept: "", read: read_account };
@@ -143,7 +143,7 @@ impl Generic {
             match (list.read)(row, work, &mut page) {
                 // A date that has not come yet would hide all that is written until then.
                 Ok(at) => dates.extend(at.map(|at| at.min(work.now))),
-                Err(reason) => page.warning = page.warning.or(Some(reason)),
+                Err(reason) => page.warning = page.warning.or_else(|| Some(reason.to_string())),
             }
         }
         let hashes: Vec<_> = rows.iter().map(|row| hash(row.get())).collect();
@@ -195,10 +195,10 @@ fn walked(mut page: Page, list: &List, place: &Place) -> Page {
 }
 
 /// The rows of an answer.
-fn rows(body: &[u8]) -> Result<Vec<&RawValue>, String> {
+fn rows(body: &[u8]) -> serde_json::Result<Vec<&RawValue>> {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let Array(rows) = Array::<&RawValue>::deserialize(&mut reader).map_err(|error| error.to_string())?;
-    reader.end().map_err(|error| error.to_string())?;
+    let Array(rows) = Array::<&RawValue>::deserialize(&mut reader)?;
+    reader.end()?;
     Ok(rows)
 }
 
@@ -278,17 +278,38 @@ impl<'de> Fields<'de> for ProviderRow<'de> {
     }
 }
 
-fn read(row: &RawValue) -> Result<ProviderRow<'_>, String> {
-    let read = json::first::<Object<ProviderRow<'_>>>(row.get().as_bytes());
-    let Object(fields) = read.map_err(|error| format!("a record was passed over: {error}"))?;
+fn read(row: &RawValue) -> Result<ProviderRow<'_>, PassedOver> {
+    let Object(fields) = json::first::<Object<ProviderRow<'_>>>(row.get().as_bytes())?;
     if fields.id.0.is_empty() {
-        return Err("a record without an id was passed over".to_owned());
+        return Err(PassedOver::NoId);
     }
     Ok(fields)
 }
 
-fn missing(row: &ProviderRow<'_>, what: &str) -> String {
-    format!("{:?} was passed over: {what}", row.id.0.chars().take(64).collect::<String>())
+/// The reason why a record was passed over.
+#[derive(Debug, Error)]
+enum PassedOver {
+    #[error("a record was passed over: {0}")]
+    Json(#[from] json::JsonError),
+    #[error("a record without an id was passed over")]
+    NoId,
+    #[error("{id:?} was passed over: it has no {missing}")]
+    Incomplete {
+        /// The beginning of the record's id.
+        id: String,
+        missing: &'static str,
+    },
+    #[error("{id:?} was passed over: its amount is no whole number")]
+    Amount { id: String },
+}
+
+/// The beginning of the id of a record, which may be of any length.
+fn beginning_of_id(row: &ProviderRow<'_>) -> String {
+    row.id.0.chars().take(64).collect()
+}
+
+fn incomplete(row: &ProviderRow<'_>, missing: &'static str) -> PassedOver {
+    PassedOver::Incomplete { id: beginning_of_id(row), missing }
 }
 
 fn metadata_of(metadata: &TextMap) -> Metadata {
@@ -300,9 +321,9 @@ fn account_of(
     raw: &RawValue,
     name: Option<&Text<'_>>,
     kind: AccountType,
-) -> Result<(NewAccount, Timestamp), String> {
-    let name = name.ok_or_else(|| missing(row, "it has no name"))?;
-    let created_at = row.created_at.ok_or_else(|| missing(row, "it has no createdAt"))?;
+) -> Result<(NewAccount, Timestamp), PassedOver> {
+    let name = name.ok_or_else(|| incomplete(row, "name"))?;
+    let created_at = row.created_at.ok_or_else(|| incomplete(row, "createdAt"))?;
     let account = NewAccount {
         reference: row.id.0.to_string(),
         created_at,
@@ -315,7 +336,7 @@ fn account_of(
     Ok((account, created_at))
 }
 
-fn read_account(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, String> {
+fn read_account(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, PassedOver> {
     let row = read(raw)?;
     let (account, _) = account_of(&row, raw, row.name.as_ref(), AccountType::Internal)?;
     page.children.push(once("Fetch balances from client", "fetch-balances", &account.reference));
@@ -323,22 +344,22 @@ fn read_account(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Time
     Ok(None)
 }
 
-fn read_beneficiary(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, String> {
+fn read_beneficiary(raw: &RawValue, _: &Work, page: &mut Page) -> Result<Option<Timestamp>, PassedOver> {
     let row = read(raw)?;
     let (account, created_at) = account_of(&row, raw, row.owner.as_ref(), AccountType::External)?;
     page.batch.accounts.push(account);
     Ok(Some(created_at))
 }
 
-fn read_transaction(raw: &RawValue, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, String> {
+fn read_transaction(raw: &RawValue, work: &Work, page: &mut Page) -> Result<Option<Timestamp>, PassedOver> {
     let row = read(raw)?;
-    let updated_at = row.updated_at.ok_or_else(|| missing(&row, "it has no updatedAt"))?;
-    let created_at = row.created_at.ok_or_else(|| missing(&row, "it has no createdAt"))?;
+    let updated_at = row.updated_at.ok_or_else(|| incomplete(&row, "updatedAt"))?;
+    let created_at = row.created_at.ok_or_else(|| incomplete(&row, "createdAt"))?;
     if row.currency.0.is_empty() || row.kind.0.is_empty() || row.status.0.is_empty() {
-        return Err(missing(&row, "it has no currency, type or status"));
+        return Err(incomplete(&row, "currency, type or status"));
     }
     let amount = Balance::parse(&row.amount.0);
-    let amount = amount.map_err(|_| missing(&row, "its amount is no whole number"))?;
+    let amount = amount.map_err(|_| PassedOver::Amount { id: beginning_of_id(&row) })?;
     page.batch.payments.push(NewPayment {
         kind: match &*row.kind.0 {
             "PAYIN" => PaymentType::PayIn,

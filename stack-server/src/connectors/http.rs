@@ -9,7 +9,7 @@ use hyper::Method;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 
-use crate::connectors::config::Refusal;
+use crate::connectors::error::ParameterError;
 use crate::connectors::{Failure, Retry};
 use crate::limits::{PROVIDER_ANSWER_BYTES_MAX, PROVIDER_CONNECT_TIMEOUT, RETRY_AFTER_MAX};
 use crate::outbound::{Answered, Client, Identity, Outbound, Question, Target};
@@ -43,11 +43,11 @@ impl Tools {
     /// # Errors
     ///
     /// If it does not lie below the folder for files, or leads out of it by a link.
-    pub(crate) fn directory(&self, text: &str) -> Result<PathBuf, Refusal> {
+    pub(crate) fn directory(&self, text: &str) -> Result<PathBuf, ParameterError> {
         let path = Path::new(text);
         let refusal = || {
-            let folder = self.folder.display();
-            Refusal(format!("{text:?} does not lie below {folder}, see --connectors-directory"))
+            let folder = self.folder.display().to_string();
+            ParameterError::OutsideFolder { path: text.to_owned(), folder }
         };
         let is_plain = path.components().all(|part| part != Component::ParentDir);
         if !path.is_absolute() || !is_plain {
@@ -64,10 +64,10 @@ impl Tools {
     /// # Errors
     ///
     /// If it is no address, or none that callers may have the server reach.
-    pub(crate) fn provider(&self, endpoint: &str, secrets: &[&str]) -> Result<Provider, Refusal> {
+    pub(crate) fn provider(&self, endpoint: &str, secrets: &[&str]) -> Result<Provider, ParameterError> {
         let base = endpoint.trim_end_matches('/');
-        let target = Target::parse(base).map_err(|error| Refusal(error.to_string()))?;
-        self.policy.allow(&target).map_err(|error| Refusal(error.to_string()))?;
+        let target = Target::parse(base)?;
+        self.policy.allow(&target)?;
         Ok(Provider::new(self.client.clone(), base, secrets, self.timeout))
     }
 
@@ -81,7 +81,7 @@ impl Tools {
         name: &str,
         endpoint: &str,
         secrets: &[&str],
-    ) -> Result<Provider, Refusal> {
+    ) -> Result<Provider, ParameterError> {
         if self.addresses.contains_key(name) {
             return Ok(self.known_provider(name, "", secrets));
         }
@@ -99,11 +99,10 @@ impl Tools {
         endpoint: &str,
         (certificate, key): (&str, &str),
         secrets: &[&str],
-    ) -> Result<Provider, Refusal> {
+    ) -> Result<Provider, ParameterError> {
         let mut provider = self.provider_of(name, endpoint, secrets)?;
         let policy = if self.addresses.contains_key(name) { Outbound::Any } else { self.policy };
-        let identity = Identity::parse(certificate.as_bytes(), key.as_bytes())
-            .map_err(|error| Refusal(format!("the client certificate is not usable: {error}")))?;
+        let identity = Identity::parse(certificate.as_bytes(), key.as_bytes())?;
         provider.client = Arc::new(Client::with_identity(policy, identity));
         Ok(provider)
     }

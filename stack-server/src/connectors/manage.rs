@@ -5,9 +5,10 @@ use ledger_store::{Expected, Snapshot};
 
 use crate::collections::CONNECTORS;
 use crate::connectors::Start;
-use crate::connectors::config::{Refusal, Values};
+use crate::connectors::config::Values;
 use crate::connectors::definition::Row;
 use crate::connectors::engine::Engine;
+use crate::connectors::error::TaskError;
 use crate::connectors::runner::{blocking, start_changes};
 use crate::http::error::ApiError;
 use crate::limits::INSTALLATIONS_MAX;
@@ -35,13 +36,12 @@ impl Engine {
     ///
     /// `VALIDATION` if the configuration makes no sense or the name is taken; then nothing is installed.
     pub(crate) async fn install(&self, row: &'static Row, body: &[u8]) -> Result<ConnectorId, ApiError> {
-        let values = Values::read(body, row.parameters).map_err(ApiError::validation)?;
+        let values = Values::read(body, row.parameters)?;
         self.install_with(row, values).await
     }
 
     async fn install_with(&self, row: &'static Row, values: Values) -> Result<ConnectorId, ApiError> {
-        let connector =
-            (row.build)(&values, &self.0.tools).map_err(|Refusal(reason)| ApiError::validation(reason))?;
+        let connector = (row.build)(&values, &self.0.tools)?;
         let uuid = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
         let id = ConnectorId { provider: row.provider.into(), installation: uuid };
         let installation = Installation {
@@ -83,7 +83,7 @@ impl Engine {
         starts: &[Start],
         tasks: Vec<Task>,
     ) -> Result<(), ApiError> {
-        let prepared = self.prepare(installation).map_err(ApiError::validation);
+        let prepared = self.prepare(installation).map_err(|error| ApiError::validation(error.to_string()));
         let (Some(runner), Some(runtime)) = (prepared?, self.runtime()) else { return Ok(()) };
         for task in tasks {
             let waits =
@@ -93,7 +93,7 @@ impl Engine {
                 continue;
             }
             let ended = runtime.spawn(runner.clone().run_to_end(task)).await;
-            let ended = ended.unwrap_or_else(|_| Err("the connector failed; see the log".to_owned()));
+            let ended = ended.unwrap_or(Err(TaskError::Panicked));
             if let Err(reason) = ended {
                 self.uninstall_silently(&installation.id).await?;
                 return Err(ApiError::validation(format!("the connector could not be set up: {reason}")));
@@ -209,7 +209,7 @@ impl Engine {
     /// `VALIDATION` if it is not there, or its configuration does not make sense any more.
     pub(crate) async fn reset(&self, id: &ConnectorId) -> Result<ConnectorId, ApiError> {
         let found = installation::find(&self.0.payments.snapshot(), id)?.ok_or_else(not_installed)?;
-        let (row, values) = self.values(&found.value).map_err(|reason| ApiError::fault(&reason))?;
+        let (row, values) = self.values(&found.value)?;
         self.uninstall(id).await?;
         self.install_with(row, values).await
     }
@@ -225,9 +225,8 @@ impl Engine {
         id: &ConnectorId,
         body: &[u8],
     ) -> Result<(), ApiError> {
-        let values = Values::read(body, row.parameters).map_err(ApiError::validation)?;
-        let connector =
-            (row.build)(&values, &self.0.tools).map_err(|Refusal(reason)| ApiError::validation(reason))?;
+        let values = Values::read(body, row.parameters)?;
+        let connector = (row.build)(&values, &self.0.tools)?;
         let (engine, target, config) = (self.clone(), id.clone(), self.sealed(id, row, &values)?);
         let name = values.text("name").to_owned();
         let starts = connector.first_tasks();
@@ -238,7 +237,7 @@ impl Engine {
         let current = installation::find(&self.0.payments.snapshot(), id)?;
         if let Some(current) = current {
             let engine = self.clone();
-            blocking(move || engine.begin(&current.value).map_err(|reason| ApiError::fault(&reason))).await?;
+            blocking(move || Ok(engine.begin(&current.value)?)).await?;
         }
         changed
     }

@@ -12,6 +12,7 @@ mod currency_cloud;
 pub(crate) mod definition;
 mod dummy_pay;
 pub(crate) mod engine;
+pub(crate) mod error;
 mod generic;
 mod generic_walk;
 pub(crate) mod http;

@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use ledger_core::Timestamp;
 use ring::hmac;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Shown, Values, optional, required, secret};
+use crate::connectors::config::{Kind, Parameter, Shown, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::error::ConfigError;
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::rows::{Row, Unfit};
 use crate::connectors::walk::{List, Place};
@@ -87,11 +88,11 @@ struct Modulr {
     page_size: u64,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
     let (key, secret) = (values.text("apiKey"), values.text("apiSecret"));
     let provider = tools.provider_of(PROVIDER, values.text("endpoint"), &[key, secret]);
     Ok(Arc::new(Modulr {
-        provider: provider.map_err(|reason| Refusal(format!("endpoint: {reason}")))?,
+        provider: provider.map_err(|reason| reason.of("endpoint"))?,
         key: key.to_owned(),
         secret: hmac::Key::new(hmac::HMAC_SHA512, secret.as_bytes()),
         page_size: values.number("pageSize").clamp(1, PAGE_MAX),

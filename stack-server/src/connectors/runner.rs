@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::connectors::engine::{Engine, log_fault};
+use crate::connectors::error::TaskError;
 use crate::connectors::money;
 use crate::connectors::transfers::Subject;
 use crate::connectors::{Connector, Failure, Page, Restart, Retry, Start, Work};
@@ -95,13 +96,13 @@ impl Runner {
     }
 
     /// Runs a task to its end, for somebody who waits for it.
-    pub(super) async fn run_to_end(self: Arc<Self>, mut task: Task) -> Result<(), String> {
+    pub(super) async fn run_to_end(self: Arc<Self>, mut task: Task) -> Result<(), TaskError> {
         loop {
             match self.step(&mut task, &mut 0).await {
                 Stepped::GoesOn => {}
                 Stepped::Done => return Ok(()),
-                Stepped::Failed | Stepped::Pause(_) => return Err(task.error),
-                Stepped::Stopped => return Err("the server stops".to_owned()),
+                Stepped::Failed | Stepped::Pause(_) => return Err(TaskError::Failed(task.error)),
+                Stepped::Stopped => return Err(TaskError::Stopped),
             }
         }
     }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use ledger_core::Timestamp;
 use serde_json::Value;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required, secret};
+use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row, SLOTS};
+use crate::connectors::error::{ConfigError, ParameterError};
 use crate::connectors::http::{Provider, Tools, escape};
 use crate::connectors::stripe_mapping::{self, rows, text};
 use crate::connectors::{
@@ -54,10 +55,10 @@ struct Stripe {
     page_size: u64,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
     let key = values.text("apiKey");
     if key.chars().any(char::is_control) {
-        return Err(Refusal("apiKey: a key has no control characters".to_owned()));
+        return Err(ParameterError::ControlCharacter.of("apiKey"));
     }
     let encoded = STANDARD.encode(format!("{key}:"));
     Ok(Arc::new(Stripe {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ledger_core::Timestamp;
 
-use crate::connectors::config::{Kind, Parameter, Refusal, Values, optional, required, secret};
+use crate::connectors::config::{Kind, Parameter, Values, optional, required, secret};
 use crate::connectors::definition::{Abilities, Row as Registered, SLOTS};
+use crate::connectors::error::{ConfigError, ParameterError};
 use crate::connectors::http::{Provider, Tools, escape, parsed};
 use crate::connectors::rows::{Row, Unfit};
 use crate::connectors::walk::{self, List, Place};
@@ -95,10 +96,10 @@ struct Wise {
     authorization: String,
 }
 
-fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, Refusal> {
+fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
     let key = values.text("apiKey");
     if key.chars().any(char::is_control) {
-        return Err(Refusal("apiKey: a key has no control characters".to_owned()));
+        return Err(ParameterError::ControlCharacter.of("apiKey"));
     }
     let provider = tools.known_provider(PROVIDER, ADDRESS, &[key]);
     Ok(Arc::new(Wise { provider, authorization: format!("Bearer {key}") }))

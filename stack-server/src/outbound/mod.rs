@@ -13,7 +13,7 @@ mod target;
 mod tls;
 
 pub(crate) use client::{Answered, Client, Question};
-pub(crate) use error::{AddressRefusal, OutboundError, TlsError};
+pub(crate) use error::{AddressRefusal, IdentityError, OutboundError, TlsError};
 pub use policy::Outbound;
 pub(crate) use redacted::{redacted, redacted_path};
 pub(crate) use target::{AddressError, Target};

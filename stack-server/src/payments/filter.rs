@@ -2,6 +2,7 @@
 
 use ledger_core::Balance;
 use serde_json::value::RawValue;
+use thiserror::Error;
 
 use crate::http::json::{self, Array, Entries, Text};
 
@@ -76,9 +77,9 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// The text says why the filter is refused.
-    pub(crate) fn parse(text: &[u8], keys: Keys) -> Result<Self, String> {
-        let value: &RawValue = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    /// If it is no filter of the list with these keys.
+    pub(crate) fn parse(text: &[u8], keys: Keys) -> Result<Self, FilterError> {
+        let value: &RawValue = serde_json::from_slice(text)?;
         let mut nodes = NODES_MAX;
         parse(value, keys, DEPTH_MAX, &mut nodes)
     }
@@ -121,28 +122,61 @@ impl Filter {
     }
 }
 
-fn parse(value: &RawValue, keys: Keys, depth: usize, nodes: &mut usize) -> Result<Filter, String> {
+/// The reason why a filter is refused.
+#[derive(Debug, Error)]
+pub(crate) enum FilterError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Part(#[from] json::JsonError),
+    #[error("a filter has at most {NODES_MAX} operators, {DEPTH_MAX} deep")]
+    TooLarge,
+    #[error("a filter is an object")]
+    NoObject,
+    #[error("a filter has one operator")]
+    SeveralOperators,
+    #[error("unknown operator {0:?}")]
+    UnknownOperator(String),
+    #[error("{operator} takes {wanted}")]
+    WrongOperand { operator: String, wanted: &'static str },
+    #[error("unknown key {0:?}")]
+    UnknownKey(String),
+    #[error("{key:?} takes $match, not {operator}")]
+    MatchOnly { key: String, operator: String },
+    #[error("{operator} of {key:?} does not take {value}")]
+    WrongValue { operator: String, key: String, value: String },
+    #[error("{word:?} is no value of {key:?}")]
+    UnknownWord { word: String, key: String },
+}
+
+fn wrong_operand(operator: &str, wanted: &'static str) -> FilterError {
+    FilterError::WrongOperand { operator: operator.to_owned(), wanted }
+}
+
+fn match_only(key: &str, operator: &str) -> FilterError {
+    FilterError::MatchOnly { key: key.to_owned(), operator: operator.to_owned() }
+}
+
+fn parse(value: &RawValue, keys: Keys, depth: usize, nodes: &mut usize) -> Result<Filter, FilterError> {
     if depth == 0 || *nodes == 0 {
-        return Err(format!("a filter has at most {NODES_MAX} operators, {DEPTH_MAX} deep"));
+        return Err(FilterError::TooLarge);
     }
     *nodes -= 1;
     let object = |value: &RawValue| value.get().starts_with('{');
     if !object(value) {
-        return Err("a filter is an object".to_owned());
+        return Err(FilterError::NoObject);
     }
-    let Entries(mut entries) =
-        json::first::<Entries<'_, &RawValue>>(value.get().as_bytes()).map_err(|error| error.to_string())?;
+    let Entries(mut entries) = json::first::<Entries<'_, &RawValue>>(value.get().as_bytes())?;
     let Some((Text(operator), operand)) = entries.pop() else { return Ok(Filter::And(Vec::new())) };
     if !entries.is_empty() {
-        return Err("a filter has one operator".to_owned());
+        return Err(FilterError::SeveralOperators);
     }
     let comparison = match &*operator {
         "$and" | "$or" => {
             if !operand.get().starts_with('[') {
-                return Err(format!("{operator} takes an array"));
+                return Err(wrong_operand(&operator, "an array"));
             }
-            let Array(parts) = json::first::<Array<&RawValue>>(operand.get().as_bytes())
-                .map_err(|error| error.to_string())?;
+            let Array(parts) = json::first::<Array<&RawValue>>(operand.get().as_bytes())?;
             let parts: Result<Vec<_>, _> =
                 parts.into_iter().map(|part| parse(part, keys, depth - 1, nodes)).collect();
             return Ok(match &*operator {
@@ -156,10 +190,10 @@ fn parse(value: &RawValue, keys: Keys, depth: usize, nodes: &mut usize) -> Resul
         "$lte" => Comparison::LessOrEqual,
         "$gt" => Comparison::Greater,
         "$gte" => Comparison::GreaterOrEqual,
-        other => return Err(format!("unknown operator {other:?}")),
+        other => return Err(FilterError::UnknownOperator(other.to_owned())),
     };
     if !object(operand) {
-        return Err(format!("{operator} takes an object"));
+        return Err(wrong_operand(&operator, "an object"));
     }
     compared(&operator, comparison, operand, keys)
 }
@@ -170,11 +204,14 @@ fn compared(
     comparison: Comparison,
     operand: &RawValue,
     keys: Keys,
-) -> Result<Filter, String> {
-    let Entries(entries) =
-        json::first::<Entries<'_, &RawValue>>(operand.get().as_bytes()).map_err(|error| error.to_string())?;
-    let [(Text(name), value)] = &entries[..] else { return Err(format!("{operator} takes one key")) };
-    let wrong = || format!("{operator} of {name:?} does not take {}", value.get());
+) -> Result<Filter, FilterError> {
+    let Entries(entries) = json::first::<Entries<'_, &RawValue>>(operand.get().as_bytes())?;
+    let [(Text(name), value)] = &entries[..] else { return Err(wrong_operand(operator, "one key")) };
+    let wrong = || FilterError::WrongValue {
+        operator: operator.to_owned(),
+        key: name.to_string(),
+        value: value.get().to_owned(),
+    };
     let text = || {
         if !value.get().starts_with('"') {
             return Err(wrong());
@@ -184,15 +221,15 @@ fn compared(
     let metadata = name.strip_prefix("metadata[").and_then(|rest| rest.strip_suffix(']'));
     if let Some(key) = metadata.filter(|_| keys.has_metadata) {
         if comparison != Comparison::Equal {
-            return Err(format!("metadata takes $match, not {operator}"));
+            return Err(match_only("metadata", operator));
         }
         return Ok(Filter::Metadata(key.to_owned(), text()?.0.into_owned()));
     }
     let known = keys.keys.iter().find(|(known, _)| *known == &**name);
-    let Some((key, kind)) = known else { return Err(format!("unknown key {name:?}")) };
+    let Some((key, kind)) = known else { return Err(FilterError::UnknownKey(name.to_string())) };
     let is_ordered = matches!(kind, KeyKind::OrderedText | KeyKind::Number);
     if !is_ordered && comparison != Comparison::Equal {
-        return Err(format!("{name:?} takes $match, not {operator}"));
+        return Err(match_only(name, operator));
     }
     let value = match kind {
         KeyKind::Number => {
@@ -203,7 +240,7 @@ fn compared(
         KeyKind::Word(is_word) => {
             let word = text()?.0;
             if !is_word(&word) {
-                return Err(format!("{word:?} is no value of {name:?}"));
+                return Err(FilterError::UnknownWord { word: word.into_owned(), key: name.to_string() });
             }
             Value::Text(word.into_owned())
         }

@@ -2,6 +2,7 @@
 //! tests how the description itself is served.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -78,16 +79,63 @@ fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Va
     best.map(|(_, operation)| operation)
 }
 
+/// A JSON value that a schema does not describe.
+#[derive(Debug)]
+struct Undescribed(String);
+
+impl fmt::Display for Undescribed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The beginning of a value, for messages.
+fn beginning(value: &Value) -> String {
+    value.to_string().chars().take(200).collect()
+}
+
 /// Checks a value against a schema. Stricter than the standard, it refuses members that the schema does not name:
 /// everything in a response must be described.
-fn conforms(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
-    let short = || value.to_string().chars().take(200).collect::<String>();
+fn conforms(document: &Value, schema: &Value, value: &Value) -> Result<(), Undescribed> {
+    conforms_to_parts(document, schema, value)?;
+    has_type(schema, value)?;
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if value.is_object() && value.get(name).is_none() {
+            return Err(Undescribed(format!("{} has no {name}", beginning(value))));
+        }
+    }
+    if let Some(most) = schema["maxItems"].as_u64()
+        && value.as_array().is_some_and(|items| items.len() as u64 > most)
+    {
+        return Err(Undescribed(format!("{} has too many items", beginning(value))));
+    }
+    if let (Some(items), Some(schema)) = (value.as_array(), schema.get("items")) {
+        items.iter().try_for_each(|item| conforms(document, schema, item))?;
+    }
+    let Some(members) = value.as_object().filter(|_| types(schema).contains(&"object")) else {
+        return Ok(());
+    };
+    for (name, member) in members {
+        match (schema["properties"].get(name), schema.get("additionalProperties")) {
+            (Some(schema), _) => conforms(document, schema, member),
+            (None, Some(others @ Value::Object(_))) => conforms(document, others, member),
+            (None, Some(Value::Bool(true))) => Ok(()),
+            (None, _) => Err(Undescribed(format!("not described: {}", beginning(value)))),
+        }
+        .map_err(|Undescribed(reason)| Undescribed(format!("{name}: {reason}")))?;
+    }
+    Ok(())
+}
+
+/// Checks a value against the schemas that a schema refers to or is made of.
+fn conforms_to_parts(document: &Value, schema: &Value, value: &Value) -> Result<(), Undescribed> {
     if let Some(reference) = schema["$ref"].as_str() {
-        let target = document.pointer(&reference[1..]).ok_or_else(|| format!("{reference} leads nowhere"))?;
+        let target = document.pointer(&reference[1..]);
+        let target = target.ok_or_else(|| Undescribed(format!("{reference} leads nowhere")))?;
         conforms(document, target, value)?;
     }
     if let Some(parts) = schema["allOf"].as_array() {
-        // The parts need not name all members each. The check below covers them together.
+        // The parts need not name all members each. The check of members covers them together.
         parts
             .iter()
             .filter(|part| part.get("$ref").is_some())
@@ -97,22 +145,34 @@ fn conforms(document: &Value, schema: &Value, value: &Value) -> Result<(), Strin
         }
     }
     if let Some(alternatives) = schema["anyOf"].as_array() {
-        let failed: Vec<String> =
-            alternatives.iter().filter_map(|one| conforms(document, one, value).err()).collect();
+        let failed: Vec<String> = alternatives
+            .iter()
+            .filter_map(|one| conforms(document, one, value).err())
+            .map(|Undescribed(reason)| reason)
+            .collect();
         if failed.len() == alternatives.len() {
-            return Err(format!("{} is none of: {}", short(), failed.join("; ")));
+            return Err(Undescribed(format!("{} is none of: {}", beginning(value), failed.join("; "))));
         }
     }
-    if let Some(words) = schema["enum"].as_array()
-        && !words.contains(value)
-    {
-        return Err(format!("{} is none of {}", short(), schema["enum"]));
-    }
-    let types: Vec<&str> = match &schema["type"] {
+    Ok(())
+}
+
+/// The types that a schema names.
+fn types(schema: &Value) -> Vec<&str> {
+    match &schema["type"] {
         Value::String(one) => vec![one],
         Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
         _ => vec![],
-    };
+    }
+}
+
+/// Checks the type of a value, and that it is one of those that the schema lists.
+fn has_type(schema: &Value, value: &Value) -> Result<(), Undescribed> {
+    if let Some(words) = schema["enum"].as_array()
+        && !words.contains(value)
+    {
+        return Err(Undescribed(format!("{} is none of {}", beginning(value), schema["enum"])));
+    }
     let is = |kind: &str| match kind {
         "object" => value.is_object(),
         "array" => value.is_array(),
@@ -123,36 +183,11 @@ fn conforms(document: &Value, schema: &Value, value: &Value) -> Result<(), Strin
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         other => panic!("{other} is a type that this check does not know"),
     };
-    if !types.is_empty() && !types.iter().any(|kind| is(kind)) {
-        return Err(format!("{} is no {}", short(), schema["type"]));
+    let types = types(schema);
+    if types.is_empty() || types.iter().any(|kind| is(kind)) {
+        return Ok(());
     }
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if value.is_object() && value.get(name).is_none() {
-            return Err(format!("{} has no {name}", short()));
-        }
-    }
-    if let Some(most) = schema["maxItems"].as_u64()
-        && value.as_array().is_some_and(|items| items.len() as u64 > most)
-    {
-        return Err(format!("{} has too many items", short()));
-    }
-    if let (Some(items), Some(schema)) = (value.as_array(), schema.get("items")) {
-        items.iter().try_for_each(|item| conforms(document, schema, item))?;
-    }
-    if let Some(members) = value.as_object()
-        && types.contains(&"object")
-    {
-        for (name, member) in members {
-            match (schema["properties"].get(name), schema.get("additionalProperties")) {
-                (Some(schema), _) => conforms(document, schema, member),
-                (None, Some(Value::Object(_))) => conforms(document, &schema["additionalProperties"], member),
-                (None, Some(Value::Bool(true))) => Ok(()),
-                (None, _) => Err(format!("{name} is not described: {}", short())),
-            }
-            .map_err(|error| format!("{name}: {error}"))?;
-        }
-    }
-    Ok(())
+    Err(Undescribed(format!("{} is no {}", beginning(value), schema["type"])))
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The event stream of a ledger: its events, their content, and resuming.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -179,12 +180,12 @@ fn limits_number_of_open_streams() {
 }
 
 /// Compares two values, except for dates, which differ in each run.
-fn alike(found: &Value, expected: &Value, path: &str) -> Result<(), String> {
+fn alike(found: &Value, expected: &Value, path: &str) -> Result<(), Box<dyn Error>> {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
             let keys = |object: &serde_json::Map<String, Value>| object.keys().cloned().collect::<Vec<_>>();
             if keys(found) != keys(expected) {
-                return Err(format!("{path}: {:?} instead of {:?}", keys(found), keys(expected)));
+                return Err(format!("{path}: {:?} instead of {:?}", keys(found), keys(expected)).into());
             }
             found.iter().try_for_each(|(key, value)| alike(value, &expected[key], &format!("{path}.{key}")))
         }
@@ -197,11 +198,11 @@ fn alike(found: &Value, expected: &Value, path: &str) -> Result<(), String> {
             if found == expected || is_now(found) && is_now(expected) {
                 Ok(())
             } else {
-                Err(format!("{path}: {found:?} instead of {expected:?}"))
+                Err(format!("{path}: {found:?} instead of {expected:?}").into())
             }
         }
         _ if found == expected => Ok(()),
-        _ => Err(format!("{path}: {found} instead of {expected}")),
+        _ => Err(format!("{path}: {found} instead of {expected}").into()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A reader of server-sent events that behaves like a browser.
 
+use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -30,22 +31,26 @@ pub(crate) struct EventStream {
 
 impl EventStream {
     /// Opens a stream. The error is the refusal.
-    pub(crate) fn try_open(address: SocketAddr, path: &str, last: Option<u64>) -> Result<Self, String> {
-        let stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
+    pub(crate) fn try_open(
+        address: SocketAddr,
+        path: &str,
+        last: Option<u64>,
+    ) -> Result<Self, Box<dyn Error>> {
+        let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
         let last = last.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{last}\r\n");
-        (&stream).write_all(request.as_bytes()).map_err(|error| error.to_string())?;
+        (&stream).write_all(request.as_bytes())?;
         let mut reader = BufReader::new(stream);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
-            let read = reader.read_line(&mut head).map_err(|error| error.to_string())?;
+            let read = reader.read_line(&mut head)?;
             if read == 0 {
-                return Err(format!("it ended: {head}"));
+                return Err(format!("it ended: {head}").into());
             }
         }
         if !head.starts_with("HTTP/1.1 200") {
-            return Err(head);
+            return Err(head.into());
         }
         assert!(head.contains("content-type: text/event-stream\r\n"), "{head}");
         Ok(Self { reader, chunk: 0 })

@@ -102,13 +102,16 @@ fn run_script(journal: &dyn Journal, appends: u64) -> (Vec<ChunkDraft>, Vec<Chun
     (acknowledged, Vec::new())
 }
 
-/// Whether a disk found after a power cut holds what it must.
+/// The promise that a disk broke.
+type Failure = Box<dyn std::error::Error>;
+
+/// Checks that a disk found after a power cut holds what it must.
 fn check_survivor(
     disk: &SimDisk,
     acknowledged: &[ChunkDraft],
     pending: &[ChunkDraft],
     context: &str,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let journal = open(disk).map_err(|error| format!("{context}: {error}"))?;
     let found = try_contents(&journal).map_err(|error| format!("{context}: {error}"))?;
     if found != acknowledged && found != [acknowledged, pending].concat() {
@@ -117,7 +120,8 @@ fn check_survivor(
             acknowledged.len(),
             pending.len(),
             found.len()
-        ));
+        )
+        .into());
     }
     // And it goes on from there, also after a clean end.
     let head = journal.head();
@@ -126,7 +130,7 @@ fn check_survivor(
     drop(journal);
     let journal = open(disk).map_err(|error| format!("{context}, reopened: {error}"))?;
     if journal.head() != appended {
-        return Err(format!("{context}: the head moved when the journal was closed"));
+        return Err(format!("{context}: the head moved when the journal was closed").into());
     }
     Ok(())
 }
@@ -134,7 +138,7 @@ fn check_survivor(
 /// Cuts the power at every sync of a script, looks at what several seeds
 /// leave of it, and cuts the power a second time while that is opened.
 /// Says how many cuts there were.
-fn power_cuts(lying_syncs: bool, appends: u64, seeds: u64) -> Result<u64, String> {
+fn power_cuts(lying_syncs: bool, appends: u64, seeds: u64) -> Result<u64, Failure> {
     let mut cuts = 0;
     for cut in 1.. {
         let disk = new_disk();

@@ -99,7 +99,7 @@ pub(super) async fn uninstall(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 pub(super) async fn read_config(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (row, found) = installation(call, 2).await?;
-    let values = call.app.connectors().values(&found).map_err(|reason| ApiError::fault(&reason))?;
+    let values = call.app.connectors().values(&found)?;
     let values = if call.app.settings().redact_config {
         values.1.redacted(row.parameters)
     } else {

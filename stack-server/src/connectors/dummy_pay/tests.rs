@@ -1,5 +1,6 @@
 //! Files of DUMMY-PAY: what is read, and in which order.
 
+use super::file::parse;
 use super::*;
 use crate::payments::ids::ConnectorId;
 
