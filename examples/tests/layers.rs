@@ -179,9 +179,7 @@ const LAYERS: &[Layers] = &[
         upward: &[],
         circles: &[
             "connectors::engine connectors::runner",
-            "auth::resources::clients auth::resources::scopes auth::resources::stored_client",
             "auth::authority auth::grants::provider auth::guard auth::guard::own auth::guard::verified",
-            "api::auth api::auth::authorize api::auth::clients api::auth::discovery api::auth::keys api::auth::scopes api::auth::token",
         ],
     },
 ];

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderMap, USER_AGENT};
@@ -10,6 +10,7 @@ use ledger_core::{IdempotencyKey, LedgerName, SchemaVersion};
 use ledger_store::LedgerView;
 
 use crate::api::app::App;
+use crate::auth::authority::Authority;
 use crate::auth::guard::Pass;
 use crate::http::error::{ApiError, Profile};
 use crate::http::request::{Query, numbers};
@@ -38,6 +39,16 @@ impl Call<'_> {
     /// A variable segment by its place in the template.
     pub(crate) fn variable(&self, at: usize) -> &str {
         &self.variables[at]
+    }
+
+    /// The authorization server, which is there where its routes are.
+    ///
+    /// # Errors
+    ///
+    /// 500 if it is not.
+    pub(crate) fn authority(&self) -> Result<Arc<Authority>, ApiError> {
+        let authority = self.app.authority().cloned();
+        authority.ok_or_else(|| ApiError::fault("a route of the authorization server without one"))
     }
 
     /// The body, if it was not read: the first who asks gets it.

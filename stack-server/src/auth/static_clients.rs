@@ -15,7 +15,7 @@ use yaml_rust2::{Yaml, YamlLoader};
 use crate::auth::keys::error::NoRandomBytes;
 use crate::auth::keys::random;
 use crate::auth::keys::vault::{Tag, Use, Vault, same_secret};
-use crate::auth::resources::clients::Held;
+use crate::auth::resources::client::Held;
 use crate::limits::{STATIC_CLIENTS_BYTES_MAX, STATIC_SECRETS_MAX};
 
 /// 19 MiB, two passes, one lane: the least that is recommended for argon2id.

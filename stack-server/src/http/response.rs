@@ -145,6 +145,14 @@ impl Json {
         self
     }
 
+    /// An array of strings.
+    pub(crate) fn strings(&mut self, texts: &[String]) -> &mut Self {
+        self.raw("[").list(texts, |json, text| {
+            json.string(text);
+        });
+        self.raw("]")
+    }
+
     /// Ends the text and makes it the body of an answer.
     pub(crate) fn reply(mut self, status: StatusCode) -> Reply {
         self.raw("\n");

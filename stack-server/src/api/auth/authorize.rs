@@ -11,7 +11,7 @@ use ledger_store::Expected;
 use sha2::{Digest as _, Sha256};
 
 use crate::api::auth::form::Form;
-use crate::api::auth::{authority, protocol};
+use crate::api::auth::protocol;
 use crate::api::call::Call;
 use crate::auth::authority::{Authority, MOUNT};
 use crate::auth::grants::authenticate::{find, opened};
@@ -71,7 +71,7 @@ fn no_provider() -> Reply {
 }
 
 pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = authority(call)?;
+    let authority = call.authority()?;
     let Some(provider) = authority.provider.as_ref() else { return Ok(no_provider()) };
     let form = match Form::of(call) {
         Ok(form) => form,
@@ -226,7 +226,7 @@ fn unreachable_provider(reason: &dyn std::error::Error) -> OAuthError {
 
 /// Where the provider sends the user back.
 pub(super) async fn callback(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = authority(call)?;
+    let authority = call.authority()?;
     let Some(provider) = authority.provider.as_ref() else { return Ok(no_provider()) };
     if let Some(error) = call.query.get("error") {
         let about = call.query.get("error_description").unwrap_or_default();
@@ -305,7 +305,7 @@ fn has_cookie(call: &Call<'_>, name: &str, value: &str) -> bool {
 
 /// The claims about the user of a token that a client may read.
 pub(super) fn user_info(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = authority(call)?;
+    let authority = call.authority()?;
     let unauthorized = |text: &str| {
         let mut reply = protocol::text(StatusCode::UNAUTHORIZED, text);
         let challenge = HeaderValue::from_static("Bearer");
@@ -329,7 +329,7 @@ pub(super) fn user_info(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 /// Ends the sessions of a user with a client, and sends the user to where the client wants.
 pub(super) async fn end_session(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = authority(call)?;
+    let authority = call.authority()?;
     let form = match Form::of(call) {
         Ok(form) => form,
         Err(error) => return Ok(protocol::refusal(&error, None)),

@@ -4,9 +4,10 @@ use hyper::StatusCode;
 use ledger_core::Metadata;
 use serde::de::MapAccess;
 
-use crate::api::auth::{authority, is_1_10, strings};
+use crate::api::auth::generation::is_1_10;
 use crate::api::call::Call;
-use crate::auth::resources::clients::{self, Client, Draft, Secret};
+use crate::auth::resources::client::{Client, Secret};
+use crate::auth::resources::clients::{self, Draft};
 use crate::auth::resources::scopes::Scopes;
 use crate::http::error::ApiError;
 use crate::http::json::{self, AnyMap, Array, Fields, Flag, Object, Text};
@@ -114,7 +115,7 @@ impl<'de> Fields<'de> for SecretBody<'de> {
 }
 
 pub(super) async fn create_secret(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (body, id, authority) = (call.body.clone(), call.variable(0).to_owned(), authority(call)?);
+    let (body, id, authority) = (call.body.clone(), call.variable(0).to_owned(), call.authority()?);
     let add = move |store: &_| {
         let Object(body) = json::first::<Object<SecretBody<'_>>>(&body)
             .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
@@ -157,11 +158,11 @@ fn write(json: &mut Json, client: &Client, scopes: &Scopes, by_id: bool) {
     json.raw(",\"description\":").string(&client.description);
     json.raw(",\"public\":").boolean(client.public).raw(",\"trusted\":").boolean(client.trusted);
     json.raw(",\"redirectUris\":");
-    strings(json, &client.redirect_uris);
+    json.strings(&client.redirect_uris);
     json.raw(",\"postLogoutRedirectUris\":");
-    strings(json, &client.post_logout_redirect_uris);
+    json.strings(&client.post_logout_redirect_uris);
     json.raw(",\"metadata\":").any_metadata(&client.metadata).raw(",\"scopes\":");
-    strings(json, &if by_id { scopes.ids(&client.scopes) } else { scopes.names(&client.scopes) });
+    json.strings(&if by_id { scopes.ids(&client.scopes) } else { scopes.names(&client.scopes) });
     json.raw(",\"secrets\":[").list(&client.secrets, |json, secret| write_secret(json, secret, None));
     json.raw("]}");
 }

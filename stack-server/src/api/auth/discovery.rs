@@ -3,7 +3,6 @@
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use crate::api::auth::authority;
 use crate::api::call::Call;
 use crate::auth::authority::Authority;
 use crate::auth::grants::authenticate::opened;
@@ -13,7 +12,7 @@ use crate::http::response::Reply;
 /// The discovery document.
 pub(super) fn configuration(call: &Call<'_>) -> Result<Reply, ApiError> {
     let mut json = call.json();
-    json.raw(&document(authority(call)?.as_ref()).to_string());
+    json.raw(&document(call.authority()?.as_ref()).to_string());
     Ok(json.reply(StatusCode::OK))
 }
 
@@ -56,7 +55,7 @@ const GRANTS: [&str; 4] = [
 
 /// The public parts of the keys that sign tokens.
 pub(super) async fn keys(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = authority(call)?;
+    let authority = call.authority()?;
     let Ok(opened) = opened(&authority).await else {
         return Err(ApiError::busy("the keys of the authorization server cannot be had"));
     };

@@ -6,6 +6,7 @@ mod authorize;
 mod clients;
 mod discovery;
 pub(crate) mod form;
+mod generation;
 mod keys;
 mod protocol;
 mod scopes;
@@ -13,15 +14,10 @@ mod service;
 mod token;
 mod users;
 
-use std::sync::Arc;
-
 use crate::api::call::Call;
 use crate::api::operations::Auth;
-use crate::api::release::Release;
-use crate::auth::authority::Authority;
 use crate::http::error::ApiError;
-use crate::http::response::{Json, Reply};
-use crate::settings::Compat;
+use crate::http::response::Reply;
 
 /// Answers a request by its operation.
 pub(crate) async fn answer(operation: Auth, call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -60,29 +56,4 @@ pub(crate) async fn answer(operation: Auth, call: &Call<'_>) -> Result<Reply, Ap
         Auth::EndSession => authorize::end_session(call).await,
         Auth::LoggedOut => Ok(authorize::logged_out()),
     }
-}
-
-/// The authorization server, which is there where its routes are.
-///
-/// # Errors
-///
-/// 500 if it is not.
-fn authority(call: &Call<'_>) -> Result<Arc<Authority>, ApiError> {
-    let authority = call.app.authority().cloned();
-    authority.ok_or_else(|| ApiError::fault("a route of the authorization server without one"))
-}
-
-/// Whether a client shows scopes by their ids, as stack 1.10 does, and knows no scopes of clients in requests.
-fn is_1_10(call: &Call<'_>) -> bool {
-    let by_default = call.app.settings().compat == Compat::V1_10;
-    Release::of(call.headers).map_or(by_default, Release::is_1_0)
-}
-
-/// A list of strings.
-fn strings(json: &mut Json, texts: &[String]) {
-    json.raw("[");
-    json.list(texts, |json, text| {
-        json.string(text);
-    });
-    json.raw("]");
 }

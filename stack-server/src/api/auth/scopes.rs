@@ -4,7 +4,6 @@ use hyper::StatusCode;
 use ledger_core::Metadata;
 use serde::de::MapAccess;
 
-use crate::api::auth::strings;
 use crate::api::call::Call;
 use crate::auth::resources::scopes::{self, ScopeRecord, Scopes};
 use crate::http::error::ApiError;
@@ -84,6 +83,6 @@ fn data(call: &Call<'_>, scope: &ScopeRecord, status: StatusCode) -> Reply {
 fn write(json: &mut Json, scope: &ScopeRecord) {
     json.raw("{\"id\":").string(&scope.id).raw(",\"label\":").string(&scope.label);
     json.raw(",\"metadata\":").any_metadata(&scope.metadata).raw(",\"transient\":");
-    strings(json, &scope.transient);
+    json.strings(&scope.transient);
     json.raw("}");
 }

@@ -6,7 +6,8 @@ use hyper::StatusCode;
 use serde_json::json;
 
 use crate::api::auth::form::Form;
-use crate::api::auth::{authority, is_1_10, protocol};
+use crate::api::auth::generation::is_1_10;
+use crate::api::auth::protocol;
 use crate::api::call::Call;
 use crate::auth::authority::Authority;
 use crate::auth::grants::authenticate::{authenticate, opened};
@@ -23,7 +24,7 @@ pub(super) async fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
         Ok(form) => form,
         Err(error) => return Ok(protocol::refusal(&error, None)),
     };
-    Ok(match grant(call, &authority(call)?, &form).await {
+    Ok(match grant(call, &call.authority()?, &form).await {
         Ok(granted) => write(call, &granted),
         Err(error) => protocol::refusal(&error, form.get("state")),
     })
@@ -157,7 +158,7 @@ fn write(call: &Call<'_>, granted: &Tokens) -> Reply {
 
 /// Revokes a token. An unknown one, or one of another client, is as good as revoked already.
 pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = authority(call)?;
+    let authority = call.authority()?;
     let revoked = async {
         let form = Form::of(call)?;
         let caller = caller(call, &authority, &form).await?;
@@ -181,7 +182,7 @@ pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 /// Tells a trusted client, or one that a token was made for, what the token says.
 pub(super) async fn introspect(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let authority = authority(call)?;
+    let authority = call.authority()?;
     let asked = async {
         let form = Form::of(call)?;
         let caller = caller(call, &authority, &form).await?;

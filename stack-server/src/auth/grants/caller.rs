@@ -6,7 +6,8 @@ use std::fmt;
 use ledger_store::Snapshot;
 
 use crate::auth::keys::vault::Vault;
-use crate::auth::resources::clients::{self, Client};
+use crate::auth::resources::client::{Client, waste_comparison};
+use crate::auth::resources::clients;
 use crate::auth::resources::scopes::Scopes;
 use crate::auth::static_clients::StaticClient;
 use crate::http::error::ApiError;
@@ -125,6 +126,6 @@ pub(crate) fn look_up(
         let is_right = client.value.has_secret(vault, secret) && credentials.secret.is_some();
         return Ok((Found::Stored(Box::new(client.value)), is_right));
     }
-    clients::waste_comparison(vault, secret);
+    waste_comparison(vault, secret);
     Ok((Found::Nobody, false))
 }

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
-use ledger_core::{Metadata, Timestamp};
+use ledger_core::Metadata;
 use ledger_store::{DocumentRejection, Expected, ReadError, Snapshot, Store, WriteError};
 
-use crate::auth::keys::vault::{Tag, Use, Vault, same_secret};
+use crate::auth::keys::vault::{Use, Vault};
 use crate::auth::keys::{random, random_uuid};
+use crate::auth::resources::client::{Client, Held, Secret};
 use crate::auth::resources::scopes::Scopes;
 use crate::auth::resources::stored_client::{self, CLIENT_BY_DATE};
-use crate::auth::resources::{check_list, check_text};
+use crate::auth::resources::{check_list, check_scope_name, check_text, refused};
 use crate::collections::AUTH_CLIENTS;
 use crate::documents::{Versioned, again, all_by, delete as deletion};
 use crate::http::error::ApiError;
@@ -18,63 +19,6 @@ use crate::limits::{
 };
 use crate::log;
 use crate::uuid;
-
-/// A scope that a client holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
-    /// By its name alone.
-    Name(String),
-    /// By the id of a scope, whose label may change. It counts while there is such a scope.
-    Link(String),
-}
-
-/// A secret without its clear text.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) last_digits: String,
-    pub(crate) tag: Tag,
-    pub(crate) metadata: Metadata,
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Secret").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// A client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Client {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    /// A public client has no secret.
-    pub(crate) public: bool,
-    /// A trusted client may introspect tokens of others.
-    pub(crate) trusted: bool,
-    pub(crate) redirect_uris: Vec<String>,
-    pub(crate) post_logout_redirect_uris: Vec<String>,
-    pub(crate) metadata: Metadata,
-    pub(crate) scopes: Vec<Held>,
-    pub(crate) secrets: Vec<Secret>,
-    pub(crate) created_at: Timestamp,
-}
-
-impl Client {
-    /// Whether a text is one of the client's secrets. Every secret is compared, whichever it is.
-    pub(crate) fn has_secret(&self, vault: &Vault, clear: &str) -> bool {
-        let tag = vault.tag(Use::ClientSecret, clear.as_bytes());
-        self.secrets.iter().fold(false, |found, secret| same_secret(&secret.tag, &tag) | found)
-    }
-}
-
-/// Does the work of [`Client::has_secret`] where there is no client.
-pub(crate) fn waste_comparison(vault: &Vault, clear: &str) {
-    let tag = vault.tag(Use::ClientSecret, clear.as_bytes());
-    std::hint::black_box(same_secret(&[0; 32], &tag));
-}
 
 /// A client as a caller describes it.
 #[derive(Debug, Default)]
@@ -127,34 +71,9 @@ impl Draft<'_> {
     }
 }
 
-/// Refuses what cannot be one scope among others, divided by spaces (RFC 6749, section 3.3).
-///
-/// # Errors
-///
-/// `VALIDATION`.
-pub(super) fn check_scope_name(name: &str) -> Result<(), ApiError> {
-    let is_scope = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
-    if name.is_empty() || !name.bytes().all(is_scope) {
-        return Err(ApiError::validation(format!(
-            "invalid scope {name:?}: it is empty or has a space, a quote or a backslash"
-        )));
-    }
-    check_text("scope", name, true)
-}
-
 /// The error for a client that does not exist.
 pub(crate) fn no_client() -> ApiError {
     ApiError::not_found("client not found")
-}
-
-/// The error of the store, where a limit of documents is the caller's concern.
-pub(super) fn refused(error: WriteError) -> ApiError {
-    match error {
-        WriteError::Document(DocumentRejection::TooLarge { .. }) => {
-            ApiError::validation("invalid body: there is more in it than can be kept")
-        }
-        other => other.into(),
-    }
 }
 
 /// The client with an id.

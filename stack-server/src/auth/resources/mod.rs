@@ -1,9 +1,11 @@
 //! The resources of the authorization server: clients with their secrets, scopes and users, as documents of the store.
 //!
-//! - [`clients`]: clients with their secrets.
+//! - [`client`]: a client with its secrets.
+//! - [`clients`]: creating, reading, changing and removing clients.
 //! - [`scopes`]: scopes that have an id, and what holding one of them allows.
 //! - [`users`]: people who logged in through the identity provider.
 
+pub(crate) mod client;
 pub(crate) mod clients;
 #[cfg(test)]
 mod random_work;
@@ -12,6 +14,8 @@ mod stored_client;
 pub(crate) mod users;
 
 use std::borrow::Cow;
+
+use ledger_store::{DocumentRejection, WriteError};
 
 use crate::http::error::ApiError;
 use crate::limits::AUTH_TEXT_BYTES_MAX;
@@ -45,4 +49,29 @@ fn check_list<'a>(
         return Err(ApiError::validation(format!("invalid {field}: {length} items, at most {most}")));
     }
     items.into_iter().try_for_each(|item| check_text(field, item, false))
+}
+
+/// Refuses what cannot be one scope among others, divided by spaces (RFC 6749, section 3.3).
+///
+/// # Errors
+///
+/// `VALIDATION`.
+fn check_scope_name(name: &str) -> Result<(), ApiError> {
+    let is_scope = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+    if name.is_empty() || !name.bytes().all(is_scope) {
+        return Err(ApiError::validation(format!(
+            "invalid scope {name:?}: it is empty or has a space, a quote or a backslash"
+        )));
+    }
+    check_text("scope", name, true)
+}
+
+/// The error of the store, where a limit of documents is the caller's concern.
+fn refused(error: WriteError) -> ApiError {
+    match error {
+        WriteError::Document(DocumentRejection::TooLarge { .. }) => {
+            ApiError::validation("invalid body: there is more in it than can be kept")
+        }
+        other => other.into(),
+    }
 }

@@ -10,7 +10,8 @@ use ledger_store::{
 use serde::de::MapAccess;
 
 use crate::auth::keys::random_uuid;
-use crate::auth::resources::clients::{Held, check_scope_name, refused};
+use crate::auth::resources::client::Held;
+use crate::auth::resources::{check_scope_name, refused};
 use crate::collections::AUTH_SCOPES;
 use crate::documents::{Versioned, again, all_by, damaged, date_key, delete as deletion, put};
 use crate::http::error::ApiError;

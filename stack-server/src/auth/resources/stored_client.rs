@@ -6,7 +6,7 @@ use ledger_core::{Metadata, Timestamp};
 use ledger_store::{Document, DocumentChange, Expected, ReadError};
 use serde::de::MapAccess;
 
-use crate::auth::resources::clients::{Client, Held, Secret};
+use crate::auth::resources::client::{Client, Held, Secret};
 use crate::collections::AUTH_CLIENTS;
 use crate::documents::{Versioned, damaged, date_key, put};
 use crate::http::json::{self, AnyMap, Array, Date, Fields, Flag, Object, Text};
