@@ -9,9 +9,11 @@ use ledger_store::Store;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
+use crate::auth::clock::now;
 use crate::auth::grants::provider::{Provider, ProviderSettings};
 use crate::auth::guard::error::UrlError;
-use crate::auth::guard::{Epoch, now};
+use crate::auth::guard::fetch::check_issuer;
+use crate::auth::guard::keys::Epoch;
 use crate::auth::keys::error::OpenKeysError;
 use crate::auth::keys::master::KeySource;
 use crate::auth::keys::ring::KeyRing;
@@ -302,7 +304,7 @@ impl Authority {
 ///
 /// For a person.
 pub(crate) fn check_base(base: &str) -> Result<(), UrlError> {
-    crate::auth::guard::check_issuer(base)?;
+    check_issuer(base)?;
     if base.contains(['?', '#']) {
         return Err(UrlError::QueryOrFragment(redacted(base)));
     }

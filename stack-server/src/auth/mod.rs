@@ -1,6 +1,7 @@
 //! The authorization server, and the guard that decides which caller may use which route.
 
 pub(crate) mod authority;
+pub(crate) mod clock;
 pub(crate) mod grants;
 pub(crate) mod guard;
 pub(crate) mod housekeeping;

@@ -12,11 +12,11 @@ use ledger_testkit::{Disk, Faults, SimDisk};
 use serde_json::json;
 
 use crate::auth::authority::{Authority, AuthorizationSettings};
+use crate::auth::clock::now;
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::auth::grants::issue::{self, Access, AccessToken, Tokens};
 use crate::auth::grants::pending::{self, LOGIN_SECONDS, Pending, Stage, finish_login};
-use crate::auth::guard::now;
 use crate::auth::guard::token::Token;
 use crate::auth::keys::master::{KeySource, MasterKey};
 use crate::auth::keys::random_uuid;

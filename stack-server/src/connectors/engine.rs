@@ -14,13 +14,12 @@ use tokio::sync::watch;
 use crate::connectors::clock::Clock;
 use crate::connectors::config::Values;
 use crate::connectors::definition::Row;
-use crate::connectors::error::InstallationError;
+use crate::connectors::error::{InstallationError, log_fault};
 use crate::connectors::http::Tools;
 use crate::connectors::registry;
-use crate::connectors::runner::Runner;
+use crate::connectors::runner::{Context, Runner};
 use crate::http::error::ApiError;
 use crate::limits::DELIVERY_STOP_TIMEOUT;
-use crate::log::{self, Level};
 use crate::payments::ids::ConnectorId;
 use crate::payments::installation::{self, Installation};
 use crate::payments::service::Payments;
@@ -113,14 +112,12 @@ impl Engine {
         &self,
         installation: &Installation,
     ) -> Result<Option<Arc<Runner>>, InstallationError> {
-        if self.runtime().is_none() {
-            return Ok(None);
-        }
+        let Some(runtime) = self.runtime().cloned() else { return Ok(None) };
         let (row, values) = self.values(installation)?;
         let connector = (row.build)(&values, &self.0.tools)?;
         let period = values.duration(row.period);
-        let runner =
-            Arc::new(Runner::new(self.clone(), installation.id.clone(), connector, period, row.slots));
+        let context = Context { payments: self.0.payments.clone(), clock: self.0.clock.clone(), runtime };
+        let runner = Arc::new(Runner::new(context, installation.id.clone(), connector, period, row.slots));
         let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.insert(installation.id.installation, runner.clone());
         Ok(Some(runner))
@@ -190,10 +187,6 @@ impl Engine {
 /// The purpose for which a configuration is encrypted.
 pub(super) fn purpose(id: &ConnectorId) -> Vec<u8> {
     format!("connector {}", id.text()).into_bytes()
-}
-
-pub(super) fn log_fault(installation: &str, reason: &str) {
-    log::event(Level::Error, "connector", &[("installation", &installation), ("reason", &reason)]);
 }
 
 /// The thread that runs tasks.

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::duration::DurationError;
 use crate::http::error::ApiError;
+use crate::log::{self, Level};
 use crate::outbound::{AddressError, AddressRefusal, IdentityError};
 use crate::sealing::OpenError;
 
@@ -95,4 +96,9 @@ pub(super) enum TaskError {
     Stopped,
     #[error("the connector failed; see the log")]
     Panicked,
+}
+
+/// Logs why an installation does not run.
+pub(super) fn log_fault(installation: &str, reason: &str) {
+    log::event(Level::Error, "connector", &[("installation", &installation), ("reason", &reason)]);
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::connectors::engine::{Engine, log_fault};
-use crate::connectors::error::TaskError;
+use crate::connectors::clock::Clock;
+use crate::connectors::error::{TaskError, log_fault};
 use crate::connectors::money;
 use crate::connectors::transfers::Subject;
 use crate::connectors::{Connector, Failure, Page, Restart, Retry, Start, Work};
@@ -16,6 +17,7 @@ use crate::limits::TASK_PAUSE_MIN;
 use crate::payments::ids::ConnectorId;
 use crate::payments::ingest;
 use crate::payments::record;
+use crate::payments::service::Payments;
 use crate::payments::task::{self, Schedule, Task};
 use crate::payments::words::TaskStatus;
 use crate::uuid::Uuid;
@@ -25,9 +27,18 @@ use ledger_store::{DocumentChange, Expected, Snapshot};
 /// More tasks of an installation than there will ever be at once.
 const ALIVE_MAX: u32 = 1 << 24;
 
+/// What the tasks of every installation share.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) payments: Arc<Payments>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Where tasks run.
+    pub(super) runtime: Handle,
+}
+
 /// Runs the tasks of an installation.
 pub(super) struct Runner {
-    engine: Engine,
+    context: Context,
     installation: ConnectorId,
     pub(super) connector: Arc<dyn Connector>,
     period: Duration,
@@ -54,14 +65,14 @@ enum Stepped {
 
 impl Runner {
     pub(super) fn new(
-        engine: Engine,
+        context: Context,
         installation: ConnectorId,
         connector: Arc<dyn Connector>,
         period: Duration,
         slots: usize,
     ) -> Self {
         Self {
-            engine,
+            context,
             installation,
             connector,
             period,
@@ -74,12 +85,11 @@ impl Runner {
 
     /// Runs a task, unless it runs already.
     pub(super) fn start(self: &Arc<Self>, task: Task) {
-        let Some(runtime) = self.engine.runtime() else { return };
         let Ok(alive) = self.alive.clone().try_acquire_owned() else { return };
         if *self.stop.borrow() || !self.lock().insert(task.id) {
             return;
         }
-        runtime.spawn(self.clone().run(task, alive));
+        self.context.runtime.spawn(self.clone().run(task, alive));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<Uuid>> {
@@ -138,7 +148,7 @@ impl Runner {
     async fn next_run(&self, task: &Task) -> Option<Task> {
         self.lock().remove(&task.id);
         let (payments, installation, id) =
-            (self.engine.payments().clone(), self.installation.installation, task.id);
+            (self.context.payments.clone(), self.installation.installation, task.id);
         let found = blocking(move || Ok(task::find(&payments.snapshot(), &installation, &id)?)).await;
         let again = found.ok().flatten()?.value;
         // Whoever began it meanwhile has put it there.
@@ -149,18 +159,18 @@ impl Runner {
     async fn sleep(&self, pause: Duration) -> bool {
         let mut stopped = self.stop.subscribe();
         tokio::select! {
-            () = self.engine.0.clock.sleep(pause) => !*self.stop.borrow(),
+            () = self.context.clock.sleep(pause) => !*self.stop.borrow(),
             _ = stopped.wait_for(|stop| *stop) => false,
         }
     }
 
     async fn wait_until(&self, at: Timestamp) -> bool {
-        let left = at.as_micros() - self.engine.0.clock.now().as_micros();
+        let left = at.as_micros() - self.context.clock.now().as_micros();
         left <= 0 || self.sleep(Duration::from_micros(left as u64)).await
     }
 
     /// Fetches a page and records it.
-    async fn step(&self, task: &mut Task, failures: &mut u32) -> Stepped {
+    async fn step(self: &Arc<Self>, task: &mut Task, failures: &mut u32) -> Stepped {
         let mut stopped = self.stop.subscribe();
         if *stopped.borrow() {
             return Stepped::Stopped;
@@ -187,8 +197,8 @@ impl Runner {
 
     /// Asks the provider to move money, or what became of it, and notes the answer.
     async fn move_money(&self, task: &mut Task, subject: Subject, failures: &mut u32) -> Stepped {
-        let now = self.engine.0.clock.now();
-        let (payments, asked, asking) = (self.engine.payments().clone(), subject.clone(), task.clone());
+        let now = self.context.clock.now();
+        let (payments, asked, asking) = (self.context.payments.clone(), subject.clone(), task.clone());
         let next = blocking(move || asked.prepare(&payments, &asking, now)).await;
         let order = match next {
             Ok(money::Next::Ask(order)) => order,
@@ -199,8 +209,8 @@ impl Runner {
         // What is sent is waited for, also by a runner that stops: the answer must not be lost.
         let asking = tokio::spawn(async move { connector.pay(&order).await }).await;
         let came = asking.unwrap_or_else(|_| Err(Failure::later("the connector failed; see the log")));
-        let (payments, noted, asking) = (self.engine.payments().clone(), came.clone(), task.clone());
-        let now = self.engine.0.clock.now();
+        let (payments, noted, asking) = (self.context.payments.clone(), came.clone(), task.clone());
+        let now = self.context.clock.now();
         let ends = blocking(move || subject.note(&payments, &asking, &noted, now)).await;
         match (ends, came) {
             (Ok(true), _) => Stepped::Done,
@@ -219,7 +229,7 @@ impl Runner {
             connector: self.installation.clone(),
             descriptor: task.descriptor.clone(),
             state: task.state.clone(),
-            now: self.engine.0.clock.now(),
+            now: self.context.clock.now(),
         };
         let connector = self.connector.clone();
         // On a task of its own, so that a panic ends this task alone.
@@ -228,8 +238,8 @@ impl Runner {
     }
 
     /// Records a page with the state behind it and the tasks that follow, and begins those. Says whether there is more.
-    async fn record(&self, task: &mut Task, mut page: Page) -> Result<bool, ApiError> {
-        let now = self.engine.0.clock.now();
+    async fn record(self: &Arc<Self>, task: &mut Task, mut page: Page) -> Result<bool, ApiError> {
+        let now = self.context.clock.now();
         let before = task.clone();
         let passed_over = page.batch.remove_unfit();
         let mut after = before.clone();
@@ -240,7 +250,7 @@ impl Runner {
         if after != before {
             after.updated_at = now;
         }
-        let (payments, connector) = (self.engine.payments().clone(), self.installation.clone());
+        let (payments, connector) = (self.context.payments.clone(), self.installation.clone());
         let recorded = after.clone();
         let (batch, children) = (page.batch, page.children);
         let begun = blocking(move || {
@@ -257,16 +267,9 @@ impl Runner {
         .await?;
         *task = after;
         for child in begun {
-            self.start_child(child);
+            self.start(child);
         }
         Ok(page.has_more)
-    }
-
-    /// Begins a task by way of the engine, which knows the runner that counts.
-    fn start_child(&self, task: Task) {
-        if let Some(runner) = self.engine.runner(&self.installation.installation) {
-            runner.start(task);
-        }
     }
 
     /// Notes why a step failed, and says when to try again.
@@ -278,9 +281,9 @@ impl Runner {
             task.status = TaskStatus::Failed;
         }
         if *task != before {
-            task.updated_at = self.engine.0.clock.now();
+            task.updated_at = self.context.clock.now();
             let (payments, connector, recorded) =
-                (self.engine.payments().clone(), self.installation.clone(), task.clone());
+                (self.context.payments.clone(), self.installation.clone(), task.clone());
             let noted = blocking(move || {
                 ingest::ingest(&payments, &connector, ingest::Batch::default(), recorded.updated_at, |_| {
                     Ok((vec![record::put(&recorded, Expected::Anything)], ()))

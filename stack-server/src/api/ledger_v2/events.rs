@@ -11,7 +11,8 @@ use ledger_store::{FeedSize, LedgerView, Store};
 
 use crate::api::app::App;
 use crate::api::call::Call;
-use crate::auth::guard::{self, Pass};
+use crate::auth::clock;
+use crate::auth::guard::Pass;
 use crate::http::error::ApiError;
 use crate::http::memory::Held;
 use crate::http::reply_body::{Parts, ReplyBody};
@@ -105,7 +106,7 @@ pub(crate) fn stream(call: &Call<'_>) -> Result<Reply, ApiError> {
 /// the last event.
 async fn ended(pass: Option<Pass>) {
     match pass {
-        Some(pass) => pass.ended(guard::now()).await,
+        Some(pass) => pass.ended(clock::now()).await,
         None => std::future::pending().await,
     }
 }

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::auth::authority::Authority;
+use crate::auth::clock::now;
 use crate::auth::grants::error::OAuthError;
-use crate::auth::guard::{now, own};
+use crate::auth::guard::own;
 use crate::auth::keys::random_uuid;
 
 /// Seconds for which an access token of a client is good.

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::auth::authority::Authority;
+use crate::auth::clock::now;
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::auth::grants::issue::{REFRESH_TOKEN_SECONDS, Tokens, USER_TOKEN_SECONDS};
 use crate::auth::grants::session::{Session, session};
-use crate::auth::guard::now;
 use crate::auth::keys::random_uuid;
 use crate::auth::keys::vault::{Use, Vault, same_secret};
 use crate::auth::refused::expiry_key;

@@ -12,10 +12,10 @@ use hyper::{Method, StatusCode};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::auth::clock::now;
 use crate::auth::guard::error::{AnswerError, AnswerFault, UrlError};
 use crate::auth::guard::fetch::{self, Question, Url, discover};
 use crate::auth::guard::keys::Keys;
-use crate::auth::guard::now;
 use crate::auth::guard::token::{Token, seconds};
 use crate::auth::resources::users::Known;
 use crate::http::request::encode_form;

@@ -12,12 +12,13 @@ use ledger_store::{
 use serde_json::{Value, json};
 
 use crate::auth::authority::Authority;
+use crate::auth::clock::now;
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::auth::grants::issue::{
     self, Access, AccessToken, REFRESH_TOKEN_SECONDS, Tokens, USER_TOKEN_SECONDS,
 };
-use crate::auth::guard::{now, own};
+use crate::auth::guard::own;
 use crate::auth::keys::vault::{Use, Vault, same_secret};
 use crate::auth::refused::{self, Refused, expiry_key};
 use crate::auth::resources::users;

@@ -4,9 +4,10 @@ use ledger_store::Expected;
 use serde_json::{Value, json};
 
 use crate::auth::authority::Authority;
+use crate::auth::clock::now;
 use crate::auth::grants::caller::Caller;
+use crate::auth::guard::own;
 use crate::auth::guard::token::Token;
-use crate::auth::guard::{now, own};
 use crate::auth::refused::{self, Refused};
 use crate::http::error::ApiError;
 

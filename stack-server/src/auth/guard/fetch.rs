@@ -67,6 +67,15 @@ impl Url {
     }
 }
 
+/// Refuses what cannot be an issuer.
+///
+/// # Errors
+///
+/// If it is no `http` or `https` address; the text is for a person.
+pub(crate) fn check_issuer(name: &str) -> Result<(), UrlError> {
+    Url::parse(name).map(|_| ())
+}
+
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

@@ -16,17 +16,16 @@ pub(crate) mod token;
 mod verified;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
 use crate::auth::authority::Authority;
+use crate::auth::clock::now;
 use crate::auth::{Scope, Service};
 use crate::limits::TOKEN_BYTES_MAX;
 
 use error::{GuardError, UrlError};
 use fetch::Url;
-pub(crate) use keys::Epoch;
 use keys::Keys;
 pub(crate) use last_token::LastToken;
 pub(crate) use pass::Pass;
@@ -51,15 +50,6 @@ pub struct AuthSettings {
     /// Whether scopes are looked at on the management routes of the authorization server. Clients of this API manage
     /// clients with tokens without scopes, so it is a choice of its own.
     pub check_management_scopes: bool,
-}
-
-/// Refuses what cannot be an issuer.
-///
-/// # Errors
-///
-/// If it is no `http` or `https` address; the text is for a person.
-pub(crate) fn check_issuer(name: &str) -> Result<(), UrlError> {
-    Url::parse(name).map(|_| ())
 }
 
 /// The decision about a request.
@@ -259,9 +249,4 @@ pub(crate) fn reads_as_token(text: &str) -> bool {
         assert_eq!(Token::parse(text).as_ref(), Some(token), "{text}");
     }
     token.is_some()
-}
-
-/// Seconds since the epoch. A clock before it makes every token expired in no way; such a machine has other worries.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }

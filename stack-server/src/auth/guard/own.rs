@@ -56,7 +56,8 @@ mod tests {
 
     use super::*;
     use crate::auth::authority::AuthorizationSettings;
-    use crate::auth::guard::{Admission, AuthSettings, Guard, LastToken, now};
+    use crate::auth::clock::now;
+    use crate::auth::guard::{Admission, AuthSettings, Guard, LastToken};
     use crate::auth::keys::master::{KeySource, MasterKey};
     use crate::auth::{Scope, Service};
 

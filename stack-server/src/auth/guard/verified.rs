@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::auth::clock::now;
 use crate::auth::guard::pass::Pass;
 use crate::limits::VERIFIED_TOKENS_MAX;
 
@@ -33,7 +34,7 @@ impl Verified {
     pub(super) fn put(&self, digest: Digest, pass: Pass) {
         let mut known = self.lock();
         if known.len() >= VERIFIED_TOKENS_MAX {
-            let now = super::now();
+            let now = now();
             known.retain(|_, pass| pass.expires > now && pass.epoch.stands());
             if known.len() >= VERIFIED_TOKENS_MAX {
                 known.clear();

@@ -9,7 +9,7 @@ use super::invocation::{AuthMode, Config, key_file_of};
 use super::values::{FlagError, address, choice, count, path, period, put, size, switch};
 use crate::auth::authority::{AuthorizationSettings, check_base};
 use crate::auth::grants::provider::ProviderSettings;
-use crate::auth::guard;
+use crate::auth::guard::fetch::check_issuer;
 use crate::auth::keys::master::KeySource;
 use crate::auth::static_clients::StaticClient;
 use crate::duration;
@@ -204,7 +204,7 @@ static AUTH: &[Flag] = &[
     Flag { name: "auth-wrong-secrets", value: "COUNT", variable: "STACK_AUTH_WRONG_SECRETS", help: "wrong secrets per minute until a client or an address must wait (60)",
         set: |config, value| put(&mut own(config).wrong_secrets_per_minute, count(value, 1_000_000).map(|count| count as u32)) },
     Flag { name: "delegated-issuer", value: "URL", variable: "DELEGATED_ISSUER", help: "OpenID provider where users log in (no logins)",
-        set: |config, value| put(&mut provider(config).issuer, guard::check_issuer(value).map(|()| value.to_owned())) },
+        set: |config, value| put(&mut provider(config).issuer, check_issuer(value).map(|()| value.to_owned())) },
     Flag { name: "delegated-client-id", value: "ID", variable: "DELEGATED_CLIENT_ID", help: "client id of this server at the provider",
         set: |config, value| { value.clone_into(&mut provider(config).client_id); Ok(()) } },
     Flag { name: "delegated-client-secret", value: "SECRET", variable: "DELEGATED_CLIENT_SECRET", help: "client secret of this server at the provider; better set by the variable, which other users cannot see",
@@ -239,7 +239,7 @@ fn provider_addresses(value: &str) -> Result<BTreeMap<String, String>, FlagError
 
 fn add_issuers(config: &mut Config, value: &str) -> Result<(), FlagError> {
     for issuer in value.split([',', ' ']).filter(|issuer| !issuer.is_empty()) {
-        guard::check_issuer(issuer)?;
+        check_issuer(issuer)?;
         if !config.auth.issuers.iter().any(|have| have == issuer) {
             config.auth.issuers.push(issuer.to_owned());
         }
