@@ -252,6 +252,9 @@ pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// key set that every verifier fetches.
 pub(crate) const SIGNING_KEYS_MAX: usize = 16;
 
+/// Shortest time for which a key signs: so few keys are retired while tokens of theirs are good that all have room.
+pub(crate) const KEY_ROTATION_MIN: Duration = Duration::from_mins(10);
+
 /// How long a key that signs no more is kept: longer than any token that it signed is good.
 pub(crate) const RETIRED_KEY_KEPT: Duration = Duration::from_mins(70);
 

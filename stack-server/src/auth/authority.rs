@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ledger_core::Timestamp;
 use ledger_store::Store;
 use thiserror::Error;
 use tokio::sync::Semaphore;
@@ -20,6 +21,7 @@ use crate::auth::keys::ring::KeyRing;
 use crate::auth::keys::vault::Vault;
 use crate::auth::rates::Rates;
 use crate::auth::refused;
+use crate::auth::resources::known_secrets::KnownSecrets;
 use crate::auth::static_clients::{HashError, StaticClient, StaticClients};
 use crate::http::error::ApiError;
 use crate::limits::{
@@ -108,6 +110,7 @@ impl Slots {
 pub(crate) struct Opened {
     pub(crate) vault: Arc<Vault>,
     pub(crate) keys: Arc<KeyRing>,
+    pub(crate) known: Arc<KnownSecrets>,
 }
 
 /// The authorization server of a store.
@@ -188,7 +191,8 @@ impl Authority {
         }
         let vault = Arc::new(Vault::open(&self.store, &self.settings.key)?);
         let keys = Arc::new(KeyRing::open(&self.store, &vault)?);
-        Ok(opened.insert(Opened { vault, keys }).clone())
+        let known = Arc::new(KnownSecrets::of(&self.store.snapshot())?);
+        Ok(opened.insert(Opened { vault, keys, known }).clone())
     }
 
     /// Vault and keys, if they are open.
@@ -208,7 +212,7 @@ impl Authority {
     /// Reads the keys again and ends the trust in what was verified with those before.
     fn reload(&self, opened: &Opened) -> Result<(), ApiError> {
         let keys = Arc::new(KeyRing::open(&self.store, &opened.vault)?);
-        *self.lock() = Some(Opened { vault: opened.vault.clone(), keys });
+        *self.lock() = Some(Opened { keys, ..opened.clone() });
         self.end_epoch();
         Ok(())
     }
@@ -239,9 +243,13 @@ impl Authority {
         // Without keys nobody has asked for a token yet.
         let Some(opened) = self.lock().clone() else { return Ok(()) };
         let now = log::now();
-        if opened.keys.is_due(self.settings.key_rotation, now) {
-            self.rotate()?;
-        }
+        let is_due = opened.keys.is_due(self.settings.key_rotation, now);
+        // Retired keys first: they may be what leaves no room for the next one.
+        self.sweep_keys(now)?;
+        if is_due { self.rotate() } else { Ok(()) }
+    }
+
+    fn sweep_keys(&self, now: Timestamp) -> Result<(), ApiError> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = self.opened()?;
         if opened.keys.sweep(&self.store, now)? {
@@ -298,15 +306,16 @@ impl Authority {
     }
 }
 
-/// Refuses a public address that is no `http` or `https` address, or has a query or a fragment.
+/// Refuses a public address that is no `http` or `https` address, or has a path, a query or a fragment.
 ///
 /// # Errors
 ///
 /// For a person.
 pub(crate) fn check_base(base: &str) -> Result<(), UrlError> {
     check_issuer(base)?;
-    if base.contains(['?', '#']) {
-        return Err(UrlError::QueryOrFragment(redacted(base)));
+    let (_, origin) = base.split_once("://").unwrap_or_default();
+    if origin.trim_end_matches('/').contains(['/', '?', '#']) {
+        return Err(UrlError::MoreThanOrigin(redacted(base)));
     }
     Ok(())
 }

@@ -1,8 +1,7 @@
 //! How often somebody may be wrong about a secret.
 //!
-//! Wrong secrets are counted by address and by client. An address that exceeds the rate waits, but for clients that were
-//! right from there before. A client whose rate is exceeded is checked where that is quick, from any address, so that
-//! nobody locks somebody else out. The counts need not outlive a restart.
+//! Wrong secrets are counted by address and by client. Only an address is refused for its count, so that nobody locks
+//! somebody else out; that of a client decides only how a wrong secret is answered. The counts need not outlive a restart.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,16 +11,14 @@ use std::time::Instant;
 
 use crate::limits::RATES_MAX;
 
-/// The decision about a request.
+/// The decision about a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Its secret is checked.
-    Check,
-    /// Its secret is checked as far as that is quick: others exceeded the rate of the client, or the address exceeded its
-    /// own, but the client was right from there before.
-    CheckQuickly,
-    /// It is refused.
-    Refuse,
+    Within,
+    /// The rate of the client is exceeded, perhaps by others.
+    ClientExceeded,
+    /// The rate of the address is exceeded: the try is refused, and not counted.
+    Refused,
 }
 
 /// Tries that are left, and when that was so.
@@ -74,8 +71,12 @@ impl Rates {
         (bucket.left + refilled).min(self.per_minute)
     }
 
-    fn take<K: Eq + Hash + Clone>(&self, buckets: &mut Buckets<K>, key: &K, now: Instant) {
-        let left = self.left(buckets, key, now) - 1.0;
+    /// Takes a try, if there is one; whether there was.
+    fn take<K: Eq + Hash + Clone>(&self, buckets: &mut Buckets<K>, key: &K, now: Instant) -> bool {
+        let left = self.left(buckets, key, now);
+        if left < 1.0 {
+            return false;
+        }
         if buckets.len() >= RATES_MAX && !buckets.contains_key(key) {
             // Full buckets are as good as none.
             let refill = |bucket: &Bucket| now.saturating_duration_since(bucket.at).as_secs_f64() < 60.0;
@@ -84,30 +85,41 @@ impl Rates {
                 buckets.clear();
             }
         }
-        buckets.insert(key.clone(), Bucket { left: left.max(0.0), at: now });
+        buckets.insert(key.clone(), Bucket { left: left - 1.0, at: now });
+        true
     }
 
-    /// Decides about a request of a client from an address.
-    pub(crate) fn verdict(&self, client: &str, address: IpAddr, now: Instant) -> Verdict {
-        let counts = self.lock();
-        let (client, address) = (client.to_owned(), network(address));
-        let may_address = self.left(&counts.addresses, &address, now) >= 1.0;
-        let may_client = self.left(&counts.clients, &client, now) >= 1.0;
-        match (may_address, may_client) {
-            (true, true) => Verdict::Check,
-            // Others exceeded the rate of the client.
-            (true, false) => Verdict::CheckQuickly,
-            _ if counts.right.contains_key(&(client, address)) => Verdict::CheckQuickly,
-            _ => Verdict::Refuse,
+    /// Counts a try before its secret is checked, so that tries at the same time count too. One that was right is given
+    /// back ([`Rates::give_back`]).
+    pub(crate) fn try_once(&self, client: &str, address: IpAddr, now: Instant) -> Verdict {
+        let mut counts = self.lock();
+        let counts = &mut *counts;
+        if !self.take(&mut counts.addresses, &network(address), now) {
+            return Verdict::Refused;
+        }
+        if self.take(&mut counts.clients, &client.to_owned(), now) {
+            Verdict::Within
+        } else {
+            Verdict::ClientExceeded
         }
     }
 
-    /// Counts a wrong secret.
-    pub(crate) fn wrong(&self, client: &str, address: IpAddr, now: Instant) {
+    /// Whether an address may try, or a client was right from there before.
+    pub(crate) fn is_welcome(&self, client: &str, address: IpAddr, now: Instant) -> bool {
+        let counts = self.lock();
+        let address = network(address);
+        self.left(&counts.addresses, &address, now) >= 1.0
+            || counts.right.contains_key(&(client.to_owned(), address))
+    }
+
+    /// Gives back a try that was counted.
+    pub(crate) fn give_back(&self, client: &str, address: IpAddr) {
         let mut counts = self.lock();
         let counts = &mut *counts;
-        self.take(&mut counts.addresses, &network(address), now);
-        self.take(&mut counts.clients, &client.to_owned(), now);
+        let buckets = [counts.addresses.get_mut(&network(address)), counts.clients.get_mut(client)];
+        for bucket in buckets.into_iter().flatten() {
+            bucket.left = (bucket.left + 1.0).min(self.per_minute);
+        }
     }
 
     /// Remembers a right secret.
@@ -136,25 +148,43 @@ mod tests {
     const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
     #[test]
-    fn wrong_secrets_are_slowed_and_right_ones_are_not() {
+    fn an_address_has_so_many_tries_a_minute() {
         let rates = Rates::new(10);
         let now = Instant::now();
         rates.right("a", THERE, now);
         for _ in 0..10 {
-            assert_eq!(rates.verdict("a", HERE, now), Verdict::Check);
-            rates.wrong("a", HERE, now);
+            assert!(rates.is_welcome("a", HERE, now));
+            assert_eq!(rates.try_once("a", HERE, now), Verdict::Within);
         }
-        assert_eq!(rates.verdict("a", HERE, now), Verdict::Refuse);
-        assert_eq!(rates.verdict("b", HERE, now), Verdict::Refuse, "the address has had its tries");
-        assert_eq!(rates.verdict("b", THERE, now), Verdict::Check);
-        assert_eq!(rates.verdict("a", THERE, now), Verdict::CheckQuickly, "it was right from there before");
-        let elsewhere = Rates::new(1);
-        elsewhere.wrong("a", HERE, now);
-        assert_eq!(elsewhere.verdict("a", THERE, now), Verdict::CheckQuickly, "others were wrong about it");
+        assert_eq!(rates.try_once("a", HERE, now), Verdict::Refused);
+        assert_eq!(rates.try_once("b", HERE, now), Verdict::Refused, "the address has had its tries");
+        assert!(!rates.is_welcome("a", HERE, now) && rates.is_welcome("a", THERE, now));
+        assert_eq!(rates.try_once("b", THERE, now), Verdict::Within);
+        assert_eq!(rates.try_once("a", THERE, now), Verdict::ClientExceeded, "others were wrong about it");
+        // Tries that are refused do not put off the next one.
+        for second in 1..6 {
+            assert_eq!(rates.try_once("a", HERE, now + Duration::from_secs(second)), Verdict::Refused);
+        }
         let later = now + Duration::from_secs(6);
-        assert_eq!(rates.verdict("a", HERE, later), Verdict::Check, "a tenth of a minute is one try");
-        rates.wrong("a", HERE, later);
-        assert_eq!(rates.verdict("a", HERE, later), Verdict::Refuse);
+        assert_eq!(rates.try_once("c", HERE, later), Verdict::Within, "a tenth of a minute is one try");
+        assert_eq!(rates.try_once("c", HERE, later), Verdict::Refused);
+    }
+
+    #[test]
+    fn a_right_try_is_given_back() {
+        let rates = Rates::new(1);
+        let now = Instant::now();
+        for _ in 0..3 {
+            assert_eq!(rates.try_once("a", HERE, now), Verdict::Within);
+            rates.give_back("a", HERE);
+        }
+        rates.give_back("a", HERE);
+        assert_eq!(rates.try_once("a", HERE, now), Verdict::Within);
+        assert_eq!(
+            rates.try_once("a", HERE, now),
+            Verdict::Refused,
+            "no more than a minute's tries are kept"
+        );
     }
 
     #[test]
@@ -162,11 +192,11 @@ mod tests {
         let rates = Rates::new(1);
         let now = Instant::now();
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
-        rates.wrong("a", address("2001:db8::1"), now);
-        assert_eq!(rates.verdict("b", address("2001:db8::ffff:2"), now), Verdict::Refuse);
-        assert_eq!(rates.verdict("b", address("2001:db8:0:1::1"), now), Verdict::Check);
-        rates.wrong("c", address("::ffff:192.0.2.1"), now);
-        assert_eq!(rates.verdict("b", HERE, now), Verdict::Refuse);
+        rates.try_once("a", address("2001:db8::1"), now);
+        assert_eq!(rates.try_once("b", address("2001:db8::ffff:2"), now), Verdict::Refused);
+        assert_eq!(rates.try_once("b", address("2001:db8:0:1::1"), now), Verdict::Within);
+        rates.try_once("c", address("::ffff:192.0.2.1"), now);
+        assert_eq!(rates.try_once("d", HERE, now), Verdict::Refused);
     }
 
     #[test]
@@ -175,7 +205,8 @@ mod tests {
         let now = Instant::now();
         for number in 0..=RATES_MAX {
             let client = number.to_string();
-            rates.wrong(&client, HERE, now);
+            let address = std::net::Ipv4Addr::from_bits(number as u32).into();
+            rates.try_once(&client, address, now);
             rates.right(&client, HERE, now + Duration::from_nanos(number as u64));
         }
         let counts = rates.lock();

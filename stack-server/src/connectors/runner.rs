@@ -27,7 +27,7 @@ use ledger_store::{DocumentChange, Expected, Snapshot};
 /// More tasks of an installation than there will ever be at once.
 const ALIVE_MAX: u32 = 1 << 24;
 
-/// What the tasks of every installation share.
+/// The parts that the tasks of all installations share.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) payments: Arc<Payments>,

@@ -156,6 +156,24 @@ fn introspection_tells_the_email_with_its_scope() {
 }
 
 #[test]
+fn a_narrowed_refresh_tells_no_email() {
+    let world = World::new();
+    let tokens =
+        world.exchange(&world.code(&world.app.id, "scope=openid+email+offline_access")).is(200).json();
+    let refresh = tokens["refresh_token"].as_str().expect("a refresh token");
+    let body = format!("grant_type=refresh_token&refresh_token={refresh}&scope=openid");
+    let narrowed = world.app.ask(&world.server, "/oauth/token", &body).is(200).json();
+    assert_eq!(claims(narrowed["id_token"].as_str().expect("an id token")).get("email"), None);
+    let access = narrowed["access_token"].as_str().expect("a token");
+    let told = world.app.ask(&world.server, "/oauth/introspect", &format!("token={access}")).is(200).json();
+    assert_eq!((&told["active"], told.get("email")), (&json!(true), None));
+    let bearer = format!("Bearer {access}");
+    let user =
+        world.server.send("GET", "/api/auth/userinfo", &[("Authorization", &bearer)], "").is(200).json();
+    assert_eq!(user.get("email"), None, "{user}");
+}
+
+#[test]
 fn wrong_secrets_of_others_lock_nobody_out() {
     let mut settings = authorizing();
     let authorization = settings.authorization.as_mut().expect("there is one");
@@ -171,6 +189,13 @@ fn wrong_secrets_of_others_lock_nobody_out() {
     let statuses: Vec<u16> = (0..40).map(|number| ask("wrong", &format!("192.0.2.{number}"))).collect();
     assert!(statuses.iter().filter(|status| **status == 429).count() >= 20, "{statuses:?}");
     assert_eq!(ask(&shop.secret, "198.51.100.1"), 200, "it was never right before");
+    // A neighbour at the same address.
+    for _ in 0..8 {
+        let body = "grant_type=client_credentials&client_id=nosuch&client_secret=wrong";
+        server.send("POST", "/api/auth/oauth/token", &[("X-Forwarded-For", "203.0.113.1")], body);
+    }
+    assert_eq!(ask("wrong", "203.0.113.1"), 429);
+    assert_eq!(ask(&shop.secret, "203.0.113.1"), 200, "its neighbour was wrong, not the client");
 }
 
 #[test]

@@ -302,6 +302,17 @@ fn a_login_belongs_to_one_browser_and_counts_once() {
 }
 
 #[test]
+fn bad_assertions_are_slowed() {
+    let world = World::new();
+    let body = format!("grant_type={ASSERTION}&assertion=nonsense");
+    let ask = || world.server.send("POST", "/api/auth/oauth/token", &[], &body);
+    let answers: Vec<_> = (0..70).map(|_| ask()).collect();
+    assert!(answers[..60].iter().all(|answer| answer.status == 400));
+    let slowed = answers.iter().find(|answer| answer.status == 429).expect("60 a minute are answered");
+    assert_eq!(error(slowed), "invalid_client");
+}
+
+#[test]
 fn an_assertion_counts_once() {
     let world = World::new();
     let issuer = format!("http://{}/api/auth", world.server.address);

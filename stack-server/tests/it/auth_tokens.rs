@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ledger_store::Store;
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use serde_json::{Value, json};
-use stack_server::{Server, StaticClient};
+use stack_server::{Server, Settings, StaticClient};
 
 use crate::client::{Answer, TestServer, authorizing, escape};
 
@@ -268,24 +268,26 @@ fn keys_rotate_and_old_tokens_stay_good() {
 }
 
 /// A server with a static client `global`, which may be wrong so often.
-fn with_static(wrong_secrets: u32) -> TestServer {
+fn static_settings(wrong_secrets: u32) -> Settings {
     let mut settings = authorizing();
     let authorization = settings.authorization.as_mut().expect("there is one");
     let file = "clients: [{id: global, trusted: true, scopes: [openid, 'ledger:read'], secrets: [global]}]";
     authorization.clients = StaticClient::parse(file).expect("a client");
     authorization.wrong_secrets_per_minute = wrong_secrets;
-    TestServer::with(settings)
+    settings
 }
 
 #[test]
 fn static_clients_are_known_and_never_listed() {
-    let server = with_static(60);
+    let server = TestServer::with(static_settings(60));
     let global = Known { id: "global".into(), secret: "global".into() };
     for _ in 0..2 {
         assert_eq!(claims(&global.token(&server, "ledger:read ledger:write"))["scope"], "ledger:read");
     }
     assert_eq!(server.get("/api/auth/clients").is(200).json()["data"], json!([]));
     server.get("/api/auth/clients/global").refused(404, "NOT_FOUND");
+    let same_id = json!({"name": "other", "id": "global"});
+    server.post("/api/auth/clients", &same_id.to_string()).refused(400, "VALIDATION");
     for secret in ["", "Global", "global "] {
         let wrong = Known { id: "global".into(), secret: secret.into() };
         assert_eq!(
@@ -297,7 +299,7 @@ fn static_clients_are_known_and_never_listed() {
 
 #[test]
 fn wrong_secrets_are_slowed_without_locking_out() {
-    let server = with_static(5);
+    let server = TestServer::with(static_settings(5));
     let shop = Known::make(&server, &json!({"name": "shop"}), None);
     shop.token(&server, "");
     let grant = "grant_type=client_credentials";
@@ -313,7 +315,23 @@ fn wrong_secrets_are_slowed_without_locking_out() {
     shop.token(&server, "");
     let answer =
         Known { id: "nosuch".into(), secret: "x".into() }.ask(&server, "/oauth/token", grant).is(429);
-    assert_eq!((error(&answer).as_str(), answer.header("retry-after")), ("slow_down", Some("1")));
+    assert_eq!((error(&answer).as_str(), answer.header("retry-after")), ("invalid_client", Some("1")));
+}
+
+#[test]
+fn wrong_secrets_lock_no_static_client_out() {
+    let mut settings = static_settings(5);
+    let authorization = settings.authorization.as_mut().expect("there is one");
+    authorization.trusted_proxies = vec!["127.0.0.1".parse().expect("an address")];
+    let server = TestServer::with(settings);
+    let ask = |secret: &str, from: &str| {
+        let body = format!("grant_type=client_credentials&client_id=global&client_secret={secret}");
+        server.send("POST", "/api/auth/oauth/token", &[("X-Forwarded-For", from)], &body).status
+    };
+    let wrong: Vec<u16> = (0..8).map(|_| ask("wrong", "192.0.2.1")).collect();
+    assert_eq!(wrong[..5], [401; 5]);
+    assert_eq!(ask("global", "192.0.2.1"), 429, "this address must wait");
+    assert_eq!(ask("global", "192.0.2.2"), 200, "it was never right before");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::StatusCode;
 use hyper::header::{COOKIE, HeaderValue, LOCATION, SET_COOKIE};
-use ledger_store::Expected;
+use ledger_store::{Expected, Snapshot};
 use sha2::{Digest as _, Sha256};
 
 use crate::api::auth::form::Form;
@@ -87,7 +87,7 @@ pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
         return Ok(protocol::text(StatusCode::BAD_REQUEST, "the client, or its redirect URI, is unknown"));
     };
     let state = form.get("state");
-    let begun = match request(&form, &caller, redirect_uri) {
+    let begun = match request(&call.app.snapshot(), &form, &caller, redirect_uri) {
         Ok(request) => begin(call, &authority, provider, &form, request).await,
         Err(error) => Err(error),
     };
@@ -106,7 +106,12 @@ pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 /// Reads what a client asks for.
-fn request(form: &Form, caller: &Caller, redirect_uri: &str) -> Result<Pending, OAuthError> {
+fn request(
+    snapshot: &Snapshot,
+    form: &Form,
+    caller: &Caller,
+    redirect_uri: &str,
+) -> Result<Pending, OAuthError> {
     match form.get("response_type") {
         Some("code") => {}
         None => return Err(OAuthError::new(Word::InvalidRequest, "response_type missing")),
@@ -149,7 +154,7 @@ fn request(form: &Form, caller: &Caller, redirect_uri: &str) -> Result<Pending, 
         client: caller.id.clone(),
         client_created: caller.created,
         redirect_uri: redirect_uri.to_owned(),
-        scopes: caller.granted_at_login(wanted),
+        scopes: caller.granted_at_login(snapshot, wanted)?,
         state: form.get("state").map(str::to_owned),
         nonce: form.get("nonce").map(str::to_owned),
         challenge,
@@ -183,13 +188,12 @@ async fn begin(
 ) -> Result<Reply, OAuthError> {
     let (address, now) = (protocol::address(call, authority), Instant::now());
     let key = address.to_string();
-    if authority.logins.verdict(&key, address, now) != Verdict::Check {
+    if authority.logins.try_once(&key, address, now) != Verdict::Within {
         return Err(OAuthError::new(
             Word::TemporarilyUnavailable,
             "too many logins were begun: come back later",
         ));
     }
-    authority.logins.wrong(&key, address, now);
     let vault = opened(authority).await?.vault;
     let (nonce, verifier) =
         (request.provider_secret(&vault, Use::Nonce), request.provider_secret(&vault, Use::Verifier));

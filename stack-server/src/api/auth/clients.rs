@@ -73,9 +73,26 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(json.reply(StatusCode::OK))
 }
 
+/// Lets the checks of secrets know a client.
+fn note(call: &Call<'_>, client: &Client) -> Result<(), ApiError> {
+    if let Some(opened) = call.authority()?.opened_already() {
+        opened.known.add_client(client);
+    }
+    Ok(())
+}
+
 pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (body, is_1_10) = (call.body.clone(), is_1_10(call));
-    let made = call.app.blocking(move |store| clients::create(store, &read_body(&body, is_1_10)?)).await?;
+    let (body, is_1_10, authority) = (call.body.clone(), is_1_10(call), call.authority()?);
+    let create = move |store: &_| {
+        let draft = read_body(&body, is_1_10)?;
+        if authority.statics.get(&draft.id).is_some() {
+            let message = format!("invalid id {:?}: a client of the operator's file has it", draft.id);
+            return Err(ApiError::validation(message));
+        }
+        clients::create(store, &draft)
+    };
+    let made = call.app.blocking(create).await?;
+    note(call, &made)?;
     data(call, &made, StatusCode::CREATED)
 }
 
@@ -88,7 +105,9 @@ pub(super) async fn read(call: &Call<'_>) -> Result<Reply, ApiError> {
 pub(super) async fn update(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (body, is_1_10, id) = (call.body.clone(), is_1_10(call), call.variable(0).to_owned());
     let update = move |store: &_| clients::update(store, &id, &read_body(&body, is_1_10)?);
-    data(call, &call.app.blocking(update).await?, StatusCode::OK)
+    let changed = call.app.blocking(update).await?;
+    note(call, &changed)?;
+    data(call, &changed, StatusCode::OK)
 }
 
 pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -119,8 +138,10 @@ pub(super) async fn create_secret(call: &Call<'_>) -> Result<Reply, ApiError> {
     let add = move |store: &_| {
         let Object(body) = json::first::<Object<SecretBody<'_>>>(&body)
             .map_err(|error| ApiError::validation(format!("invalid format: {error}")))?;
-        let vault = authority.opened()?.vault;
-        clients::add_secret(store, &vault, &id, &body.name.0, &body.metadata)
+        let opened = authority.opened()?;
+        let (secret, clear) = clients::add_secret(store, &opened.vault, &id, &body.name.0, &body.metadata)?;
+        opened.known.add_secret(&secret, &store.snapshot())?;
+        Ok((secret, clear))
     };
     let (secret, clear) = call.app.blocking(add).await?;
     let mut json = call.json();

@@ -36,8 +36,11 @@ impl Form {
     ///
     /// # Errors
     ///
-    /// `invalid_request` if a parameter is there twice.
+    /// `invalid_request` if a parameter is there twice, or is no escaped text.
     pub(crate) fn parse(body: &str) -> Result<Self, OAuthError> {
+        if body.split(['&', '=']).any(|part| decode_form(part).is_none()) {
+            return Err(OAuthError::new(Word::InvalidRequest, "a parameter is no escaped text"));
+        }
         let pairs = own(&Query::parse(body));
         check_once(&pairs)?;
         Ok(Self(pairs))
@@ -156,5 +159,8 @@ mod tests {
         assert_eq!((form.get("a"), form.get("b"), form.get("c")), (Some("1"), None, Some("x y z")));
         assert_eq!(form.need("b").map_err(|error| error.word), Err(Word::InvalidRequest));
         assert!(Form::parse("a=1&a=1").is_err());
+        for malformed in ["scope=%zz", "scope=%ff", "%c3=1", "a=1&b=%"] {
+            assert!(Form::parse(malformed).is_err(), "{malformed}");
+        }
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn refusal(error: &OAuthError, state: Option<&str>) -> Reply {
         Word::InvalidClient => {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"stack\""));
         }
-        Word::SlowDown | Word::TemporarilyUnavailable => {
+        Word::TooManyTries | Word::TemporarilyUnavailable => {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         _ => {}

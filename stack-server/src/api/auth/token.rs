@@ -1,6 +1,7 @@
 //! The token endpoint.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use hyper::StatusCode;
 use serde_json::json;
@@ -11,11 +12,12 @@ use crate::api::auth::protocol;
 use crate::api::call::Call;
 use crate::auth::authority::Authority;
 use crate::auth::clock::now;
-use crate::auth::grants::authenticate::{authenticate, opened};
+use crate::auth::grants::authenticate::{authenticate, opened, refusal};
 use crate::auth::grants::caller::Caller;
 use crate::auth::grants::error::{OAuthError, Word};
 use crate::auth::grants::issue::{self, Access, CLIENT_TOKEN_SECONDS, Tokens};
 use crate::auth::guard::token::Token;
+use crate::auth::rates::Verdict;
 use crate::http::error::ApiError;
 use crate::http::response::{self, Reply};
 
@@ -71,7 +73,7 @@ async fn client_credentials(
             "a public client has no credentials of its own",
         ));
     }
-    let scopes = caller.granted(form.get("scope").unwrap_or_default());
+    let scopes = caller.granted(&call.app.snapshot(), form.get("scope").unwrap_or_default())?;
     let signer = authority.clone();
     let sign = move || {
         let access = Access {
@@ -125,11 +127,19 @@ async fn assertion(call: &Call<'_>, authority: &Arc<Authority>, form: &Form) -> 
     };
     opened(authority).await?;
     let text = form.need("assertion")?;
+    // Counted as wrong secrets are, by address: nobody says who the client is.
+    let (address, now) = (protocol::address(call, authority), Instant::now());
+    let issuer = address.to_string();
+    let verdict = authority.rates.try_once(&issuer, address, now);
+    if verdict == Verdict::Refused {
+        return Err(refusal(verdict));
+    }
     let refused = || OAuthError::new(Word::InvalidGrant, "the assertion is not good");
     let provider = authority.provider.as_ref().ok_or_else(refused)?;
     if provider.good(text).await.is_none() {
         return Err(refused());
     }
+    authority.rates.give_back(&issuer, address);
     let (text, requested) = (text.to_owned(), form.get("scope").unwrap_or_default().to_owned());
     let (signer, is_1_10) = (authority.clone(), is_1_10(call));
     let accept = move || {

@@ -5,24 +5,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::auth::authority::{Authority, Opened};
-use crate::auth::grants::caller::{Caller, Credentials, Found, look_up};
+use crate::auth::grants::caller::{Caller, Credentials};
 use crate::auth::grants::error::{OAuthError, Word};
+use crate::auth::keys::vault::Vault;
 use crate::auth::rates::Verdict;
 use crate::auth::resources::clients;
 use crate::http::error::ApiError;
 use crate::limits::AUTH_KEY_BYTES_MAX;
 use crate::log::{self, Level};
 
-/// The refusal of somebody who was wrong too often.
-fn slow_down() -> OAuthError {
-    OAuthError::new(Word::SlowDown, "too many wrong secrets: come back later")
-}
-
 /// Finds the client with these credentials. A public client needs no secret.
+///
+/// The right secret of a stored client is taken however often it, or its address, was wrong: it is random, and checked
+/// in no time. That of a static client, which people choose, is taken while its address may try.
 ///
 /// # Errors
 ///
-/// `invalid_client`, and `slow_down` after too many of them; what any read may meet.
+/// `invalid_client`, with another status after too many of them; what any read may meet.
 pub(crate) async fn authenticate(
     authority: &Arc<Authority>,
     credentials: &Credentials,
@@ -31,26 +30,35 @@ pub(crate) async fn authenticate(
     if credentials.id.len() > AUTH_KEY_BYTES_MAX {
         return Err(OAuthError::invalid_client());
     }
-    let verdict = authority.rates.verdict(&credentials.id, address, Instant::now());
-    if verdict == Verdict::Refuse {
-        return Err(slow_down());
-    }
     let opened = opened(authority).await?;
-    let caller = match authority.statics.get(&credentials.id) {
-        Some(_) => fixed(authority, &opened, credentials, verdict).await?,
-        None => stored(authority, &opened, credentials, verdict).await?,
+    let found = match check_quickly(authority, &opened, credentials, address)? {
+        Some(caller) => Ok(caller),
+        None => check_slowly(authority, &opened, credentials, address).await?,
     };
-    if let Some(caller) = caller {
-        authority.rates.right(&caller.id, address, Instant::now());
-        return Ok(caller);
+    match found {
+        Ok(caller) => {
+            authority.rates.right(&caller.id, address, Instant::now());
+            Ok(caller)
+        }
+        Err(verdict) => {
+            // One line a try that counts, and not one for each that is refused unseen.
+            if verdict != Verdict::Refused {
+                let reason = "unknown client or wrong secret";
+                log::event(Level::Warning, "auth", &[("address", &address), ("reason", &reason)]);
+            }
+            Err(refusal(verdict))
+        }
     }
-    authority.rates.wrong(&credentials.id, address, Instant::now());
-    log::event(
-        Level::Warning,
-        "auth",
-        &[("address", &address), ("reason", &"unknown client or wrong secret")],
-    );
-    Err(if verdict == Verdict::Check { OAuthError::invalid_client() } else { slow_down() })
+}
+
+/// The answer to a wrong secret.
+pub(crate) fn refusal(verdict: Verdict) -> OAuthError {
+    match verdict {
+        Verdict::Within => OAuthError::invalid_client(),
+        Verdict::ClientExceeded | Verdict::Refused => {
+            OAuthError::new(Word::TooManyTries, "too many wrong secrets: come back later")
+        }
+    }
 }
 
 /// The client with an id, without any check of a secret.
@@ -59,14 +67,10 @@ pub(crate) async fn authenticate(
 ///
 /// Those of any read.
 pub(crate) fn find(authority: &Authority, id: &str) -> Result<Option<Caller>, ApiError> {
-    let snapshot = authority.store().snapshot();
     if let Some(client) = authority.statics.get(id) {
-        return Caller::fixed(&snapshot, client).map(Some);
+        return Ok(Some(client.into()));
     }
-    match clients::client(&snapshot, id)? {
-        Some(client) => Caller::stored(&snapshot, client.value).map(Some),
-        None => Ok(None),
-    }
+    Ok(clients::client(&authority.store().snapshot(), id)?.map(|client| client.value.into()))
 }
 
 /// Vault and keys. The first request makes them, on a thread of its own.
@@ -82,53 +86,78 @@ pub(crate) async fn opened(authority: &Arc<Authority>) -> Result<Opened, OAuthEr
     Ok(authority.signing.run(move || opening.opened()).await??)
 }
 
-async fn fixed(
-    authority: &Arc<Authority>,
+/// The client, if its secret is known to be right, or none is needed. An unknown client takes the same work as a wrong
+/// secret.
+///
+/// # Errors
+///
+/// Those of any read.
+fn check_quickly(
+    authority: &Authority,
     opened: &Opened,
     credentials: &Credentials,
-    verdict: Verdict,
-) -> Result<Option<Caller>, OAuthError> {
-    let Some(client) = authority.statics.get(&credentials.id) else { return Ok(None) };
-    let is_right = match &credentials.secret {
-        _ if client.public => true,
-        Some(secret) if authority.statics.knows(&opened.vault, client, secret) => true,
-        _ if verdict == Verdict::CheckQuickly => false,
-        // No client of the file has an empty secret. A missing one takes as long as a wrong one.
-        secret => {
-            let (all, vault, id, secret) = (
-                authority.clone(),
-                opened.vault.clone(),
-                credentials.id.clone(),
-                secret.clone().unwrap_or_default(),
-            );
-            let check = move || all.statics.check(&vault, all.statics.get(&id), &secret);
-            authority.hashing.run(check).await?
-        }
+    address: IpAddr,
+) -> Result<Option<Caller>, ApiError> {
+    let (vault, secret) = (&opened.vault, credentials.secret.as_deref());
+    if let Some(client) = authority.statics.get(&credentials.id) {
+        let is_welcome = || authority.rates.is_welcome(&client.id, address, Instant::now());
+        let is_right = client.public
+            || secret.is_some_and(|secret| is_welcome() && authority.statics.knows(vault, client, secret));
+        return Ok(is_right.then(|| client.into()));
+    }
+    if !opened.known.may_be_right(vault, &credentials.id, secret) {
+        return Ok(None);
+    }
+    let Some(found) = clients::client(&authority.store().snapshot(), &credentials.id)? else {
+        return Ok(None);
     };
-    Ok(if is_right { Some(Caller::fixed(&authority.store().snapshot(), client)?) } else { None })
+    let client = found.value;
+    let is_right = client.public || secret.is_some_and(|secret| client.has_secret(vault, secret));
+    Ok(is_right.then(|| client.into()))
 }
 
-async fn stored(
+/// Counts a try, and checks it as slowly as any secret that a person chose, if there may be such; the verdict about it, if
+/// it is wrong.
+///
+/// # Errors
+///
+/// `temporarily_unavailable` while too many wait.
+async fn check_slowly(
     authority: &Arc<Authority>,
     opened: &Opened,
     credentials: &Credentials,
-    verdict: Verdict,
-) -> Result<Option<Caller>, OAuthError> {
-    let snapshot = authority.store().snapshot();
-    let (found, is_right) = look_up(&snapshot, &opened.vault, credentials)?;
-    match found {
-        Found::Stored(client) if is_right || client.public => {
-            return Ok(Some(Caller::stored(&snapshot, *client)?));
+    address: IpAddr,
+) -> Result<Result<Caller, Verdict>, ApiError> {
+    if !authority.statics.are_slow() {
+        return Ok(Err(authority.rates.try_once(&credentials.id, address, Instant::now())));
+    }
+    let (checking, vault, credentials) = (authority.clone(), opened.vault.clone(), credentials.clone());
+    // Counted when it is its turn: a right secret before it may have made it quick, and a wrong one refused it.
+    authority.hashing.run(move || compare_hashes(&checking, &vault, &credentials, address)).await
+}
+
+fn compare_hashes(
+    authority: &Authority,
+    vault: &Vault,
+    credentials: &Credentials,
+    address: IpAddr,
+) -> Result<Caller, Verdict> {
+    let verdict = authority.rates.try_once(&credentials.id, address, Instant::now());
+    if verdict == Verdict::Refused {
+        return Err(verdict);
+    }
+    let client = authority.statics.get(&credentials.id);
+    // No client of the file has an empty secret. A missing one takes as long as a wrong one.
+    let secret = credentials.secret.as_deref().unwrap_or_default();
+    let is_known = client.is_some_and(|client| authority.statics.knows(vault, client, secret));
+    let is_right = is_known || authority.statics.check(vault, client, secret);
+    match client.filter(|_| is_right) {
+        Some(client) => {
+            authority.rates.give_back(&client.id, address);
+            Ok(client.into())
         }
-        _ => {}
+        None => Err(verdict),
     }
-    if authority.statics.are_slow() && verdict == Verdict::Check {
-        // As slow as a wrong secret of a static client.
-        let (all, vault) = (authority.clone(), opened.vault.clone());
-        let secret = credentials.secret.clone().unwrap_or_default();
-        authority.hashing.run(move || all.statics.check(&vault, None, &secret)).await?;
-    }
-    Ok(None)
 }
 
 #[cfg(test)]
@@ -142,14 +171,37 @@ mod tests {
     use crate::auth::keys::master::{KeySource, MasterKey};
     use crate::auth::static_clients::StaticClient;
 
+    fn authority(file: &str, wrong_secrets_per_minute: u32) -> Arc<Authority> {
+        let key = KeySource::Given(MasterKey::random().expect("random bytes"));
+        let mut settings = AuthorizationSettings::new(key);
+        settings.clients = StaticClient::parse(file).expect("clients");
+        settings.wrong_secrets_per_minute = wrong_secrets_per_minute;
+        Arc::new(Authority::new(&Store::in_memory(), settings, "http://127.0.0.1:1").expect("an issuer"))
+    }
+
+    #[test]
+    fn wrong_secrets_at_once_stay_within_the_rate() {
+        let authority = authority("clients: [{id: one, secrets: [a]}]", 3);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let words = runtime.block_on(async {
+            let mut tasks = tokio::task::JoinSet::new();
+            for number in 0..20 {
+                let (authority, id) = (authority.clone(), format!("nosuch-{number}"));
+                tasks.spawn(async move {
+                    let credentials = Credentials { id, secret: Some("wrong".to_owned()) };
+                    let found = authenticate(&authority, &credentials, std::net::Ipv4Addr::LOCALHOST.into());
+                    found.await.expect_err("nobody").word
+                });
+            }
+            tasks.join_all().await
+        });
+        assert_eq!(words.iter().filter(|word| **word == Word::InvalidClient).count(), 3, "{words:?}");
+        assert_eq!(authority.statics.computed.load(Ordering::Relaxed), 3);
+    }
+
     #[test]
     fn every_wrong_secret_costs_the_same_hashes() {
-        let file = "clients: [{id: one, secrets: [a]}, {id: two, secrets: [a, b]}]";
-        let mut settings =
-            AuthorizationSettings::new(KeySource::Given(MasterKey::random().expect("random bytes")));
-        settings.clients = StaticClient::parse(file).expect("clients");
-        let store = Store::in_memory();
-        let authority = Arc::new(Authority::new(&store, settings, "http://127.0.0.1:1").expect("an issuer"));
+        let authority = authority("clients: [{id: one, secrets: [a]}, {id: two, secrets: [a, b]}]", 60);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let computed = |id: &str, secret: Option<&str>| {
             let credentials = Credentials { id: id.to_owned(), secret: secret.map(str::to_owned) };

@@ -1,16 +1,12 @@
 //! The client behind a request to a protocol endpoint.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use ledger_store::Snapshot;
+use ledger_store::{ReadError, Snapshot};
 
-use crate::auth::keys::vault::Vault;
-use crate::auth::resources::client::{Client, waste_comparison};
-use crate::auth::resources::clients;
+use crate::auth::resources::client::{Client, Held};
 use crate::auth::resources::scopes::Scopes;
 use crate::auth::static_clients::StaticClient;
-use crate::http::error::ApiError;
 
 /// The credentials of a request's client. Their text shows no secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,94 +34,83 @@ pub(crate) struct Caller {
     pub(crate) trusted: bool,
     pub(crate) redirect_uris: Vec<String>,
     pub(crate) post_logout_redirect_uris: Vec<String>,
-    /// The names of all scopes that it may ask for.
-    pub(crate) allowed: BTreeSet<String>,
+    scopes: Vec<Held>,
 }
 
-impl Caller {
-    /// A stored client.
-    ///
-    /// # Errors
-    ///
-    /// Those of any read.
-    pub(crate) fn stored(snapshot: &Snapshot, client: Client) -> Result<Self, ApiError> {
-        Ok(Self {
-            allowed: Scopes::of(snapshot)?.closure(&client.scopes),
+impl From<Client> for Caller {
+    fn from(client: Client) -> Self {
+        Self {
             id: client.id,
             created: client.created_at.as_micros(),
             public: client.public,
             trusted: client.trusted,
             redirect_uris: client.redirect_uris,
             post_logout_redirect_uris: client.post_logout_redirect_uris,
-        })
+            scopes: client.scopes,
+        }
     }
+}
 
-    /// A client of the operator's file.
-    ///
-    /// # Errors
-    ///
-    /// Those of any read.
-    pub(crate) fn fixed(snapshot: &Snapshot, client: &StaticClient) -> Result<Self, ApiError> {
-        Ok(Self {
-            allowed: Scopes::of(snapshot)?.closure(&client.scopes),
+impl From<&StaticClient> for Caller {
+    fn from(client: &StaticClient) -> Self {
+        Self {
             id: client.id.clone(),
             created: 0,
             public: client.public,
             trusted: client.trusted,
             redirect_uris: client.redirect_uris.clone(),
             post_logout_redirect_uris: client.post_logout_redirect_uris.clone(),
-        })
+            scopes: client.scopes.clone(),
+        }
     }
+}
 
+impl Caller {
     /// Those of the names in a text, divided by spaces, that the client may ask for; the others are dropped.
-    pub(crate) fn granted(&self, requested: &str) -> Vec<String> {
-        self.selected(requested, |_| false)
+    ///
+    /// # Errors
+    ///
+    /// Those of any read.
+    pub(crate) fn granted(&self, snapshot: &Snapshot, requested: &str) -> Result<Vec<String>, ReadError> {
+        self.selected(snapshot, requested, |_| false)
     }
 
     /// As [`Caller::granted`], for the login of a user. Scopes about the user are the user's, who logs in; the client
     /// must hold everything else.
-    pub(crate) fn granted_at_login(&self, requested: &str) -> Vec<String> {
-        self.selected(requested, |name| OF_LOGIN.contains(&name))
+    ///
+    /// # Errors
+    ///
+    /// Those of any read.
+    pub(crate) fn granted_at_login(
+        &self,
+        snapshot: &Snapshot,
+        requested: &str,
+    ) -> Result<Vec<String>, ReadError> {
+        self.selected(snapshot, requested, |name| OF_LOGIN.contains(&name))
     }
 
-    fn selected(&self, requested: &str, is_free: impl Fn(&str) -> bool) -> Vec<String> {
-        let mut granted: Vec<String> = Vec::new();
-        for name in requested.split(' ').filter(|name| is_free(name) || self.allowed.contains(*name)) {
-            if granted.iter().all(|have| have != name) {
-                granted.push(name.to_owned());
+    fn selected(
+        &self,
+        snapshot: &Snapshot,
+        requested: &str,
+        is_free: impl Fn(&str) -> bool,
+    ) -> Result<Vec<String>, ReadError> {
+        let mut wanted: Vec<&str> = Vec::new();
+        for name in requested.split(' ').filter(|name| !name.is_empty()) {
+            if !wanted.contains(&name) {
+                wanted.push(name);
             }
         }
-        granted
+        // Most requests name no scope, and need not read all of them.
+        if wanted.iter().any(|name| !is_free(name)) {
+            let allowed = Scopes::of(snapshot)?.closure(&self.scopes);
+            wanted.retain(|name| is_free(name) || allowed.contains(*name));
+        }
+        Ok(wanted.into_iter().map(str::to_owned).collect())
     }
 
     /// Whether this is the client with an id that was created at a time.
     pub(crate) fn is(&self, id: &str, created: i64) -> bool {
         self.id == id && self.created == created
     }
-}
-
-/// The result of a lookup by an id.
-pub(crate) enum Found {
-    Stored(Box<Client>),
-    Nobody,
-}
-
-/// The stored client with an id, and whether a text is one of its secrets. An unknown client takes the same work.
-///
-/// # Errors
-///
-/// Those of any read.
-pub(crate) fn look_up(
-    snapshot: &Snapshot,
-    vault: &Vault,
-    credentials: &Credentials,
-) -> Result<(Found, bool), ApiError> {
-    let found = clients::client(snapshot, &credentials.id)?;
-    let secret = credentials.secret.as_deref().unwrap_or_default();
-    if let Some(client) = found {
-        let is_right = client.value.has_secret(vault, secret) && credentials.secret.is_some();
-        return Ok((Found::Stored(Box::new(client.value)), is_right));
-    }
-    waste_comparison(vault, secret);
-    Ok((Found::Nobody, false))
 }

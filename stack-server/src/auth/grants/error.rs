@@ -18,22 +18,21 @@ pub(crate) enum Word {
     UnsupportedGrantType,
     ServerError,
     TemporarilyUnavailable,
-    /// Too many wrong secrets.
-    SlowDown,
+    /// Too many wrong secrets. Its word is one that clients know; its status tells why.
+    TooManyTries,
 }
 
 impl Word {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
-            Self::InvalidClient => "invalid_client",
+            Self::InvalidClient | Self::TooManyTries => "invalid_client",
             Self::InvalidGrant => "invalid_grant",
             Self::InvalidScope => "invalid_scope",
             Self::UnauthorizedClient => "unauthorized_client",
             Self::UnsupportedGrantType => "unsupported_grant_type",
             Self::ServerError => "server_error",
             Self::TemporarilyUnavailable => "temporarily_unavailable",
-            Self::SlowDown => "slow_down",
         }
     }
 
@@ -43,7 +42,7 @@ impl Word {
         match self {
             Self::InvalidClient => StatusCode::UNAUTHORIZED,
             Self::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::SlowDown => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyTries => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::BAD_REQUEST,
         }
     }

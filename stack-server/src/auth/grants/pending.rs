@@ -228,6 +228,7 @@ impl Authority {
             client_created: caller.created,
             user,
             scopes: found.scopes.clone(),
+            granted: found.scopes.clone(),
             generation: 0,
             expires: now() + USER_TOKEN_SECONDS,
             access_id: String::new(),
@@ -246,10 +247,8 @@ impl Authority {
             expires: now() + USED_CODE_SECONDS,
             ..found
         };
-        match self
-            .store()
-            .change_documents(vec![used.put(Expected::Version(version)), session.put(Expected::Absent)])
-        {
+        let changes = vec![used.put(Expected::Version(version)), session.put(Expected::Absent)];
+        match self.store().change_documents(changes) {
             Ok(_) => {}
             Err(WriteError::Document(DocumentRejection::Changed { .. })) => {
                 // Somebody else exchanged it at the same moment.

@@ -37,7 +37,10 @@ pub(crate) struct Session {
     /// When the client was created: a later client with the same id is another one.
     pub(crate) client_created: i64,
     pub(crate) user: String,
+    /// Those that the user granted at the login.
     pub(crate) scopes: Vec<String>,
+    /// Those of the access token that it has at present.
+    pub(crate) granted: Vec<String>,
     /// How often it was continued.
     pub(crate) generation: u64,
     /// When its refresh token expires, in seconds since the epoch.
@@ -57,13 +60,18 @@ fn read(document: &Document) -> Result<Versioned<Session>, ReadError> {
     let read = || {
         let body: Value = serde_json::from_slice(&document.value).ok()?;
         let text = |name: &str| body[name].as_str().map(str::to_owned);
-        let scopes = body["scopes"].as_array()?.iter().map(|scope| scope.as_str().map(str::to_owned));
+        let texts = |value: &Value| {
+            value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+        };
+        let scopes = texts(&body["scopes"])?;
         Some(Session {
             id: String::from_utf8(document.key.clone()).ok()?,
             client: text("client")?,
             client_created: body["clientCreated"].as_i64().unwrap_or_default(),
             user: text("user")?,
-            scopes: scopes.collect::<Option<_>>()?,
+            // Older documents have none.
+            granted: texts(&body["granted"]).unwrap_or_else(|| scopes.clone()),
+            scopes,
             generation: body["generation"].as_u64()?,
             expires: body["expires"].as_u64()?,
             access_id: text("accessId")?,
@@ -83,6 +91,7 @@ impl Session {
             "clientCreated": self.client_created,
             "user": self.user,
             "scopes": self.scopes,
+            "granted": self.granted,
             "generation": self.generation,
             "expires": self.expires,
             "accessId": self.access_id,
@@ -190,16 +199,17 @@ impl Authority {
         if scopes.iter().any(|name| !before.scopes.contains(name)) {
             return Err(OAuthError::new(Word::InvalidScope, "the refresh token does not have these scopes"));
         }
-        let scopes = caller.granted_at_login(&scopes.join(" "));
+        let scopes = caller.granted_at_login(&snapshot, &scopes.join(" "))?;
         let access = self.access_of(&before, &scopes)?;
-        let id_token = self.id_token(&before, None)?;
         let after = Session {
+            granted: scopes,
             generation: before.generation + 1,
             expires: now() + REFRESH_TOKEN_SECONDS,
             access_id: access.id.clone(),
             access_expires: access.expires,
             ..before.clone()
         };
+        let id_token = self.id_token(&after, None)?;
         let changes = vec![
             after.put(Expected::Version(version)),
             refused::refuse(Refused::Token(&before.access_id), before.access_expires, Expected::Anything),
@@ -267,7 +277,7 @@ impl Authority {
         session: &Session,
         nonce: Option<&str>,
     ) -> Result<Option<String>, OAuthError> {
-        if session.scopes.iter().all(|scope| scope != "openid") {
+        if session.granted.iter().all(|scope| scope != "openid") {
             return Ok(None);
         }
         let mut claims = json!({
@@ -301,7 +311,7 @@ impl Authority {
     /// Adds the address of the user, if the client may know it; whether there is such a user.
     fn add_email(&self, claims: &mut Value, session: &Session) -> Result<bool, ApiError> {
         let user = users::user(&self.store().snapshot(), &session.user)?;
-        if let Some(user) = user.as_ref().filter(|_| session.scopes.iter().any(|scope| scope == "email")) {
+        if let Some(user) = user.as_ref().filter(|_| session.granted.iter().any(|scope| scope == "email")) {
             claims["email"] = json!(user.email);
             claims["email_verified"] = json!(user.email_verified);
         }

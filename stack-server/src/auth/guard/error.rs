@@ -15,8 +15,8 @@ use crate::outbound::TlsError;
 pub(crate) enum UrlError {
     #[error("{0:?} is no http or https address")]
     NoAddress(String),
-    #[error("{0:?} has a query or a fragment")]
-    QueryOrFragment(String),
+    #[error("{0:?} has a path, a query or a fragment")]
+    MoreThanOrigin(String),
 }
 
 /// The reason why another server gave no answer. The texts hold nothing of the question.

@@ -54,9 +54,3 @@ impl Client {
         self.secrets.iter().fold(false, |found, secret| same_secret(&secret.tag, &tag) | found)
     }
 }
-
-/// Does the work of [`Client::has_secret`] where there is no client.
-pub(crate) fn waste_comparison(vault: &Vault, clear: &str) {
-    let tag = vault.tag(Use::ClientSecret, clear.as_bytes());
-    std::hint::black_box(same_secret(&[0; 32], &tag));
-}

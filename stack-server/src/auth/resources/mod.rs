@@ -2,11 +2,13 @@
 //!
 //! - [`client`]: a client with its secrets.
 //! - [`clients`]: creating, reading, changing and removing clients.
+//! - [`known_secrets`]: refuses wrong secrets of any client with the same work.
 //! - [`scopes`]: scopes that have an id, and what holding one of them allows.
 //! - [`users`]: people who logged in through the identity provider.
 
 pub(crate) mod client;
 pub(crate) mod clients;
+pub(crate) mod known_secrets;
 #[cfg(test)]
 mod random_work;
 pub(crate) mod scopes;

@@ -6,7 +6,7 @@ use ledger_core::schema::Enforcement;
 use ledger_core::{FirstId, PastDates, Runtime};
 
 use super::invocation::{AuthMode, Config, key_file_of};
-use super::values::{FlagError, address, choice, count, path, period, put, size, switch};
+use super::values::{FlagError, address, choice, count, key_rotation, path, period, put, size, switch};
 use crate::auth::authority::{AuthorizationSettings, check_base};
 use crate::auth::grants::provider::ProviderSettings;
 use crate::auth::guard::fetch::check_issuer;
@@ -197,8 +197,8 @@ static AUTH: &[Flag] = &[
         set: |config, value| put(&mut own(config).public_url, check_base(value).map(|()| Some(value.to_owned()))) },
     Flag { name: "auth-key-file", value: "FILE", variable: "STACK_AUTH_KEY_FILE", help: "file with the key that encrypts secrets of the authorization server, created if absent (DATA.auth-key); STACK_AUTH_KEY can contain the key itself",
         set: |config, value| put(&mut config.auth_key_file, path(value).map(Some)) },
-    Flag { name: "auth-key-rotation", value: "DURATION", variable: "STACK_AUTH_KEY_ROTATION", help: "how long a key signs tokens (720h)",
-        set: |config, value| put(&mut own(config).key_rotation, period(value)) },
+    Flag { name: "auth-key-rotation", value: "DURATION", variable: "STACK_AUTH_KEY_ROTATION", help: "how long a key signs tokens (720h; at least 10m)",
+        set: |config, value| put(&mut own(config).key_rotation, key_rotation(value)) },
     Flag { name: "auth-client", value: "FILE", variable: "STACK_AUTH_CLIENT", help: "YAML file with clients that are not stored (none)",
         set: |config, value| put(&mut own(config).clients, StaticClient::load(&path(value)?)) },
     Flag { name: "auth-wrong-secrets", value: "COUNT", variable: "STACK_AUTH_WRONG_SECRETS", help: "wrong secrets per minute until a client or an address must wait (60)",

@@ -251,6 +251,8 @@ fn what_makes_no_sense_is_refused() {
         "--auth-client /nosuch",
         "--trusted-proxies nonsense",
         "--auth-key-rotation 0s",
+        "--auth-key-rotation 9m59s",
+        "--auth-public-url https://stack.example/path",
         "--auth-enabled=maybe",
         "--auth-issuer nonsense",
         "--bind :x",

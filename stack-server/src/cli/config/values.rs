@@ -7,6 +7,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::duration::{self, DurationError};
+use crate::limits::KEY_ROTATION_MIN;
 
 /// The reason why a flag is refused: its value, or what the value names.
 pub(super) type FlagError = Box<dyn std::error::Error + Send + Sync>;
@@ -26,6 +27,8 @@ pub(super) enum ValueError {
     NoDuration(#[from] DurationError),
     #[error("{0:?} is no time at all")]
     ZeroDuration(String),
+    #[error("{value:?} is shorter than {} minutes", min.as_secs() / 60)]
+    ShortDuration { value: String, min: Duration },
     #[error("{value:?} is no number from 1 to {max}")]
     NoCount { value: String, max: usize },
     #[error("{0:?} has none of the suffixes KiB, MiB, GiB")]
@@ -82,6 +85,15 @@ pub(super) fn period(value: &str) -> Result<Duration, ValueError> {
         Duration::ZERO => Err(ValueError::ZeroDuration(value.to_owned())),
         period => Ok(period),
     }
+}
+
+/// A time for which a signing key is used.
+pub(super) fn key_rotation(value: &str) -> Result<Duration, ValueError> {
+    let period = duration::parse(value)?;
+    if period < KEY_ROTATION_MIN {
+        return Err(ValueError::ShortDuration { value: value.to_owned(), min: KEY_ROTATION_MIN });
+    }
+    Ok(period)
 }
 
 pub(super) fn count(value: &str, max: usize) -> Result<usize, ValueError> {
