@@ -220,7 +220,7 @@ fn the_document_is_served_in_three_forms() {
     assert_eq!(document["openapi"], "3.1.0");
     let yaml = server.get("/openapi.yaml").is(200);
     assert_eq!(yaml.header("content-type"), Some("application/yaml"));
-    assert!(yaml.body.contains("\nopenapi: \"3.1.0\"\n") && yaml.body.contains("\n  \"/versions\":\n"));
+    assert!(yaml.body.starts_with("openapi: \"3.1.0\"\n") && yaml.body.contains("\n  \"/versions\":\n"));
     // The v1 routes, at both of their mounts.
     for prefix in ["", "/api/ledger"] {
         assert_eq!(server.get(&format!("{prefix}/swagger.json")).is(200).body, json.body);
@@ -231,6 +231,10 @@ fn the_document_is_served_in_three_forms() {
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
     // The page loads nothing from other servers, and its policy makes the browser enforce that.
     assert!(!page.body.contains("http:") && !page.body.contains("https:") && !page.body.contains("src="));
+    // It shows the descriptions and examples, in the order of the groups.
+    for member in ["operation.description", "media.examples", "api.components.examples", "api.tags"] {
+        assert!(page.body.contains(member), "{member}");
+    }
     let policy = page.header("content-security-policy").expect("a policy");
     assert!(policy.starts_with("default-src 'none'") && policy.contains("connect-src 'self'"));
     server.send("POST", "/openapi.json", &[], "").is(405);
@@ -253,4 +257,58 @@ fn describes_both_mounts_with_their_statuses() {
     };
     assert!(codes("/v2/{ledger}").contains("LEDGER_ALREADY_EXISTS"));
     assert!(!codes("/api/ledger/v2/{ledger}").contains("LEDGER_ALREADY_EXISTS"));
+}
+
+/// Checks that a body has an example of each content type, and that the examples of JSON conform to its schema.
+fn has_examples(document: &Value, content: &Value) -> Result<(), Undescribed> {
+    for (content_type, media) in content.as_object().into_iter().flatten() {
+        let examples = media["examples"].as_object().filter(|examples| !examples.is_empty());
+        let examples = examples.ok_or_else(|| Undescribed(format!("{content_type} has no example")))?;
+        for example in examples.values() {
+            let target = example["$ref"].as_str().and_then(|reference| document.pointer(&reference[1..]));
+            let value = target.map(|target| &target["value"]).filter(|value| !value.is_null());
+            let value = value.ok_or_else(|| Undescribed(format!("{example} leads nowhere")))?;
+            conforms(document, &media["schema"], value)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_operation_has_description_and_examples() {
+    let document = TestServer::start().get("/openapi.json").json();
+    let mut faults = Vec::new();
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("an item") {
+            let description = operation["description"].as_str().unwrap_or("");
+            if !description.ends_with('.') || operation["summary"] == description {
+                faults.push(format!("{method} {path}: no description of its own: {description:?}"));
+            }
+            // A redirect, an empty answer and one in another format than JSON need no example.
+            let answers = operation["responses"].as_object().into_iter().flatten();
+            let json = answers
+                .filter(|(status, _)| status.starts_with('2'))
+                .map(|(_, answer)| &answer["content"])
+                .filter(|content| content.get("application/json").is_some());
+            for content in json.chain([&operation["requestBody"]["content"]]) {
+                if let Err(fault) = has_examples(&document, content) {
+                    faults.push(format!("{method} {path}: {fault}"));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn tags_list_every_group_with_ledger_first() {
+    let document = TestServer::start().get("/openapi.json").json();
+    let tags = document["tags"].as_array().expect("tags");
+    let names: Vec<&str> = tags.iter().filter_map(|tag| tag["name"].as_str()).collect();
+    assert!(names.starts_with(&["Ledgers", "Transactions", "Accounts"]) && names.ends_with(&["Service"]));
+    assert!(tags.iter().all(|tag| tag["description"].as_str().is_some_and(|text| text.ends_with('.'))));
+    let operations = document["paths"].as_object().expect("paths").values();
+    let used =
+        operations.filter_map(Value::as_object).flatten().filter_map(|(_, one)| one["tags"][0].as_str());
+    assert_eq!(used.collect::<BTreeSet<_>>(), names.into_iter().collect());
 }

@@ -9,6 +9,8 @@ pub(crate) struct Description {
     /// The method name in generated clients, for the mount that the document lists first.
     pub(crate) id: &'static str,
     pub(crate) summary: &'static str,
+    /// One or two sentences beyond the summary: the effect, which part is atomic, and the answer.
+    pub(crate) details: &'static str,
     pub(crate) group: &'static str,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Option<Body>,
@@ -20,7 +22,22 @@ pub(crate) struct Description {
 impl Description {
     /// Describes an operation without parameters, body or responses.
     pub(crate) fn new(id: &'static str, group: &'static str, summary: &'static str) -> Self {
-        Self { id, summary, group, parameters: vec![], body: None, answers: vec![], refusals: vec![] }
+        Self {
+            id,
+            summary,
+            details: "",
+            group,
+            parameters: vec![],
+            body: None,
+            answers: vec![],
+            refusals: vec![],
+        }
+    }
+
+    /// Sets the text beyond the summary. Every operation has one, as a test shows.
+    pub(crate) fn details(mut self, details: &'static str) -> Self {
+        self.details = details;
+        self
     }
 
     /// Adds parameters.

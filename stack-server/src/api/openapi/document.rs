@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::api::openapi::description::{Body, Description, Parameter, Place};
-use crate::api::openapi::responses::{content, responses};
-use crate::api::openapi::{auth, payments, service, v1, v2};
+use crate::api::openapi::responses::{content, media, responses};
+use crate::api::openapi::tags::tags;
+use crate::api::openapi::{auth, examples, payments, service, v1, v2, yaml};
 use crate::api::operations::Operation;
 use crate::api::routes::{Mount, Route, routes};
 use crate::api::routing::reserved;
@@ -21,44 +22,97 @@ const DESCRIPTION: &str = "A double-entry ledger, and an authorization server be
 `/api/ledger/v2` in the form that clients of stack 2.0 read; the first generation at the root and below \
 `/api/ledger`. Unknown members and parameters are ignored. Paths may end with a slash.";
 
-/// The document of a server with this guard, whose generic connector API is at this path.
-pub(crate) fn document(guard: Option<&Guard>, generic: &MountPath) -> Value {
-    let mut paths = Map::new();
-    let mut ids = BTreeSet::new();
-    for route in routes() {
-        for (prefix, profile) in route.mount.prefixes() {
-            let shown =
-                if route.mount == Mount::Generic { generic.to_string() } else { (*prefix).to_owned() };
-            let path = match route.template {
-                "/" if !shown.is_empty() => shown,
-                template => format!("{shown}{template}"),
-            };
-            let described = describe(route.operation);
-            let id = unique_id(&mut ids, described.id, prefix, route.template);
-            let item = paths.entry(path).or_insert_with(|| json!({}));
-            item[route.method.to_ascii_lowercase()] = operation(route, *profile, &described, &id, guard);
+/// The document. Its paths keep the order of the table of routes, which a JSON value would lose.
+pub(crate) struct Document {
+    /// The members before the paths, and the tags.
+    head: [(&'static str, Value); 4],
+    paths: Vec<(String, Value)>,
+    components: Value,
+}
+
+impl Document {
+    /// Returns the document as JSON.
+    pub(crate) fn to_json(&self) -> String {
+        let mut text = String::from("{");
+        for (name, value) in &self.head {
+            text.push_str(&format!("\"{name}\":{value},"));
         }
+        let paths = self.paths.iter().map(|(path, item)| format!("{}:{item}", Value::from(path.as_str())));
+        let paths: Vec<String> = paths.collect();
+        text.push_str(&format!("\"paths\":{{{}}},\"components\":{}}}", paths.join(","), self.components));
+        text
     }
+
+    /// Returns the document as YAML.
+    pub(crate) fn to_yaml(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in &self.head {
+            text.push_str(&yaml::to_yaml(&json!({*name: value})));
+        }
+        yaml::write_ordered("paths", &self.paths, &mut text);
+        text.push_str(&yaml::to_yaml(&json!({"components": self.components})));
+        text
+    }
+}
+
+/// The document of a server with this guard, whose generic connector API is at this path.
+pub(crate) fn document(guard: Option<&Guard>, generic: &MountPath) -> Document {
+    let mut paths: Vec<(String, Value)> = Vec::new();
+    let mut ids = BTreeSet::new();
+    let mut examples = Map::new();
+    // The paths below the further prefixes of a mount repeat those below its first one, so they come last.
+    let (own, aliases): (Vec<_>, Vec<_>) = mounted().partition(|(_, prefix, _)| *prefix == 0);
+    for (route, at, profile) in own.into_iter().chain(aliases) {
+        let prefix = route.mount.prefixes()[at].0;
+        let shown = if route.mount == Mount::Generic { generic.to_string() } else { prefix.to_owned() };
+        let path = match route.template {
+            "/" if !shown.is_empty() => shown,
+            template => format!("{shown}{template}"),
+        };
+        let described = describe(route.operation);
+        examples::collect(&described, &mut examples);
+        let id = unique_id(&mut ids, described.id, prefix, route.template);
+        let operation = operation(route, profile, &described, &id, guard);
+        let known = paths.iter().position(|(known, _)| *known == path);
+        let known = known.unwrap_or_else(|| {
+            paths.push((path, json!({})));
+            paths.len() - 1
+        });
+        paths[known].1[route.method.to_ascii_lowercase()] = operation;
+    }
+    Document { head: head(), paths, components: components(&examples) }
+}
+
+/// Every route below every prefix of its mount, with the number of the prefix.
+fn mounted() -> impl Iterator<Item = (&'static Route, usize, Profile)> {
+    routes().iter().flat_map(|route| {
+        let prefixes = route.mount.prefixes().iter().enumerate();
+        prefixes.map(move |(at, (_, profile))| (route, at, *profile))
+    })
+}
+
+/// The members before the paths.
+fn head() -> [(&'static str, Value); 4] {
+    let info = json!({
+        "title": "Ledger",
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": DESCRIPTION,
+        "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"}
+    });
+    [("openapi", json!("3.1.0")), ("info", info), ("servers", json!([{"url": "/"}])), ("tags", tags())]
+}
+
+fn components(examples: &Map<String, Value>) -> Value {
     let schemas: Value = serde_json::from_str(SCHEMAS).expect("the schemas are JSON, as a test shows");
     json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Ledger",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": DESCRIPTION,
-            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"}
-        },
-        "servers": [{"url": "/"}],
-        "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": {"bearer": {
-                "type": "http",
-                "scheme": "bearer",
-                "bearerFormat": "JWT",
-                "description": "A token of a trusted issuer, where the server asks for tokens."
-            }}
-        }
+        "schemas": schemas,
+        "examples": examples,
+        "securitySchemes": {"bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "A token of a trusted issuer, where the server asks for tokens."
+        }}
     })
 }
 
@@ -92,6 +146,7 @@ fn operation(
     let mut operation = json!({
         "operationId": id,
         "summary": described.summary,
+        "description": described.details,
         "tags": [described.group],
         "responses": responses(route, profile, described)
     });
@@ -153,7 +208,7 @@ fn parameter(parameter: &Parameter) -> Value {
 fn body(body: &Body) -> Value {
     let contents = body.contents.iter().filter_map(|(content_type, what)| {
         let (_, schema) = content(*what)?;
-        Some(((*content_type).to_owned(), json!({"schema": schema})))
+        Some(((*content_type).to_owned(), media(&schema, examples::reference(content_type, *what))))
     });
     let contents: Map<String, Value> = contents.collect();
     json!({"required": body.required, "content": contents})
@@ -188,9 +243,44 @@ mod tests {
         }
     }
 
+    /// The document as it is served.
+    fn described() -> Value {
+        serde_json::from_str(&document(None, &MountPath::default()).to_json()).expect("JSON")
+    }
+
+    #[test]
+    fn paths_follow_routes_and_aliases_come_last() {
+        let document = document(None, &MountPath::default());
+        let paths: Vec<&str> = document.paths.iter().map(|(path, _)| path.as_str()).collect();
+        let at = |path: &str| paths.iter().position(|known| *known == path).expect(path);
+        let order = [
+            "/v2",
+            "/v2/{ledger}",
+            "/v2/{ledger}/transactions",
+            "/versions",
+            "/api/auth/clients",
+            "/{ledger}/accounts",
+            "/api/payments/payments",
+            "/api/generic/accounts",
+            "/api/ledger/v2/_info",
+            "/api/ledger/{ledger}/logs",
+        ];
+        for pair in order.windows(2) {
+            assert!(at(pair[0]) < at(pair[1]), "{pair:?}");
+        }
+        let first_alias = paths.iter().position(|path| path.starts_with("/api/ledger"));
+        let last = paths.iter().rposition(|path| !path.starts_with("/api/ledger"));
+        assert!(first_alias > last, "an alias stands before {:?}", paths[last.expect("a path")]);
+        // The texts keep the order, although values do not.
+        for text in [document.to_json(), document.to_yaml()] {
+            let places: Vec<_> = paths.iter().map(|path| text.find(&format!("\"{path}\":"))).collect();
+            assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+        }
+    }
+
     #[test]
     fn exactly_the_routes_are_described() {
-        let document = document(None, &MountPath::default());
+        let document = described();
         let mut described = 0;
         for route in routes() {
             for (prefix, _) in route.mount.prefixes() {
@@ -208,18 +298,33 @@ mod tests {
 
     #[test]
     fn references_and_schemas_match() {
-        let document = document(None, &MountPath::default());
+        let document = described();
         let mut used = BTreeSet::new();
         walk(&document, &mut |value| {
             if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
-                let name = reference.strip_prefix("#/components/schemas/").expect("a schema");
-                assert!(document["components"]["schemas"][name].is_object(), "{reference}");
+                let name = reference.strip_prefix("#/components/").expect("a component");
+                assert!(document.pointer(&reference[1..]).is_some_and(Value::is_object), "{reference}");
                 used.insert(name.to_owned());
             }
         });
-        let all = document["components"]["schemas"].as_object().expect("schemas");
-        let unused: Vec<_> = all.keys().filter(|name| !used.contains(*name)).collect();
+        let names = |kind: &'static str| {
+            let all = document["components"][kind].as_object().expect("components");
+            all.keys().map(move |name| format!("{kind}/{name}"))
+        };
+        let all = names("schemas").chain(names("examples"));
+        let unused: Vec<_> = all.filter(|name| !used.contains(name)).collect();
         assert!(unused.is_empty(), "{unused:?}");
+    }
+
+    #[test]
+    fn every_example_is_used() {
+        let document = described();
+        let used = document["components"]["examples"].as_object().expect("examples");
+        let all: Value = serde_json::from_str(include_str!("examples.json")).expect("JSON");
+        for name in all.as_object().expect("examples by name").keys() {
+            let forms = [name.clone(), format!("{name}.data"), format!("{name}.page")];
+            assert!(forms.iter().any(|form| used.contains_key(form)), "{name}");
+        }
     }
 
     /// The texts in quotes that follow one of these words in the sources of a folder.
@@ -249,7 +354,7 @@ mod tests {
 
     #[test]
     fn every_used_parameter_is_described() {
-        let document = document(None, &MountPath::default());
+        let document = described();
         let mut described = BTreeSet::new();
         walk(&document["paths"], &mut |value| {
             if let (Some("query"), Some(name)) = (value["in"].as_str(), value["name"].as_str()) {
@@ -275,7 +380,7 @@ mod tests {
 
     #[test]
     fn operations_are_as_the_standard_wants_them() {
-        let document = document(None, &MountPath::default());
+        let document = described();
         let mut ids = BTreeSet::new();
         for (path, item) in document["paths"].as_object().expect("paths") {
             assert!(path.starts_with('/') && (path == "/" || !path.ends_with('/')), "{path}");

@@ -3,14 +3,17 @@
 //! It is made of the table of routes: each row is an operation, and what an operation reads and answers stands in
 //! `v2.rs`, `v1.rs` or `service.rs`, where the compiler asks for every one of them. Statuses and words of errors
 //! are those of `error.rs`, body limits those of the row. To add an operation: its row in the router, its arm in
-//! `describe` (`document.rs`), and the schemas that are new in `schemas.json`.
+//! `describe` (`document.rs`), the schemas that are new in `schemas.json`, and an example of each in `examples.json`.
 
 mod auth;
 mod description;
 mod document;
+mod examples;
 mod payments;
+mod pipelines;
 mod responses;
 mod service;
+mod tags;
 pub(crate) mod texts;
 mod v1;
 mod v2;
@@ -38,11 +41,11 @@ pub(crate) fn answer(call: &Call<'_>, form: DocumentForm) -> Reply {
     let make = || document::document(call.app.guard(), &call.app.settings().generic_mount);
     match form {
         DocumentForm::Json => {
-            let text = texts.json.get_or_init(|| Bytes::from(format!("{}\n", make())));
+            let text = texts.json.get_or_init(|| Bytes::from(format!("{}\n", make().to_json())));
             response::text(StatusCode::OK, "application/json", text.clone())
         }
         DocumentForm::Yaml => {
-            let text = texts.yaml.get_or_init(|| Bytes::from(yaml::to_yaml(&make())));
+            let text = texts.yaml.get_or_init(|| Bytes::from(make().to_yaml()));
             response::text(StatusCode::OK, "application/yaml", text.clone())
         }
         DocumentForm::Page => {

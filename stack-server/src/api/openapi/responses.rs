@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::ledger_v1;
 use crate::api::openapi::description::{Answer, Content, Description, Refusal, Shown};
+use crate::api::openapi::examples;
 use crate::api::routes::{Mount, Route, STREAM};
 use crate::auth::Scope;
 use crate::http::error::{ApiError, Code, Profile};
@@ -16,6 +17,8 @@ struct Response {
     summary: Option<&'static str>,
     /// Schemas by content type; several of one type are alternatives.
     contents: BTreeMap<&'static str, Vec<Value>>,
+    /// Examples by content type, of what succeeds.
+    examples: BTreeMap<&'static str, Value>,
     codes: BTreeSet<&'static str>,
     headers: BTreeMap<&'static str, Value>,
     /// Whether refusals have the form of the generic connector API.
@@ -77,6 +80,11 @@ fn add_answer(response: &mut Response, answer: &Answer) {
     response.summary = Some(answer.summary);
     if let Some((content_type, schema)) = content(answer.content) {
         response.contents.entry(content_type).or_default().push(schema);
+        if answer.status < 300
+            && let Some(example) = examples::reference(content_type, answer.content)
+        {
+            response.examples.insert(content_type, example);
+        }
     }
     for header in answer.headers {
         let (name, value) = match header {
@@ -131,6 +139,15 @@ fn page(item: &Value) -> Value {
     })
 }
 
+/// Returns the form of a body of one content type.
+pub(crate) fn media(schema: &Value, examples: Option<Value>) -> Value {
+    let mut media = json!({"schema": schema});
+    if let Some(examples) = examples {
+        media["examples"] = examples;
+    }
+    media
+}
+
 fn render(status: u16, mut response: Response, is_first_generation: bool, is_head: bool) -> Value {
     if !response.codes.is_empty() {
         let form = if is_first_generation { "V1ErrorResponse" } else { "ErrorResponse" };
@@ -166,9 +183,10 @@ fn render(status: u16, mut response: Response, is_first_generation: bool, is_hea
         rendered["headers"] = json!(response.headers);
     }
     if !is_head && !response.contents.is_empty() {
+        let examples = response.examples;
         let contents = response.contents.into_iter().map(|(content_type, mut schemas)| {
             let schema = if schemas.len() == 1 { schemas.remove(0) } else { json!({"anyOf": schemas}) };
-            (content_type.to_owned(), json!({"schema": schema}))
+            (content_type.to_owned(), media(&schema, examples.get(content_type).cloned()))
         });
         rendered["content"] = Value::Object(contents.collect());
     }

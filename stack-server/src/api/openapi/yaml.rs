@@ -9,6 +9,18 @@ pub(crate) fn to_yaml(value: &Value) -> String {
     out
 }
 
+/// Writes a member of the outermost mapping, whose members have members of their own in a given order.
+pub(crate) fn write_ordered(name: &str, members: &[(String, Value)], out: &mut String) {
+    write_name(name, out);
+    out.push_str(":\n");
+    for (name, member) in members {
+        indent(1, out);
+        write_name(name, out);
+        out.push(':');
+        write_below(member, 1, out);
+    }
+}
+
 /// Writes a value. The caller has indented its first line.
 fn write(value: &Value, depth: usize, out: &mut String) {
     match value {
