@@ -149,6 +149,10 @@ fn lists_are_filtered_and_ordered() {
         ("reverse=true", "1 2 3"),
         ("order=effective", "2 1 3"),
         ("order=effective&reverse=true", "3 1 2"),
+        // Other values of `order` are ignored, as other servers ignore them.
+        ("order=nosuch", "3 2 1"),
+        ("order=Effective&reverse=true", "1 2 3"),
+        ("order=", "3 2 1"),
         ("sort=timestamp:asc", "3 1 2"),
         ("sort=insertedAt:asc", "1 2 3"),
         ("sort=inserted_at", "3 2 1"),

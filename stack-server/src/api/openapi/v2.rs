@@ -203,7 +203,11 @@ pub(crate) fn describe(operation: V2) -> Description {
             .reads(&PAGES)
             .reads(&[
                 SORT,
-                query("order", TEXT, "`effective`: by the date of effect instead of by id."),
+                query(
+                    "order",
+                    TEXT,
+                    "`effective`: by the date of effect instead of by id. Other values are ignored.",
+                ),
                 query("reverse", SWITCH, "The other way round."),
                 EXPAND,
                 PIT,
@@ -399,7 +403,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                 .reads(&PAGES)
                 .reads(&[
                     SORT,
-                    query("order", TEXT, "`asc` or `desc`, by date."),
+                    query("order", TEXT, "`asc` or `desc`, by date; other values are refused."),
                     QUERY,
                 ])
                 .takes(FILTER)
@@ -434,7 +438,7 @@ pub(crate) fn describe(operation: V2) -> Description {
                 .reads(&PAGES)
                 .reads(&[
                     SORT,
-                    query("order", TEXT, "As of the list."),
+                    query("order", TEXT, "As of the list; other values are ignored."),
                     query("reverse", SWITCH, "As of the list."),
                     EXPAND,
                     PIT,
