@@ -17,13 +17,14 @@ use crate::api::script_body::{Forms, ScriptBody};
 use crate::http::error::{ApiError, Code};
 use crate::http::json::{self, Array, Date, Digits, Entries, Fields, Flag, Object, Text, TextMap, field};
 
-/// Converts a posting.
+/// Converts the posting at a place of the request.
 ///
 /// # Errors
 ///
 /// Returns `VALIDATION` if the posting breaks a rule.
-pub(crate) fn to_posting(body: &PostingBody<'_>) -> Result<Posting, ApiError> {
-    let amount = body.amount.ok_or_else(|| ApiError::validation("no amount defined"))?;
+pub(crate) fn to_posting(at: usize, body: &PostingBody<'_>) -> Result<Posting, ApiError> {
+    let amount =
+        body.amount.ok_or_else(|| ApiError::validation(format!("postings[{at}]: no amount defined")))?;
     let amount: Amount =
         amount.parse().map_err(|error: AmountError| ApiError::validation(error.to_string()))?;
     let invalid = |what: &str, text: &Text<'_>| {
@@ -113,8 +114,8 @@ impl CreateBody<'_> {
             return Err(ApiError::validation("cannot pass postings and numscript in the same request"));
         }
         let movement = if has_postings {
-            let postings = self.postings.iter().map(to_posting).collect::<Result<Postings, _>>();
-            Movement::Postings(postings?)
+            let postings = self.postings.iter().enumerate().map(|(at, body)| to_posting(at, body));
+            Movement::Postings(postings.collect::<Result<Postings, _>>()?)
         } else if has_script || has_template {
             let runtime = match self.runtime.0.as_ref() {
                 "" => runtime,
@@ -353,8 +354,13 @@ mod tests {
         for (body, message) in [
             (posting("a b", "1", "USD"), "invalid source address 'a b'"),
             (posting("a", "-1", "USD"), "negative amount"),
-            (posting("a", "", "USD"), "no amount defined"),
-            (posting("a", "null", "USD"), "no amount defined"),
+            (posting("a", "", "USD"), "postings[0]: no amount defined"),
+            (posting("a", "null", "USD"), "postings[0]: no amount defined"),
+            (
+                posting("a", "", "USD")
+                    .replace('[', r#"[{"source":"a","amount":1,"destination":"b","asset":"USD"},"#),
+                "postings[1]: no amount defined",
+            ),
             (posting("a", "1", "usd"), "invalid asset 'usd'"),
             ("{}".into(), "you must pass either a posting array, a numscript script, or a template"),
             (
