@@ -53,7 +53,13 @@ fn auth(arguments: Vec<OsString>) -> ExitCode {
 
 /// Exit status: 0 it is done, 1 it is not, 2 the command line makes no sense.
 fn copy(verb: Verb, arguments: Vec<OsString>) -> ExitCode {
-    match copies::main(verb, arguments, std::io::stdin().lock(), std::io::stdout().lock()) {
+    match copies::main(
+        verb,
+        arguments,
+        |name| std::env::var(name).ok(),
+        std::io::stdin().lock(),
+        std::io::stdout().lock(),
+    ) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("stack-server: {error}");

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::cli::directory::{self, SharedDirectory};
 use crate::cli::progress::SharedMeter;
 use ledger_store::{
     BackupError, BackupReport, LedgerError, OpenError, RestorePoint, RestorePointError, Store, TransferError,
@@ -24,6 +25,7 @@ Usage: stack-server backup DIR BACKUP                 copy a data directory into
        stack-server export --logs DIR LEDGER [FILE]   write its logs only, as POST /v2/LEDGER/logs/export does
        stack-server import DIR LEDGER [FILE]          read what an export wrote; it can be repeated
 
+A directory that is written to must not be writable by others, unless --allow-shared-directory is passed.
 Without FILE, standard input or output is used. Exit status: 0 done, 1 failed, 2 wrong command line.
 ";
 
@@ -61,6 +63,8 @@ pub enum CopyError {
     Usage(String),
     /// The directory has no store. Opening it would make one.
     NoStore(PathBuf),
+    /// Others may write into the directory.
+    Shared(SharedDirectory),
     /// The store does not open.
     Open(OpenError),
     /// The backup or the restore failed.
@@ -85,6 +89,7 @@ impl fmt::Display for CopyError {
         match self {
             Self::Usage(reason) => f.write_str(reason),
             Self::NoStore(path) => write!(f, "{} is not a store", path.display()),
+            Self::Shared(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
             Self::Backup(error) => error.fmt(f),
             Self::Transfer(error) => error.fmt(f),
@@ -98,6 +103,7 @@ impl std::error::Error for CopyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Usage(_) | Self::NoStore(_) => None,
+            Self::Shared(error) => Some(error),
             Self::Open(error) => Some(error),
             Self::Backup(error) => Some(error),
             Self::Transfer(error) => Some(error),
@@ -116,6 +122,11 @@ impl From<lexopt::Error> for CopyError {
 impl From<RestorePointError> for CopyError {
     fn from(error: RestorePointError) -> Self {
         Self::Usage(format!("--at: {error}"))
+    }
+}
+impl From<SharedDirectory> for CopyError {
+    fn from(error: SharedDirectory) -> Self {
+        Self::Shared(error)
     }
 }
 
@@ -150,19 +161,25 @@ struct Line {
     point: RestorePoint,
     verify: bool,
     logs: bool,
+    allow_shared_directory: bool,
 }
 
 impl Line {
     /// Reads the arguments after the verb, or `None` if they ask for help.
-    fn read(verb: Verb, arguments: Vec<OsString>) -> Result<Option<Self>, CopyError> {
+    fn read(
+        verb: Verb,
+        arguments: Vec<OsString>,
+        sharing_is_allowed: bool,
+    ) -> Result<Option<Self>, CopyError> {
         use lexopt::Arg;
-        let mut line = Self::default();
+        let mut line = Self { allow_shared_directory: sharing_is_allowed, ..Self::default() };
         let mut parser = lexopt::Parser::from_args(arguments);
         while let Some(argument) = parser.next()? {
             match argument {
                 Arg::Long("help") | Arg::Short('h') => return Ok(None),
                 Arg::Long("verify") if verb == Verb::Backup => line.verify = true,
                 Arg::Long("logs") if verb == Verb::Export => line.logs = true,
+                Arg::Long("allow-shared-directory") => line.allow_shared_directory = true,
                 Arg::Long("at") if verb == Verb::Restore => {
                     line.point = parser.value()?.to_string_lossy().parse()?;
                 }
@@ -182,10 +199,13 @@ impl Line {
 pub fn main(
     verb: Verb,
     arguments: Vec<OsString>,
+    variable: impl Fn(&str) -> Option<String>,
     input: impl Read,
     mut out: impl Write,
 ) -> Result<(), CopyError> {
-    let Some(line) = Line::read(verb, arguments)? else {
+    let sharing =
+        variable("STACK_ALLOW_SHARED_DIRECTORY").is_some_and(|value| directory::is_allowed_by(&value));
+    let Some(line) = Line::read(verb, arguments, sharing)? else {
         out.write_all(HELP.as_bytes())?;
         return Ok(());
     };
@@ -206,13 +226,17 @@ fn run(
     match (verb, words.as_slice()) {
         (Verb::Backup, [backup]) if line.verify => report(&mut out, &Store::verify_backup(backup)?),
         (Verb::Backup, [data, backup]) if !line.verify => {
-            let store = open(data, meter)?;
+            directory::check(backup, line.allow_shared_directory)?;
+            let store = open(line, data, meter)?;
             report(&mut out, &store.backup(backup)?)?;
             close(&store)
         }
-        (Verb::Restore, [backup, data]) => report(&mut out, &Store::restore(backup, data, line.point)?),
+        (Verb::Restore, [backup, data]) => {
+            directory::check(data, line.allow_shared_directory)?;
+            report(&mut out, &Store::restore(backup, data, line.point)?)
+        }
         (Verb::Export, [data, ledger, file @ ..]) if file.len() <= 1 => {
-            let store = open(data, meter)?;
+            let store = open(line, data, meter)?;
             let ledger = store.ledger(ledger.to_string_lossy())?;
             let to: Box<dyn Write> = match file.first() {
                 Some(file) => Box::new(File::create_new(file)?),
@@ -228,7 +252,7 @@ fn run(
             close(&store)
         }
         (Verb::Import, [data, ledger, file @ ..]) if file.len() <= 1 => {
-            let store = open(data, meter)?;
+            let store = open(line, data, meter)?;
             let ledger = store.ledger(ledger.to_string_lossy())?;
             let imported = match file.first() {
                 Some(file) => {
@@ -253,10 +277,11 @@ fn report(out: &mut impl Write, report: &BackupReport) -> Result<(), CopyError> 
     Ok(())
 }
 
-fn open(data: &Path, meter: &SharedMeter) -> Result<Store, CopyError> {
+fn open(line: &Line, data: &Path, meter: &SharedMeter) -> Result<Store, CopyError> {
     if !data.join("MANIFEST").exists() {
         return Err(CopyError::NoStore(data.to_owned()));
     }
+    directory::check(data, line.allow_shared_directory)?;
     Store::open_with(data, &meter.options()).map_err(CopyError::Open)
 }
 

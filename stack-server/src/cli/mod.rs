@@ -3,6 +3,7 @@
 pub mod auth;
 pub mod config;
 pub mod copies;
+mod directory;
 mod progress;
 pub mod serve;
 pub mod verify;

@@ -11,6 +11,7 @@ use ledger_store::{IndexEvent, OpenError, Options, ProgressWatcher, Store, Write
 use tokio::runtime::Runtime;
 
 use crate::cli::config::Config;
+use crate::cli::directory::{self, SharedDirectory};
 use crate::cli::progress::{Interval, LINE_INTERVAL};
 use crate::descriptors;
 use crate::integrations::events::{Publishers, PublishersError};
@@ -25,7 +26,7 @@ enum ServeError {
     /// The address cannot be listened on.
     Listen(SocketAddr, std::io::Error),
     /// Others may write into the data directory.
-    SharedDirectory(PathBuf),
+    Shared(SharedDirectory),
     /// The store cannot be opened.
     Open(PathBuf, OpenError),
     /// Events cannot be published.
@@ -43,12 +44,7 @@ impl Display for ServeError {
         match self {
             Self::System(error) => write!(f, "starting: {error}"),
             Self::Listen(address, error) => write!(f, "listening on {address}: {error}"),
-            Self::SharedDirectory(data) => write!(
-                f,
-                "others may write into {} and replace what is in it: make it the owner's alone (chmod go-w), or pass \
-                 --allow-shared-directory",
-                data.display()
-            ),
+            Self::Shared(error) => error.fmt(f),
             Self::Open(data, error) => write!(f, "opening {}: {error}", data.display()),
             Self::Publishing(reason) => write!(f, "publishing events: {reason}"),
             Self::Start(error) => write!(f, "starting to serve: {error}"),
@@ -131,7 +127,7 @@ fn logged_progress() -> ProgressWatcher {
 
 /// Opens the store, and says in the log how it was found.
 fn open_store(config: &Config) -> Result<Store, ServeError> {
-    check_directory(config)?;
+    directory::check(&config.data, config.allow_shared_directory).map_err(ServeError::Shared)?;
     let opening = Instant::now();
     let mut options = Options::default();
     options.memory_budget = config.store_memory();
@@ -270,22 +266,6 @@ async fn stopped_writing(store: &Store) -> String {
 fn head_of(store: &Store) -> String {
     let status = store.status();
     format!("{}:{}", status.entries, status.chain)
-}
-
-/// Refuses a data directory whose mode lets its group or everybody change it, unless the operator allows that: they can
-/// replace the files in it, although these are for their owner alone. A directory that is absent is made for its owner.
-fn check_directory(config: &Config) -> Result<(), ServeError> {
-    use std::os::unix::fs::MetadataExt;
-    let is_shared = std::fs::metadata(&config.data).is_ok_and(|found| found.mode() & 0o022 != 0);
-    if !is_shared {
-        return Ok(());
-    }
-    if !config.allow_shared_directory {
-        return Err(ServeError::SharedDirectory(config.data.clone()));
-    }
-    let reason = "others may write into the data directory: they can replace what is in it";
-    log::event(Level::Warning, "exposed", &[("data", &config.data.display()), ("reason", &reason)]);
-    Ok(())
 }
 
 /// The signals that end the server.

@@ -192,6 +192,22 @@ fn command_lines_without_sense_are_refused() {
 }
 
 #[test]
+fn refuses_shared_directory_unless_allowed() {
+    let home = tempfile::tempdir().expect("a directory");
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o777)).expect("its mode");
+    let data = home.path().to_str().expect("text");
+    let key = tempfile::tempdir().expect("a directory");
+    let key = key.path().join("key");
+    let init = ["init", "--data", data, "--auth-key-file", key.to_str().expect("text")];
+    let refused = auth(&init);
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{error}");
+    assert!(error.contains("--allow-shared-directory"), "{error}");
+    assert!(!home.path().join("MANIFEST").exists(), "nothing is made there");
+    text(&auth(&[&init[..], &["--allow-shared-directory"]].concat()));
+}
+
+#[test]
 fn a_running_server_has_its_store_to_itself() {
     let home = tempfile::tempdir().expect("a directory");
     let server = Running::start(home.path(), &[]);

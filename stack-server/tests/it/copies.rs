@@ -110,3 +110,30 @@ fn ledger_is_exported_and_imported() {
     }
     assert!(done(&["backup", "--help"], home, b"").starts_with(b"stack-server backup"));
 }
+
+#[test]
+fn refuses_shared_directories_unless_allowed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = tempfile::tempdir().expect("a directory");
+    let home = home.path();
+    pay(home, 5);
+    let text = done(&["export", "data", "main"], home, b"");
+    report(&["backup", "data", "copy"], home);
+    std::fs::create_dir(home.join("new")).expect("created");
+    for (shared, arguments) in [
+        ("data", ["export", "data", "main"].as_slice()),
+        ("data", &["import", "data", "other"]),
+        ("data", &["backup", "data", "copy"]),
+        ("copy", &["backup", "data", "copy"]),
+        ("new", &["restore", "copy", "new"]),
+    ] {
+        let mode = |mode| std::fs::set_permissions(home.join(shared), std::fs::Permissions::from_mode(mode));
+        mode(0o775).expect("its mode");
+        let output = run(arguments, home, &text);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert!(error.contains("--allow-shared-directory"), "{arguments:?}: {error}");
+        done(&[arguments, &["--allow-shared-directory"]].concat(), home, &text);
+        mode(0o755).expect("its mode");
+    }
+}

@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::auth::authority::AuthorityError;
 use crate::auth::guard::error::{FetchError, UrlError};
 use crate::auth::keys::error::OpenKeysError;
+use crate::cli::directory::SharedDirectory;
 use crate::http::error::ApiError;
 
 /// The reason why a command did nothing; the texts are for a person and show no secret.
@@ -29,6 +30,8 @@ pub enum Failure {
 pub(super) enum LocalError {
     #[error("{path}: {source}", path = path.display())]
     Open { path: PathBuf, source: OpenError },
+    #[error(transparent)]
+    Shared(#[from] SharedDirectory),
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     #[error(transparent)]

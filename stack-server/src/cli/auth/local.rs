@@ -12,6 +12,7 @@ use crate::auth::keys::master::KeySource;
 use crate::auth::resources::clients::{self, Draft};
 use crate::auth::resources::scopes::Scopes;
 use crate::cli::auth::error::LocalError;
+use crate::cli::directory;
 
 /// A store that no server has open.
 pub(super) struct Local {
@@ -24,8 +25,14 @@ impl Local {
     ///
     /// # Errors
     ///
-    /// If it cannot be opened: a server that runs has it.
-    pub(super) fn open(data: &Path, key: KeySource, address: &str) -> Result<Self, LocalError> {
+    /// If it cannot be opened: a server that runs has it. If others may write into it, unless sharing is allowed.
+    pub(super) fn open(
+        data: &Path,
+        key: KeySource,
+        address: &str,
+        is_sharing_allowed: bool,
+    ) -> Result<Self, LocalError> {
+        directory::check(data, is_sharing_allowed)?;
         let store = Store::open(data).map_err(|source| LocalError::Open { path: data.to_owned(), source })?;
         let authority = Arc::new(Authority::new(&store, AuthorizationSettings::new(key), address)?);
         authority.open()?;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::auth::keys::master::{KeySource, MasterKey};
 use crate::cli::config::key_file_of;
+use crate::cli::directory;
 
 pub use error::Failure;
 use error::{LocalError, PlaceError};
@@ -43,6 +44,7 @@ Usage: stack-server auth init [--name NAME]           make a first client that m
        stack-server auth keys rotate                  let the next key sign tokens
 
 On a stopped store:        --data DIR [--auth-key-file FILE]      STACK_DATA, STACK_AUTH_KEY_FILE, STACK_AUTH_KEY
+                           [--allow-shared-directory]             STACK_ALLOW_SHARED_DIRECTORY
 Through a running server:  --server URL                           STACK_SERVER (http://127.0.0.1:8080)
                            --client-id ID --client-secret SECRET  STACK_CLIENT_ID, STACK_CLIENT_SECRET
 
@@ -71,6 +73,7 @@ struct Line {
     redirect_uris: Vec<String>,
     public: bool,
     trusted: bool,
+    allow_shared_directory: bool,
 }
 
 impl Line {
@@ -87,6 +90,8 @@ impl Line {
             server: given("STACK_SERVER"),
             client_id: given("STACK_CLIENT_ID"),
             client_secret: given("STACK_CLIENT_SECRET"),
+            allow_shared_directory: given("STACK_ALLOW_SHARED_DIRECTORY")
+                .is_some_and(|value| directory::is_allowed_by(&value)),
             ..Self::default()
         };
         let refused = |error: lexopt::Error| misused(error.to_string());
@@ -94,8 +99,13 @@ impl Line {
         while let Some(argument) = parser.next().map_err(refused)? {
             let name = match argument {
                 Arg::Long("help") | Arg::Short('h') => return Ok(None),
-                Arg::Long(name @ ("public" | "trusted")) => {
-                    *(if name == "public" { &mut line.public } else { &mut line.trusted }) = true;
+                Arg::Long(name @ ("public" | "trusted" | "allow-shared-directory")) => {
+                    let switch = match name {
+                        "public" => &mut line.public,
+                        "trusted" => &mut line.trusted,
+                        _ => &mut line.allow_shared_directory,
+                    };
+                    *switch = true;
                     continue;
                 }
                 Arg::Long(name) => name.to_owned(),
@@ -135,7 +145,8 @@ impl Line {
             ),
             None => KeySource::File(self.key_file.clone().unwrap_or_else(|| key_file_of(&data))),
         };
-        Ok(Local::open(&data, source, self.server.as_deref().unwrap_or(SERVER))?)
+        let address = self.server.as_deref().unwrap_or(SERVER);
+        Ok(Local::open(&data, source, address, self.allow_shared_directory)?)
     }
 
     fn remote(&self) -> Result<Remote, Failure> {
