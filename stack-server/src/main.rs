@@ -16,7 +16,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     match config::parse(std::env::args_os().skip(1), |name| std::env::var(name).ok()) {
         Ok(Invocation::Serve(config)) => serve(&config),
-        Ok(Invocation::Worker) => stand_by(),
+        Ok(Invocation::Worker(ignored)) => stand_by(&ignored),
         Ok(Invocation::Verify(directory, kept)) => verify(&directory, kept.as_ref()),
         Ok(Invocation::Script(arguments)) => ledger_numscript::cli::main("stack-server script", arguments),
         Ok(Invocation::Auth(arguments)) => auth(arguments),

@@ -70,9 +70,11 @@ pub fn serve(config: &Config) -> ExitCode {
 const WORKER_REASON: &str =
     "pipelines run and deleted buckets are removed in the server itself; no worker is needed";
 
-/// Says that there is nothing to do, and stays until a signal: a process that ended would be started again.
-pub fn stand_by() -> ExitCode {
+/// Says that there is nothing to do, and stays until a signal: a process that ended would be started again. `ignored` are
+/// the given options without meaning here.
+pub fn stand_by(ignored: &[String]) -> ExitCode {
     log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
+    log_ignored(ignored);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let waited = runtime.and_then(|runtime| {
         runtime.block_on(async {
@@ -174,8 +176,13 @@ fn log_settings(config: &Config) {
     if config.names_worker {
         log::event(Level::Info, "worker", &[("reason", &WORKER_REASON)]);
     }
-    if !config.ignored.is_empty() {
-        log::event(Level::Warning, "ignored", &[("settings", &config.ignored.join(", "))]);
+    log_ignored(&config.ignored);
+}
+
+/// Names the given options without meaning here, without their values: some hold passwords.
+fn log_ignored(ignored: &[String]) {
+    if !ignored.is_empty() {
+        log::event(Level::Warning, "ignored", &[("settings", &ignored.join(", "))]);
     }
 }
 

@@ -278,6 +278,7 @@ pub(super) static FOREIGN: &[Foreign] = &[
     // Elements of a bulk run in order.
     Foreign { name: "bulk-parallel", is_switch: false },
     // No database to connect to.
+    Foreign { name: "postgres-uri", is_switch: false },
     Foreign { name: "postgres-max-idle-conns", is_switch: false },
     Foreign { name: "postgres-max-open-conns", is_switch: false },
     Foreign { name: "postgres-conn-max-idle-time", is_switch: false },

@@ -17,8 +17,9 @@ use crate::settings::{MEMORY_BUDGET, Settings};
 pub enum Invocation {
     /// Serve until a signal.
     Serve(Box<Config>),
-    /// Stay until a signal: deployments start a worker of its own, whose work the server does.
-    Worker,
+    /// Stay until a signal: deployments start a worker of its own, whose work the server does. Has the given options
+    /// without meaning here, as [`Config::ignored`].
+    Worker(Vec<String>),
     /// Check a closed data directory, and whether its history is the one of which this is known.
     Verify(PathBuf, Option<KeptHead>),
     /// Work with scripts, as these arguments say.

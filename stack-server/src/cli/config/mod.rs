@@ -56,7 +56,7 @@ pub fn parse(
             check_exposure(&config)?;
             Invocation::Serve(Box::new(config))
         }
-        Command::Worker => Invocation::Worker,
+        Command::Worker => Invocation::Worker(config.ignored),
         Command::Verify { directory, head } => Invocation::Verify(directory, head),
     })
 }

@@ -302,11 +302,32 @@ fn help_names_every_flag_once() {
 #[test]
 fn accepts_a_worker_as_deployments_start_it() {
     let line = "worker --worker-grpc-address :8081 --worker-grpc-tls-enabled --worker-pipelines-pull-interval 5s --debug";
-    assert_eq!(read(line, &[("WORKER_GRPC_ADDRESS", ":8081")]), Ok(Invocation::Worker));
+    assert_eq!(
+        read(line, &[("WORKER_GRPC_ADDRESS", ":8081")]),
+        Ok(Invocation::Worker(
+            ["WORKER_GRPC_ADDRESS", "--worker-grpc-address", "--worker-grpc-tls-enabled"]
+                .map(str::to_owned)
+                .to_vec()
+        ))
+    );
     let served = served("serve --worker=false --worker-grpc-address worker:8081", &[]);
     assert_eq!(served.ignored, ["--worker-grpc-address"]);
     assert!(served.names_worker && served.settings.worker, "nobody else would do the work");
     assert!(read("worker --nosuch", &[]).is_err());
+}
+
+#[test]
+fn database_address_is_ignored_and_not_shown() {
+    let uri = "postgres://ledger:secret@db/ledger";
+    for command in ["serve", "worker"] {
+        assert!(read(&format!("{command} --postgres-uri {uri}"), &[]).is_ok(), "{command}");
+        assert!(read(&format!("{command} --postgres-uri={uri}"), &[]).is_ok(), "{command}");
+        assert!(read(&format!("{command} --postgres-uri"), &[]).is_err(), "{command}");
+    }
+    assert_eq!(served(&format!("--postgres-uri {uri}"), &[]).ignored, ["--postgres-uri"]);
+    assert_eq!(served("", &[("POSTGRES_URI", uri)]).ignored, ["POSTGRES_URI"]);
+    let ignored = Invocation::Worker(vec!["--postgres-uri".to_owned()]);
+    assert_eq!(read(&format!("worker --postgres-uri {uri}"), &[]), Ok(ignored));
 }
 
 #[test]
