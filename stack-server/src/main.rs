@@ -29,6 +29,10 @@ fn main() -> ExitCode {
             print!("{}", config::help());
             ExitCode::SUCCESS
         }
+        Ok(Invocation::HelpOf(topic)) => {
+            print!("{}", config::help_of(topic));
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("stack-server: {error}");
             ExitCode::from(2)

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use ledger_numscript::cli::suggestion;
+
 use crate::cli::directory::{self, SharedDirectory};
 use crate::cli::progress::SharedMeter;
 use ledger_store::{
@@ -52,6 +54,16 @@ impl Verb {
             "import" => Self::Import,
             _ => return None,
         })
+    }
+
+    /// Its options, for suggestions.
+    const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Backup => &["--verify", "--allow-shared-directory", "--help"],
+            Self::Restore => &["--at", "--allow-shared-directory", "--help"],
+            Self::Export => &["--logs", "--allow-shared-directory", "--help"],
+            Self::Import => &["--allow-shared-directory", "--help"],
+        }
     }
 }
 
@@ -124,6 +136,7 @@ impl From<RestorePointError> for CopyError {
         Self::Usage(format!("--at: {error}"))
     }
 }
+
 impl From<SharedDirectory> for CopyError {
     fn from(error: SharedDirectory) -> Self {
         Self::Shared(error)
@@ -184,7 +197,11 @@ impl Line {
                     line.point = parser.value()?.to_string_lossy().parse()?;
                 }
                 Arg::Value(word) => line.words.push(PathBuf::from(word)),
-                other => return Err(other.unexpected().into()),
+                Arg::Long(name) => {
+                    let meant = suggestion(name, verb.options().iter().copied());
+                    return Err(CopyError::Usage(format!("unknown option --{name}{meant}; see --help")));
+                }
+                other @ Arg::Short(_) => return Err(other.unexpected().into()),
             }
         }
         Ok(Some(line))

@@ -192,6 +192,23 @@ fn command_lines_without_sense_are_refused() {
 }
 
 #[test]
+fn unknown_words_come_with_suggestions() {
+    for (words, meant) in [
+        (&["clietn"][..], "\"client\""),
+        (&["tokne"], "\"token\""),
+        (&["clietn", "list"], "\"client\""),
+        (&["client", "lsit"], "\"list\""),
+        (&["keys", "rotaet"], "\"rotate\""),
+        (&["init", "--nmae", "x"], "\"--name\""),
+    ] {
+        let output = auth(words);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+        assert!(error.contains(&format!("did you mean {meant}?")), "{words:?}: {error}");
+    }
+}
+
+#[test]
 fn refuses_shared_directory_unless_allowed() {
     let home = tempfile::tempdir().expect("a directory");
     std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o777)).expect("its mode");

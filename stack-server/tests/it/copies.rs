@@ -137,3 +137,21 @@ fn refuses_shared_directories_unless_allowed() {
         mode(0o755).expect("its mode");
     }
 }
+
+#[test]
+fn unknown_options_come_with_suggestions() {
+    let home = tempfile::tempdir().expect("a directory");
+    for (arguments, meant) in [
+        (["backup", "--verfiy", "x"].as_slice(), "\"--verify\""),
+        (&["restore", "a", "b", "--att", "1"], "\"--at\""),
+        (&["export", "--lgos", "a", "b"], "\"--logs\""),
+        (&["script", "chekc"], "\"check\""),
+        (&["script", "fmt", "x", "--wriet"], "\"--write\""),
+        (&["exprot", "d", "main"], "\"export\""),
+    ] {
+        let output = run(arguments, home.path(), b"");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(&format!("did you mean {meant}?")), "{arguments:?}: {error}");
+    }
+}

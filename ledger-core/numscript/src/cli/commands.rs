@@ -12,6 +12,7 @@ use super::compare::compare;
 use super::console::{Console, Ended, Stopped, load};
 use super::execute;
 use super::show::{Paint, finding, syntax_error};
+use super::suggestion::suggestion;
 
 /// Returns the text of `--help`. `program` is the command as the user typed it.
 fn help(program: &str) -> String {
@@ -85,7 +86,10 @@ fn run(
             console.out.write_all(help(program).as_bytes())?;
             Ok(Ended::Well)
         }
-        Some(other) => Err(Stopped::Misused(format!("unknown command {other:?}; see {program} --help"))),
+        Some(other) => {
+            let meant = suggestion(other, ["check", "run", "fmt", "test", "help"]);
+            Err(Stopped::Misused(format!("unknown command {other:?}{meant}; see {program} --help")))
+        }
         None => Err(Stopped::Misused(format!("check, run, fmt or test? See {program} --help"))),
     }
 }
@@ -129,7 +133,10 @@ fn format_file(arguments: &[OsString], console: &mut Console<'_>) -> Result<Ende
         match flag.to_string_lossy().as_ref() {
             "--check" => only_check = true,
             "--write" => write = true,
-            other => return Err(Stopped::Misused(format!("fmt: unknown flag {other}"))),
+            other => {
+                let meant = suggestion(other, ["--check", "--write"]);
+                return Err(Stopped::Misused(format!("fmt: unknown flag {other}{meant}")));
+            }
         }
     }
     let path = Path::new(file);

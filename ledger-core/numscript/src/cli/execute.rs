@@ -13,6 +13,7 @@ use ledger_values::Balance;
 use super::console::{Console, Ended, Stopped, load};
 use super::render::Json;
 use super::show::{Paint, script_error};
+use super::suggestion::suggestion;
 use super::world::{Failed, Key, World, balances_after, run as run_in};
 
 /// The parsed arguments of `run`.
@@ -115,7 +116,11 @@ fn read(arguments: Vec<OsString>) -> Result<Request, lexopt::Error> {
                     }
                 }
             }
-            other => return Err(format!("unknown flag --{other}").into()),
+            other => {
+                let known = ["--var", "--balance", "--meta", "--profile", "--flag", "--explain", "--json"];
+                let meant = suggestion(other, known);
+                return Err(format!("unknown flag --{other}{meant}").into());
+            }
         }
     }
     options.flags = flags.unwrap_or_default();

@@ -8,6 +8,8 @@ mod data;
 mod execute;
 mod render;
 mod show;
+mod suggestion;
 mod world;
 
 pub use commands::main;
+pub use suggestion::suggestion;

@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
+use ledger_numscript::cli::suggestion;
 use serde_json::{Value, json};
 
 use crate::auth::keys::master::{KeySource, MasterKey};
@@ -29,6 +30,24 @@ const SERVER: &str = "http://127.0.0.1:8080";
 /// The scopes of the first client, and those that a token asks for unless the command line says otherwise.
 const SCOPES: [&str; 7] =
     ["openid", "auth:read", "auth:write", "ledger:read", "ledger:write", "payments:read", "payments:write"];
+
+/// The options, for suggestions.
+const OPTIONS: [&str; 14] = [
+    "--data",
+    "--auth-key-file",
+    "--server",
+    "--client-id",
+    "--client-secret",
+    "--name",
+    "--id",
+    "--description",
+    "--scope",
+    "--redirect-uri",
+    "--public",
+    "--trusted",
+    "--allow-shared-directory",
+    "--help",
+];
 
 /// The text of `--help`.
 const HELP: &str = "\
@@ -129,7 +148,10 @@ impl Line {
                 "description" => line.description = Some(text()?),
                 "scope" => line.scopes.extend(text()?.split([' ', ',']).map(str::to_owned)),
                 "redirect-uri" => line.redirect_uris.push(text()?),
-                other => return Err(misused(format!("unknown option --{other}; see --help"))),
+                other => {
+                    let meant = suggestion(other, OPTIONS);
+                    return Err(misused(format!("unknown option --{other}{meant}; see --help")));
+                }
             }
         }
         line.scopes.retain(|scope| !scope.is_empty());
@@ -270,8 +292,20 @@ pub fn main(
         }
         ["keys", "rotate"] => Ok(line.place()?.rotate_keys()?),
         [] => Err(misused("there is no command; see --help")),
-        words => Err(misused(format!("unknown command {:?}; see --help", words.join(" ")))),
+        words => Err(unknown_command(words)),
     }
+}
+
+/// Refuses words that are no command, by the first word that is none of those that can stand there.
+fn unknown_command(words: &[&str]) -> Failure {
+    let known: &[&str] = match words {
+        ["client", _, ..] => &["create", "list", "rotate-secret", "delete"],
+        ["keys", _, ..] => &["rotate"],
+        _ => &["init", "client", "token", "keys"],
+    };
+    let word = if matches!(words, ["client" | "keys", _, ..]) { words[1] } else { words[0] };
+    let meant = if known.contains(&word) { String::new() } else { suggestion(word, known.iter().copied()) };
+    misused(format!("unknown command {:?}{meant}; see --help", words.join(" ")))
 }
 
 /// Makes the first client of a store. Whoever calls it again is refused: there are clients by then.

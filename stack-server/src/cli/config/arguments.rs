@@ -3,19 +3,17 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use ledger_numscript::cli::suggestion;
 use lexopt::{Arg, Parser};
 
 use super::error::ConfigError;
 use super::flags::{self, FOREIGN, Flag};
-use super::invocation::{Invocation, KeptHead};
+use super::invocation::{Invocation, KeptHead, Topic};
 use crate::cli::copies::Verb;
 
 /// The commands, for suggestions.
 const COMMANDS: [&str; 10] =
     ["serve", "verify", "backup", "restore", "export", "import", "worker", "script", "auth", "help"];
-
-/// The least likeness, of 1, of a name that is suggested for an unknown one.
-const LIKENESS_MIN: f64 = 0.75;
 
 /// A command line that is not answered at once.
 pub(super) struct Arguments {
@@ -46,7 +44,7 @@ pub(super) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Line
     let mut words = Words::default();
     while let Some(argument) = parser.next().map_err(refused)? {
         match argument {
-            Arg::Long("help") | Arg::Short('h') => return Ok(Line::Answered(Invocation::Help)),
+            Arg::Long("help") | Arg::Short('h') => return Ok(Line::Answered(words.help())),
             Arg::Long("version") | Arg::Short('V') => return Ok(Line::Answered(Invocation::Version)),
             Arg::Long("expect-head") if words.is("verify") => {
                 let text = parser.value().map_err(refused)?.to_string_lossy().into_owned();
@@ -62,6 +60,10 @@ pub(super) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Line
                 let word = word.to_string_lossy().into_owned();
                 if let Some(answered) = with_own_grammar(&word, &mut parser)? {
                     return Ok(Line::Answered(answered));
+                }
+                // Before the words behind it, which are in order for the command that was meant.
+                if !COMMANDS.contains(&word.as_str()) {
+                    return Err(unknown_command(&word));
                 }
                 words.command = Some(word);
             }
@@ -89,9 +91,14 @@ fn with_own_grammar(word: &str, parser: &mut Parser) -> Result<Option<Invocation
     rest[0] = "--help".into();
     match by_others(&subject, rest) {
         Some(invocation) => Ok(Some(invocation)),
-        None if COMMANDS.contains(&subject.as_str()) => Ok(Some(Invocation::Help)),
+        None if COMMANDS.contains(&subject.as_str()) => Ok(Some(help_of(&subject))),
         None => Err(unknown_command(&subject)),
     }
+}
+
+/// The help of a command that takes the flags of the server; of any other word, the help of all.
+fn help_of(command: &str) -> Invocation {
+    Topic::named(command).map_or(Invocation::Help, Invocation::HelpOf)
 }
 
 /// The invocation of a command that reads its arguments itself.
@@ -118,6 +125,11 @@ impl Words {
         self.command.as_deref() == Some(command)
     }
 
+    /// The help that `--help` asks for behind these words.
+    fn help(&self) -> Invocation {
+        self.command.as_deref().map_or(Invocation::Help, help_of)
+    }
+
     /// Takes the flag of a name with its value.
     fn flag(&mut self, name: &str, parser: &mut Parser) -> Result<(), ConfigError> {
         if let Some(foreign) = FOREIGN.iter().find(|flag| flag.name == name) {
@@ -129,7 +141,10 @@ impl Words {
             self.ignored.push(format!("--{name}"));
             return Ok(());
         }
-        let Some(flag) = flags::all().find(|flag| flag.name == name) else { return Err(unknown_flag(name)) };
+        let Some(flag) = flags::all().find(|flag| flag.name == name) else {
+            let own = if self.is("verify") { Some("expect-head") } else { None };
+            return Err(unknown_flag(name, own));
+        };
         let value = if flag.value.is_empty() {
             // `--flag=false` is how other servers are told.
             parser.optional_value().unwrap_or_else(|| "true".into())
@@ -166,23 +181,15 @@ fn refused(error: lexopt::Error) -> ConfigError {
 }
 
 fn unknown_command(word: &str) -> ConfigError {
-    let meant = suggestion(word, COMMANDS.into_iter());
+    let meant = suggestion(word, COMMANDS);
     ConfigError(format!("unknown command {word:?}{meant}; see stack-server help"))
 }
 
-fn unknown_flag(name: &str) -> ConfigError {
+/// Refuses a flag. `own` is a flag that only the command has.
+fn unknown_flag(name: &str, own: Option<&'static str>) -> ConfigError {
     let known = flags::all().map(|flag| flag.name).chain(FOREIGN.iter().map(|flag| flag.name));
-    let meant = suggestion(name, known.chain(["help", "version"]));
-    let meant = meant.replacen('"', "\"--", 1);
+    let known = known.chain(["help", "version"]).chain(own).map(|name| format!("--{name}"));
+    let known: Vec<String> = known.collect();
+    let meant = suggestion(name, known.iter().map(String::as_str));
     ConfigError(format!("unknown flag \"--{name}\"{meant}; see stack-server help"))
-}
-
-/// `, did you mean …?` with the name that is most like a word, if one is much like it.
-fn suggestion(word: &str, known: impl Iterator<Item = &'static str>) -> String {
-    let likeness = |name: &&str| strsim::jaro_winkler(word, name);
-    let best = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    match best.filter(|name| likeness(name) >= LIKENESS_MIN) {
-        Some(name) => format!(", did you mean {name:?}?"),
-        None => String::new(),
-    }
 }

@@ -32,6 +32,31 @@ pub enum Invocation {
     Version,
     /// Print [`help`](super::help).
     Help,
+    /// Print [`help_of`](super::help_of) a command.
+    HelpOf(Topic),
+}
+
+/// A command whose help is a text of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// `serve`, with its flags.
+    Serve,
+    /// `verify`.
+    Verify,
+    /// `worker`.
+    Worker,
+}
+
+impl Topic {
+    /// Finds the command with a name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "serve" => Self::Serve,
+            "verify" => Self::Verify,
+            "worker" => Self::Worker,
+            _ => return None,
+        })
+    }
 }
 
 /// The head of a journal as it once was: what its hash was after so many entries.

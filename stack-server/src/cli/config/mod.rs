@@ -22,8 +22,8 @@ use self::auth::settle_auth;
 pub use self::error::ConfigError;
 use self::flags::{FOREIGN, Flag};
 pub(crate) use self::invocation::key_file_of;
-pub use self::invocation::{AuthMode, Config, Invocation, KeptHead};
-pub use self::usage::help;
+pub use self::invocation::{AuthMode, Config, Invocation, KeptHead, Topic};
+pub use self::usage::{help, help_of};
 use crate::settings::http_share;
 
 /// The environment variable of a flag that servers of this API have in common.

@@ -284,7 +284,7 @@ fn what_makes_no_sense_is_refused() {
     {
         assert!(read(line, &[]).is_err(), "{line}");
     }
-    assert_eq!(read("serve --help", &[]), Ok(Invocation::Help));
+    assert_eq!(read("serve --help", &[]), Ok(Invocation::HelpOf(Topic::Serve)));
 }
 
 #[test]
@@ -347,6 +347,11 @@ fn unknown_words_come_with_a_suggestion() {
         ("xyzzy", "unknown command \"xyzzy\"; see stack-server help"),
         ("--lisen :80", "unknown flag \"--lisen\", did you mean \"--listen\"?; see stack-server help"),
         ("--hlep", "unknown flag \"--hlep\", did you mean \"--help\"?; see stack-server help"),
+        ("exprot d main", "unknown command \"exprot\", did you mean \"export\"?; see stack-server help"),
+        (
+            "verify d --expect-haed 1:x",
+            "unknown flag \"--expect-haed\", did you mean \"--expect-head\"?; see stack-server help",
+        ),
         ("serve --qqq", "unknown flag \"--qqq\"; see stack-server help"),
     ] {
         assert_eq!(read(line, &[]).expect_err(line).to_string(), expected);
@@ -355,9 +360,20 @@ fn unknown_words_come_with_a_suggestion() {
 
 #[test]
 fn help_explains_a_command() {
-    for line in ["help", "help serve", "help verify", "--help", "serve -h"] {
+    for line in ["help", "--help", "help help"] {
         assert_eq!(read(line, &[]), Ok(Invocation::Help), "{line}");
     }
+    for (line, topic, usage) in [
+        ("help serve", Topic::Serve, "[serve] [FLAGS]"),
+        ("serve -h", Topic::Serve, "--listen ADDRESS"),
+        ("help verify", Topic::Verify, "verify DIR [--expect-head ENTRIES:HASH]"),
+        ("verify d --help", Topic::Verify, "Exit status"),
+        ("help worker", Topic::Worker, "worker [FLAGS]"),
+    ] {
+        assert_eq!(read(line, &[]), Ok(Invocation::HelpOf(topic)), "{line}");
+        assert!(help_of(topic).contains(usage), "{line}");
+    }
+    assert_ne!(help_of(Topic::Verify), help());
     assert_eq!(read("help script", &[]), Ok(Invocation::Script(vec!["--help".into()])));
     assert_eq!(read("help auth token", &[]), Ok(Invocation::Auth(vec!["--help".into(), "token".into()])));
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::flags::{self, FOREIGN};
+use super::invocation::Topic;
 
 const COMMANDS: &str = "\
 stack-server: the Payments Stack API from an embedded ledger
@@ -27,9 +28,58 @@ Exit status: 0 done
 Flags of serve, each with its environment variable:
 ";
 
+const SERVE: &str = "\
+stack-server serve: answer requests until SIGTERM or SIGINT
+
+Usage: stack-server [serve] [FLAGS]
+
+A signal lets requests in flight finish; a second one does not wait for them. Exit status: 0 stopped in order, 1 failed,
+2 the command line makes no sense.
+
+Flags, each with its environment variable; a flag goes before its variable:
+";
+
+const VERIFY: &str = "\
+stack-server verify: check a data directory that no server has open
+
+Usage: stack-server verify DIR [--expect-head ENTRIES:HASH]
+
+Reads everything that is stored, and prints a JSON line for each fault and one that sums up.
+
+  --expect-head ENTRIES:HASH   also check that the first ENTRIES entries are those that had this HASH; serve writes
+                               both to its log as `head`, and backup prints them
+
+Exit status: 0 all is in order
+             1 something that is stored is damaged, or history is another one
+             2 not everything could be read, or the command line makes no sense
+             3 the store cannot be opened
+";
+
+const WORKER: &str = "\
+stack-server worker: wait for SIGTERM or SIGINT
+
+Usage: stack-server worker [FLAGS]
+
+Deployments of other servers start a worker beside the server. Here the server runs pipelines and removes deleted
+buckets itself, so a worker does nothing. It accepts all flags of serve and opens no data directory.
+";
+
+/// The text of `--help` behind a command.
+pub fn help_of(topic: Topic) -> String {
+    match topic {
+        Topic::Serve => with_flags(SERVE),
+        Topic::Verify => VERIFY.to_owned(),
+        Topic::Worker => WORKER.to_owned(),
+    }
+}
+
 /// The text of `--help`.
 pub fn help() -> String {
-    let mut text = String::from(COMMANDS);
+    with_flags(COMMANDS)
+}
+
+fn with_flags(beginning: &str) -> String {
+    let mut text = String::from(beginning);
     for flag in flags::all() {
         let name = format!("--{} {}", flag.name, flag.value);
         // Writing to a String cannot fail.
