@@ -127,6 +127,10 @@ impl Connector for DummyPay {
         starts
     }
 
+    fn check(&self) -> Result<(), Failure> {
+        fs::create_dir_all(&self.directory).map_err(|error| failed(&self.directory, &error))
+    }
+
     fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
         Box::pin(async move {
             match work.field("key").as_str() {

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 
 use crate::connectors::clock::Clock;
 use crate::connectors::config::Values;
@@ -39,6 +39,8 @@ pub(super) struct Shared {
     /// Where tasks run; without it nothing does.
     runtime: OnceLock<Handle>,
     running: Mutex<BTreeMap<Uuid, Arc<Runner>>>,
+    /// Locks of the installations that are being changed.
+    changing: Mutex<BTreeMap<Uuid, Weak<AsyncMutex<()>>>>,
 }
 
 impl Engine {
@@ -48,8 +50,8 @@ impl Engine {
         tools: Tools,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (runtime, running) = (OnceLock::new(), Mutex::default());
-        Self(Arc::new(Shared { payments, rows, tools, clock, runtime, running }))
+        let (runtime, running, changing) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { payments, rows, tools, clock, runtime, running, changing }))
     }
 
     /// The records.
@@ -103,6 +105,21 @@ impl Engine {
         sealed.map_err(|error| ApiError::fault(&error.to_string()))
     }
 
+    /// Waits until nobody else installs, changes or removes an installation, and keeps others from it. Two changes at once
+    /// would both begin a runner, and only one of them could be stopped later.
+    pub(super) async fn change_alone(&self, installation: &Uuid) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            changing.retain(|_, lock| lock.strong_count() > 0);
+            changing.get(installation).and_then(Weak::upgrade).unwrap_or_else(|| {
+                let lock = Arc::default();
+                changing.insert(*installation, Arc::downgrade(&lock));
+                lock
+            })
+        };
+        lock.lock_owned().await
+    }
+
     pub(super) fn runner(&self, installation: &Uuid) -> Option<Arc<Runner>> {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner).get(installation).cloned()
     }
@@ -119,7 +136,8 @@ impl Engine {
         let context = Context { payments: self.0.payments.clone(), clock: self.0.clock.clone(), runtime };
         let runner = Arc::new(Runner::new(context, installation.id.clone(), connector, period, row.slots));
         let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.insert(installation.id.installation, runner.clone());
+        let before = running.insert(installation.id.installation, runner.clone());
+        debug_assert!(before.is_none(), "an installation has one runner");
         Ok(Some(runner))
     }
 
@@ -153,7 +171,7 @@ impl Engine {
         };
         for installation in installations {
             let begun = if installation.is_leaving {
-                self.finish_removal(&installation.id).map_err(|error| error.message.into_owned())
+                self.finish_removal(&installation.id, true).map_err(|error| error.message.into_owned())
             } else {
                 self.begin(&installation).map_err(|error| error.to_string())
             };

@@ -1,5 +1,7 @@
 //! Installations that come, change and go.
 
+use std::future::Future;
+
 use ledger_core::Timestamp;
 use ledger_store::{Expected, Snapshot};
 
@@ -8,7 +10,7 @@ use crate::connectors::Start;
 use crate::connectors::config::Values;
 use crate::connectors::definition::Row;
 use crate::connectors::engine::Engine;
-use crate::connectors::error::TaskError;
+use crate::connectors::error::{TaskError, log_fault};
 use crate::connectors::runner::{blocking, start_changes};
 use crate::http::error::ApiError;
 use crate::limits::INSTALLATIONS_MAX;
@@ -37,26 +39,43 @@ impl Engine {
     /// `VALIDATION` if the configuration makes no sense or the name is taken; then nothing is installed.
     pub(crate) async fn install(&self, row: &'static Row, body: &[u8]) -> Result<ConnectorId, ApiError> {
         let values = Values::read(body, row.parameters)?;
-        self.install_with(row, values).await
+        let engine = self.clone();
+        to_the_end(async move { engine.install_with(row, &values).await }).await
     }
 
-    async fn install_with(&self, row: &'static Row, values: Values) -> Result<ConnectorId, ApiError> {
-        let connector = (row.build)(&values, &self.0.tools)?;
+    async fn install_with(&self, row: &'static Row, values: &Values) -> Result<ConnectorId, ApiError> {
+        let (installation, starts) = self.new_installation(row, values).await?;
+        let _alone = self.change_alone(&installation.id.installation).await;
+        let engine = self.clone();
+        let (added, first) = (installation.clone(), starts.clone());
+        let tasks = blocking(move || engine.add(&added, &first)).await?;
+        if let Err(error) = self.begin_first(&installation, &starts, tasks).await {
+            self.remove(&installation.id, false).await?;
+            return Err(error);
+        }
+        Ok(installation.id)
+    }
+
+    /// An installation that is not recorded yet, with its first tasks. Its connector finds what it needs.
+    pub(super) async fn new_installation(
+        &self,
+        row: &'static Row,
+        values: &Values,
+    ) -> Result<(Installation, Vec<Start>), ApiError> {
+        let connector = (row.build)(values, &self.0.tools)?;
+        let starts = connector.first_tasks();
+        let checked = blocking(move || Ok(connector.check())).await?;
+        checked.map_err(|failure| not_set_up(&failure.reason))?;
         let uuid = Uuid::random().map_err(|error| ApiError::fault(&error.to_string()))?;
         let id = ConnectorId { provider: row.provider.into(), installation: uuid };
         let installation = Installation {
             name: values.text("name").to_owned(),
             created_at: self.0.clock.now(),
-            config: self.sealed(&id, row, &values)?,
+            config: self.sealed(&id, row, values)?,
             is_leaving: false,
-            id: id.clone(),
+            id,
         };
-        let starts = connector.first_tasks();
-        let engine = self.clone();
-        let (added, first) = (installation.clone(), starts.clone());
-        let tasks = blocking(move || engine.add(&added, &first)).await?;
-        self.begin_first(&installation, &starts, tasks).await?;
-        Ok(id)
+        Ok((installation, starts))
     }
 
     /// Records an installation with its first tasks.
@@ -76,7 +95,11 @@ impl Engine {
         })
     }
 
-    /// Runs the first tasks of an installation. If one fails that it waits for, the installation goes again.
+    /// Runs the first tasks of an installation, and waits for those that the installation waits for.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION` if one of these fails; then the installation is of no use.
     async fn begin_first(
         &self,
         installation: &Installation,
@@ -94,10 +117,7 @@ impl Engine {
             }
             let ended = runtime.spawn(runner.clone().run_to_end(task)).await;
             let ended = ended.unwrap_or(Err(TaskError::Panicked));
-            if let Err(reason) = ended {
-                self.uninstall_silently(&installation.id).await?;
-                return Err(ApiError::validation(format!("the connector could not be set up: {reason}")));
-            }
+            ended.map_err(|reason| not_set_up(&reason.to_string()))?;
         }
         Ok(())
     }
@@ -108,29 +128,43 @@ impl Engine {
     ///
     /// `VALIDATION` if it is not there.
     pub(crate) async fn uninstall(&self, id: &ConnectorId) -> Result<(), ApiError> {
-        let found = self.take_out(id, true).await?;
-        self.cleaned(&found).await;
-        Ok(())
+        let (engine, id) = (self.clone(), id.clone());
+        to_the_end(async move {
+            let _alone = engine.change_alone(&id.installation).await;
+            engine.remove(&id, true).await
+        })
+        .await
     }
 
-    async fn uninstall_silently(&self, id: &ConnectorId) -> Result<(), ApiError> {
-        let found = self.take_out(id, false).await?;
-        self.cleaned(&found).await;
-        Ok(())
-    }
-
-    /// Stops and removes an installation; what it was is returned.
-    async fn take_out(&self, id: &ConnectorId, tells: bool) -> Result<Installation, ApiError> {
+    /// Stops and removes an installation.
+    async fn remove(&self, id: &ConnectorId, tells: bool) -> Result<(), ApiError> {
         let snapshot = self.0.payments.snapshot();
         installation::find(&snapshot, id)?.ok_or_else(not_installed)?;
         self.end(&id.installation).await;
+        let (engine, leaving) = (self.clone(), id.clone());
+        let found = match blocking(move || engine.mark_leaving(&leaving)).await {
+            Ok(found) => found,
+            Err(error) => {
+                self.begin_again(id).await;
+                return Err(error);
+            }
+        };
+        let (engine, leaving) = (self.clone(), id.clone());
+        blocking(move || engine.finish_removal(&leaving, tells)).await?;
+        self.cleaned(&found).await;
+        Ok(())
+    }
+
+    /// Runs an installation that was stopped and is still there.
+    async fn begin_again(&self, id: &ConnectorId) {
         let (engine, id) = (self.clone(), id.clone());
-        blocking(move || {
-            let found = engine.mark_leaving(&id, tells)?;
-            engine.finish_removal(&id)?;
-            Ok(found)
-        })
-        .await
+        let begun = blocking(move || {
+            let current = installation::find(&engine.0.payments.snapshot(), &id)?;
+            Ok(current.map_or(Ok(()), |current| engine.begin(&current.value))?)
+        });
+        if let Err(error) = begun.await {
+            log_fault("all", &error.message);
+        }
     }
 
     /// Lets a connector clean up behind an installation that is gone.
@@ -147,21 +181,19 @@ impl Engine {
     }
 
     /// From now on nobody is shown the installation, also if the process ends here.
-    fn mark_leaving(&self, id: &ConnectorId, tells: bool) -> Result<Installation, ApiError> {
+    fn mark_leaving(&self, id: &ConnectorId) -> Result<Installation, ApiError> {
         let payments = &self.0.payments;
         let _alone = payments.change_installations();
-        let now = self.0.clock.now();
         record::change(&payments.store, |snapshot| {
             let Versioned { value, version } = installation::find(snapshot, id)?.ok_or_else(not_installed)?;
             let leaving = Installation { is_leaving: true, ..value.clone() };
-            let mut changes = if tells { payments.tell(&[Event::ConnectorReset(id)], now) } else { vec![] };
-            changes.push(record::put(&leaving, Expected::Version(version)));
-            Ok((changes, value))
+            Ok((vec![record::put(&leaving, Expected::Version(version))], value))
         })
     }
 
-    /// Deletes everything that an installation brought in, and the installation last.
-    pub(super) fn finish_removal(&self, id: &ConnectorId) -> Result<(), ApiError> {
+    /// Deletes everything that an installation brought in, and the installation last. The commit that deletes it writes
+    /// the event that it is gone, unless nobody is told.
+    pub(super) fn finish_removal(&self, id: &ConnectorId, tells: bool) -> Result<(), ApiError> {
         let store = &self.0.payments.store;
         let prefix = id.installation.bytes();
         // Pools lose their accounts first: they are found by them.
@@ -188,7 +220,11 @@ impl Engine {
         record::delete_all::<Task>(store, prefix)?;
         let gone = record::delete::<Installation>(prefix.to_vec(), Expected::Anything);
         debug_assert_eq!(gone.collection, CONNECTORS);
-        store.change_documents(vec![gone])?;
+        let payments = &self.0.payments;
+        let now = self.0.clock.now();
+        let mut changes = if tells { payments.tell(&[Event::ConnectorReset(id)], now) } else { vec![] };
+        changes.push(gone);
+        store.change_documents(changes)?;
         Ok(())
     }
 
@@ -202,16 +238,91 @@ impl Engine {
         })
     }
 
-    /// Removes an installation and installs it again, with the same name and configuration and another id.
+    /// Replaces an installation by an empty one with the same name and configuration and another id.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if it is not there, or its configuration does not make sense any more.
+    /// `VALIDATION` if it is not there, or cannot be set up any more; then it stays with everything that it brought in.
     pub(crate) async fn reset(&self, id: &ConnectorId) -> Result<ConnectorId, ApiError> {
+        let (engine, id) = (self.clone(), id.clone());
+        to_the_end(async move { engine.reset_alone(&id).await }).await
+    }
+
+    async fn reset_alone(&self, id: &ConnectorId) -> Result<ConnectorId, ApiError> {
+        let _alone = self.change_alone(&id.installation).await;
         let found = installation::find(&self.0.payments.snapshot(), id)?.ok_or_else(not_installed)?;
         let (row, values) = self.values(&found.value)?;
-        self.uninstall(id).await?;
-        self.install_with(row, values).await
+        let (new, starts) = self.new_installation(row, &values).await?;
+        // Before anybody sees it, so nobody holds the lock of the new one and waits for that of the old one.
+        let _new_alone = self.change_alone(&new.id.installation).await;
+        self.end(&id.installation).await;
+        let engine = self.clone();
+        let (old, added, first) = (id.clone(), new.clone(), starts.clone());
+        let tasks = match blocking(move || engine.replace(&old, &added, &first)).await {
+            Ok(tasks) => tasks,
+            Err(error) => {
+                self.begin_again(id).await;
+                return Err(error);
+            }
+        };
+        self.cleaned(&found.value).await;
+        if let Err(error) = self.begin_first(&new, &starts, tasks).await {
+            self.restore(id, &new.id).await?;
+            return Err(error);
+        }
+        let (engine, old) = (self.clone(), id.clone());
+        // The new one is installed. The rest of the old one goes at the next start.
+        if let Err(error) = blocking(move || engine.finish_removal(&old, true)).await {
+            log_fault(&new.name, &error.message);
+        }
+        Ok(new.id)
+    }
+
+    /// Records an installation with its first tasks in the commit that marks the one as leaving which it replaces.
+    pub(super) fn replace(
+        &self,
+        old: &ConnectorId,
+        new: &Installation,
+        starts: &[Start],
+    ) -> Result<Vec<Task>, ApiError> {
+        let payments = &self.0.payments;
+        let _alone = payments.change_installations();
+        record::change(&payments.store, |snapshot| {
+            let Versioned { value, version } =
+                installation::find(snapshot, old)?.ok_or_else(not_installed)?;
+            let leaving = Installation { is_leaving: true, ..value };
+            let (tasks, more) = start_changes(snapshot, &new.id, starts, new.created_at)?;
+            let mut changes = vec![record::put(&leaving, Expected::Version(version))];
+            changes.push(record::put(new, Expected::Absent));
+            changes.extend(more);
+            Ok((changes, tasks))
+        })
+    }
+
+    /// Undoes [`Engine::replace`]: the old installation runs again, and the new one goes.
+    async fn restore(&self, old: &ConnectorId, new: &ConnectorId) -> Result<(), ApiError> {
+        self.end(&new.installation).await;
+        let (engine, returning, going) = (self.clone(), old.clone(), new.clone());
+        blocking(move || {
+            let payments = &engine.0.payments;
+            let alone = payments.change_installations();
+            record::change(&payments.store, |snapshot| {
+                let found = |id: &ConnectorId| {
+                    let found = record::find::<Installation>(snapshot, id.installation.bytes())?;
+                    found.ok_or_else(not_installed)
+                };
+                let turned = |found: Versioned<Installation>, is_leaving| {
+                    let expected = Expected::Version(found.version);
+                    record::put(&Installation { is_leaving, ..found.value }, expected)
+                };
+                Ok((vec![turned(found(&going)?, true), turned(found(&returning)?, false)], ()))
+            })?;
+            drop(alone);
+            engine.finish_removal(&going, false)
+        })
+        .await?;
+        self.begin_again(old).await;
+        Ok(())
     }
 
     /// Gives an installation another configuration; its tasks go on with it.
@@ -227,19 +338,22 @@ impl Engine {
     ) -> Result<(), ApiError> {
         let values = Values::read(body, row.parameters)?;
         let connector = (row.build)(&values, &self.0.tools)?;
-        let (engine, target, config) = (self.clone(), id.clone(), self.sealed(id, row, &values)?);
+        let config = self.sealed(id, row, &values)?;
         let name = values.text("name").to_owned();
         let starts = connector.first_tasks();
-        let now = self.0.clock.now();
-        self.end(&id.installation).await;
-        let changed = blocking(move || engine.replace_config(&target, &name, &config, &starts, now)).await;
-        // Whatever came of it, what is installed runs.
-        let current = installation::find(&self.0.payments.snapshot(), id)?;
-        if let Some(current) = current {
-            let engine = self.clone();
-            blocking(move || Ok(engine.begin(&current.value)?)).await?;
-        }
-        changed
+        let (engine, id) = (self.clone(), id.clone());
+        to_the_end(async move {
+            let _alone = engine.change_alone(&id.installation).await;
+            let now = engine.0.clock.now();
+            engine.end(&id.installation).await;
+            let (writer, target) = (engine.clone(), id.clone());
+            let changed =
+                blocking(move || writer.replace_config(&target, &name, &config, &starts, now)).await;
+            // The installation runs, with the old configuration if the new one is refused.
+            engine.begin_again(&id).await;
+            changed
+        })
+        .await
     }
 
     fn replace_config(
@@ -263,6 +377,22 @@ impl Engine {
             Ok((changes, ()))
         })
     }
+}
+
+/// Runs a change of an installation to its end, also if the caller goes away: a change that stops in the middle would
+/// leave the installation without a runner.
+async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::spawn(change).await {
+        Ok(answer) => answer,
+        Err(panic) => Err(ApiError::fault(&panic.to_string())),
+    }
+}
+
+/// The refusal of a connector that cannot begin.
+fn not_set_up(reason: &str) -> ApiError {
+    ApiError::validation(format!("the connector could not be set up: {reason}"))
 }
 
 /// Refuses a name that another installation has.

@@ -56,6 +56,15 @@ pub(crate) trait Connector: Send + Sync {
     /// The tasks that begin with the installation.
     fn first_tasks(&self) -> Vec<Start>;
 
+    /// Checks that the connector finds what it needs in this server, before it replaces an installation.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it could not be set up.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Does one step of a task: fetches a page, from the place that the state tells.
     fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page>;
 

@@ -24,11 +24,17 @@ use crate::payments::task::{self, Task};
 use crate::payments::words::{PaymentStatus, PaymentType, Scheme, TaskStatus};
 use crate::sealing::Sealer;
 
+mod changes;
+
 /// The next answers of the provider, and the requests that it got.
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Result<Page, Failure>>,
     states: Vec<String>,
+    /// Whether the installation waits for a task.
+    has_setup: bool,
+    /// The number of orders that it got, none of which it answers.
+    orders: usize,
 }
 
 #[derive(Clone, Default)]
@@ -36,7 +42,12 @@ struct Provider(Arc<Mutex<Script>>);
 
 impl Connector for Provider {
     fn first_tasks(&self) -> Vec<Start> {
-        vec![Start::periodic("{\"name\":\"main\"}".to_owned())]
+        let mut starts = vec![Start::periodic("{\"name\":\"main\"}".to_owned())];
+        if self.0.lock().expect("no panic").has_setup {
+            let setup = Start::once("{\"name\":\"setup\"}".to_owned(), Restart::Never);
+            starts.insert(0, Start { is_synchronous: true, ..setup });
+        }
+        starts
     }
 
     fn poll<'a>(&'a self, work: &'a Work) -> Pending<'a, Page> {
@@ -47,7 +58,8 @@ impl Connector for Provider {
     }
 
     fn pay<'a>(&'a self, _: &'a Order) -> Pending<'a, Paid> {
-        Box::pin(async { Err(Failure::final_("not here")) })
+        self.0.lock().expect("no panic").orders += 1;
+        Box::pin(std::future::pending())
     }
 }
 
@@ -77,7 +89,7 @@ impl Bench {
             parameters: PARAMETERS,
             period: "pollingPeriod",
             slots: 2,
-            abilities: Abilities::default(),
+            abilities: Abilities { transfers: true, ..Abilities::default() },
             build: Box::leak(Box::new(build)),
             clean: None,
         };
