@@ -315,6 +315,10 @@ pub(crate) const PROVIDER_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a provider of payments may take for a whole answer.
 pub(crate) const PROVIDER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a provider of payments may take to move money, all requests for it together. Bounds how long a change of an
+/// installation waits for it.
+pub(crate) const PAY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Most bytes of a provider's answer. A page of a hundred records has some hundred kilobytes.
 pub(crate) const PROVIDER_ANSWER_BYTES_MAX: usize = 16 << 20;
 

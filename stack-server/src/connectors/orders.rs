@@ -112,9 +112,7 @@ pub(crate) async fn make_transfer(
     let (Some(runner), Some(runtime)) = (engine.runner(&connector.installation), engine.runtime()) else {
         return Err(ApiError::fault("no connectors run in this server"));
     };
-    let order = Order::Send(transfer);
-    let paying = runner.connector.clone();
-    let paid = runtime.spawn(async move { paying.pay(&order).await }).await;
+    let paid = runtime.spawn(async move { runner.pay(Order::Send(transfer)).await }).await;
     let paid = paid.map_err(|error| ApiError::fault(&error.to_string()))?;
     match paid {
         Ok(Paid { outcome: Outcome::Failed(reason), .. }) => Err(refused(reason)),

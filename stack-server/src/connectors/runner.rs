@@ -11,9 +11,9 @@ use crate::connectors::clock::Clock;
 use crate::connectors::error::{TaskError, log_fault};
 use crate::connectors::money;
 use crate::connectors::transfers::Subject;
-use crate::connectors::{Connector, Failure, Page, Restart, Retry, Start, Work};
+use crate::connectors::{Connector, Failure, Order, Page, Paid, Restart, Retry, Start, Work};
 use crate::http::error::ApiError;
-use crate::limits::TASK_PAUSE_MIN;
+use crate::limits::{PAY_TIMEOUT, TASK_PAUSE_MIN};
 use crate::payments::ids::ConnectorId;
 use crate::payments::ingest;
 use crate::payments::record;
@@ -200,15 +200,20 @@ impl Runner {
         let now = self.context.clock.now();
         let (payments, asked, asking) = (self.context.payments.clone(), subject.clone(), task.clone());
         let next = blocking(move || asked.prepare(&payments, &asking, now)).await;
-        let order = match next {
-            Ok(money::Next::Ask(order)) => order,
+        let next = match next {
+            Ok(money::Next::Ask(order)) => Ok(order),
             Ok(money::Next::Nothing) => return Stepped::Done,
-            Err(error) => return self.failed(task, Failure::final_(error.message), failures).await,
+            Err(error) if error.is_temporary() => {
+                return self.failed(task, Failure::later(error.message), failures).await;
+            }
+            // The order is refused: whoever asked for it sees why.
+            Err(error) => Err(Failure::final_(error.message)),
         };
-        let connector = self.connector.clone();
-        // What is sent is waited for, also by a runner that stops: the answer must not be lost.
-        let asking = tokio::spawn(async move { connector.pay(&order).await }).await;
-        let came = asking.unwrap_or_else(|_| Err(Failure::later("the connector failed; see the log")));
+        let came = match next {
+            // A runner that stops waits for the answer too: it must not be lost.
+            Ok(order) => self.pay(*order).await,
+            Err(refused) => Err(refused),
+        };
         let (payments, noted, asking) = (self.context.payments.clone(), came.clone(), task.clone());
         let now = self.context.clock.now();
         let ends = blocking(move || subject.note(&payments, &asking, &noted, now)).await;
@@ -220,6 +225,23 @@ impl Runner {
             }
             (Ok(false), Err(failure)) => self.failed(task, failure, failures).await,
             (Err(error), _) => self.failed(task, Failure::later(error.message), failures).await,
+        }
+    }
+
+    /// Asks the provider to move money. After [`PAY_TIMEOUT`] the call ends without an answer; the next one has the same
+    /// idempotency key.
+    pub(super) async fn pay(&self, order: Order) -> Result<Paid, Failure> {
+        let connector = self.connector.clone();
+        // On a task of its own, so that a panic ends this call alone.
+        let asking = AbortOnDrop(tokio::spawn(async move { connector.pay(&order).await }));
+        tokio::select! {
+            biased;
+            came = asking.finish() => {
+                came.unwrap_or_else(|_| Err(Failure::later("the connector failed; see the log")))
+            }
+            () = self.context.clock.sleep(PAY_TIMEOUT) => {
+                Err(Failure::later(format!("the provider did not answer within {} s", PAY_TIMEOUT.as_secs())))
+            }
         }
     }
 
@@ -274,7 +296,7 @@ impl Runner {
 
     /// Notes why a step failed, and says when to try again.
     async fn failed(&self, task: &mut Task, failure: Failure, failures: &mut u32) -> Stepped {
-        let ends = failure.retry == Retry::Never;
+        let mut ends = failure.retry == Retry::Never;
         let before = task.clone();
         task.error = failure.reason;
         if ends {
@@ -291,6 +313,9 @@ impl Runner {
             });
             if let Err(error) = noted.await {
                 log_fault(&self.installation.provider, &error.message);
+                // The record says that the task is active, so it goes on after a pause.
+                *task = before;
+                ends = false;
             }
         }
         if ends {

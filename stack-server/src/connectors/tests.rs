@@ -25,6 +25,7 @@ use crate::payments::words::{PaymentStatus, PaymentType, Scheme, TaskStatus};
 use crate::sealing::Sealer;
 
 mod changes;
+mod orders;
 
 /// The next answers of the provider, and the requests that it got.
 #[derive(Default)]

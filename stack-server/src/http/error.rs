@@ -165,6 +165,11 @@ impl ApiError {
         Self::new(Code::Internal, INTERNAL_MESSAGE)
     }
 
+    /// Whether the fault is not the request's: the same request may succeed later.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.transient || self.status.is_server_error() || self.code == Code::ReadOnly
+    }
+
     /// The status line. The first generation answered a conflict with 400.
     pub(crate) fn status(&self, profile: Profile) -> StatusCode {
         match (self.code, profile) {
@@ -282,5 +287,9 @@ mod tests {
         let unknown = ApiError::from(WriteError::OutcomeUnknown { reason: "disk".into() });
         assert_eq!((shown(&unknown, Profile::Ledger), unknown.transient), ((503, "INTERNAL"), false));
         assert!(unknown.message.contains("Idempotency-Key") && !unknown.message.contains("disk"));
+        assert!(
+            [&busy, &full, &unknown, &ApiError::new(Code::ReadOnly, "")].iter().all(|one| one.is_temporary())
+        );
+        assert!(!ApiError::validation("").is_temporary() && !ApiError::not_found("").is_temporary());
     }
 }

@@ -88,3 +88,17 @@ fn interrupted_reset_has_the_new_installation() {
     assert!(bench.payments().is_empty());
     bench.worker.stop();
 }
+
+#[test]
+fn task_pauses_while_writes_are_refused() {
+    let bench = Bench::new();
+    let id = bench.install();
+    bench.until("it waits", |bench| bench.clock.waiting() == 1);
+    let asked = bench.asked();
+    bench.store.close().expect("closed");
+    bench.answer([Err(Failure::final_("a bad configuration"))]);
+    bench.clock.advance(Duration::from_mins(1));
+    bench.until("it waits again", |bench| bench.asked() > asked && bench.clock.waiting() == 1);
+    assert_eq!((bench.asked(), bench.tasks(&id)[0].status), (asked + 1, TaskStatus::Active));
+    bench.worker.stop();
+}

@@ -1,0 +1,69 @@
+//! Orders to a provider that is slow, and orders that are refused before it sees them.
+
+use super::*;
+use crate::connectors::orders;
+use crate::connectors::transfers::NewTransfer;
+use crate::payments::account::NewAccount;
+use crate::payments::transfer::{self, Transfer};
+use crate::payments::words::{AccountType, TransferStatus};
+
+/// Begins a transfer from an account.
+fn begin(bench: &Bench, id: &ConnectorId, source: &str) {
+    let new = NewTransfer {
+        amount: Balance::from(5_i64),
+        asset: "EUR/2".to_owned(),
+        source: source.to_owned(),
+        destination: "b".to_owned(),
+        metadata: Metadata::new(),
+    };
+    bench.runtime.block_on(orders::begin_transfer(&bench.engine, id, new)).expect("begun");
+}
+
+fn transfer(bench: &Bench, id: &ConnectorId) -> Transfer {
+    transfer::all(&bench.store.snapshot(), &id.installation).expect("transfers").remove(0)
+}
+
+#[test]
+fn slow_order_ends_without_an_answer() {
+    let bench = Bench::new();
+    let id = bench.install();
+    bench.until("it waits", |bench| bench.clock.waiting() == 1);
+    begin(&bench, &id, "");
+    let orders = |bench: &Bench| bench.provider.0.lock().expect("no panic").orders;
+    bench.until("the provider is asked", |bench| orders(bench) == 1 && bench.clock.waiting() == 2);
+    bench.clock.advance(Duration::from_secs(10));
+    bench.until("the transfer shows it", |bench| !transfer(bench, &id).error.is_empty());
+    let shown = transfer(&bench, &id);
+    assert_eq!(
+        (shown.status, &*shown.error),
+        (TransferStatus::Pending, "the provider did not answer within 10 s")
+    );
+    bench.until("it pauses", |bench| bench.clock.waiting() == 2);
+    bench.clock.advance(Duration::from_secs(2));
+    bench.until("the provider is asked again", |bench| orders(bench) == 2);
+    bench.clock.advance(Duration::from_secs(10));
+    bench.worker.stop();
+}
+
+#[test]
+fn refused_order_fails_with_the_reason() {
+    let bench = Bench::new();
+    let mut accounts = Page::default();
+    accounts.batch.accounts.push(NewAccount {
+        reference: "theirs".to_owned(),
+        created_at: Timestamp::from_micros(1),
+        default_asset: String::new(),
+        name: String::new(),
+        kind: AccountType::External,
+        metadata: Metadata::new(),
+        raw: None,
+    });
+    bench.answer([Ok(accounts)]);
+    let id = bench.install();
+    bench.until("the account is there", |bench| bench.clock.waiting() == 1);
+    begin(&bench, &id, "theirs");
+    bench.until("it has failed", |bench| transfer(bench, &id).status == TransferStatus::Failed);
+    assert_eq!(transfer(&bench, &id).error, "the source is an EXTERNAL account");
+    assert_eq!(bench.provider.0.lock().expect("no panic").orders, 0);
+    bench.worker.stop();
+}
