@@ -72,8 +72,16 @@ struct DummyPay {
     payments: u64,
     /// References of the accounts that were generated.
     generated: Mutex<Vec<String>>,
-    /// Files whose tasks were begun.
-    begun: Mutex<BTreeSet<String>>,
+    listed: Mutex<Listed>,
+}
+
+/// Files that were listed.
+#[derive(Default)]
+struct Listed {
+    /// Files whose tasks were recorded.
+    begun: BTreeSet<String>,
+    /// The files of the last page, and the number that the state has once the page is recorded.
+    last: (u64, Vec<String>),
 }
 
 fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigError> {
@@ -90,7 +98,7 @@ fn build(values: &Values, tools: &Tools) -> Result<Arc<dyn Connector>, ConfigErr
         accounts,
         payments,
         generated: Mutex::default(),
-        begun: Mutex::default(),
+        listed: Mutex::default(),
     }))
 }
 
@@ -135,7 +143,7 @@ impl Connector for DummyPay {
         Box::pin(async move {
             match work.field("key").as_str() {
                 "init-directory" => self.generate(work),
-                "read-files" => self.list(),
+                "read-files" => self.list(work),
                 "generate-files" => self.generate_more(work),
                 "ingest" => self.ingest(work),
                 other => Err(Failure::final_(format!("there is no task {other:?}"))),
@@ -277,17 +285,23 @@ impl DummyPay {
         Ok(record)
     }
 
-    /// Begins a task for each file that none was begun for.
-    fn list(&self) -> Result<Page, Failure> {
+    /// Begins a task for each file that none was begun for. The state counts the pages with files, so that it tells
+    /// whether the last one was recorded.
+    fn list(&self, work: &Work) -> Result<Page, Failure> {
         let entries = fs::read_dir(&self.directory).map_err(|error| failed(&self.directory, &error))?;
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut page = Page::default();
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let recorded = work.kept("pages").parse::<u64>().unwrap_or(0);
+        let (number, names) = std::mem::take(&mut listed.last);
+        if number == recorded {
+            listed.begun.extend(names);
+        }
+        let (mut page, mut names) = (Page::default(), Vec::new());
         for entry in entries {
             let entry = entry.map_err(|error| failed(&self.directory, &error))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let is_file = fs::metadata(entry.path()).is_ok_and(|found| found.is_file());
             let is_wanted = is_file && !name.starts_with(GENERATED) && name.starts_with(&self.prefix);
-            if !is_wanted || begun.contains(&name) {
+            if !is_wanted || listed.begun.contains(&name) {
                 continue;
             }
             if page.children.len() as u64 >= STEP {
@@ -296,7 +310,12 @@ impl DummyPay {
             }
             let task = descriptor("Ingest accounts and payments from read files", "ingest", &name);
             page.children.push(Start::once(task, Restart::Never));
-            begun.insert(name);
+            names.push(name);
+        }
+        if !names.is_empty() {
+            let number = recorded + 1;
+            page.state = Some(object(&[("pages", &number.to_string())]));
+            listed.last = (number, names);
         }
         Ok(page)
     }

@@ -46,3 +46,44 @@ fn other_files_are_refused() {
         assert!(parse(text.as_bytes(), &work()).is_err(), "{text}");
     }
 }
+
+/// A connector that reads the files of a directory.
+fn reading(directory: PathBuf) -> DummyPay {
+    DummyPay {
+        directory,
+        prefix: String::new(),
+        period: Duration::from_secs(1),
+        generation_period: Duration::ZERO,
+        accounts: 0,
+        payments: 0,
+        generated: Mutex::default(),
+        listed: Mutex::default(),
+    }
+}
+
+#[test]
+fn file_is_listed_until_its_task_is_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.json"), "{}").expect("written");
+    let connector = reading(folder.path().to_owned());
+    let page = connector.list(&work()).expect("a page");
+    assert_eq!(page.children.len(), 1);
+    // The page was not recorded, so the state is the old one.
+    let again = connector.list(&work()).expect("a page");
+    assert_eq!(again, page);
+    let state = again.state.expect("a state");
+    let next = connector.list(&Work { state: state.clone(), ..work() }).expect("a page");
+    assert_eq!(next, Page::default());
+    std::fs::write(folder.path().join("b.json"), "{}").expect("written");
+    let next = connector.list(&Work { state, ..work() }).expect("a page");
+    assert_eq!(next.children.len(), 1);
+}
+
+#[test]
+fn directory_that_is_a_file_is_found_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("file");
+    std::fs::write(&path, "").expect("written");
+    assert!(reading(path).check().is_err());
+    assert!(reading(folder.path().join("new")).check().is_ok());
+}
