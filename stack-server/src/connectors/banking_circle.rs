@@ -257,7 +257,8 @@ fn read_payment(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Option<Ti
         raw: Some(row.raw()),
         adjustments: vec![],
         metadata: Metadata::new(),
-        revision: Some(changed_at),
+        // A date that has not come yet would hide later changes.
+        revision: Some(changed_at.min(work.now)),
     });
     Ok(None)
 }

@@ -275,7 +275,8 @@ fn read_transaction(row: &Row<'_>, work: &Work, page: &mut Page) -> Result<Optio
         raw: Some(row.raw()),
         adjustments: vec![],
         metadata: Metadata::new(),
-        revision: Some(updated_at),
+        // A date that has not come yet would hide later changes.
+        revision: Some(updated_at.min(work.now)),
     });
     Ok(Some(updated_at))
 }

@@ -173,7 +173,8 @@ impl Generic {
                 Ok(amount) if !balance.currency.0.is_empty() => page.batch.balances.push(NewBalance {
                     account: account.clone(),
                     asset: currency::asset(&balance.currency.0),
-                    at,
+                    // A date that has not come yet would hide the balance until then.
+                    at: at.min(work.now),
                     balance: amount,
                 }),
                 _ => {
@@ -384,7 +385,39 @@ fn read_transaction(raw: &RawValue, work: &Work, page: &mut Page) -> Result<Opti
         raw: Some(raw.get().to_owned()),
         adjustments: vec![],
         metadata: metadata_of(&row.metadata),
-        revision: Some(updated_at),
+        // A clock that runs ahead would hide later changes once it is set right.
+        revision: Some(updated_at.min(work.now)),
     });
     Ok(Some(updated_at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payments::ids::ConnectorId;
+    use crate::uuid::Uuid;
+
+    #[test]
+    fn clock_that_runs_ahead_dates_no_change_ahead() {
+        let now = Timestamp::parse("2024-05-01T00:00:00Z").expect("a date");
+        let work = Work {
+            connector: ConnectorId { provider: PROVIDER.into(), installation: Uuid::from_bytes([7; 16]) },
+            descriptor: String::new(),
+            state: String::new(),
+            now,
+        };
+        let row = |updated_at: &str| {
+            let text = format!(
+                r#"{{"id":"t","createdAt":"2024-01-01T00:00:00Z","updatedAt":"{updated_at}","currency":"EUR",
+                "type":"PAYIN","status":"SUCCEEDED","amount":"1"}}"#
+            );
+            RawValue::from_string(text).expect("JSON")
+        };
+        let mut page = Page::default();
+        for date in ["2024-05-01T01:00:00Z", "2024-04-30T00:00:00Z"] {
+            read_transaction(&row(date), &work, &mut page).expect("a payment");
+        }
+        let revisions: Vec<_> = page.batch.payments.iter().map(|payment| payment.revision).collect();
+        assert_eq!(revisions, [Some(now), Timestamp::parse("2024-04-30T00:00:00Z").ok()]);
+    }
 }

@@ -116,7 +116,7 @@ pub(super) fn payment(row: &Value, work: &Work, account: &str) -> Option<NewPaym
         adjustments: adjustments.into_iter().collect(),
         metadata: found,
         // What happened later tells more.
-        revision: Some(happened_at),
+        revision: Some(happened_at.min(work.now)),
     })
 }
 

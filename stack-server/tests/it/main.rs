@@ -44,6 +44,7 @@ mod memory;
 mod nonsense;
 mod payment_events;
 mod payment_postings;
+mod payment_refusals;
 mod payment_rules;
 mod payment_secrets;
 mod payments;
