@@ -237,7 +237,8 @@ fn accounts(operation: Payments) -> Description {
             )
             .reads(&PAGES)
             .reads(&OF_BALANCES)
-            .answers(200, "A page of balances", Cursor("PaymentsBalance")),
+            .answers(200, "A page of balances", Cursor("PaymentsBalance"))
+            .refuses(&[NotFound]),
     }
 }
 

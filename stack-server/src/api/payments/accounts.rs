@@ -101,6 +101,10 @@ pub(super) async fn balances(call: &Call<'_>) -> Result<Reply, ApiError> {
     if window != list::Window::default() {
         asked.passes_over_rows();
     }
+    let found = move |store: &ledger_store::Store| {
+        account(&store.snapshot(), &id)?.ok_or_else(|| ApiError::not_found("account not found")).map(drop)
+    };
+    call.app.blocking(found).await?;
     // Balances of the future are not known.
     let to = window.to.unwrap_or_else(log::now);
     let accept = move |_: &list::Asked, _: &Snapshot, document: &_| {

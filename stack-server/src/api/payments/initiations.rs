@@ -188,16 +188,23 @@ fn new_initiation(call: &Call<'_>) -> Result<(Initiation, bool), ApiError> {
     Ok((initiation, body.validated))
 }
 
-/// Refuses accounts that are not there, or of the wrong kind.
+/// Refuses accounts that are not there, of another installation, or of the wrong kind.
 fn check_accounts(snapshot: &Snapshot, initiation: &Initiation) -> Result<(), ApiError> {
     let find = |id: &AccountId| {
         account(snapshot, id)?
             .ok_or_else(|| ApiError::not_found(format!("account {:?} not found", id.reference)))
     };
-    if let Some(source) = &initiation.source {
-        find(source)?;
-    }
+    let source = initiation.source.as_ref().map(find).transpose()?;
     let destination = find(&initiation.destination)?;
+    for found in source.iter().chain([&destination]) {
+        if found.id.connector != initiation.id.connector {
+            let message = format!("account {:?} is one of another connector", found.id.reference);
+            return Err(ApiError::validation(message));
+        }
+    }
+    if source.is_some_and(|source| source.kind == AccountType::External) {
+        return Err(ApiError::validation("the source is an EXTERNAL account: its money is not ours to move"));
+    }
     let wanted = match initiation.kind {
         InitiationType::Transfer => AccountType::Internal,
         InitiationType::Payout => AccountType::External,

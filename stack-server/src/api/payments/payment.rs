@@ -296,11 +296,24 @@ pub(super) fn metadata(text: &[u8]) -> Result<Metadata, ApiError> {
     Ok(metadata)
 }
 
+/// Refuses `null` for the metadata or for one of its values. It neither sets nor deletes anything.
+fn refuse_null(text: &[u8]) -> Result<(), ApiError> {
+    let refusal = |reason: String| ApiError::validation(format!("invalid metadata: {reason}"));
+    let given = json::first::<Option<json::Entries<'_, Option<Text<'_>>>>>(text);
+    let given = given.map_err(|error| refusal(error.to_string()))?;
+    let json::Entries(entries) = given.ok_or_else(|| refusal("null is no object".to_owned()))?;
+    match entries.into_iter().find(|(_, value)| value.is_none()) {
+        Some((Text(key), _)) => Err(refusal(format!("the value of {key:?} is null"))),
+        None => Ok(()),
+    }
+}
+
 pub(super) async fn set_metadata(call: &Call<'_>) -> Result<Reply, ApiError> {
     let id = id(call)?;
     if call.body.trim_ascii().is_empty() {
         return Err(ApiError::validation("the body is missing"));
     }
+    refuse_null(&call.body)?;
     let metadata = metadata(&call.body)?;
     let payments = call.app.payments().clone();
     let changed = call.app.blocking(move |_| {
