@@ -43,6 +43,8 @@ pub(crate) enum ParameterError {
     Address(#[from] AddressError),
     #[error(transparent)]
     NotAllowed(#[from] AddressRefusal),
+    #[error("an address has no user and no password; the provider's own parameters take them")]
+    UserInAddress,
     #[error("the client certificate is not usable: {0}")]
     Certificate(#[from] IdentityError),
     #[error("{path:?} does not lie below {folder}, see --connectors-directory")]

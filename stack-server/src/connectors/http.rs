@@ -67,6 +67,9 @@ impl Tools {
     pub(crate) fn provider(&self, endpoint: &str, secrets: &[&str]) -> Result<Provider, ParameterError> {
         let base = endpoint.trim_end_matches('/');
         let target = Target::parse(base)?;
+        if target.has_user() {
+            return Err(ParameterError::UserInAddress);
+        }
         self.policy.allow(&target)?;
         Ok(Provider::new(self.client.clone(), base, secrets, self.timeout))
     }

@@ -118,6 +118,11 @@ impl Target {
         &self.path
     }
 
+    /// Tells whether the address names a user.
+    pub(crate) fn has_user(&self) -> bool {
+        self.authorization.is_some()
+    }
+
     /// Returns the header `Authorization`, if the address names a user.
     pub(super) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()

@@ -68,6 +68,23 @@ fn initiation_wants_own_accounts_of_its_connector() {
 }
 
 #[test]
+fn address_with_a_password_is_refused() {
+    let server = TestServer::start();
+    let config = |endpoint: &str| json!({"name": "g", "apiKey": "", "endpoint": endpoint});
+    for address in ["http://u:canary@127.0.0.1:9", "http://u@127.0.0.1:9/x", "http://:canary@127.0.0.1:9"] {
+        let refused = post(&server, "/connectors/GENERIC", &config(address));
+        let message = refused.refused(400, "VALIDATION");
+        assert!(message.starts_with("endpoint: ") && !message.contains("canary"), "{message}");
+        let cloud = json!({"name": "c", "loginID": "l", "apiKey": "k", "endpoint": address});
+        post(&server, "/connectors/CURRENCY-CLOUD", &cloud).refused(400, "VALIDATION");
+    }
+    let connector = install(&server, "GENERIC", &config("http://127.0.0.1:9"));
+    let path = format!("/connectors/GENERIC/{connector}/config");
+    post(&server, &path, &config("http://u:canary@127.0.0.1:9")).refused(400, "VALIDATION");
+    assert_eq!(get(&server, &path).is(200).json()["data"]["endpoint"], "http://127.0.0.1:9");
+}
+
+#[test]
 fn reset_without_its_directory_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().join("files");
