@@ -123,10 +123,10 @@ impl Connector for BankingCircle {
         Box::pin(async move {
             match order {
                 Order::Send(transfer) => self.send(transfer).await,
-                Order::Look { provider_id, .. } => {
+                Order::Look { provider_id, kind, .. } => {
                     let path = format!("/api/v1/payments/singles/{}/status", escape(provider_id));
                     let found = parsed(&self.get(&path).await?)?;
-                    Ok(paid(provider_id, found["status"].as_str().unwrap_or_default()))
+                    Ok(paid(provider_id, *kind, found["status"].as_str().unwrap_or_default()))
                 }
                 Order::Reverse { .. } => Err(Failure::final_("BANKING-CIRCLE reverses no payments")),
             }
@@ -187,7 +187,7 @@ impl BankingCircle {
         let made = parsed(&self.session.ask(|| self.log_in(), ask).await?)?;
         match made["paymentId"].as_str().unwrap_or_default() {
             "" => Err(Failure::later("the provider's payment has no id")),
-            id => Ok(paid(id, made["status"].as_str().unwrap_or_default())),
+            id => Ok(paid(id, transfer.kind, made["status"].as_str().unwrap_or_default())),
         }
     }
 
@@ -272,7 +272,12 @@ fn status(word: &str) -> PaymentStatus {
     }
 }
 
-fn paid(id: &str, word: &str) -> Paid {
-    let payment = Some((PaymentType::Payout, id.to_owned()));
+/// The state of an order. The provider lists a transfer between own accounts as `Own`.
+fn paid(id: &str, kind: InitiationType, word: &str) -> Paid {
+    let kind = match kind {
+        InitiationType::Transfer => PaymentType::Transfer,
+        InitiationType::Payout => PaymentType::Payout,
+    };
+    let payment = Some((kind, id.to_owned()));
     Paid { payment, ..Paid::of_status(id.to_owned(), status(word), word) }
 }

@@ -358,6 +358,34 @@ fn banking_circle_pays_a_forwarded_bank_account() {
 }
 
 #[test]
+fn banking_circle_names_own_transfers_as_listed() {
+    let kind = Bank::BankingCircle;
+    let fake = bank(kind, 0);
+    let identifiers = json!([{"account": "DK1", "financialInstitution": "SXPY", "country": "DK"}]);
+    fake.provider.answer("/api/v1/accounts/B1", &json!({"accountIdentifiers": identifiers}));
+    let mut listed = kind.payment(1);
+    listed["classification"] = json!("Own");
+    fake.list(CIRCLE_PAYMENTS, vec![listed]);
+    let listing = fake.clone();
+    fake.provider.handle(move |asked| {
+        let made = json!({"paymentId": "1", "status": "Processed"}).to_string();
+        let is_new = asked.path == CIRCLE_PAYMENTS && !asked.body.is_empty();
+        if is_new { Some(crate::provider::Reply::Whole(200, made)) } else { listing.reply(asked) }
+    });
+    let server = server(&fake, kind);
+    let connector = install(&server, kind.name(), &kind.config(&fake.provider.url()));
+    until("all is there", || rows(&server, "/accounts").len() == 1 && rows(&server, "/payments").len() == 1);
+    let own = rows(&server, "/accounts")[0]["id"].clone();
+    let body = json!({"reference": "t", "sourceAccountID": own, "destinationAccountID": own, "type": "TRANSFER",
+        "connectorID": connector, "amount": 105, "asset": "EUR/2", "validated": true});
+    let made = post(&server, "/transfer-initiations", &body).is(200).json();
+    let id = made["data"]["id"].as_str().expect("an id");
+    until("it is processed", || status(&server, id) == "PROCESSED");
+    let found = get(&server, &format!("/transfer-initiations/{id}")).json();
+    assert_eq!(found["data"]["relatedPayments"][0]["paymentID"], rows(&server, "/payments")[0]["id"]);
+}
+
+#[test]
 fn wrong_key_of_a_provider_is_shown() {
     let fake = bank(Bank::CurrencyCloud, 1);
     let server = server(&fake, Bank::CurrencyCloud);
