@@ -24,8 +24,9 @@ pub(crate) struct Batch {
     pub(crate) payments: Vec<NewPayment>,
 }
 
-/// Most items of one commit: each may take two documents, one of them the posting of a payment, and an event for each
-/// publisher.
+/// Maximum number of items in one commit. Each may take two documents, one of them the posting of a payment, and an
+/// event for each publisher, and a commit has at most 1000 changes. The connectors ask for pages of at most 100 records,
+/// so only a provider that sends more than it was asked for needs several commits.
 const ITEMS_MAX: usize = 200;
 
 impl Batch {
