@@ -21,7 +21,7 @@ use crate::{Failure, arguments};
 
 /// Memory that a server needs beside its budget: buffers of the allocator, stacks, and the reads and requests at work on
 /// the largest transactions, as docs/operating.md says.
-const CONSTANT_BYTES: u64 = 96 << 20;
+const CONSTANT_BYTES: u64 = 128 << 20;
 
 /// Memory that a connection needs, with a head and a body that are too short to be counted.
 const CONNECTION_BYTES: u64 = 40 << 10;
