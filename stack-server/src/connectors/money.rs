@@ -89,7 +89,7 @@ pub(super) fn prepare(
             (Action::Reverse, S::AskReversed) => S::ReverseProcessing,
             // The provider was asked already, or may have been.
             (Action::Pay, S::Processing) | (Action::Reverse, S::ReverseProcessing) => {
-                let next = order(payments, snapshot, &initiation, action)?;
+                let next = order(payments, snapshot, &initiation, action).map_err(undecided)?;
                 let changes = if matches!(next, Next::Nothing) { ended() } else { vec![] };
                 return Ok((changes, next));
             }
@@ -104,6 +104,12 @@ pub(super) fn prepare(
         }
         Ok((changes, next))
     })
+}
+
+/// The refusal of an order for which the provider may have been asked before: it stays open and is tried again, because
+/// the money may have moved.
+fn undecided(error: ApiError) -> ApiError {
+    if error.is_temporary() { error } else { ApiError::busy(error.message) }
 }
 
 /// A task that has ended.
