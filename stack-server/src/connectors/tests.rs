@@ -90,7 +90,7 @@ impl Bench {
             parameters: PARAMETERS,
             period: "pollingPeriod",
             slots: 2,
-            abilities: Abilities { transfers: true, ..Abilities::default() },
+            abilities: Abilities { pays: true, transfers: true, ..Abilities::default() },
             build: Box::leak(Box::new(build)),
             clean: None,
         };

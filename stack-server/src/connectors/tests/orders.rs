@@ -1,11 +1,16 @@
 //! Orders to a provider that is slow, and orders that are refused before it sees them.
 
+use ledger_store::Expected;
+
 use super::*;
+use crate::connectors::money::Action;
 use crate::connectors::orders;
 use crate::connectors::transfers::NewTransfer;
 use crate::payments::account::NewAccount;
+use crate::payments::ids::{AccountId, InitiationId};
+use crate::payments::initiation::{self, Initiation, Step};
 use crate::payments::transfer::{self, Transfer};
-use crate::payments::words::{AccountType, TransferStatus};
+use crate::payments::words::{AccountType, InitiationStatus, InitiationType, TransferStatus};
 
 /// Begins a transfer from an account.
 fn begin(bench: &Bench, id: &ConnectorId, source: &str) {
@@ -45,9 +50,8 @@ fn slow_order_ends_without_an_answer() {
     bench.worker.stop();
 }
 
-#[test]
-fn refused_order_fails_with_the_reason() {
-    let bench = Bench::new();
+/// A page with an account of somebody else.
+fn their_account() -> Page {
     let mut accounts = Page::default();
     accounts.batch.accounts.push(NewAccount {
         reference: "theirs".to_owned(),
@@ -58,7 +62,48 @@ fn refused_order_fails_with_the_reason() {
         metadata: Metadata::new(),
         raw: None,
     });
-    bench.answer([Ok(accounts)]);
+    accounts
+}
+
+#[test]
+fn order_that_may_have_been_sent_stays_open() {
+    let bench = Bench::new();
+    bench.answer([Ok(their_account())]);
+    let id = bench.install();
+    bench.until("the account is there", |bench| bench.clock.waiting() == 1);
+    let account = |reference: &str| AccountId { connector: id.clone(), reference: reference.into() };
+    let initiation = Initiation {
+        id: InitiationId { connector: id.clone(), reference: "i".into() },
+        created_at: Timestamp::from_micros(1),
+        scheduled_at: Timestamp::default(),
+        description: String::new(),
+        kind: InitiationType::Payout,
+        source: Some(account("theirs")),
+        destination: account("b"),
+        initial_amount: Balance::from(5_i64),
+        amount: Balance::from(5_i64),
+        asset: "EUR/2".to_owned(),
+        metadata: Metadata::new(),
+        steps: vec![
+            Step::new(InitiationStatus::Processing, Timestamp::from_micros(1)).expect("random bytes"),
+        ],
+        payments: vec![],
+        reversals: vec![],
+    };
+    let stored = record::put(&initiation, Expected::Absent);
+    bench.store.change_documents(vec![stored]).expect("stored");
+    bench.runtime.block_on(orders::begin(&bench.engine, &initiation.id, Action::Pay)).expect("begun");
+    let error = "the source is an EXTERNAL account";
+    bench.until("its task shows why", |bench| bench.tasks(&id).iter().any(|task| task.error == error));
+    let found = initiation::find(&bench.store.snapshot(), &initiation.id).expect("read").expect("there");
+    assert_eq!(found.value.status(), InitiationStatus::Processing);
+    bench.worker.stop();
+}
+
+#[test]
+fn refused_order_fails_with_the_reason() {
+    let bench = Bench::new();
+    bench.answer([Ok(their_account())]);
     let id = bench.install();
     bench.until("the account is there", |bench| bench.clock.waiting() == 1);
     begin(&bench, &id, "theirs");
