@@ -212,6 +212,15 @@ impl Operation {
             )
         )
     }
+
+    /// Whether this is an operation of OAuth, which refuses in its words.
+    pub(crate) const fn is_protocol(self) -> bool {
+        use Auth as A;
+        matches!(
+            self,
+            Self::Auth(A::Token | A::Introspect | A::Revoke | A::Authorize | A::Callback | A::EndSession)
+        )
+    }
 }
 
 /// The forms in which the service tells its version.

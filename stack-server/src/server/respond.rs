@@ -81,13 +81,13 @@ async fn unlogged_answer(
         return preflight(app, &parts);
     }
     let mut profile = app.settings().profile.unwrap_or(Profile::Ledger);
-    let (mut mount, mut changes_nothing, mut is_unread) = (None, false, false);
+    let (mut found_route, mut changes_nothing, mut is_unread) = (None, false, false);
     let mut routed = async || -> Result<Reply, ApiError> {
         request::check_head(&parts)?;
         let segments = segments(app, &parts)?;
         let found = routing::find(parts.method.as_str(), &segments, parts_of(app));
         if let Match::Found { route, profile: of_mount, .. } = &found {
-            (profile, mount) = (app.settings().profile.unwrap_or(*of_mount), Some(route.mount));
+            (profile, found_route) = (app.settings().profile.unwrap_or(*of_mount), Some(*route));
         }
         request::check_host(&parts)?;
         if let Some(gate) = app.gate() {
@@ -124,7 +124,7 @@ async fn unlogged_answer(
         operate(route.operation, &admitted.call(&parts, variables)).await
     };
     let answered = routed().await;
-    let refuse = |error: ApiError| refusal(mount, profile, &error);
+    let refuse = |error: ApiError| refusal(found_route, profile, &error);
     let mut reply = answered.unwrap_or_else(refuse);
     if let Err(error) = hold_answer(app, &mut reply, changes_nothing).await {
         reply = refuse(error);
@@ -153,11 +153,12 @@ async fn admission(app: &App, head: &Head, last_token: &LastToken, route: &Route
     }
 }
 
-/// A refusal in the form of the mount.
-fn refusal(mount: Option<Mount>, profile: Profile, error: &ApiError) -> Reply {
-    match mount {
-        Some(Mount::LedgerV1) => ledger_v1::refusal(error),
-        Some(Mount::Generic) => generic::refusal(error),
+/// A refusal in the form of the route.
+fn refusal(route: Option<&Route>, profile: Profile, error: &ApiError) -> Reply {
+    match route.map(|route| (route.mount, route.operation)) {
+        Some((Mount::LedgerV1, _)) => ledger_v1::refusal(error),
+        Some((Mount::Generic, _)) => generic::refusal(error),
+        Some((_, operation)) if operation.is_protocol() => auth::refusal(error),
         _ => response::refusal(error, profile),
     }
 }

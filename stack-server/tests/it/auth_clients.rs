@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::auth_world::error;
 use crate::client::{Answer, TestServer, authorizing, escape};
 
 /// An official client of stack 1.10.
@@ -104,6 +105,8 @@ fn bad_clients_are_refused_and_change_nothing() {
         }
     }
     server.post("/api/auth/clients", &" ".repeat(70_000)).refused(413, "VALIDATION");
+    let form = format!("grant_type=client_credentials&client_id=a&client_secret={}", "s".repeat(70_000));
+    assert_eq!(error(&server.post("/api/auth/oauth/token", &form).is(413)), "invalid_request");
     server.get(&format!("/api/auth/clients/{}", escape(&"é".repeat(600)))).refused(404, "NOT_FOUND");
     assert_eq!(server.get("/api/auth/clients").body, before);
 }
@@ -239,7 +242,9 @@ fn without_users_and_without_an_authorization_server() {
     assert_eq!(server.get("/versions").is(200).json()["versions"].as_array().map(Vec::len), Some(2));
     let mut settings = authorizing();
     settings.read_only = true;
-    TestServer::with(settings).post("/api/auth/clients", r#"{"name":"x"}"#).refused(400, "READ_ONLY");
+    let server = TestServer::with(settings);
+    server.post("/api/auth/clients", r#"{"name":"x"}"#).refused(400, "READ_ONLY");
+    assert_eq!(error(&server.post("/api/auth/revoke", "token=a").is(503)), "temporarily_unavailable");
 }
 
 #[test]

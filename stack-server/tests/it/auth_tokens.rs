@@ -1,14 +1,16 @@
 //! Tokens of the server's own authorization server: how they are asked for, what they say, how they end.
 
 use std::net::TcpListener;
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use ledger_store::Store;
+use ledger_store::{RestorePoint, Store};
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use serde_json::{Value, json};
 use stack_server::{Server, Settings, StaticClient};
 
+use crate::auth_world::error;
 use crate::client::{Answer, TestServer, authorizing, escape};
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
@@ -56,10 +58,6 @@ pub(crate) fn claims(token: &str) -> Value {
 fn header(token: &str) -> Value {
     let part = token.split('.').next().expect("three parts");
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).expect("base64")).expect("JSON")
-}
-
-fn error(answer: &Answer) -> String {
-    answer.json()["error"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -353,36 +351,31 @@ fn only_trusted_proxies_say_who_asks() {
     assert!(spoofed[3..].iter().filter(|status| **status == 429).count() >= 4, "{spoofed:?}");
 }
 
-#[test]
-fn what_is_kept_outlives_the_server() {
-    let home = tempfile::tempdir().expect("a directory");
+/// Settings with a key and a public address.
+fn public_settings() -> Settings {
     let mut settings = authorizing();
     settings.authorization.as_mut().expect("there is one").public_url =
         Some("https://stack.example".to_owned());
-    let start = || {
-        let store = Store::open(home.path().join("store")).expect("a store");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let server = Server::start(&store, settings.clone(), listener).expect("a server");
-        (TestServer { address: server.address(), server: Some(server) }, store)
-    };
-    let (server, store) = start();
-    let shop = Known::make(&server, &json!({"name": "shop", "scopes": ["a"]}), None);
-    let [kept, revoked] = [0, 1].map(|_| shop.token(&server, "a"));
-    assert_eq!(claims(&kept)["iss"], "https://stack.example/api/auth");
-    shop.ask(&server, "/revoke", &format!("token={revoked}")).is(200);
+    settings
+}
+
+/// A server on the store in a directory.
+fn serving(path: &Path, settings: &Settings) -> (TestServer, Store) {
+    let store = Store::open(path).expect("a store");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = Server::start(&store, settings.clone(), listener).expect("a server");
+    (TestServer { address: server.address(), server: Some(server) }, store)
+}
+
+/// Stops a server and closes its store.
+fn stop((server, store): (TestServer, Store)) {
     drop(server);
     store.close().expect("closed");
-    drop(store);
-    let (server, store) = start();
-    let active = |token: &str| {
-        shop.ask(&server, "/oauth/introspect", &format!("token={token}")).is(200).json()["active"].clone()
-    };
-    assert_eq!((active(&kept), active(&revoked)), (json!(true), json!(false)));
-    drop(server);
-    store.close().expect("closed");
-    drop(store);
-    // No secret, and no private key, is anywhere in the directory.
-    let mut files = vec![home.path().to_owned()];
+}
+
+/// Fails if a secret, or a private key, is in a file below a directory.
+fn assert_no_secret(directory: &Path, secrets: &[&str]) {
+    let mut files = vec![directory.to_owned()];
     while let Some(path) = files.pop() {
         if path.is_dir() {
             files.extend(
@@ -391,8 +384,53 @@ fn what_is_kept_outlives_the_server() {
             continue;
         }
         let bytes = std::fs::read(&path).expect("a file");
-        for secret in [shop.secret.as_bytes(), kept.as_bytes(), b"PRIVATE KEY"] {
+        for secret in secrets.iter().chain([&"PRIVATE KEY"]).map(|secret| secret.as_bytes()) {
             assert!(!bytes.windows(secret.len()).any(|window| window == secret), "{}", path.display());
         }
     }
+}
+
+#[test]
+fn what_is_kept_outlives_the_server() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (path, settings) = (home.path().join("store"), public_settings());
+    let (server, store) = serving(&path, &settings);
+    let shop = Known::make(&server, &json!({"name": "shop", "scopes": ["a"]}), None);
+    let [kept, revoked] = [0, 1].map(|_| shop.token(&server, "a"));
+    assert_eq!(claims(&kept)["iss"], "https://stack.example/api/auth");
+    shop.ask(&server, "/revoke", &format!("token={revoked}")).is(200);
+    stop((server, store));
+    let (server, store) = serving(&path, &settings);
+    let active = |token: &str| {
+        shop.ask(&server, "/oauth/introspect", &format!("token={token}")).is(200).json()["active"].clone()
+    };
+    assert_eq!((active(&kept), active(&revoked)), (json!(true), json!(false)));
+    stop((server, store));
+    assert_no_secret(home.path(), &[&shop.secret, &kept]);
+}
+
+#[test]
+fn a_restored_backup_knows_clients_and_revocations() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [path, copy, restored] = ["store", "copy", "restored"].map(|name| home.path().join(name));
+    let settings = public_settings();
+    let (server, store) = serving(&path, &settings);
+    let shop = Known::make(&server, &json!({"name": "shop"}), None);
+    let gone = Known::make(&server, &json!({"name": "gone"}), None);
+    let [kept, revoked] = [0, 1].map(|_| shop.token(&server, ""));
+    gone.token(&server, "");
+    server.send("DELETE", &format!("/api/auth/clients/{}", gone.id), &[], "").is(204);
+    shop.ask(&server, "/revoke", &format!("token={revoked}")).is(200);
+    store.backup(&copy).expect("copied while it runs");
+    stop((server, store));
+    Store::restore(&copy, &restored, RestorePoint::End).expect("restored");
+    assert_no_secret(home.path(), &[&shop.secret, &gone.secret, &kept, &revoked]);
+    let (server, store) = serving(&restored, &settings);
+    let active = |token: &str| {
+        shop.ask(&server, "/oauth/introspect", &format!("token={token}")).is(200).json()["active"].clone()
+    };
+    assert_eq!((active(&kept), active(&revoked)), (json!(true), json!(false)));
+    let grant = "grant_type=client_credentials";
+    assert_eq!(error(&gone.ask(&server, "/oauth/token", grant).is(401)), "invalid_client");
+    stop((server, store));
 }

@@ -270,7 +270,7 @@ impl Provider {
 
 #[test]
 fn people_log_in_at_a_real_openid_provider() {
-    let Some(node) = node_with(&["openid-client", "oidc-provider"]) else { return };
+    let Some(node) = node_with(&["openid-client", "oidc-provider", "jose"]) else { return };
     let provider = Provider::start(node());
     run(node(), &provider.server(), "oauth.mjs", &[ID, SECRET], 5);
 }

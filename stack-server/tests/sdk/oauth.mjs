@@ -6,7 +6,9 @@
 import assert from "node:assert/strict";
 import {createRequire} from "node:module";
 
-const library = await import(createRequire(import.meta.url).resolve("openid-client"));
+const {resolve} = createRequire(import.meta.url);
+const library = await import(resolve("openid-client"));
+const jose = await import(resolve("jose"));
 const [base, id, secret] = process.argv.slice(2);
 const issuer = new URL(`${base}/api/auth`);
 const redirect = "http://127.0.0.1:9/cb";
@@ -19,6 +21,11 @@ for (const [method, auth] of [["basic", library.ClientSecretBasic(secret)], ["po
   assert.equal((await library.tokenIntrospection(config, token)).active, true);
   await library.tokenRevocation(config, token);
   assert.equal((await library.tokenIntrospection(config, token)).active, false);
+  // Another library finds the keys, and that one of them signed the token.
+  const keys = jose.createRemoteJWKSet(new URL(`${issuer.href}/keys`));
+  const {payload} = await jose.jwtVerify(token, keys, {issuer: issuer.href, audience: id, typ: "at+jwt"});
+  assert.equal(payload.scope, "ledger:read");
+  await assert.rejects(jose.jwtVerify(`${token.slice(0, -6)}AAAAAA`, keys), {code: "ERR_JWS_SIGNATURE_VERIFICATION_FAILED"});
   walked.push(`client credentials by ${method}`);
 }
 

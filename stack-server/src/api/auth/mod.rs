@@ -19,6 +19,11 @@ use crate::api::operations::Auth;
 use crate::http::error::ApiError;
 use crate::http::response::Reply;
 
+/// The refusal of a request to an operation of OAuth, before the operation sees it.
+pub(crate) fn refusal(error: &ApiError) -> Reply {
+    protocol::refused_early(error)
+}
+
 /// Answers a request by its operation.
 pub(crate) async fn answer(operation: Auth, call: &Call<'_>) -> Result<Reply, ApiError> {
     match operation {

@@ -9,6 +9,7 @@ use hyper::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use crate::api::call::Call;
 use crate::auth::authority::Authority;
 use crate::auth::grants::error::{OAuthError, Word};
+use crate::http::error::{ApiError, Code, Profile};
 use crate::http::response::{self, Json, Numbers, Reply};
 
 /// The address behind a request.
@@ -39,6 +40,22 @@ pub(super) fn refusal(error: &OAuthError, state: Option<&str>) -> Reply {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         _ => {}
+    }
+    reply
+}
+
+/// The refusal of a request whose parameters nobody read: its body is too long, or the server takes no writes.
+pub(super) fn refused_early(error: &ApiError) -> Reply {
+    let status = error.status(Profile::Stack);
+    let word = match error.code {
+        Code::ReadOnly => Word::TemporarilyUnavailable,
+        _ if error.transient => Word::TemporarilyUnavailable,
+        _ if status.is_client_error() => Word::InvalidRequest,
+        _ => Word::ServerError,
+    };
+    let mut reply = refusal(&OAuthError::new(word, error.message.clone()), None);
+    if word != Word::TemporarilyUnavailable {
+        *reply.status_mut() = status;
     }
     reply
 }

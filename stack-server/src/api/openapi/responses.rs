@@ -23,6 +23,8 @@ struct Response {
     headers: BTreeMap<&'static str, Value>,
     /// Whether refusals have the form of the generic connector API.
     is_generic: bool,
+    /// Whether refusals have the form of OAuth.
+    is_protocol: bool,
 }
 
 /// The answers of a route below a mount, by status.
@@ -54,6 +56,7 @@ pub(crate) fn responses(route: &Route, profile: Profile, description: &Descripti
     }
     let rendered = all.into_iter().map(|(status, mut response)| {
         response.is_generic = route.mount == Mount::Generic;
+        response.is_protocol = route.operation.is_protocol();
         (status.to_string(), render(status, response, is_first_generation, route.method == "HEAD"))
     });
     Value::Object(rendered.collect())
@@ -159,8 +162,16 @@ fn render(status: u16, mut response: Response, is_first_generation: bool, is_hea
             {"$ref": format!("#/components/schemas/{form}")},
             {"properties": {"errorCode": {"enum": response.codes}}}
         ]});
-        let error = if response.is_generic && !is_early { generic } else { error };
-        response.contents.entry("application/json").or_default().push(error);
+        let oauth = json!({"$ref": "#/components/schemas/OAuthError"});
+        let error = match (response.is_generic, response.is_protocol) {
+            (true, _) if !is_early => generic,
+            (_, true) if !is_early => oauth,
+            _ => error,
+        };
+        let forms = response.contents.entry("application/json").or_default();
+        if !forms.contains(&error) {
+            forms.push(error);
+        }
         if status == 503 {
             response.headers.insert("Retry-After", json!({"schema": {"type": "string"}}));
         }
