@@ -43,11 +43,7 @@ pub(crate) async fn bulk(call: &Call<'_>) -> Result<Reply, ApiError> {
     }
     let each =
         if call.query.flag("continueOnFailure") { Atomicity::Independent } else { Atomicity::StopAtRefusal };
-    if let Some(version) = call.schema_version().map_err(|error| call.unless_no_ledger(error))? {
-        for request in requests.iter_mut().flatten() {
-            request.schema_version = Some(Box::new(version.clone()));
-        }
-    }
+    set_schema_version(call, &mut requests).map_err(|error| call.unless_no_ledger(error))?;
     let answers = if !atomic {
         run(call, requests, each, Mode::Commit).await?
     } else if fault.is_some() || requests.iter().any(Result::is_err) {
@@ -76,6 +72,23 @@ fn elements(call: &Call<'_>) -> Result<Elements, ApiError> {
             Err(ApiError::validation(format!("unsupported content type: {other}")))
         }
     }
+}
+
+/// Gives every command the schema version that the request names.
+fn set_schema_version(call: &Call<'_>, requests: &mut [Result<Request, ApiError>]) -> Result<(), ApiError> {
+    if let Some(version) = call.schema_version()? {
+        for request in requests.iter_mut().flatten() {
+            request.schema_version = Some(Box::new(version.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Parses the body once more, after all of its elements were submitted as commands.
+fn parse_again(call: &Call<'_>) -> Result<Vec<Request>, ApiError> {
+    let mut requests = elements(call)?.requests;
+    set_schema_version(call, &mut requests)?;
+    requests.into_iter().collect()
 }
 
 /// The result of an element.
@@ -128,19 +141,20 @@ async fn run(
     Ok(answers)
 }
 
-/// An atomic bulk. If it is refused, the elements before the refused one, and those behind it where the caller goes on
-/// after failures, are shown as if done. That takes a dry run, since the store says no more of them than that they
-/// were undone.
+/// Submits an atomic bulk. If an element is refused, the response shows the elements before it as if they were done,
+/// and with `continueOnFailure` those after it too. The store reports only that they were undone, so a dry run computes
+/// them.
 async fn all_or_nothing(
     call: &Call<'_>,
     requests: Vec<Request>,
     each: Atomicity,
 ) -> Result<Vec<Answer>, ApiError> {
-    let mut others = requests.clone();
     let mut answers = submit(call, requests, Atomicity::AllOrNothing, Mode::Commit).await?;
     let Some(refused) = answers.iter().position(|answer| matches!(answer, Answer::Failed(_))) else {
         return Ok(answers);
     };
+    // Refusals are rare. A copy of the commands would cost every bulk that succeeds.
+    let mut others = parse_again(call)?;
     let behind = others.split_off(refused).split_off(1);
     if each == Atomicity::Independent {
         others.extend(behind);
