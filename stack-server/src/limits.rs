@@ -1,65 +1,64 @@
-//! Every limit of the server, in one place, each with its reason. What a value may be stands in
-//! [`ledger_core::limits`].
+//! Every limit of the server with its reason. [`ledger_core::limits`] bounds the values of the ledger itself.
 
 use std::time::Duration;
 
-/// Most bytes of all header lines of a request.
+/// Maximum number of bytes in all header lines of a request.
 pub(crate) const HEADER_BYTES_MAX: usize = 64 * 1_024;
 
-/// Longest request target: the usual limit of proxies doubled, since filters travel in it.
+/// Maximum number of bytes in a request target. Twice the usual limit of proxies, because targets contain filters.
 pub(crate) const URI_BYTES_MAX: usize = 16 * 1_024;
 
-/// Buffer of a connection for a head: room for the largest target and headers that are
-/// answered with an error of ours instead of a closed connection.
+/// Buffer of a connection for the head of a request. A target or headers somewhat above their limits still fit, so that
+/// the client gets an error response instead of a closed connection.
 pub(crate) const HEAD_BUFFER_BYTES: usize = 160 * 1_024;
 
-/// Longest body of a request that writes: a hundred elements of bulk with scripts fit many times.
+/// Maximum number of bytes in the body of a write. A bulk of a hundred scripts is far smaller.
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
-/// Divisor of the memory budget that gives the part for requests and answers. The store has the rest.
+/// Requests and responses get one part in this many of the memory budget. The store gets the rest.
 pub(crate) const HTTP_MEMORY_DIVISOR: usize = 8;
 
-/// Minimum number of bytes for requests and answers, unless that is more than half of the budget. A few large requests
+/// Minimum number of bytes for requests and responses, unless that is more than half of the budget. A few large requests
 /// fit.
 pub(crate) const HTTP_MEMORY_MIN: usize = 16 << 20;
 
-/// Maximum number of bytes of a head, of a body or of an answer whose memory is not counted. Nearly all are shorter, and
-/// small requests pass while large ones wait for memory.
+/// Maximum number of bytes of a head, a body or a response whose memory is not counted. Nearly all are shorter, and small
+/// requests proceed while large ones wait for memory.
 pub(crate) const UNCOUNTED_BYTES_MAX: usize = 8 * 1_024;
 
-/// Maximum length of a body that is read on an HTTP thread itself. A longer one would hold up the other requests.
+/// Maximum number of bytes of a body that an HTTP thread parses itself. A longer one would delay the other requests of
+/// that thread.
 pub(crate) const INLINE_BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Number of elements of a bulk that enter the writer at once where the bulk is not atomic. Writes of others get in
-/// between.
+/// Number of elements of a non-atomic bulk that are submitted at once. Other clients' writes run between the parts.
 pub(crate) const BULK_PART: usize = 500;
 
-/// Maximum number of commands that are decided as one: of an atomic bulk, or of a batch of the first generation. Bounds
-/// how long others wait.
+/// Maximum number of commands in an atomic bulk or a v1 batch. Bounds how long other writes wait for it.
 pub(crate) const ATOMIC_COMMANDS_MAX: usize = 10_000;
 
-/// Number of bytes of commands, entries and results for each byte of a body, about. Names and amounts are short in JSON.
+/// Approximate number of bytes of commands, entries and results for each byte of a body.
 pub(crate) const WORK_FACTOR: usize = 4;
 
-/// Maximum time for which a body waits for memory. Shorter than clients usually wait for an answer.
+/// Maximum time for which a body waits for memory. Shorter than the usual timeout of clients.
 pub(crate) const BODY_WAIT: Duration = Duration::from_secs(5);
 
-/// Maximum number of bodies without memory that are read and forgotten at once, so that their clients see why they were
-/// refused. The buffers of many would take the memory after all.
+/// Maximum number of refused bodies that are read and discarded at the same time, so that their clients see the error.
+/// The buffers of more would use the memory that was refused.
 pub(crate) const DISCARDS_MAX: usize = 16;
 
-/// Maximum time for which a large request that has arrived waits for those before it.
+/// Maximum time for which a large request that has arrived waits for earlier large requests.
 pub(crate) const WORK_WAIT: Duration = Duration::from_secs(10);
 
-/// Maximum time for which an answer waits for memory, and maximum number of answers that wait. They are in memory
-/// already.
+/// Maximum time for which a response waits for memory. It is short, because the response itself is in memory already.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(1);
+
+/// Maximum number of responses that wait for memory.
 pub(crate) const ANSWERS_WAITING_MAX: usize = 4;
 
-/// Maximum time for which an export waits for memory before it is answered.
+/// Maximum time for which an export waits for memory before its response begins.
 pub(crate) const STREAM_BEGIN_WAIT: Duration = Duration::from_secs(10);
 
-/// Time after which a stream that waits for memory looks again. It waits for as long as it takes.
+/// Time after which a stream that waits for memory tries again. Streams wait without a limit.
 pub(crate) const STREAM_WAIT: Duration = Duration::from_mins(1);
 
 /// Maximum size of the items of a page in memory. Their JSON is two or three times as long. Pages of ordinary items
@@ -69,102 +68,104 @@ pub(crate) const PAGE_BYTES_MAX: usize = 2 << 20;
 /// Maximum size of the items of a part of an export in memory. Bounds the parts that wait for slow readers.
 pub(crate) const EXPORT_BYTES: usize = 512 * 1_024;
 
-/// Number of bytes of JSON for each byte of an item in memory, about.
+/// Approximate number of bytes of JSON for each byte of an item in memory.
 pub(crate) const JSON_FACTOR: usize = 2;
 
-/// Longest body of a request that reads: it is a filter.
+/// Maximum number of bytes in the body of a read. The body is a filter.
 pub(crate) const FILTER_BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Longest mapping of a ledger. It is kept in memory with the ledger, and compiled.
+/// Maximum number of bytes of a ledger's mapping. The store keeps it in memory with the ledger.
 pub(crate) const MAPPING_BYTES_MAX: usize = 64 * 1_024;
 
-/// Most bytes of schemas that are kept parsed; one of any size is used all the same.
+/// Maximum number of bytes of schemas in the cache of parsed schemas. A larger schema works, but is not cached.
 pub(crate) const SCHEMA_CACHE_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
-/// Longest filter text. It travels in cursors, hence in targets, where base64 makes it a third longer.
+/// Maximum number of bytes of a filter. Cursors contain it, and base64 makes it a third longer there.
 pub(crate) const FILTER_BYTES_MAX: usize = 8 * 1_024;
 
-/// Longest cursor that is looked at; one that we made is always shorter.
+/// Maximum number of bytes of a cursor. The server's own cursors are always shorter.
 pub(crate) const CURSOR_BYTES_MAX: usize = URI_BYTES_MAX;
 
-/// How long a client may take to send a head, from its first byte on, and to begin the first one.
+/// How long a client may take to send a head, from its first byte on. Also how long it may take to begin the first one.
 pub(crate) const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection may be idle after an answer. It is longer than the minute for which proxies usually keep one:
-/// who closes first must not be us, or the next request comes to nothing.
+/// How long a connection may be idle after a response. Longer than the minute for which proxies usually keep a connection:
+/// if the server closed first, the next request of the proxy would fail.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// How long a client may take to send a body.
 pub(crate) const BODY_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long an answer may wait for a client that does not take it.
+/// How long a response may wait for a client that does not read it.
 pub(crate) const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Minimum number of bytes that a client with a backlog takes of an answer within the time above. A client that takes a
-/// byte now and then does not hold an answer.
+/// Minimum number of bytes that a client must read within [`WRITE_STALL_TIMEOUT`] while more of a response waits. A client
+/// that reads a byte now and then cannot keep a response in memory.
 pub(crate) const WRITE_BYTES_MIN: usize = 512 * 1_024;
 
-/// Most bytes of a body too large that are read and forgotten, so that the client sees why it was refused.
+/// Maximum number of bytes of a refused body that are read and discarded, so that the client sees the error.
 pub(crate) const DISCARD_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
 
-/// The same of an import that is refused: whoever sends a log learns why, unless it is very long.
+/// Maximum number of bytes of a refused import that are read and discarded. Most clients send all of an import before
+/// they read the response.
 pub(crate) const DISCARD_IMPORT_BYTES_MAX: usize = 1 << 30;
 
-/// How long the first may take.
+/// How long discarding a body may take.
 pub(crate) const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// And the second.
+/// How long discarding an import may take.
 pub(crate) const DISCARD_IMPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long requests in flight have to finish when the server stops.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pause after the operating system refused a connection (usually for want of descriptors), so that the loop
-/// does not spin while it lasts.
+/// Pause after the operating system refused a connection, usually because no descriptors were left. Keeps the accept loop
+/// from spinning.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum number of open connections over all HTTP threads; more wait in the backlog.
 pub(crate) const CONNECTIONS_MAX: usize = 10_000;
 
-/// Number of descriptors that connections leave to everything else: the files of the store, deliveries, and exporters.
-/// A process with few descriptors keeps half of them.
+/// Number of descriptors that connections never use. The store's files, deliveries and exporters need them. A process
+/// with few descriptors reserves half of them.
 pub(crate) const DESCRIPTORS_RESERVED: usize = 256;
 
-/// A peer may have one in this many of all connections. Keeps one client from shutting out all others.
+/// One peer may hold one in this many of all connections. Keeps one client from locking out all others.
 pub(crate) const PEER_SHARE: usize = 2;
 
-/// Most rows of a plain page that are read on the HTTP thread itself; a larger page would hold up the others.
+/// Maximum number of rows of a page that an HTTP thread reads itself. A larger page would delay the other requests of that
+/// thread.
 pub(crate) const INLINE_ROWS_MAX: u32 = 100;
 
-/// Most long reads at once, so that writes keep their processors.
+/// Maximum number of long reads at the same time. Leaves processors to writes.
 pub(crate) const LONG_READS_MAX: usize = 4;
 
-/// Most long reads that wait for their turn; more are told to come back.
+/// Maximum number of long reads that wait for a slot. The server answers 503 to more.
 pub(crate) const LONG_READS_WAITING_MAX: usize = 256;
 
-/// Most HTTP threads that can be asked for.
+/// Maximum number of HTTP threads.
 pub(crate) const HTTP_THREADS_MAX: usize = 64;
 
-/// Largest `pageSize` on the wire: an unsigned 32-bit number. Larger ones are no number of rows at all.
+/// Maximum `pageSize` on the wire: the API defines an unsigned 32-bit number, and larger ones are malformed.
 pub(crate) const PAGE_SIZE_NUMBER_MAX: u64 = u32::MAX as u64;
 
-/// Bytes of an import that are gathered before their logs are taken in.
+/// Number of bytes of an import that are collected before their logs are recorded.
 pub(crate) const IMPORT_BYTES: usize = 256 * 1_024;
 
-/// Minimum number of bytes of an import that arrive within [`BODY_READ_TIMEOUT`]. A client that sends a byte now and then
-/// does not hold what has arrived.
+/// Minimum number of bytes of an import that must arrive within [`BODY_READ_TIMEOUT`]. A client that sends a byte now and
+/// then cannot keep a part in memory.
 pub(crate) const IMPORT_BYTES_MIN: usize = 256 * 1_024;
 
 /// How long one delivery to another server may take, connecting included.
 pub(crate) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most bytes of an answer to a delivery that are read so that the connection can be kept.
+/// Maximum number of bytes of the response to a delivery that are read so that the connection can be reused.
 pub(crate) const DELIVERY_ANSWER_BYTES_MAX: usize = 64 * 1_024;
 
-/// Most connections that one client keeps for later deliveries.
+/// Maximum number of idle connections that a delivery client keeps.
 pub(crate) const DELIVERY_IDLE_MAX: usize = 16;
 
-/// Ledgers whose events are delivered beside each other; those of one ledger go one after the other.
+/// Number of ledgers whose events are delivered in parallel. The events of one ledger are delivered in order.
 pub(crate) const DELIVERY_LANES: usize = 8;
 
 /// First pause after a delivery failed; it doubles with each failure.
@@ -173,41 +174,42 @@ pub(crate) const DELIVERY_PAUSE_MIN: Duration = Duration::from_millis(100);
 /// Longest pause between two attempts of a delivery.
 pub(crate) const DELIVERY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// How often the place that a consumer has reached is written, at most: what was delivered since is delivered again
+/// Minimum time between two records of a consumer's position. Events delivered after the last record are delivered again
 /// after a crash.
 pub(crate) const POSITION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where nothing was to be delivered the place is written after so many entries, so that they are not read again.
+/// Number of entries without an event after which a consumer's position is recorded, so that they are not read again.
 pub(crate) const POSITION_ENTRIES: u64 = 100_000;
 
-/// How long deliveries under way may take when the server stops.
+/// How long deliveries in flight may take when the server stops.
 pub(crate) const DELIVERY_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Most streams of events at once.
+/// Maximum number of open event streams.
 pub(crate) const EVENT_STREAMS_MAX: usize = 512;
 
-/// Most streams of events that read from the store at once, so that writes keep their processors.
+/// Maximum number of event streams that read from the store at the same time. Leaves processors to writes.
 pub(crate) const EVENT_READS_MAX: usize = 2;
 
-/// Most logs that a stream of events reads at once.
+/// Maximum number of logs that an event stream reads at once.
 pub(crate) const EVENT_PART_LOGS: usize = 256;
 
-/// Most bytes, about, that a stream of events reads at once.
+/// Approximate maximum number of bytes that an event stream reads at once.
 pub(crate) const EVENT_PART_BYTES: usize = 64 * 1_024;
 
-/// Most exporters, and most pipelines: their lists have no pages, and each running pipeline holds a part of its log.
+/// Maximum number of exporters, and of pipelines. Their lists have no pages, and each running pipeline keeps a part of its
+/// log in memory.
 pub(crate) const PIPELINES_MAX: usize = 256;
 
-/// Most bytes, about, of the logs that a pipeline pushes at once.
+/// Approximate maximum number of bytes of logs that a pipeline pushes at once.
 pub(crate) const PIPELINE_PART_BYTES: usize = 256 * 1_024;
 
-/// Most logs that an exporter can ask for at once.
+/// Maximum batch size that an exporter can be configured with, in logs.
 pub(crate) const PIPELINE_ITEMS_MAX: usize = 10_000;
 
-/// Longest time for which an exporter can let logs gather.
+/// Maximum flush interval that an exporter can be configured with.
 pub(crate) const PIPELINE_FLUSH_MAX: Duration = Duration::from_hours(1);
 
-/// Longest configuration of an exporter.
+/// Maximum number of bytes in the configuration of an exporter.
 pub(crate) const EXPORTER_CONFIG_BYTES_MAX: usize = 64 * 1_024;
 
 /// Maximum number of characters in the name of an exporter's file.
@@ -216,58 +218,58 @@ pub(crate) const EXPORTER_FILE_NAME_MAX: usize = 100;
 /// Minimum size at which an exporter starts its next file.
 pub(crate) const EXPORTER_FILE_BYTES_MIN: u64 = 1 << 10;
 
-/// Longest token that is looked at.
+/// Maximum number of bytes of a token. Longer ones are refused unread.
 pub(crate) const TOKEN_BYTES_MAX: usize = 8 * 1_024;
 
-/// Longest token that a connection remembers.
+/// Maximum number of bytes of the last token that a connection remembers.
 pub(crate) const LAST_TOKEN_BYTES_MAX: usize = 2 * 1_024;
 
-/// Most tokens that are known to be good; about a hundred bytes each.
+/// Maximum number of verified tokens in the cache. Each takes about a hundred bytes.
 pub(crate) const VERIFIED_TOKENS_MAX: usize = 10_000;
 
-/// Most keys of an issuer.
+/// Maximum number of keys of an issuer.
 pub(crate) const ISSUER_KEYS_MAX: usize = 100;
 
-/// How long the keys of an issuer are relied on: a withdrawn one is refused after this time. Half of it passes before the
-/// issuer is asked again.
+/// How long fetched keys of an issuer are used without asking again. Bounds how long a withdrawn key still works. The
+/// server fetches them again after half of this time.
 pub(crate) const KEYS_FRESH: Duration = Duration::from_mins(1);
 
-/// How long they are good if the issuer does not answer.
+/// How long fetched keys of an issuer are used while the issuer does not answer.
 pub(crate) const KEYS_KEPT: Duration = Duration::from_hours(1);
 
-/// Maximum time for which a request waits for newer keys of an issuer, when those at hand are no longer fresh. The keys
-/// at hand then decide, so that an issuer that hangs does not stop requests.
+/// Maximum time for which a request waits for newer keys of an issuer, when the known keys are no longer fresh. After it
+/// the known keys decide, so that an issuer that hangs does not block requests.
 pub(crate) const KEYS_WAIT: Duration = Duration::from_secs(3);
 
-/// Between two questions to an issuer.
+/// Minimum time between two requests to an issuer.
 pub(crate) const KEYS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest document of an issuer.
+/// Maximum number of bytes of a document fetched from an issuer.
 pub(crate) const FETCH_BYTES_MAX: usize = 1_024 * 1_024;
 
 /// How long an issuer may take to answer.
 pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum number of signing keys of the authorization server, those included whose tokens have not expired. Bounds the
-/// key set that every verifier fetches.
+/// Maximum number of signing keys of the authorization server, including retired keys whose tokens have not expired.
+/// Bounds the key set that every verifier fetches.
 pub(crate) const SIGNING_KEYS_MAX: usize = 16;
 
-/// Shortest time for which a key signs: so few keys are retired while tokens of theirs are good that all have room.
+/// Minimum time for which a key signs. Keeps the number of retired keys with valid tokens below [`SIGNING_KEYS_MAX`].
 pub(crate) const KEY_ROTATION_MIN: Duration = Duration::from_mins(10);
 
-/// How long a key that signs no more is kept: longer than any token that it signed is good.
+/// How long a retired key is kept: longer than any token that it signed is valid.
 pub(crate) const RETIRED_KEY_KEPT: Duration = Duration::from_mins(70);
 
-/// Maximum number of bytes of a name, a label or an address that the authorization server keeps.
+/// Maximum number of bytes of a name, a label or an address that the authorization server stores.
 pub(crate) const AUTH_TEXT_BYTES_MAX: usize = 2_048;
 
-/// Maximum number of bytes of an id or a subject: the store has no longer keys.
+/// Maximum number of bytes of an id or a subject. Fits the store's limit for document keys.
 pub(crate) const AUTH_KEY_BYTES_MAX: usize = 1_000;
 
 /// Maximum number of clients. Their list has no pages.
 pub(crate) const CLIENTS_MAX: usize = 10_000;
 
-/// Maximum number of secrets of a client, and of the work of a wrong one.
+/// Maximum number of secrets of a client. Bounds the work of checking a wrong secret, which is compared with each.
 pub(crate) const CLIENT_SECRETS_MAX: usize = 12;
 
 /// Maximum number of redirect URIs of a client, of each kind.
@@ -276,63 +278,68 @@ pub(crate) const CLIENT_URIS_MAX: usize = 64;
 /// Maximum number of scopes of a client. Keeps its tokens below the longest token.
 pub(crate) const CLIENT_SCOPES_MAX: usize = 128;
 
-/// Maximum number of scopes with an id. All of them are read to find out what a client may ask for.
+/// Maximum number of stored scopes. All of them are read to compute what a client may request.
 pub(crate) const SCOPES_MAX: usize = 1_000;
 
-/// Maximum number of scopes that a scope brings along by itself.
+/// Maximum number of transient scopes of a scope.
 pub(crate) const TRANSIENT_SCOPES_MAX: usize = 128;
 
-/// Maximum number of bytes of a request to the authorization server. Clients are documents, which the store bounds.
+/// Maximum number of bytes in the body of a request to the authorization server. Clients are stored as documents, whose
+/// size the store limits.
 pub(crate) const AUTH_BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Number of expired documents that are removed in one commit. Keeps writes of others from waiting.
+/// Number of expired documents that are removed in one commit. Keeps other writes from waiting.
 pub(crate) const SWEEP_DOCUMENTS: usize = 200;
 
-/// Maximum number of addresses and of clients whose wrong secrets are counted; about a hundred bytes each.
+/// Maximum number of addresses, and of clients, whose wrong secrets are counted. Each takes about a hundred bytes.
 pub(crate) const RATES_MAX: usize = 10_000;
 
-/// Maximum number of requests for tokens that sign at once, and that wait for it. Signing keeps a processor busy.
+/// Maximum number of tokens that are signed at the same time. Signing occupies a processor.
 pub(crate) const SIGNING_MAX: usize = 4;
+
+/// Maximum number of token requests that wait to be signed.
 pub(crate) const SIGNING_WAITING_MAX: usize = 1_024;
 
-/// Maximum number of slow hashes at once, and that wait for it. Each takes 19 MiB.
+/// Maximum number of slow hashes that are computed at the same time. Each takes 19 MiB.
 pub(crate) const SLOW_HASHES_MAX: usize = 2;
+
+/// Maximum number of slow hashes that wait to be computed.
 pub(crate) const SLOW_HASHES_WAITING_MAX: usize = 32;
 
-/// Maximum number of bytes of the file of static clients.
+/// Maximum number of bytes in the file of static clients.
 pub(crate) const STATIC_CLIENTS_BYTES_MAX: usize = 1_024 * 1_024;
 
-/// Maximum number of secrets of a static client. A wrong one is compared with each, slowly.
+/// Maximum number of secrets of a static client. A wrong secret costs one slow hash for each.
 pub(crate) const STATIC_SECRETS_MAX: usize = 4;
 
-/// Maximum number of logins a minute that an address may begin. Nobody has to show a secret for one, and each is a
-/// document for ten minutes.
+/// Maximum number of logins that an address may begin in a minute. A login needs no secret, and each is stored for ten
+/// minutes.
 pub(crate) const LOGINS_PER_MINUTE: u32 = 60;
 
-/// How long a provider of payments may take to accept a connection, and to answer.
+/// How long a payment provider may take to accept a connection.
 pub(crate) const PROVIDER_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a provider of payments may take for a whole answer.
+/// How long a payment provider may take to send a whole response.
 pub(crate) const PROVIDER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a provider of payments may take to move money, all requests for it together. Bounds how long a change of an
-/// installation waits for it.
+/// How long a payment provider may take to move money, over all requests of one order. Bounds how long a change of the
+/// installation waits.
 pub(crate) const PAY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most bytes of a provider's answer. A page of a hundred records has some hundred kilobytes.
+/// Maximum number of bytes of a provider's response. A page of a hundred records has a few hundred kilobytes.
 pub(crate) const PROVIDER_ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// First pause of a task after its provider failed; it doubles with each failure, up to the polling period.
 pub(crate) const TASK_PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// Longest pause that a provider can ask for.
+/// Maximum pause that a provider can request.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 
-/// Most installations of connectors.
+/// Maximum number of installed connectors.
 pub(crate) const INSTALLATIONS_MAX: usize = 10_000;
 
-/// Most rows of a page of the payments API.
+/// Maximum number of rows of a page of the payments API.
 pub(crate) const PAYMENTS_PAGE_MAX: usize = 1_000;
 
-/// Rows of a page of the payments API where the caller does not say.
+/// Number of rows of a page of the payments API unless the caller asks for another.
 pub(crate) const PAYMENTS_PAGE_DEFAULT: usize = 15;

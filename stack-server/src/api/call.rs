@@ -1,4 +1,4 @@
-//! A request on its way to its handler.
+//! The context of a request: everything that its handler needs.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -20,52 +20,52 @@ use crate::http::response::{Json, Numbers};
 pub(crate) struct Call<'a> {
     pub(crate) app: &'a App,
     pub(crate) profile: Profile,
-    /// The variable segments of the path, in order; the route says how many there are.
+    /// The variable segments of the path, in order. The route defines how many there are.
     pub(crate) variables: Vec<Cow<'a, str>>,
     pub(crate) query: Query<'a>,
-    /// Path and query as they were sent.
+    /// The path and query as the client sent them.
     pub(crate) target: &'a str,
-    /// The address of the sender: the other end of the connection.
+    /// The address at the other end of the connection.
     pub(crate) peer: IpAddr,
-    /// The token that allows the request, where one is asked for.
+    /// The token that allows the request. `None` if the route requires none.
     pub(crate) pass: Option<Pass>,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,
-    /// The body of a route that reads it itself.
+    /// The unread body, for routes that read it in parts.
     pub(crate) stream: Mutex<Option<Incoming>>,
 }
 
 impl Call<'_> {
-    /// A variable segment by its place in the template.
+    /// Returns a variable segment of the path by its index in the route's template.
     pub(crate) fn variable(&self, at: usize) -> &str {
         &self.variables[at]
     }
 
-    /// The authorization server, which is there where its routes are.
+    /// Returns the authorization server. Its routes are served only if it runs.
     ///
     /// # Errors
     ///
-    /// 500 if it is not.
+    /// 500 if it does not run, which is a defect of this server.
     pub(crate) fn authority(&self) -> Result<Arc<Authority>, ApiError> {
         let authority = self.app.authority().cloned();
         authority.ok_or_else(|| ApiError::fault("a route of the authorization server without one"))
     }
 
-    /// The body, if it was not read: the first who asks gets it.
+    /// Takes the unread body. Only the first call returns it.
     pub(crate) fn take_stream(&self) -> Option<Incoming> {
         self.stream.lock().ok()?.take()
     }
 
-    /// The ledger of the path: no ledger can have a name that breaks the grammar.
+    /// Returns the name of the ledger in the path.
     ///
     /// # Errors
     ///
-    /// 404 `LEDGER_NOT_FOUND` for such a name.
+    /// 404 `LEDGER_NOT_FOUND` if it is not a valid name: no ledger can have it.
     pub(crate) fn ledger_name(&self) -> Result<LedgerName, ApiError> {
         LedgerName::parse(self.variable(0)).map_err(|_| ApiError::ledger_not_found())
     }
 
-    /// The ledger of the path, as of now.
+    /// Returns a current view of the ledger in the path.
     ///
     /// # Errors
     ///
@@ -75,16 +75,17 @@ impl Call<'_> {
         self.app.snapshot().ledger(&name).ok_or_else(ApiError::ledger_not_found)
     }
 
-    /// Of two faults of a request into a ledger, that the ledger is not there goes first.
+    /// Returns `LEDGER_NOT_FOUND` if the ledger does not exist, and otherwise the given error. A missing ledger takes
+    /// precedence over other errors.
     pub(crate) fn unless_no_ledger(&self, error: ApiError) -> ApiError {
         self.ledger().err().unwrap_or(error)
     }
 
-    /// The caller's idempotency key.
+    /// Returns the idempotency key of the request.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if it is too long or no text.
+    /// `VALIDATION` if it is too long or not UTF-8.
     pub(crate) fn idempotency_key(&self) -> Result<Option<IdempotencyKey>, ApiError> {
         let Some(value) = self.headers.get("idempotency-key").filter(|value| !value.is_empty()) else {
             return Ok(None);
@@ -95,11 +96,11 @@ impl Call<'_> {
         Ok(Some(key))
     }
 
-    /// The version of the ledger's schema that the caller names.
+    /// Returns the schema version that the request names.
     ///
     /// # Errors
     ///
-    /// 404 `NOT_FOUND` for a text that is the name of none.
+    /// 404 `NOT_FOUND` if it is not a valid name: no version can have it.
     pub(crate) fn schema_version(&self) -> Result<Option<SchemaVersion>, ApiError> {
         match self.query.get("schemaVersion") {
             None | Some("") => Ok(None),
@@ -110,9 +111,8 @@ impl Call<'_> {
         }
     }
 
-    /// Whether the caller reads the later forms of bulk results and of reverts in logs. Behind the stack's mount
-    /// the strict client of its first release must not be shown them, and the strict client of its third, which
-    /// calls the same paths, must.
+    /// Whether the client understands log ids in bulk results and the later form of reverts in logs. Clients behind the
+    /// mount of the stack refuse unknown members, except for the SDK of its third release, which requires them.
     pub(crate) fn reads_later_forms(&self) -> bool {
         let later_client = || {
             let agent = self.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
@@ -121,12 +121,12 @@ impl Call<'_> {
         self.profile == Profile::Ledger || later_client()
     }
 
-    /// How the caller wants amounts.
+    /// Returns the form of amounts that the client asks for.
     pub(crate) fn numbers(&self) -> Numbers {
         numbers(self.headers)
     }
 
-    /// An answer to be filled, with amounts as the caller wants them.
+    /// Creates an empty JSON text for the response, with amounts in the form that the client asks for.
     pub(crate) fn json(&self) -> Json {
         Json::new(self.numbers())
     }

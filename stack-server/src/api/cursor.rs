@@ -1,8 +1,7 @@
-//! Cursors: the whole query of a list with a place in it, as an opaque text.
+//! Cursors: the whole query of a list and a position in it, as an opaque text.
 //!
-//! A cursor is base64url of a version, the fields of [`ListQuery`] and a keyed digest. The digest covers the
-//! ledger and the operation too, so a cursor works where it was given out and nowhere else, and nobody but this
-//! store can make one.
+//! A cursor is base64url of a version, the fields of [`ListQuery`] and a keyed digest. The digest also covers the ledger
+//! and the operation. So a cursor works only for the list that returned it, and only this store can create one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,19 +11,19 @@ use ledger_store::{Direction, Expand, Start, TimeAxis};
 use crate::http::error::ApiError;
 use crate::limits::CURSOR_BYTES_MAX;
 
-/// Changed whenever the fields do: cursors of other releases are refused, not misread.
+/// Version of the encoding. Changes with the fields, so that cursors of other releases are refused and not misread.
 const VERSION: u8 = 2;
 
-/// Bytes of the digest: too many to guess, few enough for a link.
+/// Number of bytes of the digest. Too many to guess, and few enough for a URL.
 const DIGEST_BYTES: usize = 16;
 
-/// The secret of a store that its cursors are authenticated with.
+/// The secret with which a store authenticates its cursors.
 pub(crate) type CursorKey = [u8; 32];
 
-/// The sort orders of lists. Each list has its natural order and some of the others.
+/// The sort orders of lists. Each list supports its natural order and some of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Sort {
-    /// By id, by address, by date of recording: whatever the list is by itself.
+    /// The natural order of the list, such as by id or by address.
     #[default]
     Natural,
     /// Transactions by effective date.
@@ -37,7 +36,7 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
-    /// All, by the number that they have in cursors.
+    /// All orders. The index of each is its number in cursors.
     pub(crate) const ALL: [Self; 7] = [
         Self::Natural,
         Self::Timestamp,
@@ -49,13 +48,13 @@ impl Sort {
     ];
 }
 
-/// The query of a list, as it is kept in a cursor. A list uses the fields that it has parameters for.
+/// The query of a list, as a cursor stores it. A list uses only the fields for which it has parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListQuery {
     pub(crate) page_size: u32,
-    /// The JSON text of the filter; empty without one.
+    /// The JSON text of the filter. Empty if there is none.
     pub(crate) filter: String,
-    /// As of when; for volumes the end of the interval.
+    /// The point in time of the list. For volumes, the end of the interval.
     pub(crate) at: Option<Timestamp>,
     /// For volumes, the beginning of the interval.
     pub(crate) from: Option<Timestamp>,
@@ -64,23 +63,23 @@ pub(crate) struct ListQuery {
     pub(crate) order: Sort,
     pub(crate) direction: Direction,
     pub(crate) group_by: u32,
-    /// For ledgers, whether those of deleted buckets are listed too.
+    /// For ledgers, whether ledgers in deleted buckets are listed too.
     pub(crate) include_deleted: bool,
-    /// The place: how the list writes the key of an item.
+    /// The position, as the key of an item in the form of the list.
     pub(crate) start: Start<String>,
 }
 
-/// Where a cursor works.
+/// The list for which a cursor is valid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
-    /// A word for the list.
+    /// The name of the list.
     pub(crate) list: &'static str,
-    /// The ledger; empty for the list of ledgers.
+    /// The ledger. Empty for the list of ledgers.
     pub(crate) ledger: &'a str,
 }
 
 impl ListQuery {
-    /// The cursor of this query.
+    /// Encodes this query as a cursor.
     pub(crate) fn to_cursor(&self, key: &CursorKey, place: Place<'_>) -> String {
         let mut bytes = vec![VERSION];
         bytes.extend_from_slice(&self.page_size.to_le_bytes());
@@ -110,11 +109,11 @@ impl ListQuery {
         authenticated(bytes, key, place)
     }
 
-    /// Reads what [`ListQuery::to_cursor`] made.
+    /// Decodes a cursor that [`ListQuery::to_cursor`] created.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` for every other text, and for a cursor of another place or store.
+    /// `VALIDATION` for every other text, and for a cursor of another list or store.
     pub(crate) fn from_cursor(text: &str, key: &CursorKey, place: Place<'_>) -> Result<Self, ApiError> {
         Self::read(text, key, place).ok_or_else(|| ApiError::validation("invalid 'cursor' query param"))
     }
@@ -164,20 +163,20 @@ impl ListQuery {
     }
 }
 
-/// The text of bytes that only this place of this store can have given out.
+/// Encodes bytes as a text that proves that this store created it for this list.
 pub(crate) fn authenticated(mut bytes: Vec<u8>, key: &CursorKey, place: Place<'_>) -> String {
     bytes.extend_from_slice(&digest(key, place, &bytes));
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The bytes that [`authenticated`] was given; `None` for every other text.
+/// Returns the bytes that were given to [`authenticated`]. `None` for every other text.
 pub(crate) fn checked(text: &str, key: &CursorKey, place: Place<'_>) -> Option<Vec<u8>> {
     if text.len() > CURSOR_BYTES_MAX {
         return None;
     }
     let mut bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
     let (content, found) = bytes.split_last_chunk::<DIGEST_BYTES>()?;
-    // Comparison of `Hash` takes the same time wherever the difference is.
+    // `blake3::Hash` compares in constant time.
     if padded(*found) != padded(digest(key, place, content)) {
         return None;
     }
@@ -194,7 +193,7 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 fn digest(key: &CursorKey, place: Place<'_>, bytes: &[u8]) -> [u8; DIGEST_BYTES] {
     let mut hasher = blake3::Hasher::new_keyed(key);
     for part in [place.list, place.ledger] {
-        // Lengths keep two places from reading as one.
+        // The lengths keep two different lists from hashing the same bytes.
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Release and health of the service.
+//! The routes for the version and the health of the service.
 
 use hyper::StatusCode;
 use ledger_core::schema::Enforcement;
@@ -12,10 +12,10 @@ use crate::http::error::ApiError;
 use crate::http::response::{Json, Reply};
 use crate::settings::{Compat, Settings};
 
-/// The release of the API whose clients are served; they look at it, not at the release of this server.
+/// The version of the API that the server reports. Clients choose their behaviour by it.
 const API_VERSION: &str = "v2.0.0";
 
-/// Most names of ledgers that are told: the list has pages for more.
+/// Maximum number of ledger names in a response. The list of ledgers has pages.
 const LEDGERS_TOLD_MAX: usize = 1_000;
 
 pub(crate) async fn info(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiError> {
@@ -36,8 +36,7 @@ pub(crate) async fn info(call: &Call<'_>, form: InfoForm) -> Result<Reply, ApiEr
     Ok(json.reply(StatusCode::OK))
 }
 
-/// Whether a caller may know more than that the server is there: with tokens, names of ledgers and paths are for those
-/// who may read.
+/// Whether the client may see names of ledgers and file paths. If the server requires tokens, the token must allow reads.
 async fn is_trusted(call: &Call<'_>) -> bool {
     match call.app.guard() {
         None => true,
@@ -69,7 +68,7 @@ fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm, ledgers: &[Le
         json.plain_string(name.as_str());
     });
     json.raw("]}");
-    // What later clients of the second generation read beside.
+    // Later v2 clients read these members as well.
     if form == InfoForm::Hybrid {
         let mode = match settings.schema_enforcement {
             Enforcement::Audit => "audit",
@@ -85,7 +84,7 @@ fn write_wrapped(json: &mut Json, call: &Call<'_>, form: InfoForm, ledgers: &[Le
     json.raw("}");
 }
 
-/// The names of the experimental flags that are on; `null` where none is.
+/// Writes the names of the enabled experimental flags, or `null` if none is enabled.
 fn write_experimental_features(json: &mut Json, settings: &Settings) {
     let flags = [
         ("experimental-features", settings.experimental_features),
@@ -103,13 +102,13 @@ fn write_experimental_features(json: &mut Json, settings: &Settings) {
     json.raw("]");
 }
 
-/// Why the store takes no more writes, as far as a caller may know; `None` if it does.
+/// Returns why the store accepts no writes, as far as the client may know. `None` if it accepts them.
 pub(crate) async fn stopped(call: &Call<'_>) -> Option<String> {
     let reason = call.app.store().status().stopped?;
     Some(told_reason(reason, is_trusted(call).await))
 }
 
-/// The reason as a caller may know it: it names files.
+/// Hides a reason from clients that are not trusted, because it contains file paths.
 fn told_reason(reason: String, is_trusted: bool) -> String {
     if is_trusted { reason } else { "the server takes no writes".to_owned() }
 }
@@ -125,7 +124,7 @@ pub(crate) async fn health(call: &Call<'_>, form: HealthForm) -> Reply {
     };
     let check = match form {
         HealthForm::Alive => None,
-        // The one check of later servers of this API: monitors look for it by name.
+        // Monitors of later servers of this API look for this check by its name.
         HealthForm::Checks => Some("storage-driver-up-to-date"),
         HealthForm::Ready => Some("storage"),
     };

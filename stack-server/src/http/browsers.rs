@@ -1,13 +1,14 @@
-//! Decides which web pages may use a server that asks for no tokens.
+//! Decides which web pages may use a server that requires no tokens.
 //!
-//! A browser sends requests of any page to any server that it reaches, also to one on the loopback interface. Where
-//! tokens are asked for, a page has none. Without them two headers that a page cannot forge tell where it came from:
+//! A browser lets any page send requests to any server that it can reach, including servers on the loopback interface. A
+//! server that requires tokens is safe, since a foreign page has none. For other servers, headers that a page cannot forge
+//! tell where a request came from:
 //!
-//! - `Host` names the server as the browser sees it. An attacker can make a name of his own point to this machine
-//!   (DNS rebinding); then the header has that name.
-//! - `Origin`, and `Sec-Fetch-Site` where there is no origin, tell of which site the page is.
+//! - `Host` is the name under which the browser reached the server. If an attacker points a name of their own to this
+//!   machine (DNS rebinding), the header contains that name.
+//! - `Origin`, or `Sec-Fetch-Site` if there is no origin, tells the site of the page.
 //!
-//! Clients that are no browsers send a `Host` and no `Origin`.
+//! Clients other than browsers send a `Host` and no `Origin`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -22,13 +23,13 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Maximum number of characters of a foreign name that a refusal repeats.
+/// Maximum number of characters of a foreign name in an error message.
 const SHOWN_CHARS_MAX: usize = 100;
 
 /// Suffixes of names that nobody can register (RFC 6761, RFC 6762, RFC 8375, and ICANN's reservation of `internal`).
 const PRIVATE_SUFFIXES: [&str; 5] = [".localhost", ".local", ".internal", ".home.arpa", ".test"];
 
-/// Why a text is no host name or no origin.
+/// A text that is not a host name or not an origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameError {
     text: String,
@@ -43,16 +44,16 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// A name or an address by which clients reach a server, or every name.
+/// A name or an address under which clients reach the server, or `*` for every name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostName(String);
 
 impl HostName {
-    /// Reads names that commas separate; `*` is every name.
+    /// Parses names separated by commas. `*` stands for every name.
     ///
     /// # Errors
     ///
-    /// Fails if one of them is no name, for example because it has a scheme or a port.
+    /// Fails if one of them is not a host name, for example because it has a scheme or a port.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, NameError> {
         list(text).map(Self::parse).collect()
     }
@@ -64,7 +65,7 @@ impl HostName {
         found.map(|found| Self(found.name)).ok_or_else(|| NameError { text: text.to_owned(), expected })
     }
 
-    /// The host of an address such as `https://stack.example/api`; `None` if it has none.
+    /// Returns the host of a URL such as `https://stack.example/api`. `None` if it has none.
     pub(crate) fn of_url(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
         Authority::parse(uri.authority()?.as_str()).map(|found| Self(found.name))
@@ -75,7 +76,7 @@ impl HostName {
     }
 }
 
-/// An origin of web pages: a scheme, a host, and a port unless it is that of the scheme.
+/// An origin of web pages: a scheme, a host, and a port unless it is the default of the scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     text: String,
@@ -84,11 +85,12 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reads origins that commas separate.
+    /// Parses origins separated by commas.
     ///
     /// # Errors
     ///
-    /// Fails if one of them is none, for example because it has a path. `null`, which stands for many pages, is none.
+    /// Fails if one of them is not an origin, for example because it has a path. `null` is refused, because unrelated
+    /// pages share it.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, NameError> {
         let expected = "an origin such as https://app.example";
         list(text)
@@ -113,12 +115,12 @@ impl Origin {
     }
 }
 
-/// The parts of a text that commas or spaces separate.
+/// Splits a text at commas and spaces.
 fn list(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', ' ']).filter(|part| !part.is_empty())
 }
 
-/// A host and a port, as the header `Host` has them. The name is in lower case, an address has no brackets.
+/// A host and a port, as in the header `Host`. The name is in lower case, and an address has no brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Authority {
     name: String,
@@ -136,13 +138,13 @@ impl Authority {
             None => text.split_at(text.find(':').unwrap_or(text.len())),
         };
         let port = match port.strip_prefix(':') {
-            // Nothing behind the colon is the port of the scheme.
+            // An empty port stands for the default of the scheme.
             Some("") => None,
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
             None if port.is_empty() => None,
             _ => return None,
         };
-        // A name may end with the dot of the root.
+        // A fully qualified name may end with a dot.
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
         (is_name && !name.contains(['/', '?', '#', '@'])).then_some(Self { name, port })
@@ -153,18 +155,18 @@ impl Authority {
     }
 }
 
-/// The hosts and origins that a server without tokens answers.
+/// The hosts and origins that a server without tokens accepts.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     address: IpAddr,
-    /// Whether the server speaks TLS, so that its own pages have the scheme https.
+    /// Whether the server speaks TLS, so that its own pages have the scheme `https`.
     is_secure: bool,
     hosts: Vec<HostName>,
     origins: Vec<Origin>,
 }
 
 impl Gate {
-    /// For a server that listens on this address. It also answers to `hosts`, and pages of `origins`.
+    /// Creates the gate of a server that listens on this address. It also accepts `hosts`, and pages of `origins`.
     pub(crate) fn new(
         address: SocketAddr,
         is_secure: bool,
@@ -174,7 +176,7 @@ impl Gate {
         Self { address: address.ip().to_canonical(), is_secure, hosts, origins }
     }
 
-    /// Refuses requests that a foreign page may have caused.
+    /// Refuses requests that a foreign page may have sent.
     ///
     /// # Errors
     ///
@@ -182,7 +184,7 @@ impl Gate {
     pub(crate) fn check(&self, parts: &Parts) -> Result<(), ApiError> {
         let hosts = parts.headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
         let target = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
-        // No browser leaves it out. What may stand there of older clients is checked with the head.
+        // Every browser sends a `Host`. `check_host` decides whether a client may omit it.
         for host in hosts.chain(target) {
             let text = String::from_utf8_lossy(host);
             let known = Authority::parse(&text).filter(|host| self.knows(host));
@@ -200,7 +202,7 @@ impl Gate {
         Ok(())
     }
 
-    /// The origin of a request from a page that the operator allowed; `None` for the server's own pages.
+    /// Returns the origin of a request if the operator allowed it. `None` for the server's own pages.
     pub(crate) fn listed_origin<'h>(&self, headers: &'h HeaderMap) -> Option<&'h HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         let parsed = Origin::parse(origin.to_str().ok()?)?;
@@ -212,7 +214,7 @@ impl Gate {
         if self.origins.iter().any(|listed| listed.is_same(&origin)) {
             return true;
         }
-        // A proxy may speak TLS for a server that does not.
+        // The reverse is possible: a proxy can terminate TLS for a server without it.
         if self.is_secure && !origin.is_secure {
             return false;
         }
@@ -223,11 +225,11 @@ impl Gate {
         })
     }
 
-    /// Whether clients reach this server by a host.
+    /// Whether a host is a name of this server.
     ///
-    /// A server that only its machine reaches has loopback names and addresses. One that other machines reach has
-    /// whatever they call it. An attacker cannot use an address, since a page of his is then at that address, nor a
-    /// name that nobody can register, such as those of containers and of machines in a local network.
+    /// A server on the loopback interface has loopback names and addresses. A server that other machines reach can have
+    /// any address and any name that nobody can register, such as those of containers and of machines in a local network:
+    /// an attacker's page cannot be at such a name, and at an address of this server there is no page of theirs.
     fn knows(&self, host: &Authority) -> bool {
         if self.hosts.iter().any(|known| known.covers(&host.name)) {
             return true;
@@ -246,8 +248,8 @@ fn is_unregistrable(name: &str) -> bool {
     !name.contains('.') || PRIVATE_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Whether a page of another origin caused this request without an `Origin`, as images and scripts do. Links are
-/// followed: a page that the browser then shows is the server's own.
+/// Whether a page of another origin sent this request without an `Origin`, as images and scripts do. Following a link to
+/// this server is allowed, because the browser then shows a page of this server.
 fn is_hidden_cross_origin(parts: &Parts) -> bool {
     let Some(site) = parts.headers.get(FETCH_SITE) else { return false };
     let is_foreign = site == "cross-site" || site == "same-site";

@@ -1,4 +1,4 @@
-//! The content of a request: the segments of its path, its query parameters, its body up to a limit.
+//! Reads a request: the segments of its path, its query parameters, and its body up to a limit.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::limits::{
     DISCARD_TIMEOUT, HEADER_BYTES_MAX, PAGE_SIZE_NUMBER_MAX, UNCOUNTED_BYTES_MAX, URI_BYTES_MAX,
 };
 
-/// Splits a raw path at `/` and then decodes each part, so that an escaped slash stays inside its segment. One
-/// slash at the end is not looked at.
+/// Splits a raw path at `/` and then decodes each part, so that an escaped slash stays inside its segment. Ignores one
+/// slash at the end.
 ///
 /// # Errors
 ///
-/// `VALIDATION` for a bad escape and for bytes that are no UTF-8.
+/// `VALIDATION` if an escape is malformed or the decoded bytes are not UTF-8.
 pub(crate) fn segments(path: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -36,19 +36,19 @@ pub(crate) fn segments(path: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
         .ok_or_else(|| ApiError::validation("invalid escape in the path"))
 }
 
-/// The meaning of a `+`.
+/// How a `+` is decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Plus {
     Itself,
     Space,
 }
 
-/// Decodes a value of a form, where a `+` is a space; `None` for malformed escapes.
+/// Decodes a value of a form, where a `+` is a space. Returns `None` for malformed escapes.
 pub(crate) fn decode_form(text: &str) -> Option<Cow<'_, str>> {
     decode(text, Plus::Space)
 }
 
-/// Escapes a value for a form or a path: all but letters, digits and `-_.`.
+/// Escapes a value for a form or a path: everything but letters, digits and `-_.`.
 pub(crate) fn encode_form(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -61,7 +61,7 @@ pub(crate) fn encode_form(text: &str) -> String {
     out
 }
 
-/// Decodes percent escapes, or `None` where they are malformed or what comes out is no UTF-8.
+/// Decodes percent escapes. Returns `None` if an escape is malformed or the result is not UTF-8.
 fn decode(text: &str, plus: Plus) -> Option<Cow<'_, str>> {
     if !text.contains('%') && (plus == Plus::Itself || !text.contains('+')) {
         return Some(Cow::Borrowed(text));
@@ -82,7 +82,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// The parameters behind the `?`. Malformed pairs are as if they were not there.
+/// The query parameters of a request. Malformed pairs are ignored.
 #[derive(Debug, Default)]
 pub(crate) struct Query<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
@@ -91,7 +91,7 @@ impl<'a> Query<'a> {
         Self::parse(uri.query().unwrap_or_default())
     }
 
-    /// The parameters of a text, as a query or a form has them.
+    /// Parses the text of a query or a form.
     pub(crate) fn parse(text: &'a str) -> Self {
         let pairs = text.split('&').filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -100,38 +100,38 @@ impl<'a> Query<'a> {
         Self(pairs.filter(|(name, _)| !name.is_empty()).collect())
     }
 
-    /// The first value of a parameter.
+    /// Returns the first value of a parameter.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// Every value of a parameter.
+    /// Returns every value of a parameter.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(have, _)| have == name).map(|(_, value)| value.as_ref())
     }
 
-    /// Every parameter, in order.
+    /// Returns every parameter with its value, in order.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
     }
 
-    /// A boolean: true for `1` and for `true` in any case, else false; never an error.
+    /// Returns a boolean parameter: true for `1` and for `true` in any case, otherwise false.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
     }
 
-    /// Whether nothing is to be stored. The first generation also took `yes`.
+    /// Whether the request is a dry run. Behind the mount of the stack `yes` is true as well.
     pub(crate) fn dry_run(&self, profile: Profile) -> bool {
         self.flag("dryRun")
             || profile == Profile::Stack
                 && self.get("dryRun").is_some_and(|value| value.eq_ignore_ascii_case("yes"))
     }
 
-    /// A date, under the first of these names that is there; an empty value is none. Those behind it are checked, too.
+    /// Returns the date of the first of these parameters that has a value. Checks the others too.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if one of them is no date.
+    /// `VALIDATION` if one of them is not a date.
     pub(crate) fn date(&self, names: &[&str]) -> Result<Option<Timestamp>, ApiError> {
         let mut first = None;
         for text in names.iter().filter_map(|name| self.get(name)).filter(|text| !text.is_empty()) {
@@ -142,11 +142,11 @@ impl<'a> Query<'a> {
         Ok(first)
     }
 
-    /// A number of rows under this name: `None` where it is absent, empty or 0.
+    /// Returns the page size under this name. `None` if it is absent, empty or 0.
     ///
     /// # Errors
     ///
-    /// `VALIDATION` if it is no unsigned 32-bit number.
+    /// `VALIDATION` if it is not an unsigned 32-bit number.
     pub(crate) fn page_size(&self, name: &str) -> Result<Option<u64>, ApiError> {
         match self.get(name) {
             None | Some("") => Ok(None),
@@ -159,14 +159,14 @@ impl<'a> Query<'a> {
     }
 }
 
-/// A date in a query. A `+` of an offset that the client did not escape has become a space.
+/// Parses a date in a query. Accepts a space in place of the `+` of an offset, which is what an unescaped `+` decodes to.
 pub(crate) fn parse_date(text: &str) -> Result<Timestamp, TimestampError> {
     Timestamp::parse(text).or_else(|error| {
         if text.contains(' ') { Timestamp::parse(&text.replace(' ', "+")) } else { Err(error) }
     })
 }
 
-/// Whether the caller wants amounts as strings.
+/// Returns the form of amounts that the client asks for.
 pub(crate) fn numbers(headers: &HeaderMap) -> Numbers {
     match headers.get("formance-bigint-as-string").map(hyper::header::HeaderValue::as_bytes) {
         Some(b"true" | b"yes" | b"y" | b"1") => Numbers::Quoted,
@@ -174,7 +174,7 @@ pub(crate) fn numbers(headers: &HeaderMap) -> Numbers {
     }
 }
 
-/// Refuses heads that are too large, and bodies that would have to be unpacked.
+/// Refuses heads that are too large, and compressed bodies.
 ///
 /// # Errors
 ///
@@ -185,21 +185,21 @@ pub(crate) fn check_head(parts: &Parts) -> Result<(), ApiError> {
         let message = format!("the request target is longer than {URI_BYTES_MAX} bytes");
         return Err(ApiError::refused(StatusCode::URI_TOO_LONG, message));
     }
-    // Name, value, colon, space and line end.
+    // Each line has a colon, a space and a line end besides name and value.
     let bytes: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if bytes > HEADER_BYTES_MAX {
         let message = format!("the headers are longer than {HEADER_BYTES_MAX} bytes");
         return Err(ApiError::refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
     }
-    // A few bytes could unpack into any number of them.
+    // A few compressed bytes could expand to any size.
     if parts.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(ApiError::refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must not be encoded"));
     }
     Ok(())
 }
 
-/// Refuses requests that do not say for which host they are, or say it twice: a proxy in front may then mean another one
-/// than this server. Clients of HTTP/1.0 need not say it.
+/// Refuses requests without a `Host`, or with two: a proxy in front of this server could route them by another host than
+/// the server sees. HTTP/1.0 does not require the header.
 ///
 /// # Errors
 ///
@@ -213,8 +213,8 @@ pub(crate) fn check_host(parts: &Parts) -> Result<(), ApiError> {
     }
 }
 
-/// The target of a request as the log shows it: without the values of parameters that may be secrets. A token in an
-/// address opens nothing, but whoever puts it there gives a good one away.
+/// Returns the target of a request for the log, without the values of parameters that may be secrets. The server accepts
+/// no token in a target, but a client may send a valid one there by mistake.
 pub(crate) fn loggable_target(uri: &Uri) -> String {
     let Some(query) = uri.query() else { return uri.path().to_owned() };
     let pairs = query.split('&').map(|pair| match pair.split_once('=') {
@@ -224,18 +224,18 @@ pub(crate) fn loggable_target(uri: &Uri) -> String {
     format!("{}?{}", uri.path(), pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// Whether a parameter of this name may hold a secret. A name that is escaped is looked at as what it stands for.
+/// Whether a parameter may hold a secret, by its decoded name.
 fn is_secret(name: &str) -> bool {
     const WORDS: [&str; 8] =
         ["token", "secret", "password", "key", "code", "assertion", "credential", "signature"];
-    // A name that cannot be decoded may be any.
+    // A name that cannot be decoded could stand for any of them.
     decode_form(name).is_none_or(|name| {
         let name = name.to_ascii_lowercase();
         WORDS.iter().any(|word| name.contains(word))
     })
 }
 
-/// A body, with the memory that it holds. A body that arrives at once, as most do, holds none.
+/// A body with the memory that is reserved for it. A body that arrives in one frame, as most do, reserves none.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBody {
     pub(crate) bytes: Bytes,
@@ -246,9 +246,12 @@ pub(crate) struct ReadBody {
 ///
 /// # Errors
 ///
-/// 413 if it is longer than `limit` bytes, by its announced length before a byte of it is read; 408 if it does
-/// not arrive in time; 503 if there is no memory for it; `VALIDATION` if it breaks off. After each of them the connection
-/// is of no more use.
+/// - 413 if it is longer than `limit` bytes. If the announced length is too long, no byte is read.
+/// - 408 if it does not arrive in time.
+/// - 503 if there is no memory for it.
+/// - `VALIDATION` if it breaks off.
+///
+/// After an error the connection cannot be used for another request.
 pub(crate) async fn body(
     mut incoming: Incoming,
     headers: &HeaderMap,
@@ -288,14 +291,14 @@ enum Unread {
     Refused(ApiError),
 }
 
-/// Joins the frames of a body; a body of one frame, which is the usual one, is not copied.
+/// Joins the frames of a body. A body of one frame, which is the usual case, is not copied.
 async fn collect(incoming: &mut Incoming, limit: usize, memory: &Memory) -> Result<ReadBody, Unread> {
     let announced = incoming.size_hint().exact().and_then(|length| usize::try_from(length).ok());
     let mut first = Bytes::new();
     let mut joined: Vec<u8> = Vec::new();
     let mut held: Option<Held> = None;
     while let Some(frame) = incoming.frame().await {
-        // Trailers carry nothing that is looked at.
+        // Trailers are ignored.
         let Ok(data) = frame.map_err(|_| Unread::BrokenOff)?.into_data() else { continue };
         if first.len().max(joined.len()) + data.len() > limit {
             return Err(Unread::TooLarge);
@@ -305,7 +308,8 @@ async fn collect(incoming: &mut Incoming, limit: usize, memory: &Memory) -> Resu
             if let Some(length) = announced.filter(|length| *length > UNCOUNTED_BYTES_MAX)
                 && !incoming.is_end_stream()
             {
-                // The whole length at once: bodies that each wait for their rest would hold each other up.
+                // Reserve the whole length at once. If each body reserved only what has arrived, several bodies could wait
+                // for each other forever.
                 held = Some(memory.body(length).await.map_err(Unread::Refused)?);
             }
             continue;
@@ -328,20 +332,21 @@ async fn collect(incoming: &mut Incoming, limit: usize, memory: &Memory) -> Resu
     Ok(ReadBody { bytes: if joined.is_empty() { first } else { Bytes::from(joined) }, _held: held })
 }
 
-/// Gives up a body that is not wanted. A client that waits for leave to send it is told at once.
+/// Discards the body of a refused request. A client that sent `Expect: 100-continue` has not sent the body yet, so there
+/// is nothing to read.
 pub(crate) async fn leave_body(incoming: Incoming, headers: &HeaderMap) {
     if !headers.contains_key(EXPECT) {
         discard(incoming).await;
     }
 }
 
-/// Reads on for a while and forgets: a connection that is closed while the client still sends is reset, and the
-/// client never sees the answer.
+/// Reads and drops the rest of a body, up to a limit. If the server closed the connection while the client still sends,
+/// the client would see a reset instead of the response.
 async fn discard(incoming: Incoming) {
     discard_some(incoming, DISCARD_BYTES_MAX, DISCARD_TIMEOUT).await;
 }
 
-/// Does the same with an import: most of its clients send all of it before they look at the answer.
+/// Like [`discard`], for an import. Most clients send all of an import before they read the response.
 pub(crate) async fn discard_import(incoming: Incoming) {
     discard_some(incoming, DISCARD_IMPORT_BYTES_MAX, DISCARD_IMPORT_TIMEOUT).await;
 }
@@ -356,7 +361,7 @@ async fn discard_some(mut incoming: Incoming, bytes: usize, patience: Duration) 
             }
         }
     };
-    // Whatever came of it, the answer is the same.
+    // The response is the same whether all of the body was read or not.
     let _ = tokio::time::timeout(patience, reading).await;
 }
 

@@ -1,7 +1,7 @@
-//! Answers: a writer of JSON text, and the replies that carry it.
+//! Responses and the JSON writer that fills them.
 //!
-//! Text is compact, with the escapes of the wire (`spec`: `<`, `>`, `&`, U+2028 and U+2029 are written as
-//! `\u…`), and ends with one newline. Answers are written straight into their buffer; there is no tree between.
+//! JSON is compact and ends with one newline. `<`, `>`, `&`, U+2028 and U+2029 are written as `\u…`, as other servers of
+//! this API do. Handlers write straight into the buffer of the response, without a tree of values in between.
 
 use hyper::body::Bytes;
 use hyper::header::{
@@ -16,7 +16,7 @@ use crate::http::error::{ApiError, Profile};
 use crate::http::reply_body::ReplyBody;
 use crate::log::refusals::RefusalCode;
 
-/// An answer.
+/// A response to a client.
 pub(crate) type Reply = Response<ReplyBody>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -42,29 +42,29 @@ pub(crate) struct Json {
 }
 
 impl Json {
-    /// Nothing yet, with room for a usual answer.
+    /// Creates an empty text with capacity for a usual response.
     pub(crate) fn new(numbers: Numbers) -> Self {
         Self::with_capacity(numbers, 1_024)
     }
 
-    /// Nothing yet, with room for so many bytes.
+    /// Creates an empty text with capacity for this many bytes.
     pub(crate) fn with_capacity(numbers: Numbers, bytes: usize) -> Self {
         let text = JsonWriter::with_capacity(bytes);
         let text = if numbers == Numbers::Quoted { text.quoting_amounts() } else { text };
         Self { text }
     }
 
-    /// The writer below, for the forms that the library writes.
+    /// Returns the underlying writer, for values that the library writes itself.
     pub(crate) fn text(&mut self) -> &mut JsonWriter {
         &mut self.text
     }
 
-    /// The text so far.
+    /// Returns the text written so far.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.text.into_bytes()
     }
 
-    /// Punctuation and literals, as they are.
+    /// Appends punctuation and literals unchanged.
     pub(crate) fn raw(&mut self, text: &str) -> &mut Self {
         self.text.raw(text);
         self
@@ -76,61 +76,61 @@ impl Json {
         self
     }
 
-    /// A string with its quotes.
+    /// Appends a string with quotes and escapes.
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
         self.text.string(text);
         self
     }
 
-    /// A string that is known to need no escape: dates, base64, checked names.
+    /// Appends a string that needs no escapes, such as a date, base64 or a checked name.
     pub(crate) fn plain_string(&mut self, text: &str) -> &mut Self {
         self.text.plain_string(text);
         self
     }
 
-    /// A number that is never quoted: an id or a count.
+    /// Appends a number that is never quoted, such as an id or a count.
     pub(crate) fn integer(&mut self, value: u64) -> &mut Self {
         self.text.integer(value);
         self
     }
 
-    /// `true` or `false`.
+    /// Appends `true` or `false`.
     pub(crate) fn boolean(&mut self, value: bool) -> &mut Self {
         self.text.boolean(value);
         self
     }
 
-    /// An amount, by the caller's choice of [`Numbers`].
+    /// Appends an amount in the form that the client chose, see [`Numbers`].
     pub(crate) fn amount(&mut self, value: &Amount) -> &mut Self {
         self.text.amount(value);
         self
     }
 
-    /// A balance, by the caller's choice of [`Numbers`].
+    /// Appends a balance in the form that the client chose, see [`Numbers`].
     pub(crate) fn balance(&mut self, value: &Balance) -> &mut Self {
         self.text.balance(value);
         self
     }
 
-    /// A date.
+    /// Appends a date.
     pub(crate) fn time(&mut self, value: Timestamp) -> &mut Self {
         self.text.time(value);
         self
     }
 
-    /// Metadata as this generation shows it: every value is text.
+    /// Appends metadata in the form of v2, where every value is a string.
     pub(crate) fn metadata(&mut self, metadata: &Metadata) -> &mut Self {
         self.text.metadata(metadata);
         self
     }
 
-    /// Metadata as the first generation shows it: values of any JSON type.
+    /// Appends metadata in the form of v1, where values have any JSON type.
     pub(crate) fn any_metadata(&mut self, metadata: &Metadata) -> &mut Self {
         self.text.any_metadata(metadata);
         self
     }
 
-    /// Items divided by commas, without brackets.
+    /// Appends items separated by commas, without brackets.
     pub(crate) fn list<T>(
         &mut self,
         items: impl IntoIterator<Item = T>,
@@ -145,7 +145,7 @@ impl Json {
         self
     }
 
-    /// An array of strings.
+    /// Appends an array of strings.
     pub(crate) fn strings(&mut self, texts: &[String]) -> &mut Self {
         self.raw("[").list(texts, |json, text| {
             json.string(text);
@@ -153,7 +153,7 @@ impl Json {
         self.raw("]")
     }
 
-    /// Ends the text and makes it the body of an answer.
+    /// Ends the text and returns it as the body of a response.
     pub(crate) fn reply(mut self, status: StatusCode) -> Reply {
         self.raw("\n");
         with_body(status, JSON, Bytes::from(self.into_bytes()))
@@ -167,46 +167,46 @@ fn with_body(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Repl
     reply
 }
 
-/// An answer that is made while it is sent.
+/// Creates a response whose body is produced while it is sent.
 pub(crate) fn stream(body: ReplyBody) -> Reply {
     let mut reply = Response::new(body);
     reply.headers_mut().insert(CONTENT_TYPE, BYTES);
     reply
 }
 
-/// A text of another type than JSON, or one that is made already.
+/// Creates a response from a complete text of any content type.
 pub(crate) fn text(status: StatusCode, content_type: &'static str, text: Bytes) -> Reply {
     with_body(status, HeaderValue::from_static(content_type), text)
 }
 
-/// 204. It has a content type all the same: clients check it.
+/// Creates a 204 response. It has a content type, because clients check it.
 pub(crate) fn no_content() -> Reply {
     empty(StatusCode::NO_CONTENT)
 }
 
-/// A status and nothing more.
+/// Creates a response with an empty body.
 pub(crate) fn empty(status: StatusCode) -> Reply {
     with_body(status, JSON, Bytes::new())
 }
 
-/// Empty, with a number in the header `Count`.
+/// Creates an empty response with a number in the header `Count`.
 pub(crate) fn count(status: StatusCode, number: u64) -> Reply {
     let mut reply = with_body(status, JSON, Bytes::new());
     reply.headers_mut().insert(COUNT, HeaderValue::from(number));
     reply
 }
 
-/// Marks an answer as the first one given again.
+/// Marks a response as an idempotent replay.
 pub(crate) fn mark_replayed(reply: &mut Reply) {
     reply.headers_mut().insert(IDEMPOTENCY_HIT, HeaderValue::from_static("true"));
 }
 
-/// The answer to a path that is no route: plain text, as servers of this API have it.
+/// Creates the response to an unknown path: 404 with plain text, as other servers of this API send it.
 pub(crate) fn no_such_path(text: &'static str) -> Reply {
     with_body(StatusCode::NOT_FOUND, PLAIN, Bytes::from_static(text.as_bytes()))
 }
 
-/// The answer to a method that its path does not have: empty, with the methods it has.
+/// Creates the response to a method that the path lacks: 405 without a body, with the supported methods in `Allow`.
 pub(crate) fn method_not_allowed(allow: &str) -> Reply {
     let mut reply = with_body(StatusCode::METHOD_NOT_ALLOWED, JSON, Bytes::new());
     let allow = HeaderValue::from_str(allow).expect("methods of the table are plain words");
@@ -214,14 +214,14 @@ pub(crate) fn method_not_allowed(allow: &str) -> Reply {
     reply
 }
 
-/// The answer to a caller whose token does not allow what it asks for: empty, whatever is wrong with it.
+/// Creates the response to a request whose token does not allow it: 401 without a body, whatever the reason.
 pub(crate) fn unauthorized() -> Reply {
     let mut reply = with_body(StatusCode::UNAUTHORIZED, JSON, Bytes::new());
     reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     reply
 }
 
-/// An error body.
+/// Creates the response for an error.
 pub(crate) fn refusal(error: &ApiError, profile: Profile) -> Reply {
     let mut json = Json::new(Numbers::Plain);
     json.raw("{\"errorCode\":").plain_string(error.code.text(profile));
@@ -234,28 +234,29 @@ pub(crate) fn refusal(error: &ApiError, profile: Profile) -> Reply {
     reply
 }
 
-/// Notes the error code of an answer for the log.
+/// Records the error code of a response for the log.
 pub(crate) fn mark_refused(reply: &mut Reply, code: &'static str) {
     reply.extensions_mut().insert(RefusalCode(code));
 }
 
-/// Asks the client to come back in a moment.
+/// Asks the client to retry after a second.
 pub(crate) fn ask_to_retry(reply: &mut Reply) {
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
 }
 
-/// Forbids everybody on the way to keep an answer: it holds a secret.
+/// Forbids caches to store a response, because it contains a secret.
 pub(crate) fn forbid_storing(reply: &mut Reply) {
     reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     reply.headers_mut().insert(PRAGMA, HeaderValue::from_static("no-cache"));
 }
 
-/// Says that the connection ends after this answer: what follows on it cannot be told from the unread rest.
+/// Closes the connection after this response. Part of the request body was not read, so the next request on the
+/// connection could not be told from it.
 pub(crate) fn close_after(reply: &mut Reply) {
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
 }
 
-/// The answer to a preflight: every method and header is allowed.
+/// Creates the response to a CORS preflight. It allows every method and header.
 pub(crate) fn preflight(request: &HeaderMap) -> Reply {
     let mut reply = no_content();
     let headers = reply.headers_mut();
@@ -270,8 +271,8 @@ pub(crate) fn preflight(request: &HeaderMap) -> Reply {
     reply
 }
 
-/// Adds the headers by which a browser lets pages of another origin read an answer; `*` is every origin. Credentials are
-/// tokens in a header, never cookies.
+/// Adds the headers that let pages of another origin read a response. `*` stands for every origin. That is safe, because
+/// credentials are tokens in a header and never cookies.
 pub(crate) fn allow_origin(origin: HeaderValue, reply: &mut Reply) {
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
