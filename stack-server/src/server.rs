@@ -151,7 +151,7 @@ impl Server {
         let tls = tls.map_err(invalid_input)?.map(Arc::new);
         app.connectors().check_key().map_err(invalid_input)?;
         if may_write {
-            app.connectors().reseal().map_err(|error| invalid_input(error.message))?;
+            app.connectors().reseal().map_err(|error| invalid_input(error.reason()))?;
         }
         let connectors = may_write.then(|| ConnectorWorker::start(app.connectors().clone())).transpose()?;
         let slots = Slots::new(descriptors::limit(), app.settings().behind_proxy);

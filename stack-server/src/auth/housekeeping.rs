@@ -32,7 +32,7 @@ impl Housekeeping {
         let thread = std::thread::Builder::new().name("auth".to_owned()).spawn(move || {
             while !is_stopped.load(Ordering::Relaxed) {
                 if let Err(error) = authority.keep_house() {
-                    log::event(Level::Error, "auth", &[("reason", &error.message)]);
+                    log::event(Level::Error, "auth", &[("reason", &error.reason())]);
                 }
                 std::thread::park_timeout(PAUSE);
             }

@@ -171,7 +171,7 @@ impl Engine {
         };
         for installation in installations {
             let begun = if installation.is_leaving {
-                self.finish_removal(&installation.id, true).map_err(|error| error.message.into_owned())
+                self.finish_removal(&installation.id, true).map_err(|error| error.reason().to_owned())
             } else {
                 self.begin(&installation).map_err(|error| error.to_string())
             };

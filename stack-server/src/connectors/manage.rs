@@ -163,7 +163,7 @@ impl Engine {
             Ok(current.map_or(Ok(()), |current| engine.begin(&current.value))?)
         });
         if let Err(error) = begun.await {
-            log_fault("all", &error.message);
+            log_fault("all", error.reason());
         }
     }
 
@@ -273,7 +273,7 @@ impl Engine {
         let (engine, old) = (self.clone(), id.clone());
         // The new one is installed. The rest of the old one goes at the next start.
         if let Err(error) = blocking(move || engine.finish_removal(&old, true)).await {
-            log_fault(&new.name, &error.message);
+            log_fault(&new.name, error.reason());
         }
         Ok(new.id)
     }

@@ -189,7 +189,7 @@ impl Runner {
                     *failures = 0;
                     if has_more { Stepped::GoesOn } else { Stepped::Done }
                 }
-                Err(error) => self.failed(task, Failure::later(error.message), failures).await,
+                Err(error) => self.failed(task, later(error), failures).await,
             },
             Err(failure) => self.failed(task, failure, failures).await,
         }
@@ -204,7 +204,7 @@ impl Runner {
             Ok(money::Next::Ask(order)) => Ok(order),
             Ok(money::Next::Nothing) => return Stepped::Done,
             Err(error) if error.is_temporary() => {
-                return self.failed(task, Failure::later(error.message), failures).await;
+                return self.failed(task, later(error), failures).await;
             }
             // The order is refused: whoever asked for it sees why.
             Err(error) => Err(Failure::final_(error.message)),
@@ -224,7 +224,7 @@ impl Runner {
                 Stepped::Pause(self.period)
             }
             (Ok(false), Err(failure)) => self.failed(task, failure, failures).await,
-            (Err(error), _) => self.failed(task, Failure::later(error.message), failures).await,
+            (Err(error), _) => self.failed(task, later(error), failures).await,
         }
     }
 
@@ -312,7 +312,7 @@ impl Runner {
                 })
             });
             if let Err(error) = noted.await {
-                log_fault(&self.installation.provider, &error.message);
+                log_fault(&self.installation.provider, error.reason());
                 // The record says that the task is active, so it goes on after a pause.
                 *task = before;
                 ends = false;
@@ -352,6 +352,12 @@ impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// The failure of a task that this server caused. The task shows the message for clients, and the log the cause.
+fn later(error: ApiError) -> Failure {
+    error.log_cause();
+    Failure::later(error.message)
 }
 
 /// Works with the store on a thread that may wait.

@@ -1,7 +1,7 @@
-//! Refusals of requests, and how errors of the inner layers become one.
+//! The error of a request, and its conversion from the errors of the store.
 //!
-//! Inner layers have their own errors and know nothing of HTTP; this is the one place that converts. The set of
-//! codes is closed: clients fail on a word that they do not know.
+//! The store has its own errors and knows nothing of HTTP. The set of codes is closed, because clients fail on a code that
+//! they do not know.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ use ledger_store::{ReadError, WriteError};
 
 use crate::log::{self, Level};
 
-/// Which generation of clients a request speaks for. They differ only where one cannot read the other's answer.
+/// The generation of clients whose response shapes a request gets. Shapes differ only where one cannot read the other's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// 2.0: the SDKs of the stack, under `/api/ledger/v2`.
+    /// The SDKs of stack 2.0, under `/api/ledger/v2`.
     Stack,
-    /// 2.x: the SDKs of the ledger's own later releases, under `/v2`.
+    /// The SDKs of later releases of the ledger, under `/v2`.
     Ledger,
 }
 
-/// The words of `errorCode`.
+/// The values of `errorCode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
     Validation,
@@ -46,7 +46,7 @@ pub(crate) enum Code {
 }
 
 impl Code {
-    /// The word. Clients of profile 2.0 cannot decode those that came later.
+    /// Returns the text on the wire. Clients of the stack cannot decode the codes of later releases.
     pub(crate) const fn text(self, profile: Profile) -> &'static str {
         match (self, profile) {
             (Self::Validation, _)
@@ -103,46 +103,52 @@ impl Code {
     }
 }
 
-/// A refusal, ready to be sent.
+/// A refused request: what the client sees, and the cause that only the log shows.
+///
+/// Creating an error logs nothing. The code that turns it into a response, or that drops it, calls
+/// [`ApiError::log_cause`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiError {
     status: StatusCode,
     pub(crate) code: Code,
+    /// The message for the client.
     pub(crate) message: Cow<'static, str>,
     /// Whether the same request may succeed in a moment.
     pub(crate) transient: bool,
+    /// The cause for the log, if the message does not tell it.
+    cause: Option<Box<str>>,
 }
 
-/// The message of a fault of the server: the log has the rest.
+/// The message for the client if the server is at fault. Only the log shows the cause.
 const INTERNAL_MESSAGE: &str = "Internal error. Consult logs/traces to have more details.";
 
 impl ApiError {
-    /// With the status that belongs to the code.
+    /// Creates an error with the status that belongs to the code.
     pub(crate) fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: code.status(), code, message: message.into(), transient: false }
+        Self { status: code.status(), code, message: message.into(), transient: false, cause: None }
     }
 
-    /// 400 `VALIDATION`.
+    /// Creates a 400 `VALIDATION`.
     pub(crate) fn validation(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::Validation, message)
     }
 
-    /// `VALIDATION` with a status other than 400.
+    /// Creates a `VALIDATION` with a status other than 400.
     pub(crate) fn refused(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self { status, ..Self::validation(message) }
     }
 
-    /// 404 for anything but a ledger that a request goes into.
+    /// Creates the 404 of anything but a missing ledger.
     pub(crate) fn not_found(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::NotFound, message)
     }
 
-    /// 404 for a sub-resource of a ledger that does not exist.
+    /// Creates the 404 of a request into a ledger that does not exist.
     pub(crate) fn ledger_not_found() -> Self {
         Self::new(Code::LedgerNotFound, "ledger not found")
     }
 
-    /// 503: come back in a moment.
+    /// Creates a 503 that asks the client to retry.
     pub(crate) fn busy(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
@@ -151,26 +157,36 @@ impl ApiError {
         }
     }
 
-    /// 503 for a write of which only the next start can say whether it is on disk; the reason goes into the log. No
-    /// client is asked to come back by itself: without a key it would write twice.
-    fn unknown(reason: &str) -> Self {
-        log::event(Level::Error, "fault", &[("reason", &reason)]);
+    /// Creates the 503 of a write whose outcome only the next start of the server can tell. It does not ask the client to
+    /// retry, because a repetition without an idempotency key could write twice.
+    fn unknown(cause: String) -> Self {
         let message = "whether this write took place is not known; repeat it with the same Idempotency-Key";
-        Self { transient: false, ..Self::busy(message) }
+        Self { transient: false, cause: Some(cause.into()), ..Self::busy(message) }
     }
 
-    /// 500, with a fixed text for the client and the reason in the log.
-    pub(crate) fn fault(reason: &str) -> Self {
-        log::event(Level::Error, "fault", &[("reason", &reason)]);
-        Self::new(Code::Internal, INTERNAL_MESSAGE)
+    /// Creates a 500 with a fixed message for the client. The cause is for the log.
+    pub(crate) fn fault(cause: &str) -> Self {
+        Self { cause: Some(cause.into()), ..Self::new(Code::Internal, INTERNAL_MESSAGE) }
     }
 
-    /// Whether the fault is not the request's: the same request may succeed later.
+    /// Returns why the request failed, for the log: the cause, or the message if it tells everything.
+    pub(crate) fn reason(&self) -> &str {
+        self.cause.as_deref().unwrap_or(&self.message)
+    }
+
+    /// Logs the cause, if the message for the client does not tell it.
+    pub(crate) fn log_cause(&self) {
+        if let Some(cause) = &self.cause {
+            log::event(Level::Error, "fault", &[("reason", cause)]);
+        }
+    }
+
+    /// Whether the request itself is not at fault, so that it may succeed later.
     pub(crate) fn is_temporary(&self) -> bool {
         self.transient || self.status.is_server_error() || self.code == Code::ReadOnly
     }
 
-    /// The status line. The first generation answered a conflict with 400.
+    /// Returns the HTTP status. Clients of the stack expect 400 for a conflict.
     pub(crate) fn status(&self, profile: Profile) -> StatusCode {
         match (self.code, profile) {
             (Code::Conflict, Profile::Stack) => StatusCode::BAD_REQUEST,
@@ -208,7 +224,7 @@ impl From<Rejection> for ApiError {
     }
 }
 
-/// The word for a script that fails. Only who asks for the interpreter knows the interpreter's words.
+/// Returns the code of a failed script. Only clients that chose the interpreter know its codes.
 fn script_code(class: ErrorClass, runtime: Runtime) -> Code {
     match (class, runtime) {
         (ErrorClass::Funds, _) => Code::InsufficientFund,
@@ -230,7 +246,7 @@ impl From<WriteError> for ApiError {
             WriteError::Storage { .. } => Self::busy("the disk of the server refused"),
             WriteError::Stopped { .. } => Self::busy("the server takes no writes"),
             WriteError::Read(error) => Self::from(error),
-            WriteError::OutcomeUnknown { reason } => Self::unknown(&reason),
+            WriteError::OutcomeUnknown { reason } => Self::unknown(reason),
         }
     }
 }
@@ -278,6 +294,16 @@ mod tests {
     }
 
     #[test]
+    fn clients_never_see_the_cause_of_a_fault() {
+        let damaged = ReadError::Damaged { reason: "block 7 of /data/index".into() };
+        let cause = damaged.to_string();
+        let fault = ApiError::from(damaged);
+        assert_eq!((fault.message.as_ref(), fault.reason()), (INTERNAL_MESSAGE, cause.as_str()));
+        let refused = ApiError::validation("no amount");
+        assert_eq!(refused.reason(), "no amount");
+    }
+
+    #[test]
     fn what_the_caller_can_repeat_is_told_to_come_back() {
         let busy = ApiError::from(WriteError::Busy);
         assert_eq!(shown(&busy, Profile::Ledger), (503, "INTERNAL"));
@@ -287,6 +313,7 @@ mod tests {
         let unknown = ApiError::from(WriteError::OutcomeUnknown { reason: "disk".into() });
         assert_eq!((shown(&unknown, Profile::Ledger), unknown.transient), ((503, "INTERNAL"), false));
         assert!(unknown.message.contains("Idempotency-Key") && !unknown.message.contains("disk"));
+        assert_eq!(unknown.reason(), "disk");
         assert!(
             [&busy, &full, &unknown, &ApiError::new(Code::ReadOnly, "")].iter().all(|one| one.is_temporary())
         );

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_mins(1);
 enum CleanupError {
     #[error("removing buckets: {0}")]
     Remove(#[source] WriteError),
-    #[error("deleting pipelines: {}", .0.message)]
+    #[error("deleting pipelines: {}", .0.reason())]
     DeletePipelines(ApiError),
     #[error("reclaiming disk space: {0}")]
     Reclaim(#[source] ReadError),

@@ -153,8 +153,9 @@ async fn admission(app: &App, head: &Head, last_token: &LastToken, route: &Route
     }
 }
 
-/// A refusal in the form of the route.
+/// Logs the cause of an error, and creates its response in the form of the route.
 fn refusal(route: Option<&Route>, profile: Profile, error: &ApiError) -> Reply {
+    error.log_cause();
     match route.map(|route| (route.mount, route.operation)) {
         Some((Mount::LedgerV1, _)) => ledger_v1::refusal(error),
         Some((Mount::Generic, _)) => generic::refusal(error),

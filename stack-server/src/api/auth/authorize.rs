@@ -94,6 +94,7 @@ pub(super) async fn authorize(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(match begun {
         Ok(reply) => reply,
         Err(error) => {
+            error.log_cause();
             let parameters = [
                 ("error", Some(error.word.text())),
                 ("error_description", error.description.as_deref()),

@@ -20,6 +20,7 @@ pub(super) fn address(call: &Call<'_>, authority: &Authority) -> IpAddr {
 
 /// A refusal as OAuth has it.
 pub(super) fn refusal(error: &OAuthError, state: Option<&str>) -> Reply {
+    error.log_cause();
     let mut json = Json::new(Numbers::Plain);
     json.raw("{\"error\":").plain_string(error.word.text());
     if let Some(description) = &error.description {

@@ -105,8 +105,16 @@ impl From<Outcome> for Answer {
             Outcome::Done(receipt) => Self::Done(receipt),
             Outcome::Refused(rejection) => Self::Failed(rejection.into()),
             Outcome::Cancelled => Self::Cancelled,
-            Outcome::Failed(error) => Self::Failed(error.into()),
+            Outcome::Failed(error) => Self::failed(error.into()),
         }
+    }
+}
+
+impl Answer {
+    /// The result of an element that a fault of the server stopped. The response to the bulk does not report the cause.
+    fn failed(error: ApiError) -> Self {
+        error.log_cause();
+        Self::Failed(error)
     }
 }
 
@@ -204,7 +212,10 @@ async fn submit_in_parts(
             Ok(part) => answers.extend(part),
             Err(error) if from == 0 => return Err(error),
             // The parts before it have happened, so this is an outcome of its elements and not of the whole bulk.
-            Err(error) => answers.extend((0..size).map(|_| Answer::Failed(error.clone()))),
+            Err(error) => {
+                error.log_cause();
+                answers.extend((0..size).map(|_| Answer::Failed(error.clone())));
+            }
         }
         let is_done = answers[from..].iter().all(|answer| matches!(answer, Answer::Done(_)));
         if atomicity == Atomicity::StopAtRefusal && !is_done {

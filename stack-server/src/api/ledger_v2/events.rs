@@ -173,6 +173,7 @@ async fn send(app: &App, name: &LedgerName, mut asked: Asked, parts: &Parts) {
             Ok(read) => read,
             Err(error) => {
                 // The client reconnects with its last id. The error then gets a proper status.
+                error.log_cause();
                 slot.send(Err(std::io::Error::other(error.message)));
                 return;
             }

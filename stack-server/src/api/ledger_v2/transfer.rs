@@ -58,6 +58,7 @@ pub(crate) async fn export(call: &Call<'_>) -> Result<Reply, ApiError> {
             part = match next {
                 Ok(next) => next,
                 Err(error) => {
+                    error.log_cause();
                     slot.send(Err(std::io::Error::other(error.message)));
                     return;
                 }

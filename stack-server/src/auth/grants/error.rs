@@ -54,24 +54,33 @@ pub(crate) struct OAuthError {
     pub(crate) word: Word,
     /// For a person; some refusals have none.
     pub(crate) description: Option<Cow<'static, str>>,
+    /// The fault of the server that caused the refusal, if one did.
+    fault: Option<Box<ApiError>>,
 }
 
 impl OAuthError {
     /// With a description. It never repeats a secret.
     pub(crate) fn new(word: Word, description: impl Into<Cow<'static, str>>) -> Self {
-        Self { word, description: Some(description.into()) }
+        Self { word, description: Some(description.into()), fault: None }
     }
 
     /// The refusal of a client that is not known by this secret.
     pub(crate) const fn invalid_client() -> Self {
-        Self { word: Word::InvalidClient, description: None }
+        Self { word: Word::InvalidClient, description: None, fault: None }
+    }
+
+    /// Logs the cause, if a fault of the server caused the refusal.
+    pub(crate) fn log_cause(&self) {
+        if let Some(fault) = &self.fault {
+            fault.log_cause();
+        }
     }
 }
 
 impl From<ApiError> for OAuthError {
     fn from(error: ApiError) -> Self {
         let word = if error.transient { Word::TemporarilyUnavailable } else { Word::ServerError };
-        Self::new(word, error.message)
+        Self { fault: Some(Box::new(error.clone())), ..Self::new(word, error.message) }
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) enum LocalError {
 
 impl From<ApiError> for LocalError {
     fn from(error: ApiError) -> Self {
-        Self::Refused(error.message)
+        Self::Refused(error.reason().to_owned().into())
     }
 }
 
