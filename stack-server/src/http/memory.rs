@@ -1,8 +1,8 @@
-//! The memory of the server for bytes that wait for somebody: bodies that arrive, requests at work, answers and events
-//! that their clients have not taken yet, and long heads.
+//! Limits the memory for request bodies that arrive, requests in progress, responses and events that clients have not
+//! read yet, and long heads.
 //!
-//! The operator's budget is divided into pools, so that one kind of bytes never takes the memory of another. Small
-//! requests, which arrive with their head and are answered in one piece, use none of them.
+//! The operator's budget is divided into pools, so that one kind of bytes never uses the memory of another. Small requests
+//! are not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,27 +17,27 @@ use crate::limits::{
     ANSWER_WAIT, ANSWERS_WAITING_MAX, BODY_WAIT, DISCARDS_MAX, STREAM_WAIT, WORK_FACTOR, WORK_WAIT,
 };
 
-/// The memory of a server, in pools; cheap to clone.
+/// The memory pools of a server. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
-    /// Bodies of requests from their arrival until the answer, and what imports have gathered.
+    /// Bodies of requests until they are answered, and the collected part of imports.
     pub(crate) bodies: Pool,
     /// Commands and results of large requests.
     pub(crate) work: Pool,
-    /// Answers until the client has them.
+    /// Responses until the client has read them.
     pub(crate) answers: Pool,
-    /// Parts of exports and of streams of events until the client has them.
+    /// Parts of exports and of event streams until the client has read them.
     pub(crate) streams: Pool,
-    /// Heads beyond the usual size.
+    /// The part of long heads beyond the usual size.
     pub(crate) heads: Pool,
-    /// Slots of answers that wait for memory.
+    /// Slots for responses that wait for memory.
     waiting: Arc<Semaphore>,
-    /// Slots of bodies that are read and forgotten.
+    /// Slots for refused bodies that are read and discarded.
     pub(crate) discards: Arc<Semaphore>,
 }
 
 impl Memory {
-    /// Divides this many bytes.
+    /// Divides a budget of this many bytes into pools.
     pub(crate) fn new(bytes: usize) -> Self {
         let part = |sixteenths: usize| Pool::new(bytes / 16 * sixteenths);
         Self {
@@ -55,7 +55,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// 503 if there is none for a while.
+    /// 503 if no memory is free within [`BODY_WAIT`].
     pub(crate) async fn body(&self, bytes: usize) -> Result<Held, ApiError> {
         self.bodies.take(bytes, BODY_WAIT).await.ok_or_else(too_many_bodies)
     }
@@ -64,7 +64,8 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// 503 if there is none for a while, or if too many answers wait already. Nothing has been done then.
+    /// 503 if no memory is free within [`WORK_WAIT`], or if too many responses wait for their clients. The request has not
+    /// changed anything then.
     pub(crate) async fn request(&self, body: usize) -> Result<Held, ApiError> {
         if self.answers.is_full() {
             return Err(too_many_answers());
@@ -72,32 +73,32 @@ impl Memory {
         self.work(body).await
     }
 
-    /// Waits for memory for the commands and the results of a text of this length.
+    /// Waits for memory for the commands and the results of a body of this length.
     ///
     /// # Errors
     ///
-    /// 503 if there is none for a while.
+    /// 503 if no memory is free within [`WORK_WAIT`].
     pub(crate) async fn work(&self, body: usize) -> Result<Held, ApiError> {
         let held = self.work.take(body.saturating_mul(WORK_FACTOR), WORK_WAIT).await;
         held.ok_or_else(|| ApiError::busy("too many large requests are at work"))
     }
 
-    /// Waits for memory for an answer whose request has changed nothing.
+    /// Waits for memory for the response to a request that changed nothing.
     ///
     /// # Errors
     ///
-    /// 503 if there is none for a while.
+    /// 503 if no memory is free within [`ANSWER_WAIT`], or too many responses wait already.
     pub(crate) async fn answer(&self, bytes: usize) -> Result<Held, ApiError> {
         if let Some(held) = self.answers.try_take(bytes) {
             return Ok(held);
         }
-        // An answer that waits is in memory already, so few may.
+        // A waiting response is in memory already, so only a few may wait.
         let Ok(_waiting) = self.waiting.try_acquire() else { return Err(too_many_answers()) };
         self.answers.take(bytes, ANSWER_WAIT).await.ok_or_else(too_many_answers)
     }
 }
 
-/// The refusal of a body for which there is no memory.
+/// The error for a body for which there is no memory.
 pub(crate) fn too_many_bodies() -> ApiError {
     ApiError::busy("too many large bodies are arriving")
 }
@@ -106,9 +107,9 @@ fn too_many_answers() -> ApiError {
     ApiError::busy("too many large answers wait for their clients")
 }
 
-/// A number of bytes that may be in memory at once; cheap to clone.
+/// A maximum number of bytes that may be in memory at once. Cheap to clone.
 ///
-/// An empty pool gives out any number of bytes, so that nothing is refused for its size alone.
+/// An unused pool grants a reservation of any size, so that nothing is refused for its size alone.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool(Arc<Shared>);
 
@@ -116,11 +117,11 @@ pub(crate) struct Pool(Arc<Shared>);
 struct Shared {
     max: usize,
     used: AtomicUsize,
-    /// Wakes everybody who waits for bytes.
+    /// Wakes all tasks that wait for bytes.
     freed: Notify,
 }
 
-/// Bytes of a pool. They return to it when this is dropped.
+/// Reserved bytes of a pool. Dropping this returns them.
 #[derive(Debug)]
 pub(crate) struct Held {
     pool: Arc<Shared>,
@@ -128,40 +129,40 @@ pub(crate) struct Held {
 }
 
 impl Pool {
-    /// A pool of this many bytes.
+    /// Creates a pool of this many bytes.
     pub(crate) fn new(max: usize) -> Self {
         Self(Arc::new(Shared { max, used: AtomicUsize::new(0), freed: Notify::new() }))
     }
 
-    /// Whether all of it is in use.
+    /// Whether all bytes are in use.
     pub(crate) fn is_full(&self) -> bool {
         self.0.used.load(Ordering::Relaxed) >= self.0.max
     }
 
-    /// Takes no bytes yet.
+    /// Returns an empty reservation, which can grow.
     pub(crate) fn nothing(&self) -> Held {
         Held { pool: Arc::clone(&self.0), bytes: 0 }
     }
 
-    /// Takes bytes if there are enough.
+    /// Reserves bytes if enough are free.
     pub(crate) fn try_take(&self, bytes: usize) -> Option<Held> {
         let mut held = self.nothing();
         held.try_reach(bytes).then_some(held)
     }
 
-    /// Takes bytes whether there are enough or not.
+    /// Reserves bytes even if not enough are free.
     pub(crate) fn take_anyway(&self, bytes: usize) -> Held {
         self.0.used.fetch_add(bytes, Ordering::Relaxed);
         Held { pool: Arc::clone(&self.0), bytes }
     }
 
-    /// Waits for bytes, for at most this long.
-    pub(crate) async fn take(&self, bytes: usize, patience: Duration) -> Option<Held> {
+    /// Waits until bytes are free, for at most this long, and reserves them.
+    pub(crate) async fn take(&self, bytes: usize, timeout: Duration) -> Option<Held> {
         let mut held = self.nothing();
-        held.reach(bytes, patience).await.then_some(held)
+        held.reach(bytes, timeout).await.then_some(held)
     }
 
-    /// Waits for bytes for as long as it takes.
+    /// Waits without a limit until bytes are free, and reserves them.
     pub(crate) async fn wait(&self, bytes: usize) -> Held {
         loop {
             if let Some(held) = self.take(bytes, STREAM_WAIT).await {
@@ -172,7 +173,7 @@ impl Pool {
 }
 
 impl Held {
-    /// Takes as many bytes as it lacks to hold this many, if there are enough.
+    /// Grows the reservation to this many bytes, if enough are free. Returns whether it has grown.
     pub(crate) fn try_reach(&mut self, bytes: usize) -> bool {
         let Shared { max, used, .. } = &*self.pool;
         let (own, more) = (self.bytes, bytes.saturating_sub(self.bytes));
@@ -187,16 +188,16 @@ impl Held {
         taken
     }
 
-    /// Waits for as many bytes as it lacks to hold this many, for at most this long. Returns whether it has them.
-    pub(crate) async fn reach(&mut self, bytes: usize, patience: Duration) -> bool {
+    /// Waits, for at most this long, until the reservation can grow to this many bytes. Returns whether it has grown.
+    pub(crate) async fn reach(&mut self, bytes: usize, timeout: Duration) -> bool {
         if self.try_reach(bytes) {
             return true;
         }
         let pool = Arc::clone(&self.pool);
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
             let mut freed = std::pin::pin!(pool.freed.notified());
-            // From here on no release is missed.
+            // Register before the attempt, so that no release in between is missed.
             freed.as_mut().enable();
             if self.try_reach(bytes) {
                 return true;
@@ -207,7 +208,7 @@ impl Held {
         }
     }
 
-    /// Holds this many bytes from now on, whether there are enough or not.
+    /// Changes the reservation to this many bytes, even if not enough are free.
     pub(crate) fn set(&mut self, bytes: usize) {
         if bytes >= self.bytes {
             self.pool.used.fetch_add(bytes - self.bytes, Ordering::Relaxed);
@@ -217,7 +218,7 @@ impl Held {
         self.bytes = bytes;
     }
 
-    /// Joins bytes with the memory that they hold until they are sent.
+    /// Returns the bytes together with the reservation, which ends when they are dropped.
     pub(crate) fn keep(mut self, bytes: Bytes) -> Bytes {
         self.set(bytes.len());
         Bytes::from_owner(Kept { bytes, _held: self })
@@ -237,7 +238,7 @@ impl Shared {
     }
 }
 
-/// Bytes that hold memory of a pool.
+/// Bytes with their reservation.
 struct Kept {
     bytes: Bytes,
     _held: Held,

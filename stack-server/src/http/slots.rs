@@ -1,4 +1,4 @@
-//! Connections are bounded, over all threads and for each peer, so that they leave descriptors to the store.
+//! Limits the number of connections, in total and for each peer, so that the store always has file descriptors.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED, PEER_SHARE};
 
-/// The slots of all connections of a server; cheap to clone.
+/// The slots for connections of a server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Slots {
     free: Arc<Semaphore>,
@@ -20,10 +20,10 @@ pub(crate) struct Slots {
 
 type Peers = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
-/// A free slot, which no peer has yet.
+/// A slot that is reserved, but not assigned to a peer yet.
 pub(crate) struct FreeSlot(OwnedSemaphorePermit);
 
-/// The slot of a connection. It is free again when this is dropped.
+/// The slot of a connection. Dropping this frees it.
 pub(crate) struct Slot {
     _permit: OwnedSemaphorePermit,
     peers: Peers,
@@ -31,8 +31,8 @@ pub(crate) struct Slot {
 }
 
 impl Slots {
-    /// Slots for a process that may have `descriptors` open. Behind a proxy all connections have one peer, so there the
-    /// bound for a peer is that of all.
+    /// Creates the slots for a process that may have this many descriptors open. Behind a proxy all connections come from
+    /// one peer, so one peer may have all of them.
     pub(crate) fn new(descriptors: Option<u64>, is_behind_proxy: bool) -> Self {
         let limit = usize::try_from(descriptors.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let reserve = DESCRIPTORS_RESERVED.min(limit / 2);
@@ -41,7 +41,7 @@ impl Slots {
         Self { free: Arc::new(Semaphore::new(max)), peers: Arc::default(), max, peer_max }
     }
 
-    /// Maximum number of connections.
+    /// Returns the maximum number of connections.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
@@ -51,7 +51,7 @@ impl Slots {
         FreeSlot(Arc::clone(&self.free).acquire_owned().await.expect("the semaphore is never closed"))
     }
 
-    /// Gives the slot to a peer; `None` if that has as many as one may have.
+    /// Assigns the slot to a peer. `None` if the peer has the maximum number of connections already.
     pub(crate) fn give(&self, FreeSlot(permit): FreeSlot, peer: IpAddr) -> Option<Slot> {
         let peer = network_of(peer);
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ impl Drop for Slot {
     }
 }
 
-/// The addresses that count as one peer: a machine usually has a whole /64 of version 6.
+/// Returns the network that counts as one peer. An IPv6 machine usually has a whole /64.
 fn network_of(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(peer) => IpAddr::V6(Ipv6Addr::from_bits(peer.to_bits() & (u128::MAX << 64))),

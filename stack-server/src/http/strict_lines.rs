@@ -1,8 +1,8 @@
-//! Refuses requests whose lines end with a line feed alone.
+//! Refuses requests with lines that end in a bare line feed, without a carriage return.
 //!
-//! The parser of heads takes a bare line feed as the end of a line. A proxy in front may not, and then the two disagree
-//! where a head ends: a part of one request becomes another. So this stream follows the framing of requests, and hands a
-//! bare line feed on as a NUL, which the parser answers with 400 and the end of the connection.
+//! hyper accepts a bare line feed as a line end. A proxy in front of the server may not, and then the two disagree where a
+//! head ends, so that an attacker can smuggle a request inside another. This stream follows the framing of requests and
+//! replaces a bare line feed by a NUL. hyper answers that with 400 and closes the connection.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,49 +16,50 @@ use memchr::memchr;
 use crate::http::memory::{Held, Pool};
 use crate::limits::UNCOUNTED_BYTES_MAX;
 
-/// Number of bytes that a connection reads at once. Each HTTP thread has one buffer of this size.
+/// Number of bytes that a connection reads at once. All connections of an HTTP thread share one buffer of this size.
 const SCRATCH_BYTES: usize = 64 * 1_024;
 
-/// Maximum number of bytes of a line that are kept until the rest of it arrives. The lines that frame a body are short.
+/// Maximum number of bytes of an incomplete line that are kept until the rest arrives. The lines that define the framing
+/// of a body are shorter.
 const LINE_KEPT_MAX: usize = 128;
 
 thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH_BYTES].into());
 }
 
-/// The part of a request that the next byte belongs to.
+/// The part of a request to which the next byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// The request line, or an empty line before it.
     RequestLine,
     Header,
-    /// The bytes that are left of a body, or of a chunk and its line end.
+    /// A body, or a chunk with its line end, of which this many bytes are left.
     Body {
         left: u64,
         is_chunk: bool,
     },
     ChunkSize,
     Trailer,
-    /// Nothing more is taken on this connection.
+    /// The connection has sent a malformed request, and all further bytes are refused.
     Refused,
 }
 
-/// Why a request cannot be framed. The parser refuses it for the same reason, or is made to.
+/// The framing of a request is malformed.
 struct Unframed;
 
-/// Follows the bytes of a connection.
+/// The state of the framing of a connection.
 #[derive(Debug)]
 struct Lines {
     part: Part,
-    /// The beginning of a line whose end has not arrived.
+    /// The beginning of an incomplete line.
     kept: Vec<u8>,
-    /// Whether the line is longer than what is kept of it.
+    /// Whether the line is longer than `kept`.
     is_cut: bool,
-    /// The last byte of that beginning.
+    /// The last byte of the incomplete line.
     last: u8,
     length: u64,
     is_chunked: bool,
-    /// Number of bytes of the head that has begun.
+    /// Number of bytes of the current head so far.
     head: usize,
 }
 
@@ -70,7 +71,7 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Looks at the next bytes of the connection, and spoils them where they are refused.
+    /// Follows the next bytes of the connection, and overwrites them with NUL where they are refused.
     fn pass(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
             let before = self.part;
@@ -116,7 +117,7 @@ impl Lines {
             self.keep(&bytes[..at]);
             let line = mem::take(&mut self.kept);
             let ended = self.end_line(line.strip_suffix(b"\r").unwrap_or(&line));
-            // The buffer is of use to the next line.
+            // Reuse the buffer for the next line.
             self.kept = line;
             self.kept.clear();
             ended
@@ -136,7 +137,7 @@ impl Lines {
         self.last = bytes.last().copied().unwrap_or(self.last);
     }
 
-    /// Ends a line, which is given without its end.
+    /// Handles a complete line, given without its line end.
     fn end_line(&mut self, line: &[u8]) -> Result<(), Unframed> {
         self.part = match self.part {
             Part::RequestLine | Part::Trailer if line.is_empty() => Part::RequestLine,
@@ -164,7 +165,7 @@ impl Lines {
     }
 
     fn read_header(&mut self, line: &[u8]) -> Result<(), Unframed> {
-        // Most headers begin with another letter.
+        // Fast path: only `Content-Length` and `Transfer-Encoding` matter here.
         let Some(b'c' | b'C' | b't' | b'T') = line.first() else { return Ok(()) };
         let Some(colon) = memchr(b':', line) else { return Ok(()) };
         let (name, value) = (&line[..colon], &line[colon + 1..]);
@@ -177,35 +178,35 @@ impl Lines {
             let digits = std::str::from_utf8(value).ok().ok_or(Unframed)?.trim_matches([' ', '\t']);
             self.length = digits.parse().ok().ok_or(Unframed)?;
         }
-        // The parser takes no other coding than this at the end.
+        // hyper refuses every transfer coding other than `chunked` at the end.
         self.is_chunked |= is_coding;
         Ok(())
     }
 }
 
-/// The size at the beginning of a line before a chunk; `None` if there is none, or it may be longer than the line.
+/// Parses the size of a chunk. `None` if the line has none, or if it was cut within the size.
 fn chunk_size(line: &[u8], is_cut: bool) -> Option<u64> {
     let end = line.iter().position(|byte| !byte.is_ascii_hexdigit());
     let end = end.or((!is_cut).then_some(line.len()))?;
     u64::from_str_radix(std::str::from_utf8(&line[..end]).ok()?, 16).ok()
 }
 
-/// A stream that refuses bare line feeds in heads, and fails if there is no memory for a long head.
+/// A stream that refuses bare line feeds in heads. It fails if there is no memory for a long head.
 pub(crate) struct StrictLines<T> {
     inner: T,
     lines: Lines,
     heads: Pool,
-    /// The memory of the head that has begun, if it is long.
+    /// The reservation for the current head, if it is long.
     held: Option<Held>,
 }
 
 impl<T> StrictLines<T> {
-    /// Takes the memory of long heads from this pool.
+    /// Wraps a stream. Long heads reserve memory of this pool.
     pub(crate) fn new(inner: T, heads: Pool) -> Self {
         Self { inner, lines: Lines::default(), heads, held: None }
     }
 
-    /// Takes memory for the bytes of a long head, which stay in memory until the head is complete and answered.
+    /// Reserves memory for the bytes of a long head, which hyper keeps until the request is answered.
     fn hold_head(&mut self) -> io::Result<()> {
         let long = self.lines.head.saturating_sub(UNCOUNTED_BYTES_MAX);
         if long == 0 {
