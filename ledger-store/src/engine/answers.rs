@@ -1,4 +1,4 @@
-//! Turns what a batch decided into answers.
+//! Turns the decided outcomes of a batch into the answers that callers receive.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::submission::{Detail, Mode, Outcome, Receipt};
 use crate::view::View;
 use crate::writer::Decided;
 
-/// Turns what a batch decided into answers, once it is published.
+/// Turns the outcomes of a published batch into answers.
 pub(super) struct Resolver<'a> {
     engine: &'a Engine,
     view: Arc<View>,
-    /// The session of the ledger that was asked last: most batches are of one.
+    /// The session of the last ledger that an answer needed. Most batches concern a single ledger.
     session: Option<Session>,
 }
 
@@ -23,12 +23,12 @@ impl<'a> Resolver<'a> {
         Self { engine, view, session: None }
     }
 
-    /// Gives an answer to its caller.
+    /// Completes an answer and gives it to its caller.
     pub(super) fn answer(&mut self, pending: Pending) {
         match pending {
             Pending::Complete(answer) => answer(Ok(())),
             Pending::Outcomes(pending, done) => {
-                // What was to be recorded is; only what is to be told of it cannot be read.
+                // The write is durable. Only the details of its answer cannot be read.
                 done.tell(self.outcomes(pending).map_err(|error| match error {
                     WriteError::Read(error) => WriteError::OutcomeUnknown { reason: error.to_string() },
                     other => other,
@@ -54,7 +54,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The answers of a dry run, each as if those before it had happened.
+    /// Builds the answers of a dry run. Each describes the state that the commands before it would have left.
     fn tried(
         &mut self,
         ledger: u32,
@@ -90,7 +90,7 @@ impl<'a> Resolver<'a> {
     fn outcome(&mut self, ledger: u32, detail: Detail, decided: Decided) -> Result<Outcome, WriteError> {
         Ok(match decided {
             Decided::Done(mut receipt) => {
-                // Computed here, behind the commit: the writer has the totals by insertion only.
+                // Computed here, after the commit: the writer only has volumes in insertion order.
                 if let Some(entry) = &mut receipt.entry {
                     self.session(ledger)?.add_effective_volumes(&mut entry.payload, Later::InMemory)?;
                 }
@@ -127,7 +127,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// The reader for a question about a ledger, within the limits of one question.
+    /// Returns the session for a ledger, with fresh limits for one question.
     fn session(&mut self, ledger: u32) -> Result<&Session, ReadError> {
         let kept = self.session.take().filter(|session| session.ledger() == ledger);
         let session = kept.map_or_else(|| self.engine.session(ledger, &self.view), Ok)?;

@@ -1,4 +1,4 @@
-//! Decides writes of documents and ledgers that are recorded together.
+//! Decides atomic writes, which record changes of documents and commands on ledgers together.
 
 use super::ledger_work::live;
 use super::pending::{DecidedCommands, PendingOutcomes};
@@ -9,8 +9,7 @@ use crate::scripts::Programs;
 use crate::submission::{Detail, Receipt, Request};
 use crate::writer::{Batch, Decided, KeyPrints, Prepared, Setting, State};
 
-/// Decides a write of documents and ledgers. All of its entries go into this batch, which one append makes durable,
-/// or none do.
+/// Decides an atomic write. All of its entries go into this batch, which one append makes durable, or none do.
 pub(super) fn decide_atomic(
     state: &mut State,
     write: AtomicWrite,
@@ -55,7 +54,7 @@ pub(super) fn decide_atomic(
     Ok(PendingOutcomes { decided, spent })
 }
 
-/// Decides every command, also after a refusal: the caller learns of all refusals at once.
+/// Decides every command, even after a refusal, so that the caller learns of all refusals at once.
 fn decide_commands(
     state: &mut State,
     ledgers: &[u32],
@@ -79,7 +78,7 @@ fn decide_commands(
     Ok(outcomes)
 }
 
-/// Whether a command is recorded, now or by an earlier write with its idempotency key.
+/// Returns whether a command is recorded, by this write or by an earlier one with the same idempotency key.
 const fn is_accepted(outcome: &Decided) -> bool {
     matches!(outcome, Decided::Done(_) | Decided::Replay { .. })
 }

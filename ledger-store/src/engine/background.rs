@@ -1,4 +1,4 @@
-//! The threads behind the writer: the flusher and the merger.
+//! The background threads: the flusher, the merger, and the thread that prepares space in the journal.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,14 +18,17 @@ use crate::hashes::ChainId;
 use crate::projection::Piece;
 use crate::view::{LedgerHead, PieceSize, View};
 
-/// Number of pieces of about one size that are merged in the background. It is large: each row is then copied seldom.
+/// Number of memtables of similar size that one background merge combines. A large number means that each row is
+/// copied seldom.
 pub(super) const MERGE_FAN_IN: usize = 16;
-/// So long the flusher waits for its turn to decide that a flush begins, before it looks whether one was begun.
+/// Maximum time that the flusher waits for the decider lock. The thread that holds the lock may be waiting for a
+/// flush, so the flusher must look at its requests again.
 const TURN_PATIENCE: Duration = Duration::from_millis(10);
-/// The longest time that the journal's note of what was acknowledged is not durable: after a power cut nothing older
-/// is ever taken for a torn write.
+/// Longest interval between two updates of `HEAD`, the journal's record of the acknowledged entries. After a power
+/// cut, an opening never takes an entry that is older than this for a torn write.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
-/// A piece of one part in so many of what gathers before a flush is large: the flush is near, and will merge it.
+/// The background leaves memtables alone that are larger than this fraction of the memtable share (1/4): the coming
+/// flush merges them.
 const LARGE_PIECE: usize = 4;
 
 fn unwritten(error: &str) -> String {
@@ -53,7 +56,8 @@ impl Engine {
                     patience = self.flush_interval;
                     if waited.timed_out() {
                         drop(flushes);
-                        // Who decides may have begun a flush meanwhile and wait for it: so this waits not for ever.
+                        // The thread that holds the lock may itself wait for a flush that it has just requested. So do
+                        // not wait for the lock without a limit.
                         match self.decider.try_lock_for(TURN_PATIENCE) {
                             Some(mut state) => self.flush_gathered(&mut state),
                             None => patience = TURN_PATIENCE,
@@ -76,7 +80,7 @@ impl Engine {
         }
     }
 
-    /// Notes that the oldest flush is done.
+    /// Removes the oldest request, whose flush is done, and wakes the threads that wait for it.
     fn end_flush(&self) {
         let mut flushes = self.flushes.lock();
         let was_failing = flushes.failing.take().is_some();
@@ -92,8 +96,8 @@ impl Engine {
         self.want_merges();
     }
 
-    /// Waits before a flush that failed is tried again; false if it is not. The journal has everything: what is not
-    /// flushed the next opening replays.
+    /// Waits before a failed flush is tried again. Returns `false` if there will be no other attempt; the next opening
+    /// then replays the entries from the journal.
     fn try_flush_again(&self, failure: &FlushFailure, wait: Duration) -> bool {
         let reason = failure.to_string();
         let may_pass = match failure {
@@ -109,7 +113,7 @@ impl Engine {
         let mut flushes = self.flushes.lock();
         flushes.failing = Some(Failing { reason: unwritten(&reason), is_full });
         self.flush_done.notify_all();
-        // What gathers meanwhile is read from fewer pieces.
+        // Merge the memtables that accumulate meanwhile, so that reads search few of them.
         MutexGuard::unlocked(&mut flushes, || while self.merge_pieces() {});
         loop {
             if flushes.stop || self.stopped().is_some() {
@@ -127,14 +131,14 @@ impl Engine {
         }
     }
 
-    /// Has the merger look whether a merge is due.
+    /// Asks the merger to check whether a merge is due.
     pub(crate) fn want_merges(&self) {
         *self.merge_lock.lock() = true;
         self.merge_wanted.notify_all();
     }
 
     fn flush(&self, flush: u64, through: Position, heads: &[(u32, LedgerHead)]) -> Result<(), FlushFailure> {
-        // The last batch of this flush may still be on its way to the disk.
+        // The last batch of this flush may not be durable yet. It is committed under this lock.
         while self.view().next < through {
             if self.stopped().is_some() {
                 return Ok(());
@@ -151,7 +155,7 @@ impl Engine {
         let installing = self.install.lock();
         let view = self.view();
         if view.flushed >= flush {
-            // A commit that seemed to fail had not.
+            // An earlier commit of this flush reported a failure but took effect.
             return Ok(());
         }
         let index = self.index();
@@ -165,24 +169,25 @@ impl Engine {
             .filter(|piece| piece.flush <= flush)
             .map(|piece| piece.piece.clone())
             .collect();
-        // First how far, then what: so nothing is missing of what it says.
+        // Read the position before the checkpoints, so that no checkpoint below that position is missing.
         let hashed = self.hashes.next();
         let mut hashes = self.hashes.pending();
-        // Those of a removed ledger would stay behind.
+        // Leave out checkpoints of removed ledgers: nothing would delete them from the index.
         let heads_now = &view.heads;
         hashes.retain(|((chain, _), _)| {
             heads_now.get(ChainId::of_number(*chain).ledger()).is_none_or(|head| !head.is_removed)
         });
         let watermark = Watermark { store: self.identity.store, next: through, chain, hashed };
         drop(view);
-        // Before `install` is let go of: a snapshot that has the rows of these pieces never stands beside them.
+        // Declared after `install`, so that writing stops before the lock is released. No snapshot may show these rows
+        // while the view still has their memtables.
         let stopping = StopOnPanic::new(self);
         let written = flush::write(&index, &pieces, heads, &hashes, watermark);
         let snapshot = match written.and_then(|()| index.snapshot()) {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                // It may have been written all the same. So this file is not written again before it was opened anew,
-                // which tells, or replaced.
+                // The commit may have taken effect all the same. Do not write to this file again before it was opened
+                // anew, which shows what it holds, or replaced.
                 index.spoil();
                 index.note(&error);
                 return Err(FlushFailure::Index(index.fault(), error.to_string()));
@@ -199,7 +204,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes one piece of several in memory, so that reads look into few; whether there was anything to do.
+    /// Merges several memtables into one, so that reads search few of them. Returns whether a merge was due.
     fn merge_pieces(&self) -> bool {
         let view = self.view();
         let is_worth_it = |size: PieceSize| size.bytes <= self.shares.memtable / LARGE_PIECE;
@@ -236,7 +241,7 @@ impl Engine {
                 }
                 let index = self.index();
                 if index.fault().is_some() {
-                    // It is being mended, and then there are merges again.
+                    // The mending thread repairs the index and then requests merges again.
                     break;
                 }
                 let merged = ledger_index::maintain(&index, &stop);
@@ -255,7 +260,7 @@ impl Engine {
         }
     }
 
-    /// Looks after the journal's space until it is stopped: the loop of a thread.
+    /// Runs the thread that keeps the journal's space prepared and its `HEAD` current, until it is stopped.
     pub(crate) fn space_loop(&self) {
         loop {
             let mut waiting = self.space_lock.lock();
@@ -264,16 +269,16 @@ impl Engine {
             }
             self.space_wanted.wait_for(&mut waiting, TEND_INTERVAL);
             drop(waiting);
-            // A failure is met again by the batch that needs the space, and told to those who wait for it.
+            // Ignore the error: the next batch that needs the space meets it too and reports it to its callers.
             let _ = self.journal.tend();
         }
     }
 
-    /// Makes an index as it is now part of the view, if it is the one in use and nothing is wrong with it.
+    /// Publishes a new snapshot of an index, if this index is still the one in use and has no failed flush.
     pub(crate) fn install_snapshot(&self, index: &IndexFile) -> Result<(), IndexError> {
         let _installing = self.install.lock();
         if self.stopped().is_some() || index.is_spoilt() || !self.index().is_same(index) {
-            // A flush may have been written and not become part of the view.
+            // A flush may have been written to the file without being published.
             return Ok(());
         }
         let snapshot = index.snapshot()?;
@@ -285,9 +290,9 @@ impl Engine {
     }
 }
 
-/// Why a flush failed.
+/// The reason why a flush failed.
 enum FlushFailure {
-    /// The index could not be written; what is wrong with it since, and what failed.
+    /// The index could not be written: its fault after the failure, and the error as text.
     Index(Option<Fault>, String),
     /// The journal could not be read.
     Journal(ReadError),

@@ -1,4 +1,4 @@
-//! The chains that the hashing thread keeps going.
+//! The hash chains that the hashing thread continues from entry to entry.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -10,12 +10,12 @@ use crate::error::ReadError;
 use crate::hashes::{Chain, ChainId, Hashes};
 use crate::read::{LedgerReader, chain_before};
 
-/// A checkpoint is kept after so many entries of a ledger.
+/// Number of entries of a ledger between two checkpoints.
 const CHECKPOINT_ENTRIES: u32 = 64;
-/// Number of chains that are kept going; beyond that all are begun anew from their checkpoints.
+/// Maximum number of chains in memory. Beyond it the thread drops all of them and resumes each from its checkpoint.
 const CHAINS_MAX: usize = 4_096;
 
-/// Chains by what they are of.
+/// The chains in memory, by ledger and kind.
 #[derive(Default)]
 pub(super) struct Chains(HashMap<ChainId, Growing, RandomState>);
 
@@ -25,7 +25,7 @@ struct Growing {
 }
 
 impl Chains {
-    /// Hashes an entry of the journal, by each chain that its ledger keeps.
+    /// Appends an entry of the journal to each chain that its ledger keeps.
     pub(super) fn append_record(
         &mut self,
         hashes: &Hashes,
@@ -49,8 +49,8 @@ impl Chains {
         Ok(())
     }
 
-    /// Hashes an entry of which the writer gave the text. `begin` makes the chain right before it, where none
-    /// is kept going.
+    /// Appends an entry whose canonical text the writer supplied. If the chain is not in memory, `begin` creates it as
+    /// of the entry before this one.
     pub(super) fn append_text(
         &mut self,
         hashes: &Hashes,

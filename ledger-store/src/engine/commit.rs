@@ -1,4 +1,4 @@
-//! The second stage of a write: what was decided is made durable and published, and who waits for it is answered.
+//! The second stage of a write: makes a batch durable, publishes it, and answers its callers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::error::WriteError;
 use crate::view::{LedgerHead, View};
 use crate::writer::Batch;
 
-/// Answers work that the disk has no room for.
+/// Answers work that was turned away because disk or memory is short.
 pub(super) fn refuse(turned_away: Vec<TurnedAway>) {
     for (work, why) in turned_away {
         work.refuse(why);
@@ -22,29 +22,29 @@ pub(super) fn refuse(turned_away: Vec<TurnedAway>) {
 }
 
 impl Engine {
-    /// Leaves a batch to the committer.
+    /// Hands a batch over to the committer thread, or commits it here if that thread has ended.
     pub(super) fn hand_over(&self, decided: DecidedBatch) {
         if let Some(decided) = self.handover.put(decided) {
             self.finish(decided);
         }
     }
 
-    /// No more batches are taken over.
+    /// Stops handing batches over to the committer.
     pub(crate) fn close_handover(&self) {
         self.handover.close();
     }
 
-    /// Runs the committer thread until no more batches come.
+    /// Runs the committer thread until the handover is closed and empty.
     pub(crate) fn commit_loop(&self) {
         while let Some(decided) = self.handover.take() {
             self.outlive(|engine| engine.finish(decided));
         }
     }
 
-    /// Makes a batch durable, publishes it, answers.
+    /// Makes a batch durable, publishes it, and answers its callers.
     pub(super) fn finish(&self, decided: DecidedBatch) {
         let DecidedBatch { turn, batch, heads, answers, turned_away } = decided;
-        // Before the turn is let go of: nothing is committed behind what a panic left half done.
+        // Dropped before the turn: after a panic, nothing may be committed on top of a half-finished commit.
         let stopping = StopOnPanic::new(self);
         let committed = self.commit(batch, heads);
         drop((stopping, turn));
@@ -64,9 +64,9 @@ impl Engine {
         refuse(turned_away);
     }
 
-    /// Makes a batch durable and then visible.
+    /// Appends a batch to the journal, then publishes it.
     fn commit(&self, batch: Batch, heads: Vec<(u32, LedgerHead)>) -> Result<(), WriteError> {
-        // The batch before this one may have failed after this one was decided upon it.
+        // The previous batch may have failed after this one was decided on top of it.
         if let Some(reason) = self.stopped() {
             return Err(WriteError::Stopped { reason });
         }
@@ -81,7 +81,7 @@ impl Engine {
             Ok(head) => head,
             Err(error) => {
                 let reason = error.to_string();
-                // The state is ahead of the journal now, whatever the reason.
+                // Whatever the error, the writer's state is now ahead of the journal.
                 self.stop_writing(&reason);
                 return Err(match error {
                     JournalError::OutcomeUnknown { .. } => WriteError::OutcomeUnknown { reason },

@@ -1,4 +1,4 @@
-//! Work decided: what each kind of it does to the state and the batch.
+//! Decides work: each kind of it changes the writer's state and adds entries to the batch.
 
 use ledger_core::Timestamp;
 
@@ -14,7 +14,7 @@ use crate::submission::{Atomicity, Mode, Receipt, Request, Submission};
 use crate::writer::{Ahead, Batch, COMMANDS_AHEAD, Decided, Prepared, Setting, State};
 
 impl Engine {
-    /// Decides some work upon the state; what it records goes into the batch.
+    /// Decides one piece of work. Changes the state and adds the resulting entries to the batch.
     pub(super) fn decide(
         &self,
         state: &mut State,
@@ -61,8 +61,9 @@ impl Engine {
         }
     }
 
-    /// Ends the writing if a read failed in the middle of an entry: nothing of the batch may reach the journal, and the
-    /// store must be opened again. A read that failed before anything was changed concerns nobody else.
+    /// Stops all writing if a read failed halfway through applying an entry: no entry of the batch may reach the
+    /// journal then, and the store must be reopened. A read that fails before anything changed only fails its own
+    /// command.
     fn checked<T>(&self, state: &State, decided: Result<T, WriteError>) -> Result<T, WriteError> {
         if let Err(WriteError::Read(error)) = &decided
             && state.is_half_changed()
@@ -131,7 +132,7 @@ fn decide_submission(
 struct Commands<'a> {
     setting: Setting,
     atomicity: Atomicity,
-    /// Whether one whose read failed fails alone: of several that need not be undone together.
+    /// Whether a failed read fails only its own command. True for several commands that are not undone together.
     may_fail_alone: bool,
     requests: &'a mut [Request],
     programs: &'a Programs,
@@ -139,7 +140,7 @@ struct Commands<'a> {
 }
 
 impl Commands<'_> {
-    /// Decides one after the other. Returns whether one was refused or failed.
+    /// Decides the commands in order. Returns whether one of them was refused or failed.
     fn decide(
         &mut self,
         state: &mut State,
@@ -164,7 +165,7 @@ impl Commands<'_> {
             if *atomicity == Atomicity::AsOne
                 && let Some(Decided::Replay { position, .. }) = outcomes.first()
             {
-                // They were recorded one after the other.
+                // The entries of these commands have consecutive positions.
                 outcomes[at] = Decided::Replay { position: *position, later: at as u64 };
                 continue;
             }

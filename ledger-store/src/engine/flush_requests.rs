@@ -1,4 +1,4 @@
-//! Flushes that were asked for, and how they get on.
+//! Requests for flushes, and the state of the flusher.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::view::LedgerHead;
 /// A request to the flusher.
 pub(super) struct FlushRequest {
     pub(super) begun: Instant,
-    /// Whether it holds all that may gather.
+    /// Whether the flush writes a full memtable share. Only such flushes tell how long the next one will take.
     pub(super) is_full: bool,
     pub(super) flush: u64,
     pub(super) through: Position,
@@ -23,15 +23,15 @@ pub(super) struct Flushes {
     pub(super) requests: VecDeque<FlushRequest>,
     pub(super) pace: Pace,
     pub(super) stop: bool,
-    /// The flusher gave up: the index is not written any more, the journal has everything.
+    /// The flusher gave up. The index is no longer written; the journal still holds everything.
     pub(super) failed: bool,
-    /// Why the flush under way does not get on, if it failed and is to be tried again.
+    /// The reason why the current flush failed, while it waits to be tried again.
     pub(super) failing: Option<Failing>,
-    /// The cause of a failure may be gone.
+    /// Asks the flusher to try a failed flush again now, because the cause may be gone.
     pub(super) retry_now: bool,
 }
 
-/// Why a flush does not get on.
+/// The reason why a flush failed.
 #[derive(Clone)]
 pub(super) struct Failing {
     pub(super) reason: String,

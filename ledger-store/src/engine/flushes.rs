@@ -1,4 +1,4 @@
-//! When flushes begin, and what the writer waits for them.
+//! Decides when flushes begin and how long the writer waits for them.
 
 use std::time::Instant;
 
@@ -10,17 +10,19 @@ use super::panics::StopOnPanic;
 use crate::error::WriteError;
 use crate::writer::State;
 
-/// The hashing thread may be so many entries behind before the writer waits for it, where it reads them from the
-/// journal. Where it need not, texts within a budget of bytes wait for it.
+/// Maximum number of published entries that the hashing thread may lag behind before the writer waits for it. It
+/// applies while the thread reads entries from the journal. A budget of bytes bounds the texts that it receives
+/// directly.
 const HASH_LAG_MAX: u64 = 2_000_000;
 
 impl Engine {
-    /// Adopts what was flushed, drops what is not needed, and begins a flush where enough has gathered, once the one
-    /// before is done, for which each batch waits its part.
+    /// Frees memory before a batch is decided. Begins a flush when the memtable share is full, after the flush before
+    /// it has ended; until then, delays each batch a little. Adopts flushed data from the index and evicts cached
+    /// data.
     pub(super) fn make_room(&self, state: &mut State) {
         let gathered = self.gathered(state);
         if gathered >= self.shares.memtable {
-            // Two under way would hold three times what gathers, and the second would only wait behind the first.
+            // A second concurrent flush would only wait for the first, and memory would hold three times the share.
             if self.wait_for_flushes() {
                 self.begin_flush(state);
             }
@@ -33,8 +35,8 @@ impl Engine {
             self.hashes.wait(until, || self.stopped().is_some());
         }
         self.hashes.feed.wait_for_room(|| self.stopped().is_some());
-        // If the index cannot be read the state stays with the one that it has, which is as right. The next batch tries
-        // again.
+        // If the index cannot be read, the state keeps the older snapshot, which is just as correct. The next batch
+        // tries again.
         if view.generation != state.generation() {
             let _ = state.adopt_file(&view.index, view.generation, view.flushed);
         } else if view.flushed > state.flushed() {
@@ -43,8 +45,8 @@ impl Engine {
         state.evict();
     }
 
-    /// Why nothing more may gather, if so: all that may has, and the flush before it does not get on. Asked before
-    /// anything is decided, so that nothing has happened.
+    /// Returns the reason to refuse writes for lack of memory, if there is one: the memtable share is full and the
+    /// flush before it keeps failing. The caller asks before it decides anything, so refused work has no effect.
     pub(super) fn lack_of_memory(&self, state: &State) -> Option<WriteError> {
         let failing = self.flushes.lock().failing.clone()?;
         if self.gathered(state) < self.shares.memtable {
@@ -57,7 +59,7 @@ impl Engine {
         })
     }
 
-    /// How many bytes there are that no flush was begun for.
+    /// Returns the number of bytes that no flush covers yet.
     fn gathered(&self, state: &State) -> usize {
         self.view().bytes_of(state.flush) + state.keys.bytes()
     }
@@ -72,7 +74,7 @@ impl Engine {
         self.flush_wanted.notify_all();
     }
 
-    /// Begins a flush if there is anything that none holds.
+    /// Begins a flush of everything that no flush covers yet, if there is anything.
     pub(crate) fn flush_what_gathered(&self) {
         self.flush_gathered(&mut self.decider.lock());
     }
@@ -81,23 +83,23 @@ impl Engine {
         let _stopping = StopOnPanic::new(self);
         drop(self.committer.lock());
         if self.stopped().is_some() {
-            // The state may be ahead of what is recorded, or half changed.
+            // The state may be ahead of the journal or half changed.
             return;
         }
-        // Flushes that wait for one that does not get on would let more gather than may.
+        // While a flush keeps failing, do not queue more of them: memory would grow beyond its bound.
         let is_failing = self.flushes.lock().failing.is_some();
         if !is_failing && self.view().pieces.iter().any(|piece| piece.flush == state.flush) {
             self.begin_flush(state);
         }
     }
 
-    /// No flush is done any more: nobody waits for one.
+    /// Marks flushing as ended for good, and wakes the threads that wait for a flush.
     pub(super) fn fail_flushes(&self) {
         self.flushes.lock().failed = true;
         self.flush_done.notify_all();
     }
 
-    /// Waits until every flush that was begun is done; false if one does not get on.
+    /// Waits until every requested flush is done. Returns `false` if one of them keeps failing.
     pub(crate) fn wait_for_flushes(&self) -> bool {
         let mut flushes = self.flushes.lock();
         while !flushes.requests.is_empty() && !flushes.failed && flushes.failing.is_none() {
@@ -106,7 +108,7 @@ impl Engine {
         flushes.failing.is_none()
     }
 
-    /// Waits for what a batch has to wait for the flush that is under way, with so many bytes behind it.
+    /// Delays a batch while a flush is running, depending on the bytes that have accumulated behind it.
     fn keep_pace(&self, gathered: usize) {
         let mut flushes = self.flushes.lock();
         let Some(begun) = flushes.requests.front().map(|request| request.begun) else { return };
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
     use crate::options::Options;
 
-    /// An engine whose flusher never comes, with a flush under way that is like the one before, which took so long.
+    /// Creates an engine whose flusher does not run, with a requested flush that is expected to take `took`.
     fn flushing(took: Duration) -> Engine {
         let engine = Engine::in_memory(&Options::default());
         engine.begin_flush(&mut engine.decider.lock());

@@ -1,4 +1,4 @@
-//! The place between the two stages of a write, where the writer leaves a batch to the committer.
+//! The slot in which the writer leaves a decided batch for the committer.
 
 use parking_lot::{ArcMutexGuard, Condvar, Mutex, RawMutex};
 
@@ -7,19 +7,21 @@ use super::work::TurnedAway;
 use crate::view::LedgerHead;
 use crate::writer::Batch;
 
-/// A batch that was decided.
+/// A decided batch with everything that its commit needs.
 pub(super) struct DecidedBatch {
-    /// Held until the batch is on disk: batches get there in the order in which they were decided.
+    /// The committer lock, held until the batch is on disk. It makes batches durable in the order in which they were
+    /// decided.
     pub(super) turn: ArcMutexGuard<RawMutex, ()>,
     pub(super) batch: Batch,
-    /// The heads of the ledgers that it changed, as they are after it.
+    /// The heads of the changed ledgers, as of the end of the batch.
     pub(super) heads: Vec<(u32, LedgerHead)>,
     pub(super) answers: Vec<Pending>,
-    /// Work that was not decided, since the disk has no room for it.
+    /// Work that was not decided because disk or memory is short.
     pub(super) turned_away: Vec<TurnedAway>,
 }
 
-/// Where the writer puts a batch and the committer takes it. There is one at most, since there is one turn.
+/// Passes batches from the writer to the committer. It holds at most one, because only the holder of the committer
+/// lock may add one.
 #[derive(Default)]
 pub(super) struct Handover {
     slot: Mutex<Slot>,
@@ -33,20 +35,20 @@ struct Slot {
 }
 
 impl Handover {
-    /// Leaves a batch to the committer. Once there is no committer any more, the batch is returned.
+    /// Leaves a batch for the committer. Returns the batch if there is no committer any more.
     pub(super) fn put(&self, decided: DecidedBatch) -> Option<DecidedBatch> {
         let mut slot = self.slot.lock();
         if slot.closed {
             return Some(decided);
         }
-        debug_assert!(slot.batch.is_none(), "only who has the turn hands over");
+        debug_assert!(slot.batch.is_none(), "only the holder of the committer lock hands over a batch");
         slot.batch = Some(decided);
         drop(slot);
         self.filled.notify_one();
         None
     }
 
-    /// Waits for a batch; `None` once no more batches come.
+    /// Waits for a batch. Returns `None` when the handover is closed and empty.
     pub(super) fn take(&self) -> Option<DecidedBatch> {
         let mut slot = self.slot.lock();
         loop {
@@ -58,7 +60,7 @@ impl Handover {
         }
     }
 
-    /// Takes no more batches.
+    /// Closes the handover: later batches are returned to the writer.
     pub(super) fn close(&self) {
         self.slot.lock().closed = true;
         self.filled.notify_one();

@@ -1,4 +1,4 @@
-//! The hashing thread.
+//! The hashing thread, which continues the wire hash chains behind the writer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,25 +17,26 @@ use crate::hashes::{FedBatch, Hashes, Scratch};
 use crate::read::{LedgerReader, chain_before};
 use crate::view::View;
 
-/// How much of the journal is hashed at once.
+/// Number of bytes of the journal that are read at a time.
 const JOURNAL_BYTES: usize = 1 << 20;
-/// With fewer entries than this to be read from the journal the writer is asked for the texts of the next.
+/// The thread asks the writer for the texts of new entries once it has fewer than this many entries left to read from
+/// the journal.
 const CAUGHT_UP_ENTRIES: u64 = 16_384;
-/// How long what is committed gathers before it is hashed. To wake for every commit would take the processor
-/// from those who commit, and nobody waits for what is hashed now.
+/// Time for which commits accumulate before they are hashed. Waking up for each commit would take processor time from
+/// the writers, and no caller waits for these hashes.
 const GATHER: Duration = Duration::from_millis(5);
-/// How long the thread waits before it looks whether it is to end.
+/// Maximum time to wait before checking whether the thread must end.
 const WAIT: Duration = Duration::from_millis(200);
 
 impl Engine {
     /// Runs the hashing thread until it is stopped.
     ///
-    /// Nobody needs its work at once. So a read that fails is tried again; meanwhile what is committed is left to be
-    /// read from the journal, and the writer does not wait.
+    /// The hashes are not urgent. When a read fails, the thread tries again later. Until then the writer does not wait
+    /// for it, and the thread will read the missed entries from the journal.
     pub(crate) fn hash_loop(&self) {
         let mut failures = Backoff::new();
         loop {
-            // After a failure chains may have grown past what counts as hashed.
+            // Start with fresh chains: after a failure, those in memory may be ahead of the recorded position.
             let mut chains = Chains::default();
             let generation = self.view().generation;
             let hashed = match self.hash_journal(&mut chains, &mut failures) {
@@ -55,8 +56,8 @@ impl Engine {
         }
     }
 
-    /// Whether what could not be read may be read later: the disk refused it, or an index is damaged that is built
-    /// again, or was since that `generation` was in use. Damage of the journal stays.
+    /// Returns whether a failed read may succeed later. It may if the disk refused it, if the damaged index is being
+    /// rebuilt, or if it was replaced since `generation` was in use. Damage of the journal is permanent.
     fn may_pass(&self, error: &ReadError, generation: u64) -> bool {
         match error {
             ReadError::Io { .. } | ReadError::LedgerRemoved => true,
@@ -68,15 +69,15 @@ impl Engine {
         }
     }
 
-    /// Hashes what was committed before this store was opened, and since then, and opens the feed. Says whether
-    /// the feed goes on right there: it does not if the thread is to end first.
+    /// Hashes the committed entries from the journal until the thread has caught up, and opens the feed. Returns
+    /// `false` if the thread must end first.
     fn hash_journal(&self, chains: &mut Chains, failures: &mut Backoff) -> Result<bool, ReadError> {
         let mut until = self.view().next;
         let mut is_open = false;
         loop {
             let next = self.hashes.next();
             if !is_open && until.get().saturating_sub(next.get()) < CAUGHT_UP_ENTRIES {
-                // What is committed from here on comes by the feed.
+                // From here on, the feed delivers new commits.
                 let turn = self.committer.lock();
                 self.hashes.feed.open();
                 until = self.view().next;
@@ -99,8 +100,8 @@ impl Engine {
         }
     }
 
-    /// Hashes what the writer hands over, once it is published: a chain is begun from what readers can see. When
-    /// the thread is to end, it first hashes what waits.
+    /// Hashes the entries that the writer hands over, once they are published, because a chain starts from the
+    /// published state. When the thread must end, it first hashes the entries that are waiting.
     fn hash_feed(&self, chains: &mut Chains) -> Result<(), ReadError> {
         let feed = &self.hashes.feed;
         let mut scratch = Scratch::default();
@@ -113,7 +114,8 @@ impl Engine {
             while let Some(batch) = feed.take(view.next) {
                 let FedBatch { next, mut unhashed, .. } = batch;
                 unhashed.drain(&mut scratch, |chain, log, text| {
-                    // Of what was removed meanwhile readers see nothing to begin a chain from, and nobody asks for it.
+                    // A ledger that was removed meanwhile has no readable entries to start a chain from, and needs no
+                    // hashes.
                     if view.heads.get(chain.ledger()).is_some_and(|head| head.is_removed) {
                         return Ok(());
                     }
@@ -132,7 +134,7 @@ impl Engine {
     }
 }
 
-/// Hashes the next stretch of the journal, at most up to `until`.
+/// Hashes the next entries of the journal, at most up to `until`.
 pub(super) fn hash_stretch(
     journal: &Arc<dyn JournalReader>,
     view: &Arc<View>,

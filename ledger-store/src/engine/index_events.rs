@@ -1,34 +1,34 @@
-//! Events of the index of an open store, and the thread and the watcher that are told.
+//! Events and status of the index of an open store, and how they reach the mending thread and the application.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// The most events that are kept for who has not asked for them yet.
+/// Maximum number of events that are kept until the application registers a watcher.
 const EVENTS_KEPT: usize = 32;
-/// An event of the index of an open store.
+/// A change in the health of the index while the store is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexEvent {
-    /// A new index is being built beside the one in use. Reads that meet damage fail until it is done.
+    /// The store is building a new index beside the current one. Reads that meet damage fail until it is done.
     Rebuilding {
-        /// The defect of the one in use.
+        /// The defect of the current index.
         reason: String,
     },
-    /// A new index has taken the place of the old one.
+    /// The new index has replaced the old one.
     Rebuilt {
         /// The defect of the old one.
         reason: String,
         /// How long it took to build.
         took: Duration,
     },
-    /// No new index could be built. It is tried again.
+    /// Building a new index failed. The store will try again.
     RebuildFailed {
-        /// The failure.
+        /// The error.
         reason: String,
     },
-    /// The disk refused an access to the index. It is tried again.
+    /// The disk refused an access to the index. The store will try again.
     Unavailable {
         /// The refused access.
         reason: String,
@@ -37,20 +37,21 @@ pub enum IndexEvent {
     Available,
 }
 
-/// How the index of an open store stands.
+/// The health of the index of an open store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexStatus {
-    /// Why a new one is being built, if so.
+    /// The reason why a new index is being built, while one is.
     pub rebuilding: Option<String>,
-    /// Why others were built since the store was opened, oldest first; the last ones, if there were many.
+    /// The reasons of the rebuilds since the store was opened, oldest first. Only the latest are kept.
     pub rebuilt: Vec<String>,
-    /// Why the index cannot be written, if so. Writes go on until memory is full, and then wait to be tried again.
+    /// The reason why the index cannot be written, while it cannot. Writes go on until memory is full, and are then
+    /// refused with errors that can be retried.
     pub unavailable: Option<String>,
 }
 
 type Watcher = Box<dyn Fn(&IndexEvent) + Send>;
 
-/// The state shared by the threads that notice a fault and the thread that mends it.
+/// State shared by the threads that notice a fault and the thread that repairs it.
 #[derive(Default)]
 pub(crate) struct Mending {
     wanted: Mutex<bool>,
@@ -66,13 +67,13 @@ struct Report {
 }
 
 impl Mending {
-    /// Has the thread look at the index.
+    /// Asks the mending thread to examine the index.
     pub(crate) fn want(&self) {
         *self.wanted.lock() = true;
         self.told.notify_all();
     }
 
-    /// Waits until the index is to be looked at, or for this time.
+    /// Waits until a thread asks for an examination, but at most this long.
     pub(super) fn wait(&self, at_most: Duration) {
         let mut wanted = self.wanted.lock();
         if !*wanted {
@@ -85,7 +86,7 @@ impl Mending {
         self.report.lock().status.clone()
     }
 
-    /// Calls `watcher` for each event, those of before first.
+    /// Calls `watcher` for every event. Earlier events come first.
     pub(crate) fn watch(&self, watcher: impl Fn(&IndexEvent) + Send + 'static) {
         let mut report = self.report.lock();
         for event in report.events.drain(..) {
@@ -121,14 +122,14 @@ impl Mending {
         }
     }
 
-    /// Notes that the index cannot be written, unless that is known.
+    /// Records that the index cannot be written, unless that is already known.
     pub(super) fn note_unavailable(&self, reason: &str) {
         if self.report.lock().status.unavailable.is_none() {
             self.tell(IndexEvent::Unavailable { reason: reason.to_owned() });
         }
     }
 
-    /// Notes that the index can be written.
+    /// Records that the index can be written again.
     pub(super) fn note_available(&self) {
         if self.report.lock().status.unavailable.is_some() {
             self.tell(IndexEvent::Available);

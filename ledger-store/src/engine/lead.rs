@@ -1,4 +1,4 @@
-//! The first stage of a write: what waits is taken and decided.
+//! The first stage of a write: takes jobs from the queue and decides them.
 
 use std::time::Duration;
 
@@ -17,24 +17,25 @@ use crate::room::Room;
 use crate::view::LedgerHead;
 use crate::writer::{Batch, State};
 
-/// A batch takes no more commands when it holds this many bytes of them.
+/// A batch accepts no more commands once it holds this many bytes of them.
 pub(super) const BATCH_BYTES: usize = 2 << 20;
-/// A flush that takes longer is shared by more than a part.
+/// How long to wait for the previous commit before more jobs are added to the batch. On a slow disk, larger batches
+/// share the cost of an append.
 const FLUSH_PATIENCE: Duration = Duration::from_millis(2);
 
-/// The right to commit next.
+/// The committer lock: the right to commit next.
 type Turn = ArcMutexGuard<RawMutex, ()>;
 
 impl Engine {
-    /// Queues work and leaves it to the writers. It is answered once, by the thread that committed it; with
-    /// [`WriteError::Busy`] at once if there is no room.
+    /// Queues work for the writer thread. The thread that commits the work gives the answer, exactly once. If the
+    /// queue is full, the answer is [`WriteError::Busy`], at once.
     pub(crate) fn submit(&self, work: Work, bytes: usize) {
         self.push(Job { work, bytes }, false);
         self.queue.wake_writer();
     }
 
-    /// Queues work, waiting for room, and commits it on the calling thread if nobody else writes just now:
-    /// that saves handing it over. Else the writers do.
+    /// Queues work, waiting if the queue is full. If no other thread is deciding, decides and commits it on the
+    /// calling thread, which saves a switch of threads. Otherwise the other threads do.
     pub(crate) fn submit_here(&self, work: Work, bytes: usize) {
         self.push(Job { work, bytes }, true);
         match self.decider.try_lock() {
@@ -61,13 +62,13 @@ impl Engine {
         }
     }
 
-    /// Takes what waits, decides it, makes it durable, publishes it, answers. The writer leaves what comes after the
-    /// deciding to the committer, where much waits.
+    /// Takes jobs, decides them, makes them durable, publishes them, and answers. When the queue is long, the writer
+    /// thread leaves the second stage to the committer thread.
     fn lead(&self, mut state: MutexGuard<'_, State>, is_writer: bool) {
-        // Before the state is let go of: nobody decides upon what a panic left half done.
+        // Dropped before the state's lock: after a panic, no thread may decide on a half-changed state.
         let _stopping = StopOnPanic::new(self);
-        // A short queue gains nothing from being decided while another batch is flushed: what comes until then
-        // would need a flush of its own. So the turn is awaited first, and then all that came is taken.
+        // When the queue is short, wait for the previous commit first and then take everything that has arrived.
+        // Deciding early would gain nothing, and later arrivals would need a commit of their own.
         let is_short = self.queue.is_short();
         let mut turn = is_short.then(|| self.committer.lock_arc());
         let jobs = self.queue.take_part();
@@ -93,8 +94,8 @@ impl Engine {
         let turn = turn.unwrap_or_else(|| self.committer.lock_arc());
         drop(state);
         let decided = DecidedBatch { turn, batch, heads, answers, turned_away };
-        // Who decides one long batch after the other stays at it: what the state is made of lies in the cache of the
-        // processor that decides.
+        // When the queue is long, keep this thread deciding and let the committer thread do the rest. The writer's
+        // tables stay hot in this core's cache.
         if is_writer && !is_short {
             self.hand_over(decided);
         } else {
@@ -102,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// Decides jobs, and those that come while the batch before this one is flushed.
+    /// Decides jobs, and further ones that arrive while the previous batch is being made durable.
     fn decide_jobs(
         &self,
         state: &mut State,
@@ -120,7 +121,7 @@ impl Engine {
                 batch.submitted += job.bytes;
                 answers.push(self.decide(state, job.work, now, &mut batch, turn.is_some()));
             }
-            // While a slow disk flushes the batch before, this one may as well take what came meanwhile.
+            // While a slow disk makes the previous batch durable, add the jobs that arrived meanwhile to this one.
             *turn = turn.take().or_else(|| self.committer.try_lock_arc_for(FLUSH_PATIENCE));
             if turn.is_some() || batch.submitted >= BATCH_BYTES {
                 break;
@@ -142,7 +143,7 @@ impl Engine {
         (batch, answers)
     }
 
-    /// Splits jobs into those that can be done, and those that the disk or the memory has no room for.
+    /// Splits jobs into those that can be decided and those for which disk or memory is short.
     fn turn_away(&self, jobs: Vec<Job>, state: &State) -> (Vec<Job>, Vec<TurnedAway>) {
         let (why, may_stay): (_, fn(&Work) -> bool) = match self.lack_of_memory(state) {
             Some(why) => (why, Work::writes_nothing),
@@ -155,7 +156,8 @@ impl Engine {
         (kept, away.into_iter().map(|job| (job.work, why.clone())).collect())
     }
 
-    /// Why the disk takes no more, if so: asked before anything is decided, so that nothing has happened.
+    /// Returns the reason to refuse writes for lack of disk space, if there is one. The caller asks before it decides
+    /// anything, so refused work has no effect.
     fn lack_of_room(&self) -> Option<WriteError> {
         if self.disk_room.as_ref().is_some_and(Room::is_low) {
             return Some(WriteError::DiskNearlyFull);

@@ -1,4 +1,4 @@
-//! Work on ledgers as a whole: they are created, described, deleted, restored, removed and imported into.
+//! Decides work on whole ledgers: creating, editing, deleting, restoring, removing, and importing.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::imported::Imported;
 use crate::query::LedgerInfo;
 use crate::writer::{Batch, State};
 
-/// Number of ledgers that one command of a bucket visits: a batch stays small, whatever the bucket holds.
+/// Maximum number of ledgers that one piece of work on a bucket visits. Keeps a batch small, however many ledgers the
+/// bucket holds.
 const LEDGERS_MARKED: usize = 10_000;
 
 pub(super) fn create_ledger(
@@ -70,7 +71,7 @@ pub(super) fn edit_ledger(
     Ok(info)
 }
 
-/// Imports logs up to the first that is refused.
+/// Imports logs, up to the first refused one.
 pub(super) fn import_logs(
     state: &mut State,
     name: &LedgerName,
@@ -103,7 +104,8 @@ pub(super) fn import_logs(
     Ok(imported)
 }
 
-/// Marks some ledgers of a bucket. Returns the number of the next ledger to look at, if there are more.
+/// Deletes or restores ledgers of a bucket, up to a limit. Returns the number of the next ledger to visit if there are
+/// more.
 pub(super) fn mark_bucket(
     state: &mut State,
     BucketMark { bucket, first, mark }: &BucketMark,
@@ -126,7 +128,7 @@ pub(super) fn mark_bucket(
         if info.bucket != *bucket || ledger.head.is_removed {
             continue;
         }
-        // Of a section that is being removed nothing is had back.
+        // A section whose removal has begun cannot be restored.
         if *mark == Mark::Restored && state.section(section).is_going() {
             continue;
         }
@@ -145,7 +147,7 @@ pub(super) fn mark_bucket(
     Ok(next)
 }
 
-/// Removes some of the ledgers that have been deleted for so long. Returns them.
+/// Removes ledgers that were deleted at least `retention` ago, up to a limit. Returns them.
 pub(super) fn remove_deleted(
     state: &mut State,
     retention: Duration,
@@ -177,12 +179,12 @@ pub(super) fn remove_deleted(
     Ok(removed)
 }
 
-/// The number of a ledger that exists.
+/// Returns the number of an existing ledger.
 pub(super) fn live(state: &State, name: &LedgerName) -> Result<u32, WriteError> {
     state.live_ledger(name).ok_or_else(|| WriteError::LedgerNotFound { ledger: name.clone() })
 }
 
-/// The key of a ledger's document.
+/// Returns the key of the document that describes a ledger.
 fn ledger_key(info: &LedgerInfo) -> Vec<u8> {
     document_key(LEDGERS, info.name.as_str().as_bytes())
 }
@@ -197,7 +199,7 @@ fn put_ledger(
     put_ledger_over(state, info, section, before, batch)
 }
 
-/// Puts the document of a ledger where `before` stands.
+/// Writes the document of a ledger, which replaces the version `before`.
 fn put_ledger_over(
     state: &mut State,
     info: &LedgerInfo,

@@ -1,4 +1,4 @@
-//! Engines without a disk.
+//! Engines whose journal and index are in memory. Used for stores in memory and for tests.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use crate::options::Options;
 use crate::recovery;
 
 impl Engine {
-    /// The engine of a store in memory, before its threads are started.
+    /// Creates the engine of a store in memory. Its threads are not started.
     pub(crate) fn in_memory(options: &Options) -> Self {
         let identity = Identity::random().expect("the system has random numbers");
         let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new(identity.clone()));
         Self::over(journal, identity, options)
     }
 
-    /// The engine of a store with an empty journal and an index in memory, before its threads are started.
+    /// Creates an engine over an empty journal, with an index in memory. Its threads are not started.
     pub(crate) fn over(journal: Arc<dyn Journal>, identity: Identity, options: &Options) -> Self {
         let shares = options.shares();
         let index_options = IndexOptions { cache_bytes: shares.index_cache, filter_bytes: shares.filters };
         let index = IndexFile::create(redb::backends::InMemoryBackend::new(), index_options)
-            .expect("memory takes what is written");
+            .expect("an index in memory can be created and read");
         let reader: Arc<dyn JournalReader> = journal.clone();
         let recovered = recovery::recover(&reader, &index, &identity, shares, Position::FIRST)
-            .expect("there is nothing to recover");
+            .expect("an empty journal needs no recovery");
         Self::new(journal, index, identity, options, recovered)
     }
 }

@@ -2,19 +2,21 @@
 //!
 //! The journal is the truth, so no failure of the index ends the writing:
 //!
-//! | What was met | What happens |
+//! | Fault | Repair |
 //! |---|---|
-//! | the disk refused a read or a write | the same file is opened anew: the storage engine refuses everything until then |
-//! | a sync failed | the file loses its name, since nobody knows what the disk has of it, and a new one is built |
-//! | damage | a new one is built; the old one keeps its name until then, and is kept as damaged |
+//! | the disk refused a read or a write | the file is reopened: the storage engine refuses all further accesses until
+//! then |
+//! | a sync failed | the file loses its name, since its content on disk is unknown, and a new index is built |
+//! | damage | a new index is built; the old file keeps its name until then, and is then kept as the damaged one |
 //!
-//! A new index is built by one thread, beside the store: reads of good parts go on, and so do flushes into the old file
-//! unless it was a flush that failed. It is brought to where the last flush ended, takes the name, and becomes part of
-//! the view in one step, under the lock that every flush holds: then the two hold the same entries, and the memtables
-//! that wait for a flush stay what they are. The writer takes it over before its next batch ([`View::generation`]).
+//! One thread builds the new index beside the running store. Reads of intact parts go on, and so do flushes into the
+//! old file, unless a failed flush was the fault. The thread fills the new index up to the position of the last flush,
+//! gives it the name of the index, and publishes it in one step, under the lock that every flush holds. Both files
+//! then hold the same entries, so the memtables that wait for a flush remain valid. The writer adopts the new file
+//! before its next batch ([`View::generation`]).
 //!
-//! Until the new file has its name the old one has it, or none has. So whenever the process ends, the next opening
-//! finds an index of this history, or builds one.
+//! Until the new file takes over the name, either the old file has it or no file does. So whenever the process ends,
+//! the next opening finds an index of this history, or builds one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,20 +32,20 @@ use crate::flush::Watermark;
 use crate::opening::{IndexHome, Unusable};
 use crate::view::View;
 
-/// Between two new indexes there is this many times the time that the last one took: a disk that damages each of them
-/// must not keep the processor busy with nothing else.
+/// Minimum time between two rebuilds, as a multiple of the time that the last one took. A disk that damages every
+/// index must not keep the processor busy with rebuilding.
 const REBUILD_SPACING: u32 = 10;
-/// How long the thread waits before it looks whether it is to end.
+/// Maximum time to wait before checking whether the thread must end.
 const WAIT: Duration = Duration::from_secs(1);
-/// Between two openings of a file passes at least this time, in which reads fail if the disk goes on refusing: what one
-/// costs is then little beside it.
+/// Minimum time between two reopenings of the file. Reads fail in between if the disk keeps refusing. The interval is
+/// long compared to the cost of reopening.
 const REOPEN_SPACING: Duration = Duration::from_millis(50);
 
-/// Why a file was not opened anew.
+/// The reason why a file could not be reopened.
 enum Unopened {
-    /// The disk refuses still.
+    /// The disk still refuses access.
     Refused(String),
-    /// It is damaged.
+    /// The file is damaged.
     Damaged(String),
 }
 
@@ -68,12 +70,12 @@ impl From<Unusable> for Unopened {
 }
 
 impl Engine {
-    /// The index as it is written now.
+    /// Returns the index file that flushes currently write to.
     pub(crate) fn index(&self) -> IndexFile {
         self.index.read().clone()
     }
 
-    /// How the index stands, also where the thread that mends it has not looked yet.
+    /// Returns the health of the index, including a fault that the mending thread has not examined yet.
     pub(crate) fn index_status(&self) -> IndexStatus {
         let mut status = self.mending.status();
         if status.unavailable.is_none()
@@ -84,7 +86,7 @@ impl Engine {
         status
     }
 
-    /// Runs the thread that mends the index until it is stopped.
+    /// Runs the thread that repairs the index, until it is stopped.
     pub(crate) fn mend_loop(&self) {
         let Some(home) = &self.home else { return };
         let mut failures = Backoff::new();
@@ -121,12 +123,12 @@ impl Engine {
         }
     }
 
-    /// Opens the file anew after the disk refused an access to it.
+    /// Reopens the index file after the disk refused an access to it.
     fn reopen(&self, home: &IndexHome) -> Result<(), ()> {
-        // No flush is under way, and none begins.
+        // Excludes flushes.
         let _installing = self.install.lock();
         let old = self.index();
-        // Before another has it open: what is written through this one would spoil it.
+        // Retire the old handle before the file is opened again: a write through it would corrupt the file.
         old.retire();
         let opened = home.open().map_err(Unopened::from).and_then(|index| {
             let found = self.view_of(&index).inspect_err(|_| index.abandon())?;
@@ -146,16 +148,15 @@ impl Engine {
                 Err(())
             }
             Err(Unopened::Damaged(reason)) => {
-                // The one that is retired is still the index: it must be replaced.
+                // The retired file is still the store's index, and must be replaced.
                 old.condemn(reason);
                 Ok(())
             }
         }
     }
 
-    /// The view with a file that was opened anew, if that holds what the view says, or a flush more.
-    ///
-    /// A flush whose commit failed may be in it all the same: then its memtables are let go of here.
+    /// Returns the view with a reopened file. The file must hold the entries that the view says it holds, or those of
+    /// one more flush. That flush reported a failure but took effect, so the view drops its memtables.
     fn view_of(&self, index: &IndexFile) -> Result<View, Unopened> {
         let snapshot = index.snapshot()?;
         let next = Watermark::read(&snapshot)?.map_or(Position::FIRST, |watermark| watermark.next);
@@ -176,13 +177,13 @@ impl Engine {
         Ok(view)
     }
 
-    /// Makes a file the index. The caller holds the lock of those who install.
+    /// Makes a file the store's index. The caller holds the `install` lock.
     fn install_file(&self, index: IndexFile, view: &View) {
         let mending = self.mending.clone();
         index.tell_faults(move || mending.want());
         let mut current = self.index.write();
         let mut slot = self.view.write();
-        // Entries may have been published since.
+        // More entries may have been published since the caller took its view.
         let mut now = View::clone(&slot);
         now.take_file(view);
         *slot = Arc::new(now);
@@ -195,7 +196,7 @@ impl Engine {
         self.want_merges();
     }
 
-    /// Builds a new index, and puts it in the place of one that is no good.
+    /// Builds a new index and replaces the faulty one.
     fn replace(&self, home: &IndexHome, fault: &Fault) -> Result<(), ()> {
         let reason = fault.to_string();
         self.mending.tell(IndexEvent::Rebuilding { reason: reason.clone() });
@@ -214,7 +215,8 @@ impl Engine {
     }
 
     fn build_and_swap(&self, home: &IndexHome, fault: &Fault) -> Result<(), OpenError> {
-        // Removing sections from the journal would disturb it, and a verification would compare with what is replaced.
+        // Exclude the removal of sections, which would change the journal during the build, and verification, which
+        // would compare against the replaced index.
         let _journal = loop {
             if let Some(lock) = self.journal_lock.try_lock_for(WAIT) {
                 break lock;
@@ -222,7 +224,7 @@ impl Engine {
             self.go_on()?;
         };
         if matches!(fault, Fault::Unsynced(_)) {
-            // An opening would trust what the page cache shows of it.
+            // After a failed sync, an opening would see the page cache and not the disk, and would trust it.
             home.set_aside()?;
             home.sync_names()?;
         }
@@ -234,7 +236,7 @@ impl Engine {
                     home.put_back();
                 }
             })?;
-            // After a power cut either name may be there: both are indexes of this history.
+            // If this sync fails, a power cut may leave either file under the name. Both are indexes of this history.
             let _ = home.sync_names();
             let mut view = View::clone(&self.view());
             view.index = snapshot;
@@ -249,7 +251,7 @@ impl Engine {
         })
     }
 
-    /// The part of a new index that was built must still be wanted.
+    /// Returns an error if the new index is no longer needed because the store is closing.
     pub(super) fn go_on(&self) -> Result<(), OpenError> {
         if self.is_stopping() || self.stopped().is_some() {
             return Err(OpenError::Io { reason: "the store is closing".to_owned() });

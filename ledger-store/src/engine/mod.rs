@@ -1,17 +1,19 @@
-//! The engine: queue, writer, flusher, merger and hasher around one journal and one index, and who mends the index.
+//! The engine of a store: a queue of work, the threads that write, and the background threads that flush, merge, hash
+//! and repair the index.
 //!
-//! A write goes through two stages. Under the *decider* lock commands are taken from the queue and decided,
-//! each on the state that the one before left. Under the *committer* lock their entries are made durable and
-//! then published. Whoever decides takes the committer before it lets go of the decider, so batches reach
-//! the journal in the order in which they were decided, and while one is flushed the next is decided. Where much
-//! waits each stage has a thread of its own; where little does, who submits goes through both.
+//! A write has two stages. Under the *decider* lock a thread takes commands from the queue and decides each on the
+//! state that the previous one left. Under the *committer* lock a thread makes their entries durable and publishes
+//! them. The deciding thread acquires the committer lock before it releases the decider lock, so batches reach the
+//! journal in the order in which they were decided. While one batch is made durable, the next is decided. When the
+//! queue is long, each stage has its own thread. When it is short, the calling thread runs both.
 //!
-//! - [`shared`]: everything that the threads share.
-//! - First stage: [`queue`] holds [`work`], [`lead`] takes a part of it, [`decide`] decides each kind of it,
-//!   [`atomic`] and [`ledger_work`] for it.
-//! - Second stage: [`handover`], [`commit`], then [`answers`] for those who wait ([`pending`]).
-//! - Behind the writer: [`flushes`] says when a flush begins, [`background`] flushes and merges, [`hashing`] hashes.
-//! - Faults: [`panics`], [`retry`], [`mending`] and [`rebuild`] for the index, [`index_events`] for who watches it.
+//! - [`shared`]: the state that all threads share.
+//! - First stage: [`queue`] holds [`work`], [`lead`] takes some of it, and [`decide`] decides each kind, with
+//!   [`atomic`] and [`ledger_work`].
+//! - Second stage: [`handover`] and [`commit`], then [`answers`] completes the answers that wait ([`pending`]).
+//! - In the background: [`flushes`] decides when a flush begins, [`background`] flushes and merges, [`hashing`]
+//!   hashes.
+//! - Faults: [`panics`], [`retry`], [`mending`] and [`rebuild`] for the index, [`index_events`] for its status.
 
 mod answers;
 mod atomic;

@@ -1,32 +1,33 @@
-//! How the writer is slowed bit by bit while a flush is slower than what gathers behind it.
+//! Slows the writer down while a flush is running, so that memory fills at the rate at which the flush frees it.
 //!
-//! Gathering rows have a share of the memory. Where they fill the share before the flush under way is done, the
-//! writer must wait; left to the end, that is one long stand-still that everybody feels who writes just then. So
-//! the wait is laid on the batches before it: of what may gather, no more does than of the time has passed that a
-//! flush takes. What is written in all is the same, since the end of a flush ends each wait.
+//! New rows have a fixed share of the memory. If they fill it before the running flush ends, the writer must stop
+//! until it does, and every caller notices that long pause. So the delay is spread over the batches before it: the
+//! filled part of the share never exceeds the part of the expected flush time that has passed. The throughput is the
+//! same, because the end of the flush ends every wait.
 
 use std::time::{Duration, Instant};
 
-/// Of the share, one part in so many is free: a burst that leaves room is never held up.
+/// The first 1/4 of the share fills without any delay, so that short bursts are never delayed.
 const FREE_PARTS: usize = 4;
-/// A shorter wait costs more than it evens out. It is not lost: what follows waits for it.
+/// Minimum wait. A shorter one costs more than it smooths; the next batches make up for it.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// Knows how long flushes take.
+/// Predicts how long a flush takes.
 #[derive(Default)]
 pub(super) struct Pace {
-    /// The last two. The longer one counts: to expect too much costs less than a stand-still.
+    /// The durations of the last two full flushes. The longer one counts: expecting too much costs less than a full
+    /// stop.
     took: [Duration; 2],
 }
 
 impl Pace {
-    /// Notes how long a flush took that held the whole share; a smaller one says nothing of the next.
+    /// Records the duration of a flush of a full share. The duration of a smaller one predicts nothing.
     pub(super) fn note(&mut self, took: Duration) {
         self.took = [took, self.took[0]];
     }
 
-    /// Until when the writer waits, unless the flush which began at `begun` is done earlier, with `gathered` of the
-    /// bytes of the `share` behind it; `None` if it goes on at once.
+    /// Returns the time until which the writer waits, unless the flush that began at `begun` ends earlier. `gathered`
+    /// of the `share` bytes have accumulated behind that flush. Returns `None` if the writer need not wait.
     pub(super) fn wait_until(
         &self,
         begun: Instant,
@@ -52,7 +53,8 @@ mod tests {
     const BATCH: usize = 1 << 20;
     const MS: Duration = Duration::from_millis(1);
 
-    /// The waits of a writer that decides a batch in 3 ms (the share in 108), while the flushes take these times.
+    /// The waits of a simulated writer that decides one batch each 3 ms (the whole share in 108 ms) while flushes take
+    /// the given times.
     struct Met {
         longest_wait: Duration,
         in_all: Duration,

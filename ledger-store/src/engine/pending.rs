@@ -31,36 +31,36 @@ pub(super) fn answer_from_within(outcomes: &mut [Decided], first: Position) {
     }
 }
 
-/// An answer that waits for its flush, with the caller who waits for it.
+/// An answer that waits until its batch is durable, with the callback of its caller.
 pub(super) enum Pending {
-    /// The outcomes of commands, which readers complete.
+    /// Outcomes of commands. `Resolver` completes them with reads.
     Outcomes(PendingOutcomes, Done<Vec<Outcome>>),
-    /// An answer that is complete. It is given where the commit succeeded, and the error where it failed.
+    /// A complete answer. The callback receives the answer if the commit succeeds, and the error if it fails.
     Complete(Box<dyn FnOnce(Result<(), WriteError>) + Send>),
 }
 
-/// Outcomes that lack what readers know.
+/// Outcomes whose details `Resolver` still has to read.
 pub(super) struct PendingOutcomes {
     pub(super) decided: DecidedCommands,
-    /// Requests that nobody needs any more. They are freed after the commit, outside the lock of the decider.
+    /// Requests that are no longer needed. They are freed after the commit, outside the decider lock.
     pub(super) spent: Vec<Request>,
 }
 
 /// The outcomes of commands before their batch is on disk.
 pub(super) enum DecidedCommands {
-    /// Of a submission.
+    /// Outcomes of a submission.
     OfLedger { ledger: u32, mode: Mode, detail: Detail, outcomes: Vec<Decided> },
-    /// Of commands on several ledgers, each with its ledger.
+    /// Outcomes of an atomic write, each with its ledger.
     OfLedgers(Vec<(u32, Decided)>),
 }
 
 impl Pending {
-    /// An answer that is complete.
+    /// Creates an answer that needs no further reads.
     pub(super) fn complete<T: Send + 'static>(done: Done<T>, answer: Result<T, WriteError>) -> Self {
         Self::Complete(Box::new(move |committed| done.tell(committed.and(answer))))
     }
 
-    /// The answer to commands.
+    /// Creates the answer to commands.
     pub(super) fn outcomes(done: Done<Vec<Outcome>>, decided: Result<PendingOutcomes, WriteError>) -> Self {
         match decided {
             Ok(pending) => Self::Outcomes(pending, done),

@@ -1,4 +1,4 @@
-//! The queue of work for the writer, bounded by the memory that the work takes.
+//! The queue of work for the writer. The memory of the queued work bounds it.
 
 use std::collections::VecDeque;
 
@@ -6,11 +6,11 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::work::Job;
 
-/// Of what waits, about so much is taken at a time; with less waiting, nothing is decided ahead of the flush that is
-/// under way. It is as much as stays in a processor's own cache until it is answered.
+/// Number of bytes of jobs that one batch starts with. A shorter queue is not decided ahead of the running commit. A
+/// part of this size stays in a core's own cache until it is answered.
 pub(super) const PART_BYTES: usize = 512 << 10;
 
-/// Work that waits for the writer.
+/// Jobs that wait for the writer.
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     queued: Condvar,
@@ -35,20 +35,20 @@ impl Waiting {
     }
 }
 
-/// Why a job is not queued.
+/// The reason why a job was not queued.
 pub(super) enum NotQueued {
     Closed,
     Full,
 }
 
 impl Queue {
-    /// An empty queue for jobs of so many bytes, or for one job of any size.
+    /// Creates an empty queue that holds up to `bytes_max` bytes of jobs, or a single job of any size.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { waiting: Mutex::default(), queued: Condvar::new(), room: Condvar::new(), bytes_max }
     }
 
-    /// Locks the queue as soon as it has room for a job of so many bytes. If it has none now, the caller waits or is
-    /// told so.
+    /// Locks the queue once it has capacity for a job of `bytes`. If it has none now, waits for it (`wait`) or returns
+    /// [`NotQueued::Full`].
     pub(super) fn with_room(&self, bytes: usize, wait: bool) -> Result<MutexGuard<'_, Waiting>, NotQueued> {
         let mut waiting = self.waiting.lock();
         loop {
@@ -65,14 +65,15 @@ impl Queue {
         }
     }
 
-    /// Wakes the writer thread, if it waits for jobs.
+    /// Wakes the writer thread if it waits for jobs.
     pub(super) fn wake_writer(&self) {
         if self.waiting.lock().is_writer_idle {
             self.queued.notify_one();
         }
     }
 
-    /// Waits until there are jobs; false if the queue is closed and empty. For the writer thread.
+    /// Waits until there are jobs. Returns `false` if the queue is closed and empty. Only the writer thread calls
+    /// this.
     pub(super) fn wait_for_jobs(&self) -> bool {
         let mut waiting = self.waiting.lock();
         while waiting.jobs.is_empty() {
@@ -86,12 +87,12 @@ impl Queue {
         true
     }
 
-    /// Whether less waits than is taken at a time.
+    /// Returns whether fewer bytes are queued than one batch starts with.
     pub(super) fn is_short(&self) -> bool {
         self.waiting.lock().bytes < PART_BYTES
     }
 
-    /// Takes the next part of what waits.
+    /// Takes the oldest jobs, up to the bytes that one batch starts with.
     pub(super) fn take_part(&self) -> Vec<Job> {
         let mut waiting = self.waiting.lock();
         let mut taken = 0;
@@ -110,7 +111,7 @@ impl Queue {
         jobs
     }
 
-    /// Takes no more jobs.
+    /// Closes the queue: it accepts no more jobs.
     pub(super) fn close(&self) {
         self.waiting.lock().closed = true;
         self.queued.notify_all();

@@ -1,4 +1,4 @@
-//! A new index of a store that runs: built of the journal in rounds, each up to where the last flush ended.
+//! Builds a new index from the journal while the store runs. Each round reads up to the position of the last flush.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,17 +19,17 @@ use crate::progress::LongWork;
 use crate::recovery;
 use crate::view::View;
 
-/// Its memtables and caches take this part of what those of the store take, besides them.
+/// The rebuild gets 1/10 of the store's memory budget for its memtables and caches, in addition to that budget.
 const BUDGET_PART: usize = 10;
-/// After this many rounds the flushes wait for the last one. Each is about as long as the writing during the one before
-/// it, so few are needed unless the disk is far too slow.
+/// Number of rounds after which flushes wait for the last round to end. Each round only reads what was written during
+/// the previous one, so a few are enough unless the disk is far too slow.
 const ROUNDS_MAX: usize = 6;
 /// Number of checkpoints of hash chains that are written at a time.
 const CHECKPOINTS: usize = 1 << 16;
 
 impl Engine {
-    /// Fills a new index with all that the one in use holds. Returns its snapshot with the lock of those who install,
-    /// under which the two hold the same entries.
+    /// Fills a new index with everything that the current one holds. Returns its snapshot together with the `install`
+    /// lock. While the caller holds that lock, both indexes hold the same entries.
     ///
     /// # Errors
     ///
@@ -55,18 +55,18 @@ impl Engine {
     }
 }
 
-/// An index that is being filled.
+/// A new index while it is being filled.
 struct Filling<'a> {
     engine: &'a Engine,
     index: &'a IndexFile,
-    /// Entries before this position are in it, on disk.
+    /// The new index durably holds the entries before this position.
     next: Position,
     hashes: Hashes,
     chains: Chains,
 }
 
 impl Filling<'_> {
-    /// Adds the entries before a position that are not in it.
+    /// Adds the entries up to `until` that the new index lacks.
     fn fill(&mut self, until: Position) -> Result<(), OpenError> {
         self.engine.go_on()?;
         if until == self.next {
@@ -88,7 +88,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Writes the checkpoints of the hash chains of all entries before a position.
+    /// Writes the checkpoints of the hash chains for all entries up to `until`.
     fn hash(
         &mut self,
         journal: &Arc<dyn JournalReader>,
@@ -114,14 +114,14 @@ impl Filling<'_> {
             if hashed >= until {
                 return Ok(());
             }
-            // The next ones are begun from these.
+            // The next chains resume from the checkpoints that were just written.
             view = View::clone(&shared);
             view.index = self.index.snapshot()?;
         }
     }
 }
 
-/// The journal before a position, until the store closes. It takes no appends.
+/// The part of the journal before a position, readable until the store closes.
 struct Part {
     journal: Arc<dyn JournalReader>,
     until: Position,
@@ -130,7 +130,7 @@ struct Part {
 
 impl JournalReader for Part {
     fn head(&self) -> Head {
-        // Nobody asks this one for the chain at its head.
+        // No caller uses the chain of this head.
         Head { next: self.until, ..self.journal.head() }
     }
 

@@ -1,15 +1,15 @@
-//! How long a thread waits before it tries again what has failed.
+//! The delays between attempts of a background thread that keeps failing.
 
 use std::time::{Duration, Instant};
 
 use super::Engine;
 
-/// The first wait. A disk that fails for a moment is soon asked again.
+/// The first delay. Short, because most disk failures are brief.
 const WAIT_MIN: Duration = Duration::from_millis(20);
-/// The longest wait. A disk that is full, or gone, is not asked more often.
+/// The longest delay, for a disk that is full or gone.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Waits that become longer with each failure.
+/// Delays that double with each failure.
 pub(super) struct Backoff {
     next: Duration,
 }
@@ -19,21 +19,21 @@ impl Backoff {
         Self { next: WAIT_MIN }
     }
 
-    /// How long to wait after one more failure.
+    /// Returns the delay after one more failure.
     pub(super) fn after_failure(&mut self) -> Duration {
         let wait = self.next;
         self.next = (wait * 2).min(WAIT_MAX);
         wait
     }
 
-    /// Begins anew after a success.
+    /// Resets the delay after a success.
     pub(super) fn reset(&mut self) {
         *self = Self::new();
     }
 }
 
 impl Engine {
-    /// Waits for some time; false if the threads are to end, or nothing is written any more.
+    /// Waits for a time. Returns `false` if the store is closing or has stopped writing.
     pub(super) fn pause(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut stopped = self.stopped.lock();

@@ -1,4 +1,4 @@
-//! The parts of an open store that its threads share.
+//! The state that the threads of an open store share.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ use crate::watch::Watchers;
 use crate::writer::Miscount;
 use crate::writer::State;
 
-/// Everything behind a store.
+/// Everything behind an open store.
 pub(crate) struct Engine {
     pub(crate) journal: Arc<dyn Journal>,
     pub(super) index: RwLock<IndexFile>,
     pub(crate) identity: Identity,
     pub(crate) fingerprints: Fingerprints,
     pub(crate) clock: Arc<dyn TimeSource>,
-    /// The numbers of ledgers by name, which the writer fills.
+    /// Maps ledger names to numbers. The writer fills it.
     pub(crate) directory: Directory,
     pub(crate) shares: Shares,
     pub(crate) progress: ProgressWatcher,
@@ -46,7 +46,7 @@ pub(crate) struct Engine {
     pub(super) committer: Arc<Mutex<()>>,
     pub(super) handover: Handover,
     pub(super) queue: Queue,
-    /// Held while a snapshot of the index becomes part of the view, so that none replaces a newer one.
+    /// Held while a snapshot of the index is published, so that no snapshot replaces a newer one.
     pub(super) install: Mutex<()>,
     pub(super) flushes: Mutex<Flushes>,
     pub(super) flush_wanted: Condvar,
@@ -57,19 +57,19 @@ pub(crate) struct Engine {
     pub(super) space_lock: Mutex<()>,
     pub(super) stopping: Arc<AtomicBool>,
     pub(super) stopped: Mutex<Option<String>>,
-    /// Told when `stopped` is set, and when the threads are to end.
+    /// Notified when `stopped` is set and when the threads must end.
     pub(super) stop_told: Condvar,
     pub(crate) scripts: Scripts,
     pub(crate) hashes: Arc<Hashes>,
     pub(crate) commits: AtomicU64,
     pub(crate) watchers: Arc<Watchers>,
-    /// `None` without a disk.
+    /// Watches the free space of the disk. `None` for a store in memory.
     pub(super) disk_room: Option<Room>,
-    /// Where the index is, so that it can be opened anew and replaced; `None` without a disk.
+    /// The directory of the index, for reopening and replacing it. `None` for a store in memory.
     pub(super) home: Option<IndexHome>,
     pub(crate) mending: Arc<Mending>,
-    /// Held by those who need the journal to stay whole, as it does but for the removal of sections: the one
-    /// verification at work, who removes sections, and who builds a new index.
+    /// Held by work during which no section may be removed from the journal: a verification, a removal, and the
+    /// building of a new index. At most one of them runs at a time.
     pub(crate) journal_lock: Mutex<()>,
 }
 
@@ -121,29 +121,29 @@ impl Engine {
         }
     }
 
-    /// The same on a disk: with an eye on the room there, and with an index that is mended there.
+    /// Adds what an engine on a disk needs: the watch on free space, and the repair of the index.
     pub(crate) fn on_disk(self, room: Room, home: IndexHome) -> Self {
         let mending = self.mending.clone();
         self.index().tell_faults(move || mending.want());
         Self { disk_room: Some(room), home: Some(home), ..self }
     }
 
-    /// The journal, for those who only read it.
+    /// Returns the journal for reading only.
     pub(crate) fn reader(&self) -> Arc<dyn JournalReader> {
         self.journal.clone()
     }
 
-    /// The view that is acknowledged now.
+    /// Returns the current published view.
     pub(crate) fn view(&self) -> Arc<View> {
         self.view.read().clone()
     }
 
-    /// Why no more is written, if so.
+    /// Returns why the store has stopped writing, if it has.
     pub(crate) fn stopped(&self) -> Option<String> {
         self.stopped.lock().clone()
     }
 
-    /// Whether the threads behind the writer are to end, or have ended.
+    /// Returns whether the background threads must end or have ended.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -153,7 +153,7 @@ impl Engine {
         self.stop_told.notify_all();
     }
 
-    /// Waits until no more is written: why, or `None` if that is since the store is closing.
+    /// Waits until the store stops writing, and returns the reason. Returns `None` if the store is closing.
     pub(crate) fn wait_until_stopped(&self) -> Option<String> {
         let mut stopped = self.stopped.lock();
         while stopped.is_none() && !self.is_stopping() {
@@ -162,34 +162,34 @@ impl Engine {
         stopped.clone()
     }
 
-    /// The sections of the journal all of whose ledgers are removed.
+    /// Returns the sections of the journal of which every ledger is removed.
     pub(crate) fn removed_sections(&self) -> BTreeSet<u32> {
         self.decider.lock().removed_sections()
     }
 
-    /// Fails one of the next reads on which the writer decides, counted from 1; none for 0. Says whether the one that
-    /// was to fail before is still to come.
+    /// Makes the `nth` of the writer's next reads fail, counted from 1. 0 cancels it. Returns whether an earlier
+    /// request of this kind was still pending.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn fail_decision_read(&self, nth: u64) -> bool {
         self.decider.lock().fail_read.replace(nth) > 0
     }
 
-    /// Compares the writer's counts of bytes with what it holds.
+    /// Compares the writer's byte counters with the data that it holds.
     ///
     /// # Errors
     ///
-    /// The difference.
+    /// The counter that differs.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn check_bytes(&self) -> Result<(), Miscount> {
         self.decider.lock().check_bytes()
     }
 
-    /// Takes no more work.
+    /// Closes the queue: it accepts no more work.
     pub(crate) fn close_queue(&self) {
         self.queue.close();
     }
 
-    /// Ends the flusher, after what it was asked for, and the merger.
+    /// Stops the flusher, once it has handled all requests, and the merger.
     pub(crate) fn stop_background(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         drop(self.stopped.lock());
@@ -204,7 +204,7 @@ impl Engine {
         self.mending.want();
     }
 
-    /// The reader for questions about a ledger at a moment.
+    /// Returns a session that reads one ledger in a view.
     pub(super) fn session(&self, ledger: u32, view: &Arc<View>) -> Result<Session, ReadError> {
         let reader = LedgerReader::new(self.journal.clone(), view.clone(), ledger);
         let head = reader.head()?.clone();

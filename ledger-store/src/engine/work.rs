@@ -1,4 +1,4 @@
-//! Work for the writer. Its kind decides the type of its answer.
+//! Work for the writer. The kind of the work determines the type of its answer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -14,40 +14,43 @@ use crate::query::LedgerInfo;
 use crate::scripts::Programs;
 use crate::submission::{Mode, Outcome, Submission};
 
-/// Why a write has no answer, or none is taken, after a panic.
+/// The reason in the answer to a write that a panic interrupted.
 pub(super) const FAULT: &str = "a write met a fault of this program";
 
-/// Something to write, each with the caller who waits for its answer.
+/// One piece of work for the writer, with the callback for its answer.
 pub(crate) enum Work {
     Apply(Submission, Programs, Done<Vec<Outcome>>),
     CreateLedger(LedgerName, LedgerOptions, Done<LedgerInfo>),
     EditLedger(LedgerName, LedgerEdit, Done<LedgerInfo>),
-    /// Marks the ledgers of a bucket, some at a time.
+    /// Deletes or restores ledgers of a bucket, a limited number at a time.
     MarkBucket(BucketMark, Done<Option<u32>>),
-    /// Removes for good what has been deleted for so long, some ledgers at a time. The answer is empty if none were due.
+    /// Removes for good the ledgers that were deleted at least this long ago, a limited number at a time. The answer
+    /// lists them, and is empty if none were due.
     RemoveDeleted(Duration, Done<Vec<LedgerInfo>>),
     ChangeDocuments(Vec<DocumentChange>, Done<Vec<DocumentVersion>>),
-    /// Changes of documents and commands on ledgers, recorded together.
+    /// Changes documents and applies commands to ledgers in one commit.
     WriteAtomically(AtomicWrite, Programs, Done<Vec<Outcome>>),
     Import(LedgerName, NextLogs, Done<Imported>),
 }
 
-/// A change of the ledgers of a bucket. The answer is the number of the next ledger to look at, if there are more.
+/// Deletes or restores the ledgers of a bucket. The answer is the number of the next ledger to visit, if there are
+/// more.
 pub(crate) struct BucketMark {
     pub(crate) bucket: BucketName,
-    /// The number of the first ledger to look at.
+    /// The number of the first ledger to visit.
     pub(crate) first: u32,
     pub(crate) mark: Mark,
 }
 
-/// Logs for a ledger, with the id that its next log had when their hashes were compared.
+/// Logs to import into a ledger, with the ledger's next log id at the time when their hashes were checked. The writer
+/// refuses to apply them if that id has changed.
 pub(crate) struct NextLogs {
     pub(crate) next: u64,
     pub(crate) logs: Vec<ImportedLog>,
 }
 
 impl Work {
-    /// How many commands it is.
+    /// Returns the number of commands.
     pub(super) fn commands(&self) -> usize {
         match self {
             Self::Apply(submission, ..) => submission.requests.len(),
@@ -61,12 +64,12 @@ impl Work {
         }
     }
 
-    /// Whether nothing of it is kept.
+    /// Returns whether the work records nothing.
     pub(super) const fn writes_nothing(&self) -> bool {
         matches!(self, Self::Apply(Submission { mode: Mode::DryRun, .. }, ..))
     }
 
-    /// Whether it is done on a disk that is nearly full: it writes nothing, or is how room is made.
+    /// Returns whether the work may run on a nearly full disk, because it records nothing or frees space.
     pub(super) const fn needs_no_room(&self) -> bool {
         match self {
             Self::Apply(..) => self.writes_nothing(),
@@ -79,7 +82,7 @@ impl Work {
         }
     }
 
-    /// Answers that it is not done.
+    /// Answers that the work was not done.
     pub(super) fn refuse(self, why: WriteError) {
         match self {
             Self::Apply(_, _, done) | Self::WriteAtomically(_, _, done) => done.tell(Err(why)),
@@ -92,18 +95,18 @@ impl Work {
     }
 }
 
-/// A change of a bucket.
+/// The new state of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Its ledgers are found by nobody.
+    /// Its ledgers are deleted: no request finds them.
     Deleted,
-    /// They are found again.
+    /// Its ledgers are restored.
     Restored,
 }
 
-/// A change of what a ledger is beside its log.
+/// A change to a ledger's description, apart from its log.
 pub(crate) enum LedgerEdit {
-    /// Its contracts, as JSON text.
+    /// Replaces the ledger's v1 mapping, as JSON text.
     Mapping(String),
     Set(Metadata),
     Delete(CompactString),
@@ -111,8 +114,8 @@ pub(crate) enum LedgerEdit {
 
 type Reply<T> = Box<dyn FnOnce(Result<T, WriteError>) + Send>;
 
-/// A caller that waits for an answer. It never waits for ever: dropped without one, as a panic does, it tells that the
-/// outcome is unknown.
+/// The callback of a caller that waits for an answer. If it is dropped without an answer, as in a panic, it reports
+/// that the outcome is unknown, so no caller waits forever.
 pub(crate) struct Done<T>(Option<Reply<T>>);
 
 impl<T> Done<T> {
@@ -124,7 +127,7 @@ impl<T> Done<T> {
         self.reply(|| answer);
     }
 
-    /// A panic in the callback is caught: the write stands as it is, and other callers get their answers too.
+    /// A panic in the callback does not affect the write. Catch it so that other callers still get their answers.
     fn reply(&mut self, answer: impl FnOnce() -> Result<T, WriteError>) {
         if let Some(reply) = self.0.take() {
             let _ = catch_unwind(AssertUnwindSafe(|| reply(answer())));
@@ -138,11 +141,11 @@ impl<T> Drop for Done<T> {
     }
 }
 
-/// Work with the memory that it takes.
+/// Work, with the bytes that it takes in the queue.
 pub(super) struct Job {
     pub(super) work: Work,
     pub(super) bytes: usize,
 }
 
-/// Work that is not done, and why.
+/// Work that was turned away, with the reason.
 pub(super) type TurnedAway = (Work, WriteError);

@@ -1,4 +1,4 @@
-//! Reads decided transactions that may not be published yet.
+//! Lets the writer read back decided transactions that are not published yet.
 
 use compact_str::CompactString;
 use ledger_core::TransactionId;
@@ -12,11 +12,10 @@ use crate::scripts::Compiled;
 use crate::view::View;
 use crate::writer::{Batch, Written};
 
-/// Reads back what was decided: from the batch in hand, or, after waiting for the flush that is under way,
-/// from the journal.
+/// Reads decided entries: from the current batch, or from the journal, after waiting for the running commit.
 pub(super) struct WrittenHere<'a> {
     pub(super) engine: &'a Engine,
-    /// Nothing is being flushed: whoever decides holds the committer.
+    /// Whether this thread already holds the committer lock, so that no commit is running.
     pub(super) is_my_turn: bool,
 }
 
@@ -28,7 +27,7 @@ impl WrittenHere<'_> {
         }
     }
 
-    /// The position of a transaction that has an id below the next.
+    /// Returns the position of the entry that created a transaction. The id must be below the ledger's next one.
     fn position_of(&self, batch: &Batch, ledger: u32, id: u64) -> Result<Option<Position>, ReadError> {
         if let Some(position) = batch.position_of(ledger, id) {
             return Ok(Some(position));
@@ -40,7 +39,7 @@ impl WrittenHere<'_> {
         if let Some(position) = find(&self.engine.view())? {
             return Ok(Some(position));
         }
-        // It may be in the batch that is being flushed.
+        // The transaction may be in the batch that is being committed.
         self.settle();
         find(&self.engine.view())
     }
@@ -74,8 +73,8 @@ impl Written for WrittenHere<'_> {
         id: TransactionId,
     ) -> Result<Option<RecordedTransaction>, ReadError> {
         let Some(position) = self.position_of(batch, ledger, id.get())? else { return Ok(None) };
-        // Names of what is not published yet are in the state's tables, which readers share; addresses of new
-        // accounts are not, so the batch under way must be published first.
+        // The record's names are in tables that the writer shares with readers, even before it is published. The
+        // addresses of new accounts are not, so publish the batch that is being committed first.
         if position >= batch.first {
             let accounts = batch.rows.accounts.clone();
             let view = self.engine.view();
@@ -87,7 +86,7 @@ impl Written for WrittenHere<'_> {
                     .map(|have| have.address.clone())
             };
             let found = self.read(batch, position, |record| {
-                // The batch before may hold the accounts that this one names.
+                // The previous batch may hold accounts that this batch refers to.
                 self.settle();
                 let reader = reader.with_view(self.engine.view());
                 reader.recorded(record, &made)

@@ -1,4 +1,4 @@
-//! Views and writes during an append, and after it failed.
+//! What readers and writers see during an append, and after a failed one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -18,15 +18,16 @@ fn pay(engine: &Engine, reference: &str) -> Result<Vec<Outcome>, WriteError> {
     apply(engine, vec![payment], Atomicity::Independent, Mode::Commit)
 }
 
-/// How long a thread that need not wait may take for something like `work`, on a machine as busy as now: a test that
-/// waits as long does not take a slow thread for one that waits.
+/// Returns a generous time limit for work like `work`, measured on this machine now. A test that waits this long does
+/// not mistake a slow thread for a blocked one.
 fn patience_for(work: impl FnOnce()) -> Duration {
     let begun = Instant::now();
     work();
     (begun.elapsed() * 20).max(Duration::from_millis(100))
 }
 
-/// A clock by which a test sees how many batches began to be decided: each asks for the time once.
+/// A clock that counts its calls. The writer asks for the time once per batch, so a test sees how many batches were
+/// begun.
 #[derive(Default)]
 struct Counting(AtomicU64);
 
@@ -45,7 +46,7 @@ impl TimeSource for Counting {
     }
 }
 
-/// An engine whose clock counts.
+/// Creates an engine with a counting clock.
 fn counted() -> (Arc<Engine>, Arc<ScriptedJournal>, Arc<Counting>) {
     let clock = Arc::new(Counting::default());
     let options = Options { clock: clock.clone(), ..Options::default() };
@@ -94,7 +95,8 @@ fn refusals_decided_on_a_failed_batch_are_not_told() {
     thread::scope(|scope| {
         let first = scope.spawn(|| pay(&engine, "a"));
         journal.wait_for_append();
-        // So much waits that it is decided before the first is committed: upon it, the reference is taken.
+        // The queue is so long that the second batch is decided before the first is committed. It sees the reference
+        // as taken.
         let second = scope.spawn(|| {
             let commands = vec![payment("world", "users:1", "a")];
             apply_sized(&engine, PART_BYTES, commands, Atomicity::Independent, Mode::Commit)
@@ -145,7 +147,7 @@ fn nobody_decides_while_a_batch_waits_for_its_turn() {
             apply_sized(&engine, BATCH_BYTES, commands, Atomicity::Independent, Mode::Commit)
         });
         clock.wait_for(asked + 2);
-        // A third batch could take the turn before the second.
+        // If the lock were free, a third batch could commit before the second.
         let decider = engine.decider.try_lock_for(patience).is_some();
         journal.release();
         assert!(!decider, "the decider was let go of before the turn was taken");
@@ -172,7 +174,7 @@ fn a_flush_holds_the_batch_under_way_when_it_began() {
         engine.begin_flush(&mut engine.decider.lock());
         engine.flushes.lock().stop = true;
         let flusher = scope.spawn(|| engine.flush_loop());
-        // A flusher that does not wait would be done before the append returns.
+        // A flusher that does not wait would end before the append returns.
         let begun = Instant::now();
         while begun.elapsed() < patience && !flusher.is_finished() {
             thread::yield_now();

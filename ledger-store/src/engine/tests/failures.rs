@@ -1,5 +1,5 @@
-//! Reads that fail behind the writer: the flusher and the hasher try again, and the writer goes on as long as memory
-//! lasts.
+//! Reads that fail in background threads. The flusher and the hasher try again, and the writer goes on as long as
+//! memory lasts.
 
 use std::thread;
 
@@ -16,7 +16,7 @@ fn pay(engine: &Engine, mode: Mode) -> Result<Vec<Outcome>, WriteError> {
     apply(engine, vec![payment("world", "users:1", "")], Atomicity::Independent, mode)
 }
 
-/// The size of the memtables that wait for a flush.
+/// Returns the size of the memtables that wait for a flush.
 fn waiting_bytes(engine: &Engine) -> usize {
     engine.view().pieces.iter().map(|piece| piece.piece.bytes).sum()
 }
@@ -47,7 +47,7 @@ fn a_flush_that_cannot_read_is_tried_again() {
     assert_eq!(engine.stopped(), None);
 }
 
-/// Flushes all that gathered, on this thread.
+/// Flushes everything, on this thread.
 fn flush(engine: &Engine) {
     engine.flush_what_gathered();
     engine.flushes.lock().stop = true;
@@ -82,7 +82,7 @@ fn nobody_waits_for_a_hasher_that_cannot_read() {
     journal.fail_reads(true);
     thread::scope(|scope| {
         let hasher = scope.spawn(|| engine.hash_loop());
-        // It comes back once the thread has failed.
+        // Returns once the hashing thread has failed.
         engine.hashes.wait(engine.view().next, || engine.stopped().is_some());
         for _ in 0..200 {
             pay(&engine, Mode::Commit).expect("outcomes");

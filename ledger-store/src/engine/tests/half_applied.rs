@@ -1,4 +1,4 @@
-//! An entry that fails while it is applied: nothing is written on the state that it leaves.
+//! A failure in the middle of applying an entry stops all writing.
 
 use ledger_core::Timestamp;
 use ledger_journal::JournalReader;
@@ -6,8 +6,8 @@ use ledger_journal::entry::{Body, Event, LogRecord, Record};
 
 use super::*;
 
-/// Has the writer refuse the next logs of `main` in the middle of applying them, as if the journal had given their
-/// numbers before.
+/// Makes the writer fail in the middle of applying the next logs of `main`, as if the journal had already used their
+/// ids.
 fn refuse_logs(engine: &Engine) {
     let log = LogRecord {
         ledger: 1,

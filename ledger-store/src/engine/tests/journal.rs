@@ -1,4 +1,4 @@
-//! A journal in memory that does as a test tells it.
+//! A journal in memory whose behaviour a test controls.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 /// An observer that is called during an append.
 type Look = Box<dyn Fn(Head) + Send>;
 
-/// Keeps its chunks in memory and follows a script.
+/// A journal in memory that can hold appends, fail appends and reads, and call observers.
 pub(super) struct ScriptedJournal {
     inner: MemoryJournal,
     script: Mutex<Script>,
@@ -23,7 +23,7 @@ struct Script {
     held: bool,
     fail_appends: bool,
     fail_reads: bool,
-    /// How many appends are under way.
+    /// Number of running appends.
     under_way: usize,
     look: Option<Look>,
     before_scan: Option<Box<dyn FnOnce() + Send>>,
@@ -39,13 +39,13 @@ impl ScriptedJournal {
         self.script.lock().held = true;
     }
 
-    /// Lets appends go on.
+    /// Lets held appends continue.
     pub(super) fn release(&self) {
         self.script.lock().held = false;
         self.changed.notify_all();
     }
 
-    /// Waits until an append is under way.
+    /// Waits until an append is running.
     pub(super) fn wait_for_append(&self) {
         let mut script = self.script.lock();
         while script.under_way == 0 {
@@ -53,23 +53,23 @@ impl ScriptedJournal {
         }
     }
 
-    /// Whether appends fail from now on, with an unknown outcome. Unlike a journal on a disk this one forgets the
-    /// failure: what stops the writing is the engine alone.
+    /// Sets whether appends fail with an unknown outcome. Unlike a journal on a disk, this one accepts appends after a
+    /// failed one, so only the engine can stop the writing.
     pub(super) fn fail_appends(&self, fail: bool) {
         self.script.lock().fail_appends = fail;
     }
 
-    /// Whether reads fail from now on.
+    /// Sets whether reads fail.
     pub(super) fn fail_reads(&self, fail: bool) {
         self.script.lock().fail_reads = fail;
     }
 
-    /// Calls `look` in every append, before anything is appended and after, with the head at that time.
+    /// Calls `look` twice in every append, before and after the entries are added, with the head before the append.
     pub(super) fn look(&self, look: impl Fn(Head) + Send + 'static) {
         self.script.lock().look = Some(Box::new(look));
     }
 
-    /// Calls `act` before the next scan.
+    /// Calls `act` once, before the next scan.
     pub(super) fn before_scan(&self, act: impl FnOnce() + Send + 'static) {
         self.script.lock().before_scan = Some(Box::new(act));
     }
@@ -135,7 +135,7 @@ impl Journal for ScriptedJournal {
         self.show();
         let before = self.inner.head();
         let head = self.inner.append(expected, chunks)?;
-        // The append has not returned: what shows the new entries now shows too much.
+        // The append has not returned, so no reader may see the new entries yet.
         if let Some(look) = &self.script.lock().look {
             look(before);
         }

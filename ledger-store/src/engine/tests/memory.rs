@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The bytes of accounts that the writer counts.
+/// Returns the bytes of accounts that the writer counts.
 fn counted(engine: &Engine) -> usize {
     engine.decider.lock().accounts.bytes()
 }
@@ -48,7 +48,7 @@ fn an_undone_submission_leaves_no_bytes() {
     let before = counted(&engine);
     for at in 0..100 {
         let mut commands = vec![set_metadata("users:1", "note", &large)];
-        // One more holding of an account that has one, and a key.
+        // This adds a holding to an existing account, and a reference.
         commands.push(payment("world", "users:1", &format!("payment {at}")));
         commands.push(payment("users:2", "users:3", ""));
         let outcomes = apply(&engine, commands, Atomicity::AllOrNothing, Mode::Commit).expect("an outcome");

@@ -1,7 +1,7 @@
-//! The engine without a disk and with a journal that does as it is told.
+//! Tests of the engine without a disk.
 //!
-//! [`ScriptedJournal`] holds an append, fails one, fails reads, and looks at the engine while an append is under way.
-//! The tests call the engine on their own threads, so that each step comes when they want it.
+//! [`ScriptedJournal`] can hold an append, fail appends and reads, and observe the engine during an append. The tests
+//! run the engine's stages on their own threads, so they control the order of the steps.
 
 mod commits;
 mod failures;
@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::scripts::Programs;
 use crate::submission::{Atomicity, Detail, Mode, Outcome, Request, Submission};
 
-/// An engine over a scripted journal, with the ledger `main`. It has no threads.
+/// Creates an engine over a scripted journal, with the ledger `main`. It has no threads.
 fn engine(options: &Options) -> (Arc<Engine>, Arc<ScriptedJournal>) {
     let identity = Identity::random().expect("the system has random numbers");
     let journal = Arc::new(ScriptedJournal::new(identity.clone()));
@@ -45,7 +45,7 @@ fn account(address: &str) -> AccountAddress {
     AccountAddress::parse(address).expect("an address")
 }
 
-/// Has this thread decide and commit some work.
+/// Decides and commits work on this thread.
 fn run<T: Send + 'static>(
     engine: &Engine,
     bytes: usize,
@@ -57,7 +57,7 @@ fn run<T: Send + 'static>(
     answer.recv().expect("an answer")
 }
 
-/// Has this thread decide and commit commands on `main`.
+/// Decides and commits commands on `main`, on this thread.
 fn apply(
     engine: &Engine,
     commands: Vec<Command>,
@@ -67,7 +67,7 @@ fn apply(
     apply_sized(engine, 1, commands, atomicity, mode)
 }
 
-/// Has this thread decide and commit commands that take so many bytes while they wait.
+/// Decides and commits commands that count as `bytes` in the queue, on this thread.
 fn apply_sized(
     engine: &Engine,
     bytes: usize,
@@ -80,7 +80,7 @@ fn apply_sized(
     run(engine, bytes, |done| Work::Apply(submission, Programs::default(), done))
 }
 
-/// A payment of 1 COIN, with a reference unless that is empty.
+/// A payment of 1 COIN, with a reference unless `reference` is empty.
 fn payment(from: &str, to: &str, reference: &str) -> Command {
     let posting = Posting {
         source: account(from),

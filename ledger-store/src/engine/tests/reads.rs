@@ -1,11 +1,11 @@
-//! A journal that cannot be read while a command is decided: only that command fails.
+//! A read that fails while a command is decided fails only that command.
 
 use ledger_core::{Overdraft, RevertDate, RevertTransaction, Rules, TransactionId};
 
 use super::*;
 use crate::error::ReadError;
 
-/// Needs the original, which is in the journal.
+/// A revert. The writer must read the original transaction from the journal.
 fn revert(id: u64) -> Command {
     Command::RevertTransaction(RevertTransaction {
         id: TransactionId::new(id),
@@ -16,7 +16,7 @@ fn revert(id: u64) -> Command {
     })
 }
 
-/// An engine with some payments, whose journal cannot be read.
+/// Creates an engine with some payments, and makes reads of its journal fail.
 fn unreadable() -> (Arc<Engine>, Arc<ScriptedJournal>) {
     let (engine, journal) = engine(&Options::default());
     let payments = (0..3).map(|_| payment("world", "users:1", "")).collect();
@@ -46,7 +46,7 @@ fn one_of_several_requests_fails_alone() {
     assert!(matches!(outcomes[..], [Outcome::Done(_)]), "{outcomes:?}");
 }
 
-/// Fails each read on which a command is decided in turn, until it meets no more of them.
+/// Fails each read that deciding the command needs, one after the other. Returns how many there were.
 fn fail_each_read(engine: &Engine, command: &Command) -> u64 {
     for nth in 1.. {
         engine.fail_decision_read(nth);
@@ -89,7 +89,7 @@ fn an_atomic_submission_fails_as_a_whole() {
     }
     assert_eq!((engine.view().next, engine.stopped()), (next, None));
     journal.fail_reads(false);
-    // The reference is free.
+    // The reference is still free.
     let outcomes = apply(&engine, commands(), Atomicity::AllOrNothing, Mode::Commit).expect("outcomes");
     assert!(matches!(outcomes[..], [Outcome::Done(_), Outcome::Done(_)]), "{outcomes:?}");
 }

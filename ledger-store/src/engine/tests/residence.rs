@@ -1,11 +1,11 @@
-//! The writer knows from memory what waits for a flush: the index does not have it yet.
+//! The writer knows entries that wait for a flush from memory, because the index does not hold them yet.
 
 use ledger_core::{Overdraft, RevertDate, RevertTransaction, Rules, TransactionId};
 
 use super::*;
 use crate::documents::{Collection, DocumentAction, DocumentChange, Expected};
 
-/// Begins a flush that nobody does, so that everything written so far waits for it.
+/// Requests a flush that no thread carries out, so that everything written so far keeps waiting.
 fn begin_flush(engine: &Engine) {
     engine.begin_flush(&mut engine.decider.lock());
 }
