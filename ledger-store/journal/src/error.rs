@@ -6,112 +6,109 @@ use std::path::PathBuf;
 
 use super::{Position, StoreId};
 
-/// A refusal or failure of the journal.
+/// An error of the journal.
 ///
-/// Paths name the file a person has to look at. Only
-/// [`JournalError::OutcomeUnknown`] leaves it open if an append took place.
+/// Paths name the file that a person has to look at. Only after [`JournalError::OutcomeUnknown`] is it unknown whether
+/// an append took place.
 #[derive(Debug)]
 pub enum JournalError {
-    /// The append expected another head: someone else has appended.
+    /// The append expected another head: something else has appended.
     Fenced {
-        /// The caller's next position.
+        /// The next position that the caller expected.
         expected: Position,
-        /// The journal's next position.
+        /// The next position of the journal.
         next: Position,
     },
-    /// The chunks to append break a rule; a defect of the caller.
+    /// The chunks to append break a rule, which is a bug of the caller.
     BadDraft {
         /// The first position of the offending chunk.
         position: Position,
-        /// The rule.
+        /// The broken rule.
         what: &'static str,
     },
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from those that were written.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first position that is affected, where one is known.
+        /// The first affected position, if known.
         position: Option<Position>,
         /// The broken rule.
         what: String,
     },
-    /// A file has no bytes at all. It is never taken for a new one.
+    /// A file is empty. The journal never takes an empty file for a new one.
     ZeroLength {
         /// The file.
         path: PathBuf,
     },
-    /// A file that must exist does not.
+    /// A file is missing.
     Missing {
-        /// Where it should be.
+        /// The path where the file should be.
         path: PathBuf,
-        /// The first position it holds.
+        /// The first position that the file holds.
         first: Position,
     },
-    /// The journal's directory holds a file that is none of the journal's.
+    /// The journal's directory contains a file that does not belong to a journal.
     UnknownFile {
         /// The file.
         path: PathBuf,
     },
-    /// Two segments do not join: entries are missing between them, or they
-    /// belong to different histories.
+    /// Two segments do not join: entries are missing between them, or they belong to different histories.
     Gap {
         /// The later segment.
         path: PathBuf,
-        /// Where the earlier one ends.
+        /// The position where the earlier segment ends.
         expected: Position,
-        /// Where the later one begins.
+        /// The position where the later segment begins.
         found: Position,
     },
     /// A file belongs to another store.
     ForeignStore {
         /// The file.
         path: PathBuf,
-        /// The store that was opened.
+        /// The id of the opened store.
         expected: StoreId,
-        /// The store that the file belongs to.
+        /// The id of the store that the file belongs to.
         found: StoreId,
     },
-    /// A file was written by a newer version of this software.
+    /// A newer version of this software wrote a file.
     NewerFormat {
         /// The file.
         path: PathBuf,
-        /// Its format version.
+        /// The format version of the file.
         found: u8,
-        /// The newest that can be read.
+        /// The newest format version that this software reads.
         supported: u8,
     },
-    /// The disk failed. An append that gives this did not take place.
+    /// The disk failed. If an append returns this, it did not take place.
     Storage {
         /// The file.
         path: PathBuf,
         /// The attempted action.
         action: &'static str,
-        /// The disk's answer.
+        /// The error of the disk.
         cause: io::Error,
     },
-    /// The commit of an append failed. Whether its entries are in the journal
-    /// is known only after it has been opened again.
+    /// The commit of an append failed. Only reopening the journal shows whether it contains the entries.
     OutcomeUnknown {
         /// The file.
         path: PathBuf,
         /// The first position of the append.
         position: Position,
-        /// The disk's answer.
+        /// The error of the disk.
         cause: io::Error,
     },
-    /// An earlier append failed, and the journal takes no more until it has
-    /// been opened again.
+    /// An earlier append failed. The journal accepts no more appends until it is reopened.
     Poisoned,
 }
 
 impl JournalError {
-    /// Whether the disk refused for want of room: with more of it, the same may succeed.
+    /// Returns whether the disk refused for lack of space. The operation may succeed once there is more.
     pub fn is_want_of_room(&self) -> bool {
         matches!(self, Self::Storage { cause, .. } if is_want_of_room(cause))
     }
 }
 
-/// Whether a disk refused for want of room.
+/// Returns whether a disk error means lack of space.
 pub(super) fn is_want_of_room(cause: &io::Error) -> bool {
     matches!(
         cause.kind(),

@@ -1,30 +1,31 @@
-//! Frames: how chunks lie in the file of a segment, so that a torn write can be told from damage.
+//! Frames: the format of chunks in a segment file, which tells a torn write from damage.
 //!
 //! A frame is a header of 24 bytes and a body:
 //!
 //! ```text
 //! offset size
 //!      0    8  check      keyed digest of the rest of the header, the segment's first position and the frame's offset
-//!      8    4  back       how far before this frame the write began that it is part of
+//!      8    4  back       distance from the begin of the write that the frame belongs to
 //!     12    4  length     of the body
-//!     16    3  blank      how many pieces of the body are all zeros, see below
-//!     19    3  remaining  how many frames of the write come after this one
+//!     16    3  blank      number of pieces of the body that are all zeros, see below
+//!     19    3  remaining  number of frames of the write after this one
 //!     22    1  kind       1 chunk, 2 offsets, 3 seal
 //!     23    1  zero
 //! ```
 //!
-//! Numbers are big-endian. A disk writes a sector of 512 bytes whole or not at all, and space that was never written
-//! reads as zeros. A header never crosses a sector: where it does not fit, it begins with the next one. So after a
-//! power cut each header is whole or blank, and nothing else. A body is cut into *pieces* at the sectors of the file:
-//! each is whole or blank too, and the header says how many are blank by their nature. So a write that the power cut
-//! off has more blank pieces than that or a blank header. Bytes that do not verify and lack no piece were damaged.
+//! Numbers are big-endian. A disk writes a sector of 512 bytes entirely or not at all, and unwritten space reads as
+//! zeros. A header never crosses a sector boundary: if it would, it begins at the next sector. So after a power cut
+//! each header is either complete or blank. A body is divided into *pieces* at the sector boundaries of the file. Each
+//! piece is also complete or blank, and the header records how many pieces are blank by content. So a write that a
+//! power cut interrupted has a blank header or more blank pieces than recorded. Bytes that do not verify although no
+//! piece is missing are damaged.
 
 use super::{Position, Secret};
 
-/// The part of a write that a disk does as a whole, in bytes.
+/// The size of a sector in bytes, which a disk writes entirely or not at all.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// The offset of the first frame of a segment: the sector after the segment's own record.
+/// The offset of the first frame of a segment: the sector after the segment's header.
 pub(super) const FRAMES_START: u64 = SECTOR_BYTES;
 
 /// The size of a frame's header, in bytes.
@@ -37,9 +38,9 @@ const CHECK_BYTES: usize = 8;
 pub(super) enum Kind {
     /// A chunk of entries.
     Chunk = 1,
-    /// Where chunks before it lie: see [`super::offsets`].
+    /// The offsets of earlier chunks: see [`super::offsets`].
     Offsets = 2,
-    /// The end of a segment that takes no more entries.
+    /// The end of a segment that accepts no more entries.
     Seal = 3,
 }
 
@@ -52,28 +53,28 @@ impl Kind {
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// How far before this frame the write began.
+    /// The distance from the begin of the write to this frame.
     pub(super) back: u32,
     pub(super) length: u32,
-    /// Below 2^24.
+    /// Number of blank pieces, below 2^24.
     pub(super) blank: u32,
-    /// Below 2^24.
+    /// Number of later frames of the write, below 2^24.
     pub(super) remaining: u32,
     pub(super) kind: Kind,
 }
 
-/// The result of reading a place where a header may stand.
+/// The result of reading a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
-    /// Nothing was written there.
+    /// All bytes are zero: nothing was written there.
     Blank,
-    /// A header, verified.
+    /// A header whose check is correct.
     Valid(Header),
-    /// Neither.
+    /// Bytes that are neither blank nor a valid header.
     Invalid,
 }
 
-/// Where a header that follows the byte before `offset` begins.
+/// Returns the offset of the header that follows the byte before `offset`.
 pub(super) fn header_place(offset: u64) -> u64 {
     if offset % SECTOR_BYTES + HEADER_BYTES as u64 > SECTOR_BYTES {
         offset.next_multiple_of(SECTOR_BYTES)
@@ -83,7 +84,7 @@ pub(super) fn header_place(offset: u64) -> u64 {
 }
 
 impl Header {
-    /// The bytes of the header of a frame at `offset` in the segment that begins with `first`.
+    /// Encodes the header of a frame at `offset` in the segment that begins with position `first`.
     pub(super) fn encode(&self, secret: &Secret, first: Position, offset: u64) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[8..12].copy_from_slice(&self.back.to_be_bytes());
@@ -96,7 +97,7 @@ impl Header {
         bytes
     }
 
-    /// Reads what stands at `offset` of the segment that begins with `first`.
+    /// Reads the bytes at `offset` of the segment that begins with position `first`.
     pub(super) fn parse(bytes: &[u8; HEADER_BYTES], secret: &Secret, first: Position, offset: u64) -> Parsed {
         if is_blank(bytes) {
             return Parsed::Blank;
@@ -109,7 +110,7 @@ impl Header {
         }
     }
 
-    /// The fields of a header whose check is not compared; `None` if they break a rule that needs no secret.
+    /// Decodes a header without comparing its check. Returns `None` if it breaks a rule that needs no secret.
     pub(super) fn read_unverified(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let number = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         if bytes[23] != 0 {
@@ -131,12 +132,12 @@ fn check(secret: &Secret, header: &[u8; HEADER_BYTES], first: Position, offset: 
     *check
 }
 
-/// Whether all bytes are zero.
+/// Returns whether all bytes are zero.
 pub(super) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-/// How many pieces of a body at `offset` are all zeros.
+/// Returns the number of pieces that are all zeros in a body at `offset`.
 pub(super) fn blank_pieces(offset: u64, body: &[u8]) -> u32 {
     let in_first = (SECTOR_BYTES - offset % SECTOR_BYTES) as usize;
     let (first, rest) = body.split_at(in_first.min(body.len()));
@@ -179,7 +180,7 @@ mod tests {
     #[test]
     fn blank_pieces_follow_the_sectors_of_the_file() {
         let mut body = vec![0; 1300];
-        // Pieces: 12 bytes, 512, 512, 264.
+        // The sizes of the pieces are 12, 512, 512 and 264 bytes.
         assert_eq!(blank_pieces(500, &body), 4);
         body[11] = 1;
         body[12 + 512] = 1;

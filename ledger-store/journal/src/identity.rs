@@ -1,9 +1,9 @@
-//! The identity of a store: its id, which is public, and its secret, which is not.
+//! The identity of a store: a public id and a secret.
 
 use std::fmt;
 use std::io;
 
-/// 16 random bytes that tell one store from every other.
+/// 16 random bytes that identify a store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StoreId(pub [u8; 16]);
 
@@ -21,13 +21,12 @@ impl fmt::Debug for StoreId {
 
 /// 32 random bytes that only the store knows.
 ///
-/// They key the digests of stored values, so that a client who chooses what
-/// is stored still cannot choose how a stored page begins.
+/// They key the digests of stored values, so that a client who chooses the stored data cannot choose the digest.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub [u8; 32]);
 
 impl Secret {
-    /// The digest of a stored value: `parts` one after the other, keyed.
+    /// Returns the keyed digest of the concatenated `parts`.
     pub fn digest(&self, parts: &[&[u8]]) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         for part in parts {
@@ -39,28 +38,28 @@ impl Secret {
     }
 }
 
-/// Says nothing of the bytes: the secret must not reach a log.
+/// Hides the bytes, because the secret must not reach a log.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }
 }
 
-/// The id and the secret, which tell a store from every other and its values from forged ones.
+/// The id and the secret of a store.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Stands in every file of the store.
+    /// The id, which every file of the store contains.
     pub store: StoreId,
-    /// Keys the digests of what is stored.
+    /// The key for the digests of stored data.
     pub secret: Secret,
 }
 
 impl Identity {
-    /// A new identity from the system's random source.
+    /// Creates a new identity from the system's random source.
     ///
     /// # Errors
     ///
-    /// If the system has no randomness to give.
+    /// The error of the operating system, if it cannot provide random numbers.
     pub fn random() -> io::Result<Self> {
         let mut store = [0; 16];
         let mut secret = [0; 32];

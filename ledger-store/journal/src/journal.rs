@@ -1,103 +1,96 @@
-//! The journal as a trait: what every implementation promises.
+//! The traits of a journal: what every implementation guarantees.
 
 use std::collections::BTreeSet;
 
 use super::{Chunk, ChunkDraft, Head, JournalError, Position, SectionId};
 
-/// The space that the removal of sections gave back.
+/// The result of removing sections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
-    /// Bytes.
+    /// Number of bytes that were freed.
     pub bytes: u64,
-    /// Whether the sections are gone everywhere.
+    /// Whether the sections are removed from all chunks.
     pub is_done: bool,
 }
 
-/// A durable, ordered sequence of chunks, as its readers see it.
+/// The reading side of a journal: a durable, ordered sequence of chunks.
 pub trait JournalReader: Send + Sync {
-    /// Where the journal ends: everything before it is durable.
+    /// Returns the end of the journal. Everything before it is durable.
     fn head(&self) -> Head;
 
-    /// The chunk that holds `at`, verified; `None` beyond the head.
+    /// Returns the verified chunk that holds the entry at `at`, or `None` after the head.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Damaged`] and its relatives for stored bytes that do
-    /// not verify, [`JournalError::Storage`] when the disk does not answer.
+    /// [`JournalError::Damaged`] and similar errors for stored bytes that do not verify, [`JournalError::Storage`] if
+    /// the disk fails.
     fn read(&self, at: Position) -> Result<Option<Chunk>, JournalError>;
 
-    /// Verified chunks in order, from the one that holds `from`, until their
-    /// payloads come to `max_bytes`: at least one unless `from` is beyond the
-    /// head.
+    /// Returns verified chunks in order, starting with the one that holds `from`, until their payloads reach
+    /// `max_bytes`. Returns at least one chunk unless `from` is after the head. Chunks whose sections are all removed
+    /// count with a small fixed size.
     ///
     /// # Errors
     ///
-    /// As [`JournalReader::read`]. Chunks before a damaged one are not returned
-    /// with the error; ask for fewer bytes to get them. Chunks whose sections
-    /// are all removed count for something too.
+    /// The errors of [`JournalReader::read`]. A failed scan returns none of the sound chunks before the damaged one;
+    /// request fewer bytes to get them.
     fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError>;
 }
 
-/// A journal that takes appends: it has one appender and many readers.
+/// A journal that accepts appends. It has one appender and many readers.
 pub trait Journal: JournalReader {
-    /// Appends `chunks`, which follow one another from `expected` on, and
-    /// says the new head. All or nothing; durable when it returns.
-    ///
-    /// No chunks change nothing.
+    /// Appends `chunks`, which must be consecutive and begin at `expected`, and returns the new head. Appends all
+    /// chunks or none. They are durable when this returns. Appending no chunks changes nothing.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Fenced`] unless `expected` is the head's next position,
-    /// [`JournalError::BadDraft`] for chunks that break a rule of
-    /// [`ChunkDraft`], [`JournalError::Storage`] when the disk refused before
-    /// anything could have been written. In these cases the chunks are
-    /// certainly not in the journal. After [`JournalError::OutcomeUnknown`]
-    /// they may be, and from then on every append answers
-    /// [`JournalError::Poisoned`] until the journal has been opened again.
+    /// [`JournalError::Fenced`] if `expected` is not the next position of the head, [`JournalError::BadDraft`] for
+    /// chunks that break a rule of [`ChunkDraft`], [`JournalError::Storage`] if the disk refused before anything was
+    /// written. In these cases the journal certainly does not contain the chunks. After
+    /// [`JournalError::OutcomeUnknown`] it may contain them, and from then on every append returns
+    /// [`JournalError::Poisoned`] until the journal is reopened.
     fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError>;
 
-    /// Sees to it that the next append finds room on the disk, as long as it is not very large. To be called before what
-    /// is appended is decided: then a disk that is full refuses it, and nothing has happened.
+    /// Ensures that the disk has space for the next append, unless that is very large. Call it before the entries are
+    /// decided: if the disk is full, this refuses and nothing has happened.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Storage`] if there is no room, or the disk fails. It may be called again.
+    /// [`JournalError::Storage`] if space is lacking or the disk fails. The call may be repeated.
     fn make_room(&self) -> Result<(), JournalError> {
         Ok(())
     }
 
-    /// Whether [`Journal::tend`] should be called soon.
+    /// Returns whether [`Journal::tend`] should be called soon.
     fn wants_space(&self) -> bool {
         false
     }
 
-    /// Work beside the appends, for a thread of the engine: sets space aside on the disk before it is needed.
+    /// Prepares space on the disk before it is needed. A background thread of the engine calls it between appends.
     ///
     /// # Errors
     ///
-    /// As [`Journal::make_room`], which meets the same failure where it matters.
+    /// The errors of [`Journal::make_room`], which meets the same failure before it matters.
     fn tend(&self) -> Result<(), JournalError> {
         Ok(())
     }
 
-    /// Takes no more appends, and notes durably where the journal ends. Reads go on.
+    /// Accepts no more appends, and durably records the end of the journal. Reads remain possible.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Storage`]: then the next opening finds a journal that was not closed.
+    /// [`JournalError::Storage`]. The next opening then finds a journal that was not closed.
     fn close(&self) -> Result<(), JournalError> {
         Ok(())
     }
 
-    /// Reduces sections to their digests, in all chunks. To these sections
-    /// nothing may be appended any more. Stops early when it is told to, and
-    /// may be called again.
+    /// Reduces sections to their digests in all chunks. Nothing may be appended to these sections any more. Stops
+    /// early if `should_stop` returns `true`. The call may be repeated.
     ///
     /// # Errors
     ///
-    /// As [`JournalReader::read`]; [`JournalError::Storage`] also if there is no
-    /// room for the copy of a file, and [`JournalError::Poisoned`]. Nothing
-    /// else is lost then, and part of the sections may be gone.
+    /// The errors of [`JournalReader::read`]; [`JournalError::Storage`] also if there is no space for the copy of a
+    /// file; and [`JournalError::Poisoned`]. Some of the sections may be removed by then; no other data is lost.
     fn remove_sections(
         &self,
         removed: &BTreeSet<SectionId>,
@@ -105,7 +98,7 @@ pub trait Journal: JournalReader {
     ) -> Result<Freed, JournalError>;
 }
 
-/// Checks what every implementation demands of an append.
+/// Checks the rules that every implementation requires of an append.
 pub(super) fn check_append(
     head: Head,
     expected: Position,
@@ -126,7 +119,7 @@ pub(super) fn check_append(
     Ok(())
 }
 
-/// Checks that chunks of another journal follow the head of this one.
+/// Checks that chunks of another journal continue the head of this one.
 pub(super) fn check_copies(head: Head, chunks: &[Chunk]) -> Result<(), JournalError> {
     let mut end = head;
     for chunk in chunks {

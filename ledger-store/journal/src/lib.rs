@@ -1,28 +1,25 @@
 //! The journal: the truth of a store.
 //!
-//! A journal is an ordered sequence of *entries*, each with a [`Position`]
-//! that is gapless and starts at 1. To the journal an entry is opaque bytes; [`entry`]
-//! knows their layout. Files lie on a [`disk`] that tests can replace.
-//! The writer packs entries into [chunks](ChunkDraft), which hold consecutive
-//! positions; inside a chunk there is one *section* per bucket or domain, so
-//! that a bucket can be removed without breaking what the others rely on.
+//! A journal is an ordered sequence of *entries*. Each has a [`Position`]; positions start at 1 and have no gaps. For
+//! the journal an entry is opaque bytes; [`entry`] defines their layout. Files are on a [`disk`] that tests can
+//! replace. The writer packs consecutive entries into [chunks](ChunkDraft). A chunk has one *section* for each bucket
+//! or domain, so that a bucket can be removed without affecting the data of others.
 //!
-//! Every chunk names the hash of the one before it, over the digests of its
-//! sections ([`ChainHash`]): whoever knows the head can check all of history.
+//! Every chunk contains the chain hash of the previous one, which covers the digests of its sections ([`ChainHash`]).
+//! So the hash at the head verifies the whole history.
 //!
 //! Invariants:
 //!
-//! - What [`Journal::append`] has returned `Ok` for is durable, and is never
-//!   changed afterwards; a removed section leaves its digest behind.
-//! - An append is all or nothing, also across a power cut.
-//! - Bytes that were damaged give an error that names file and position. They
-//!   are never served, and never dropped to make a file readable again.
+//! - Entries are durable once [`Journal::append`] has returned `Ok`, and never change afterwards. A removed section
+//!   leaves its digest behind.
+//! - An append takes effect completely or not at all, even across a power cut.
+//! - Damaged bytes cause an error that names the file and the position. They are never served, and never dropped to
+//!   make a file readable again.
 //!
-//! Nothing above this crate may assume a file: [`MemoryJournal`] keeps its
-//! chunks in memory, [`SegmentedJournal`] in files on a disk, and a replicated
-//! log can stand in their place.
+//! Code above this crate must not assume files: [`MemoryJournal`] keeps its chunks in memory, [`SegmentedJournal`]
+//! keeps them in files, and a replicated log could replace both.
 //!
-//! Internal to `ledger-store`: the API is not stable.
+//! This crate is internal to `ledger-store`: its API is not stable.
 
 #![forbid(unsafe_code)]
 

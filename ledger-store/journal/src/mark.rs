@@ -1,24 +1,26 @@
-//! The file `HEAD`: how far the journal was acknowledged, and whether it was closed.
+//! The file `HEAD`: records how far the journal was acknowledged, and whether it was closed.
 //!
-//! Two slots, 4096 bytes apart, are written in turn; the one with the higher sequence number counts:
+//! The file has two slots, 4096 bytes apart, that are written alternately. The slot with the higher sequence number
+//! counts:
 //!
 //! ```text
 //! 16  digest    keyed, over the rest
 //!  1  version   1
 //!  1  state     0 open, 1 closed
-//! 16  boot      the run of the machine that wrote it, or zeros
+//! 16  boot      id of the machine's current boot, or zeros
 //!  8  sequence
-//!  8  segment   first position of the segment that is written
-//!  8  end       offset in its file where the acknowledged frames end
+//!  8  segment   first position of the segment that receives entries
+//!  8  end       end offset of the acknowledged frames in its file
 //!  8  offsets   offset of its last frame of offsets, or 0
 //!  8  next      position after the last acknowledged entry
-//! 32  chain     hash up to there
+//! 32  chain     chain hash up to there
 //! ```
 //!
-//! Numbers are big-endian. A slot is written after each append, before anybody is answered, and is not synced: memory
-//! of the machine outlives the process. So while the machine runs, `HEAD` says exactly what was acknowledged, and
-//! whatever does not verify behind that was never acknowledged. After a power cut it is older by at most what the
-//! system had not written yet, and says from where on a record may be torn. Opening and closing sync it.
+//! Numbers are big-endian. A slot is written after each append, before any caller gets an answer, but not synced: the
+//! page cache outlives the process. So while the machine runs, `HEAD` records exactly what was acknowledged, and bytes
+//! after it that do not verify were never acknowledged. After a power cut `HEAD` is older by at most the writes that
+//! the system had not written back, and shows from where on a record may be torn. Opening and closing the journal sync
+//! the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +33,7 @@ use super::{ChainHash, Head, Identity, JournalError, Position};
 use crate::disk::{BootId, DiskFile, OpenMode};
 
 const FORMAT_VERSION: u8 = 1;
-/// Slots lie this far apart: no damage of a sector or block reaches both.
+/// Distance between the slots, so large that a damaged sector or block affects only one of them.
 const SLOT_SPACING: u64 = 4096;
 const SLOT_BYTES: usize = 106;
 /// The second slot has a sector of its own.
@@ -40,21 +42,21 @@ const FILE_BYTES: usize = SLOT_SPACING as usize + 512;
 /// How far the journal was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Nothing was appended after it, and everything is durable.
+    /// Whether the journal was closed: nothing was appended after the mark, and everything is durable.
     pub(super) is_closed: bool,
-    /// The run of the machine that wrote it, where that is known.
+    /// The boot of the machine in which it was written, if known.
     pub(super) boot: Option<BootId>,
-    /// The first position of the segment that is written.
+    /// The first position of the segment that receives entries.
     pub(super) segment: Position,
-    /// The offset in its file where its acknowledged frames end.
+    /// The end offset of the acknowledged frames in that segment's file.
     pub(super) end: u64,
-    /// The offset of its last frame of offsets, or 0.
+    /// The offset of the segment's last frame of offsets, or 0.
     pub(super) offsets: u64,
-    /// Where the journal ends.
+    /// The end of the journal.
     pub(super) head: Head,
 }
 
-/// The open file.
+/// The open file `HEAD`.
 #[derive(Debug)]
 pub(super) struct MarkFile {
     file: Arc<dyn DiskFile>,
@@ -64,7 +66,7 @@ pub(super) struct MarkFile {
 }
 
 impl MarkFile {
-    /// Makes the file of a new journal, durably.
+    /// Creates the file of a new journal, durably.
     pub(super) fn create(medium: &Medium, mark: &Mark) -> Result<(), JournalError> {
         let mut bytes = vec![0; FILE_BYTES];
         for slot in 0..2 {
@@ -75,7 +77,7 @@ impl MarkFile {
         medium.disk.replace(&path, &bytes).map_err(storage(&path, "write"))
     }
 
-    /// Opens the file, which must exist, and reads how far it says that the journal reaches.
+    /// Opens the file, which must exist, and reads the mark.
     pub(super) fn open(medium: &Medium) -> Result<(Self, Mark), JournalError> {
         let path = medium.dir.join(MARK);
         let file = medium.disk.open(&path, OpenMode::Existing).map_err(|cause| match cause.kind() {
@@ -112,7 +114,7 @@ impl MarkFile {
         }
     }
 
-    /// Writes how far the journal was acknowledged. It survives the process, and not yet the machine.
+    /// Writes the mark without a sync. It survives the process, but not a power cut.
     pub(super) fn note(&mut self, mark: &Mark) -> Result<(), JournalError> {
         self.sequence += 1;
         let bytes = encode(mark, self.sequence, &self.identity);
@@ -132,12 +134,12 @@ impl MarkFile {
         self.file.sync().map_err(storage(&self.path, "sync"))
     }
 
-    /// The file, to be made durable beside the appends.
+    /// Returns the file, so that a background thread can sync it.
     pub(super) fn file(&self) -> Arc<dyn DiskFile> {
         self.file.clone()
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -161,9 +163,9 @@ fn encode(mark: &Mark, sequence: u64, identity: &Identity) -> [u8; SLOT_BYTES] {
 }
 
 enum Decoded {
-    /// A record and its sequence number.
+    /// A mark and its sequence number.
     Known(u64, Mark),
-    /// A record of a version that this one does not know.
+    /// A mark of a version that this software does not know.
     Newer(u8),
     Damaged,
 }

@@ -11,7 +11,7 @@ use super::{
     SectionId,
 };
 
-/// A journal that is gone with the process.
+/// A journal that ends with the process.
 #[derive(Debug)]
 pub struct MemoryJournal {
     identity: Identity,
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl MemoryJournal {
-    /// An empty journal of the store with this identity.
+    /// Creates an empty journal for the store with this identity.
     pub fn new(identity: Identity) -> Self {
         let head = Head { next: Position::FIRST, chain: ChainHash::genesis(identity.store) };
         Self { identity, state: Mutex::new(State { head, chunks: Vec::new() }) }
@@ -33,7 +33,7 @@ impl MemoryJournal {
 }
 
 impl State {
-    /// The index of the chunk that holds `at`, which is before the head.
+    /// Returns the index of the chunk that holds `at`, which must be before the head.
     fn index_of(&self, at: Position) -> usize {
         self.chunks.partition_point(|chunk| chunk.next() <= at)
     }
@@ -68,13 +68,12 @@ impl Journal for MemoryJournal {
     fn append(&self, expected: Position, chunks: &[ChunkDraft]) -> Result<Head, JournalError> {
         let mut state = self.state.lock();
         check_append(state.head, expected, chunks)?;
-        // Through the stored bytes, so that both implementations agree on
-        // every field of what is read.
+        // Encode and decode each chunk, so that both implementations return the same fields.
         let mut bytes = Vec::new();
         for draft in chunks {
             bytes.clear();
             encode(draft, state.head.chain, &self.identity.secret, &mut bytes);
-            let chunk = decode(&bytes, &self.identity.secret).expect("what was just encoded can be decoded");
+            let chunk = decode(&bytes, &self.identity.secret).expect("an encoded chunk can be decoded");
             state.head = Head { next: chunk.next(), chain: chunk.chain() };
             state.chunks.push(chunk);
         }
@@ -91,7 +90,7 @@ impl Journal for MemoryJournal {
         for chunk in state.chunks.iter_mut().filter(|chunk| chunk.has_any(removed)) {
             let before = chunk.payload_bytes();
             let reduced = encode_without(chunk, removed, &self.identity.secret);
-            *chunk = decode(&reduced, &self.identity.secret).expect("what was just encoded can be decoded");
+            *chunk = decode(&reduced, &self.identity.secret).expect("an encoded chunk can be decoded");
             bytes += (before - chunk.payload_bytes()) as u64;
         }
         Ok(Freed { bytes, is_done: true })

@@ -1,21 +1,21 @@
-//! Where the chunks of a segment lie: the offsets of some of them, by position.
+//! Offsets of chunks in a segment file: an index of some of them by position.
 //!
 //! A frame of offsets is written when a segment is sealed and when the journal is closed:
 //!
 //! ```text
 //! 16  digest   keyed, over the rest
-//!  8  before   offset of the frame of offsets before this one, or 0
-//!  v  count    then for each: v position and v offset, both less those before
+//!  8  before   offset of the previous frame of offsets, or 0
+//!  v  count    then for each chunk: position and offset as `v`, each minus the one before
 //! ```
 //!
-//! `v` is a varint. Each frame lists what came since the one before it.
+//! `v` is a varint. Each frame lists the chunks since the previous frame of offsets.
 
 use ledger_codec::{Corrupt, Reader, put_varint};
 
 use super::Secret;
 
-/// A chunk is noted when it begins at least this many bytes after the last noted one. Bounds how many bytes a lookup
-/// walks over, and by 131,072 for each GiB of a segment what is held in memory.
+/// Minimum distance in bytes between two listed chunks. Bounds the bytes that a lookup walks over, and the list to
+/// 131,072 chunks for each GiB of a segment.
 const SPACING_BYTES: u64 = 8 << 10;
 
 const DIGEST_BYTES: usize = 16;
@@ -23,40 +23,40 @@ const DIGEST_BYTES: usize = 16;
 /// The offsets of some chunks of a segment, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Offsets {
-    /// First position of a chunk, and the offset of its frame.
+    /// First position of each listed chunk, and the offset of its frame.
     noted: Vec<(u64, u64)>,
-    /// How many of them stand in a frame of offsets already.
+    /// Number of listed chunks that a frame of offsets contains already.
     stored: usize,
     /// The offset of the newest frame of offsets, or 0.
     pub(super) newest_frame: u64,
 }
 
 impl Offsets {
-    /// Takes note of a chunk that comes after all others, unless one close before it is noted.
+    /// Lists the next chunk of the segment, unless it is too close to the last listed one.
     pub(super) fn note(&mut self, position: u64, offset: u64) {
         if self.noted.last().is_none_or(|(_, last)| offset >= last + SPACING_BYTES) {
             self.noted.push((position, offset));
         }
     }
 
-    /// Where to begin looking for the chunk that holds `position`.
+    /// Returns the offset at which to start the search for the chunk that holds `position`.
     pub(super) fn before(&self, position: u64) -> Option<u64> {
         let after = self.noted.partition_point(|(first, _)| *first <= position);
         after.checked_sub(1).map(|at| self.noted[at].1)
     }
 
-    /// The last noted chunk that begins at `offset` or before, else the first one: its position and its offset.
+    /// Returns position and offset of the last listed chunk at or before `offset`, or of the first one.
     pub(super) fn at_or_before_offset(&self, offset: u64) -> Option<(u64, u64)> {
         let after = self.noted.partition_point(|(_, at)| *at <= offset);
         self.noted.get(after.saturating_sub(1)).copied()
     }
 
-    /// Whether a frame of offsets would say anything new.
+    /// Returns whether a new frame of offsets would list any chunks.
     pub(super) fn has_news(&self) -> bool {
         self.stored < self.noted.len()
     }
 
-    /// The body of a frame of offsets with what came since the last one.
+    /// Encodes a frame of offsets with the chunks since the last one.
     pub(super) fn encode(&self, secret: &Secret) -> Vec<u8> {
         let mut bytes = vec![0; DIGEST_BYTES];
         bytes.extend_from_slice(&self.newest_frame.to_be_bytes());
@@ -73,14 +73,14 @@ impl Offsets {
         bytes
     }
 
-    /// Notes that a frame of what came since the last one was written at `offset`.
+    /// Records that a frame with the chunks since the last one was written at `offset`.
     pub(super) fn set_stored(&mut self, offset: u64) {
         self.stored = self.noted.len();
         self.newest_frame = offset;
     }
 
-    /// Takes in the frame of offsets at `offset`, which comes before all that were taken in so far; says where the one
-    /// before it is, or 0.
+    /// Adds the content of the frame of offsets at `offset`, which must be before all frames that were added so far.
+    /// Returns the offset of the frame before it, or 0.
     pub(super) fn prepend(&mut self, body: &[u8], offset: u64, secret: &Secret) -> Result<u64, Corrupt> {
         let (before, mut noted) = decode(body, secret)?;
         if before >= offset || noted.last().is_some_and(|(_, last)| *last >= offset) {
@@ -96,7 +96,7 @@ impl Offsets {
     }
 }
 
-/// Reads the body of a frame of offsets: where the one before it is, and what it lists.
+/// Decodes the body of a frame of offsets. Returns the offset of the frame before it, and the listed chunks.
 pub(super) fn decode(body: &[u8], secret: &Secret) -> Result<(u64, Vec<(u64, u64)>), Corrupt> {
     let mut reader = Reader::new(body);
     let digest: [u8; DIGEST_BYTES] = reader.array()?;

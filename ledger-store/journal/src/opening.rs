@@ -1,7 +1,9 @@
-//! Opening the journal of a directory: what its files are, whether they join, and where the journal ends.
+//! Opens the journal of a directory: identifies its files, checks that the segments join, and finds the end of the
+//! journal.
 //!
-//! All segments but the last are sealed, and each joins the one before. The one departure that is no damage is an
-//! unsealed segment with an empty successor: a power cut came before it was sealed, and opening finishes that.
+//! Every segment except the last is sealed, and each continues the one before it. There is one exception that is not
+//! damage: an unsealed segment with an empty successor. A power cut happened before it was sealed; the opening seals
+//! it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +19,9 @@ use super::tail::Tail;
 use super::{ChainHash, Head, JournalError, Position};
 use crate::disk::{BLOCK_BYTES, BootId, DiskFile, Space, temporary_name};
 
-/// The results of an opening.
+/// The result of an opening.
 pub(super) struct Opened {
-    /// By ascending first position; the last one is written.
+    /// The segments by ascending first position. The last one receives new entries.
     pub(super) segments: Vec<Arc<Segment>>,
     pub(super) tail: Tail,
     pub(super) mark: MarkFile,
@@ -33,7 +35,7 @@ pub(super) struct Opened {
 /// Opens the segments of a journal.
 pub(super) fn open(medium: &Medium, options: &SegmentOptions) -> Result<Opened, JournalError> {
     let firsts = segments_in(medium)?;
-    let (&last, sealed) = firsts.split_last().expect("there is one, or it was an error");
+    let (&last, sealed) = firsts.split_last().expect("an empty list was refused above");
     let (mut segments, end, unsealed) = open_sealed(medium, sealed)?;
     let written = Written::open(medium, last)?;
     let (mut mark_file, mark) = MarkFile::open(medium)?;
@@ -58,7 +60,7 @@ pub(super) fn open(medium: &Medium, options: &SegmentOptions) -> Result<Opened, 
         written.find_end(medium, &acknowledged)?
     };
     if let Some(seal) = found.walked.seal {
-        // It was sealed after its successor had got its name.
+        // It was sealed, so its successor had its name already and must have been lost since.
         let path = path_of(&medium.dir, seal.end.next);
         return Err(JournalError::Missing { path, first: seal.end.next });
     }
@@ -69,7 +71,7 @@ pub(super) fn open(medium: &Medium, options: &SegmentOptions) -> Result<Opened, 
     if let (Some((before, _)), false) = (&unsealed, is_empty) {
         return Err(not_sealed(medium, before.header.first));
     }
-    // Nothing was changed so far, and from here on only the disk can refuse.
+    // Nothing was changed so far, and from here on only the disk can fail.
     let mut dropped = None;
     if let Some((before, found)) = unsealed {
         dropped = found.dropped.map(|(_, dropped)| dropped);
@@ -84,7 +86,7 @@ pub(super) fn open(medium: &Medium, options: &SegmentOptions) -> Result<Opened, 
     Ok(Opened { segments, tail, mark: mark_file, head, file_end, boot, dropped })
 }
 
-/// Opens all segments but the last: them, where they end, and the one of them that is not sealed, if it is the last.
+/// All segments except the last, their end, and the first position of the last of them if that one is not sealed.
 type Sealed = (Vec<Arc<Segment>>, Head, Option<Position>);
 
 fn open_sealed(medium: &Medium, firsts: &[Position]) -> Result<Sealed, JournalError> {
@@ -105,21 +107,21 @@ fn open_sealed(medium: &Medium, firsts: &[Position]) -> Result<Sealed, JournalEr
     Ok((segments, end, None))
 }
 
-/// The part that was acknowledged for certain.
+/// The part of the journal that was certainly acknowledged.
 struct Acknowledged {
     mark: Mark,
-    /// Whether the machine has run all the time since the mark was written.
+    /// Whether the machine has not rebooted since the mark was written.
     same_boot: bool,
 }
 
-/// A segment that is written, or was not sealed, while it is opened.
+/// An unsealed segment while it is being opened.
 struct Written {
     header: Header,
     file: Arc<dyn DiskFile>,
     len: u64,
 }
 
-/// Where a segment ends, and what is to be dropped behind that: up to which offset, and what to report.
+/// The end of a segment, and the bytes after it that must be dropped: the offset up to which to drop, and the report.
 struct Found {
     walked: Walked,
     dropped: Option<(u64, DroppedTail)>,
@@ -137,7 +139,8 @@ impl Written {
     /// Walks over a segment that was not closed.
     fn find_end(&self, medium: &Medium, acknowledged: &Acknowledged) -> Result<Found, JournalError> {
         let path = path_of(&medium.dir, self.header.first);
-        // What counts is on the disk. A sync that failed before may have left pages in the cache that are not.
+        // Only the content of the disk counts. After an earlier failed sync, the page cache may show bytes that are
+        // not on disk.
         self.file.sync().map_err(|cause| storage(&path, "sync", cause))?;
         self.file.forget_cached().map_err(|cause| storage(&path, "read", cause))?;
         let walked = walk(&*self.file, &path, &self.header, &medium.identity.secret, self.len)?;
@@ -146,7 +149,7 @@ impl Written {
         Ok(Found { walked, dropped })
     }
 
-    /// Checks that a segment that was closed ends as it was closed.
+    /// Checks that a closed segment ends as it did when it was closed.
     fn find_closed_end(&self, medium: &Medium, mark: &Mark, tail_bytes: u64) -> Result<Found, JournalError> {
         let first = self.header.first;
         let path = path_of(&medium.dir, first);
@@ -164,7 +167,7 @@ impl Written {
         Ok(Found { walked: Walked::closed(mark, offsets), dropped: None })
     }
 
-    /// Removes what is to be dropped, durably.
+    /// Removes the bytes that must be dropped, durably.
     fn drop_tail(&self, path: &Path, found: &Found) -> Result<(), JournalError> {
         let Some((until, _)) = found.dropped else { return Ok(()) };
         let zeros = vec![0; (until - found.walked.end) as usize];
@@ -172,7 +175,7 @@ impl Written {
         dropped.map_err(|cause| storage(path, "write", cause))
     }
 
-    /// Makes it ready for appends: it, its tail, and the length of its file.
+    /// Prepares the segment for appends. Returns it with its tail and the length of its file.
     fn ready(self, medium: &Medium, found: Found) -> Result<(Segment, Tail, u64), JournalError> {
         let path = path_of(&medium.dir, self.header.first);
         self.drop_tail(&path, &found)?;
@@ -181,7 +184,7 @@ impl Written {
         let tail = Tail::open(&*self.file, self.header.first, end).map_err(failed)?;
         let file_end = self.len.next_multiple_of(BLOCK_BYTES as u64);
         if file_end > self.len {
-            // A file that a power cut or a crash left with another length.
+            // A power cut or a crash has left the file with another length.
             self.file
                 .set_aside(self.len, file_end, Space::Zeroed)
                 .map_err(|cause| storage(&path, "extend", cause))?;
@@ -190,12 +193,12 @@ impl Written {
         Ok((Segment::written(medium, self.header, open), tail, file_end))
     }
 
-    /// Seals a segment whose successor has its name.
+    /// Seals a segment whose successor has its name already.
     fn finish_seal(self, medium: &Medium, found: Found) -> Result<Arc<Segment>, JournalError> {
         let path = path_of(&medium.dir, self.header.first);
         let (first, end) = (self.header.first, found.walked.head);
         if found.walked.seal.is_some() {
-            // Only its length is missing.
+            // Only the file's length is wrong.
             let cut = self.file.set_len(found.walked.end).and_then(|()| self.file.sync());
             cut.map_err(|cause| storage(&path, "seal", cause))?;
         } else {
@@ -215,7 +218,7 @@ impl Written {
     }
 }
 
-/// Checks that a segment begins where the one before it ends.
+/// Checks that a segment continues the one before it.
 fn check_joins(medium: &Medium, end: Head, header: &Header) -> Result<(), JournalError> {
     if header.first > end.next {
         return Err(JournalError::Missing { path: path_of(&medium.dir, end.next), first: end.next });
@@ -238,8 +241,8 @@ fn not_sealed(medium: &Medium, first: Position) -> JournalError {
     }
 }
 
-/// The first positions of the segments in the directory, in order. Removes
-/// what was never finished, and gives the very first segment its name.
+/// Returns the first positions of the segments in the directory, in order. Removes unfinished files, and gives the
+/// very first segment its name.
 fn segments_in(medium: &Medium) -> Result<Vec<Position>, JournalError> {
     let storage = |path: &Path, action, cause| JournalError::Storage { path: path.to_owned(), action, cause };
     let first_path = path_of(&medium.dir, Position::FIRST);
@@ -260,7 +263,7 @@ fn segments_in(medium: &Medium) -> Result<Vec<Position>, JournalError> {
     }
     segments.sort_unstable();
     if segments.is_empty() {
-        // A new store: its first segment was complete before the manifest.
+        // In a new store, the first segment was complete before the manifest was written.
         if !unfinished.contains(&first_path) {
             return Err(missing());
         }

@@ -1,4 +1,4 @@
-//! How a journal on disk uses memory and files.
+//! Options of a journal on disk.
 
 use super::frame::FRAMES_START;
 use crate::disk::BLOCK_BYTES;
@@ -6,17 +6,16 @@ use crate::disk::BLOCK_BYTES;
 /// How a journal on disk uses memory and files.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentOptions {
-    /// A segment that has taken this many bytes is sealed before the next batch. Bounds what is read again after a
-    /// crash.
+    /// Size in bytes at which a segment is sealed before the next batch. Bounds how much is read again after a crash.
     pub segment_bytes: u64,
-    /// How much of what was appended last is kept in memory, in bytes: direct writes leave nothing in the page cache.
+    /// Memory for the newest chunks, in bytes: direct writes leave nothing in the page cache.
     pub cache_bytes: usize,
-    /// How much of the end is verified when a journal is opened that was closed, in bytes.
+    /// Number of bytes at the end that are verified when a closed journal is opened.
     pub tail_bytes: usize,
-    /// How many sealed segments are kept open for reading.
+    /// Maximum number of sealed segments that are kept open for reading.
     pub open_sealed: usize,
-    /// How much space is set aside at a time at the end of the segment that is written, in bytes. At least an eighth of
-    /// it is there before a batch is decided, so that a full disk refuses the batch instead of breaking it off.
+    /// Number of bytes of disk space that are prepared at a time at the end of the last segment. At least an eighth of
+    /// it is available before a batch is decided, so that a full disk refuses the batch instead of interrupting it.
     pub space_bytes: u64,
 }
 
@@ -33,7 +32,7 @@ impl Default for SegmentOptions {
 }
 
 impl SegmentOptions {
-    /// The length of a new segment's file.
+    /// Returns the length of a new segment's file.
     pub(crate) fn new_file_bytes(&self) -> u64 {
         (FRAMES_START + self.space_bytes).next_multiple_of(BLOCK_BYTES as u64)
     }

@@ -1,40 +1,38 @@
-//! Positions of entries, and the hash of everything before one.
+//! Positions of entries, and the chain hash of everything before a position.
 
 use std::fmt;
 
 use super::StoreId;
 
-/// The place of an entry in the journal: 1 for the first, gapless.
+/// The number of an entry in the journal. The first entry has 1, and there are no gaps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(u64);
 
 impl Position {
-    /// The place of the first entry of every journal.
+    /// The position of the first entry.
     pub const FIRST: Self = Self(1);
 
-    /// The position with this number; zero is none.
+    /// Returns the position with a number, or `None` for zero.
     pub const fn new(number: u64) -> Option<Self> {
         if number == 0 { None } else { Some(Self(number)) }
     }
 
-    /// The number, at least 1.
+    /// Returns the number, which is at least 1.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The position after this one.
+    /// Returns the position after this one.
     ///
     /// # Panics
     ///
-    /// After 2^64 - 1 entries, which no journal reaches; stored numbers are
-    /// checked with `Position::after`.
+    /// Panics after 2^64 - 1 entries, which no journal reaches. Code that reads stored numbers uses `Position::after`.
     #[must_use]
     pub fn next(self) -> Self {
         self.after(1).expect("a journal does not reach 2^64 entries")
     }
 
-    /// The position that follows `entries` entries of which this is the
-    /// first, or `None` beyond 2^64 - 1.
+    /// Returns the position after `entries` entries of which this is the first, or `None` beyond 2^64 - 1.
     pub(crate) const fn after(self, entries: u32) -> Option<Self> {
         match self.0.checked_add(entries as u64) {
             Some(number) => Some(Self(number)),
@@ -55,18 +53,16 @@ impl fmt::Debug for Position {
     }
 }
 
-/// Names the bucket or domain that a section of a chunk belongs to.
+/// The number of the section of a chunk that holds the entries of one bucket or domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SectionId(pub u32);
 
-/// The hash of a chunk and, through the one before it, of all history up to
-/// there.
+/// The hash of a chunk that covers the hash of the chunk before it, and so the whole history.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChainHash(pub [u8; 32]);
 
 impl ChainHash {
-    /// The hash before the first chunk of a store. It depends on the store, so
-    /// that no two stores share a chain.
+    /// Returns the hash before the first chunk of a store. It depends on the store, so no two stores share a chain.
     pub fn genesis(store: StoreId) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ledger journal genesis");
@@ -87,11 +83,11 @@ impl fmt::Debug for ChainHash {
     }
 }
 
-/// Where a journal ends.
+/// The end of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The position that the next entry gets.
+    /// The position of the next entry.
     pub next: Position,
-    /// The hash of everything before it.
+    /// The chain hash of everything before it.
     pub chain: ChainHash,
 }

@@ -1,4 +1,4 @@
-//! A segment before it has its name.
+//! New segments before they get their name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::tail::Tail;
 use super::{Head, JournalError, Position};
 use crate::disk::{DiskDir, DiskFile, OpenMode, Space, parent, temporary_name};
 
-/// Makes a complete and empty segment under its temporary name, in a file of `len` bytes; durably but for the name.
-/// A file that had this name before was never finished and is removed.
+/// Creates a complete, empty segment under its temporary name, in a file of `len` bytes. Everything except the name is
+/// durable. Removes an unfinished file of the same name.
 pub(super) fn prepare(medium: &Medium, at: Head, len: u64) -> Result<(), JournalError> {
     let path = temporary_name(&path_of(&medium.dir, at.next));
     let header = Header { store: medium.identity.store, first: at.next, previous: at.chain };
@@ -26,7 +26,7 @@ pub(super) fn prepare(medium: &Medium, at: Head, len: u64) -> Result<(), Journal
         file.sync()
     };
     work().map_err(|cause| {
-        // Of what was set aside nothing may be left on a disk that is full.
+        // On a full disk, leave none of the prepared space behind.
         let _ = medium.disk.remove(&path);
         storage(&path, "create", cause)
     })
@@ -39,8 +39,8 @@ pub(super) fn publish(medium: &Medium, first: Position) -> Result<(), JournalErr
     named.and_then(|()| medium.disk.sync_dir(parent(&path))).map_err(|cause| storage(&path, "name", cause))
 }
 
-/// A complete and empty segment with everything that giving it its name needs: from then on no file and no directory
-/// has to be opened, so a process without descriptors fails before anything has changed.
+/// A complete, empty segment with everything that is needed to give it its name. Publishing it opens no more files or
+/// directories, so a process without file descriptors fails before anything has changed.
 pub(super) struct Prepared {
     pub(super) header: Header,
     pub(super) tail: Tail,
@@ -50,7 +50,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// [Prepares](prepare) a segment and opens it. It can be tried again after a failure.
+    /// [Prepares](prepare) a segment and opens it. The call may be repeated after a failure.
     pub(super) fn new(medium: &Medium, at: Head, len: u64) -> Result<Self, JournalError> {
         prepare(medium, at, len)?;
         let path = path_of(&medium.dir, at.next);
@@ -65,12 +65,12 @@ impl Prepared {
             Ok(Self { header, tail, file, dir, path: path.clone() })
         };
         work().inspect_err(|_| {
-            // Its space belongs to nobody until the next attempt.
+            // Free its space until the next attempt.
             let _ = medium.disk.remove(&temporary);
         })
     }
 
-    /// Gives the segment its name, durably. After a failure only opening the journal again tells what is on disk.
+    /// Gives the segment its name, durably. After a failure, only reopening the journal shows what is on disk.
     pub(super) fn publish(self, medium: &Medium) -> Result<(Header, Tail, OpenSegment), JournalError> {
         let named = medium.disk.rename(&temporary_name(&self.path), &self.path);
         named.and_then(|()| self.dir.sync()).map_err(|cause| storage(&self.path, "name", cause))?;

@@ -1,11 +1,11 @@
-//! The newest chunks in memory: direct writes leave nothing in the page cache.
+//! A cache of the newest chunks: direct writes leave nothing in the page cache.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Position;
 
-/// The newest chunks: their bytes, by their first positions.
+/// The bytes of the newest chunks, by their first positions.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     chunks: VecDeque<(Position, Arc<[u8]>)>,
@@ -23,7 +23,7 @@ impl Recent {
         }
     }
 
-    /// The bytes of the chunk that holds `at`, which is before the head, if they are here.
+    /// Returns the bytes of the chunk that holds `at`, if they are cached. `at` must be before the head.
     pub(crate) fn get(&self, at: Position) -> Option<Arc<[u8]>> {
         let after = self.chunks.partition_point(|(first, _)| *first <= at);
         after.checked_sub(1).map(|place| self.chunks[place].1.clone())

@@ -1,4 +1,4 @@
-//! A segment's description of itself: its file name and its two records.
+//! The metadata of a segment: its file name, its header and its seal.
 
 use std::path::{Path, PathBuf};
 
@@ -7,35 +7,35 @@ use ledger_codec::{Corrupt, Reader};
 use super::{ChainHash, Head, Identity, JournalError, Position, Secret, StoreId};
 use crate::disk::TEMPORARY_SUFFIX;
 
-/// Stands in the digest of the record that a segment begins with.
+/// Part of the digest of a header, to distinguish it from a seal.
 const HEADER: u8 = 0;
-/// Stands in the digest of the record that a segment ends with.
+/// Part of the digest of a seal.
 const SEAL: u8 = 1;
 
 /// The newest version of a segment's layout.
 const FORMAT_VERSION: u8 = 1;
 
-/// The end of the file name of a segment.
+/// The extension of segment files.
 const SUFFIX: &str = ".log";
 
-/// The file that says how far the journal was acknowledged: see [`super::mark`].
+/// The name of the file that records how far the journal was acknowledged: see [`super::mark`].
 pub(super) const MARK: &str = "HEAD";
 
-/// How a file of the journal's directory is named.
+/// The kinds of file names in the journal's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileName {
     /// A segment with this first position.
     Segment(Position),
-    /// One that was never finished.
+    /// A segment that was never finished.
     Unfinished(Position),
-    /// The file that says how far the journal was acknowledged.
+    /// The file that records how far the journal was acknowledged.
     Mark,
-    /// One of these that was never finished.
+    /// The same file while it is being replaced.
     UnfinishedMark,
 }
 
 impl FileName {
-    /// Reads a file name; `None` for one that is none of the journal's.
+    /// Parses a file name. Returns `None` if it does not belong to a journal.
     pub(super) fn parse(name: &str) -> Option<Self> {
         if name == MARK {
             return Some(Self::Mark);
@@ -55,12 +55,12 @@ impl FileName {
     }
 }
 
-/// The path of the segment with this first position.
+/// Returns the path of the segment with this first position.
 pub(super) fn path_of(dir: &Path, first: Position) -> PathBuf {
     dir.join(format!("{:020}{SUFFIX}", first.get()))
 }
 
-/// How a segment begins.
+/// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) store: StoreId,
@@ -69,14 +69,14 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The size of its bytes.
+    /// Size of an encoded header in bytes.
     pub(super) const BYTES: usize = 16 + 1 + 16 + 8 + 32;
 
-    /// The end of a segment without chunks.
+    /// Returns the end of a segment without chunks.
     pub(super) fn head(&self) -> Head {
         Head { next: self.first, chain: self.previous }
     }
-    /// The record with which a segment begins.
+    /// Encodes the header.
     pub(super) fn encode(&self, secret: &Secret) -> Vec<u8> {
         let mut bytes = vec![FORMAT_VERSION];
         bytes.extend_from_slice(&self.store.0);
@@ -85,8 +85,7 @@ impl Header {
         with_digest(HEADER, &bytes, secret)
     }
 
-    /// Reads the record of the segment `path`, which must agree with the
-    /// position `first` that it is named after.
+    /// Decodes the header of the segment `path`, which must agree with the position `first` in its name.
     pub(super) fn decode(
         record: &[u8],
         identity: &Identity,
@@ -101,7 +100,7 @@ impl Header {
             let path = path.to_owned();
             return Err(JournalError::NewerFormat { path, found: version, supported: FORMAT_VERSION });
         }
-        // Asked before the digest, which another store has keyed otherwise.
+        // Check this before the digest, for which another store uses another key.
         let store = StoreId(reader.array().map_err(corrupt)?);
         if store != identity.store {
             let path = path.to_owned();
@@ -117,20 +116,20 @@ impl Header {
     }
 }
 
-/// How a segment ends.
+/// The seal of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seal {
-    /// Where it ends.
+    /// The end of the segment.
     pub(super) end: Head,
-    /// The offset of its last frame of offsets, or 0 if it has none.
+    /// The offset of its last frame of offsets, or 0.
     pub(super) offsets: u64,
 }
 
 impl Seal {
-    /// The size of its bytes.
+    /// Size of an encoded seal in bytes.
     pub(super) const BYTES: usize = 16 + 8 + 32 + 8;
 
-    /// The body of the frame that a segment ends with.
+    /// Encodes the body of the frame that ends the segment.
     pub(super) fn encode(&self, secret: &Secret) -> Vec<u8> {
         let mut bytes = self.end.next.get().to_be_bytes().to_vec();
         bytes.extend_from_slice(&self.end.chain.0);
@@ -138,7 +137,7 @@ impl Seal {
         with_digest(SEAL, &bytes, secret)
     }
 
-    /// Reads how the segment `path` ends.
+    /// Decodes the seal of the segment `path`.
     pub(super) fn decode(
         record: &[u8],
         secret: &Secret,
@@ -230,7 +229,7 @@ mod tests {
             Seal::decode(&seal, &identity().secret, path, FIRST).unwrap_err();
             seal[bit / 8] ^= 1 << (bit % 8);
         }
-        // A header is no seal, although both verify.
+        // A header is not a seal, although both have a correct digest.
         Seal::decode(&bytes, &identity().secret, path, FIRST).unwrap_err();
     }
 }

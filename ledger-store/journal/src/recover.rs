@@ -1,15 +1,19 @@
-//! Where the frames of a segment end that nobody closed, and whether what is behind them was torn or damaged.
+//! Finds the end of the frames in a segment that was not closed, and decides whether the bytes after it are torn or
+//! damaged.
 //!
-//! A frame that does not verify is damage if a later write stands behind it, since a write begins only when the one
-//! before is durable; and if it was acknowledged, which [`Mark`] tells. What is left is the very last write:
+//! A frame that does not verify is damaged if a later write follows it, because a write begins only when the one
+//! before it is durable. It is also damaged if it was acknowledged, which the [`Mark`] shows. Otherwise it belongs to
+//! the very last write:
 //!
-//! - If the machine has not gone down since, everything that was written is visible, and the mark is exact. Bytes that
-//!   do not verify behind it are of a write that was cut off with its process, or that failed: never acknowledged.
-//! - If the machine went down, the mark is older. Bytes count as torn only if they are what a power cut can leave: a
-//!   header or a piece is blank that was not to be. Otherwise no byte of the write is missing, and it is damage.
+//! - If the machine has not rebooted since, everything that was written is visible, and the mark is exact. Bytes after
+//!   it that do not verify belong to a write that failed or was interrupted with its process, and that was never
+//!   acknowledged.
+//! - If the machine has rebooted, the mark is older. Bytes only count as torn if a power cut can have left them: a
+//!   header or a piece is blank that should not be. Otherwise no byte of the write is missing, and the bytes are
+//!   damaged.
 //!
-//! One case stays ambiguous: a write after the newest mark on disk that was acknowledged, and then lost a whole sector
-//! to zeros. It is dropped as torn, and reported.
+//! One case remains ambiguous: a write after the newest mark on disk was acknowledged and then lost a whole sector to
+//! zeros. It is dropped as torn, and reported.
 
 use std::io;
 use std::path::Path;
@@ -25,44 +29,44 @@ use super::walk::{Found, Frame, FrameReader};
 use super::{Head, JournalError, Position, Secret};
 use crate::disk::DiskFile;
 
-/// A walk over a whole segment reads so much at once.
+/// Number of bytes that a walk over a whole segment reads at a time.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// The end of a journal that opening dropped.
+/// The end of the journal that an opening dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DroppedTail {
     /// The position that its first entry would have had.
     pub position: u64,
-    /// How many bytes it had on disk, from its first to its last that was not zero.
+    /// Number of its bytes on disk, from its first to its last byte that is not zero.
     pub bytes: u64,
-    /// Whether some of it may have been acknowledged. It was not if the machine ran all the time since it was written.
+    /// Whether some of it may have been acknowledged. It was not if the machine has not rebooted since it was written.
     pub may_have_been_acknowledged: bool,
 }
 
-/// The frames of a segment up to the first that is missing or does not verify.
+/// The result of walking over a segment, up to the first frame that is missing or does not verify.
 #[derive(Debug)]
 pub(super) struct Walked {
-    /// The offset after the last whole write.
+    /// The offset after the last complete write.
     pub(super) end: u64,
     pub(super) head: Head,
     pub(super) offsets: Offsets,
-    /// How the segment ends, if it does.
+    /// The seal, if the segment has one.
     pub(super) seal: Option<Seal>,
-    /// The bytes behind the end, unless there are none.
+    /// The bytes after the end, if there are any.
     bad: Option<Bad>,
 }
 
-/// Bytes behind the end that are no whole write.
+/// Bytes after the end that are not a complete write.
 #[derive(Debug)]
 struct Bad {
-    /// The offset after the last of them.
+    /// The offset after the last of these bytes.
     until: u64,
     /// Whether a power cut can have left them.
     may_be_torn: bool,
     what: &'static str,
 }
 
-/// Why a frame is not the next one of a segment.
+/// The reason why a frame does not continue the segment.
 struct Mismatch {
     may_be_torn: bool,
     what: &'static str,
@@ -78,7 +82,7 @@ impl Mismatch {
     }
 }
 
-/// Walks over the segment `path`, which has `len` bytes.
+/// Walks over the segment `path`, whose file has `len` bytes.
 pub(super) fn walk(
     file: &dyn DiskFile,
     path: &Path,
@@ -90,7 +94,7 @@ pub(super) fn walk(
     let mut walked =
         Walked { end: FRAMES_START, head: header.head(), offsets: Offsets::default(), seal: None, bad: None };
     let mut frames = FrameReader::new(file, secret, header.first, len, WINDOW_BYTES);
-    // What the write under way has brought so far.
+    // The frames of the current write that were found so far.
     let mut write = Unfinished::after(&walked);
     let mismatch = loop {
         match next_frame(&mut frames, &mut write, path, header, secret).map_err(failed)? {
@@ -126,9 +130,9 @@ pub(super) fn walk(
     Ok(walked)
 }
 
-/// A write of which not all frames were seen.
+/// A write of which not all frames were found yet.
 struct Unfinished {
-    /// The offset of its first frame, once that was seen.
+    /// The offset of its first frame, once that was found.
     start: Option<u64>,
     remaining: u32,
     end: u64,
@@ -168,7 +172,7 @@ enum Next {
     Failed(JournalError),
 }
 
-/// Takes in the next frame, if it continues what came before.
+/// Reads the next frame, and accepts it if it continues the segment.
 fn next_frame(
     frames: &mut FrameReader<'_>,
     write: &mut Unfinished,
@@ -202,7 +206,7 @@ fn next_frame(
     Ok(Next::Frame { is_last: write.remaining == 0 })
 }
 
-/// Whether a power cut kept a part of a frame's body from the disk.
+/// Returns whether a power cut kept a piece of a frame's body from the disk.
 fn lacks_piece(frame: &Frame<'_>) -> bool {
     blank_pieces(frame.body_start, frame.body) > frame.header.blank
 }
@@ -255,7 +259,7 @@ fn take_body(
     Ok(())
 }
 
-/// The offset after the last byte that is not zero, or `from` if there is none from there on.
+/// Returns the offset after the last byte that is not zero, or `from` if there is none after it.
 fn last_byte(frames: &mut FrameReader<'_>, from: u64, len: u64) -> io::Result<u64> {
     let mut found = from;
     let mut at = from;
@@ -270,8 +274,8 @@ fn last_byte(frames: &mut FrameReader<'_>, from: u64, len: u64) -> io::Result<u6
     Ok(found)
 }
 
-/// Whether the header of a write that began behind `end` stands before `until`, other than of the one that begins
-/// right at the end.
+/// Returns whether there is a header of a write that began between `end` and `until`, apart from the write that begins
+/// exactly at `end`.
 fn has_later_write(
     frames: &mut FrameReader<'_>,
     end: u64,
@@ -303,17 +307,17 @@ fn has_later_write(
 }
 
 impl Walked {
-    /// A segment that ends as `mark` says, and was closed there.
+    /// Creates the result for a segment that was closed where `mark` says.
     pub(super) fn closed(mark: &Mark, offsets: Offsets) -> Self {
         Self { end: mark.end, head: mark.head, offsets, seal: None, bad: None }
     }
 
-    /// Compares what was found with what was acknowledged, as `mark` tells of this segment if it tells anything of it,
-    /// and decides what becomes of the bytes behind the end: the offset after the last, and what to report.
+    /// Compares the result with what was acknowledged, as far as `mark` concerns this segment, and decides about the
+    /// bytes after the end. Returns the offset up to which to drop them, and what to report.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Damaged`] if something acknowledged is not there, or bytes are there that are no torn write.
+    /// [`JournalError::Damaged`] if something acknowledged is missing, or if the bytes cannot be a torn write.
     pub(super) fn judge(
         &self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! Removing sections of sealed segments: each file that has some is replaced by a copy in which they are reduced to
+//! Removes sections of sealed segments. Replaces each file that contains some by a copy in which they are reduced to
 //! their digests.
 
 use std::collections::BTreeSet;
@@ -14,15 +14,15 @@ use super::tail::Tail;
 use super::{Chunk, Head, JournalError, SectionId};
 use crate::disk::{DiskFile, OpenMode, temporary_name};
 
-/// Bytes of a segment that are copied at once.
+/// Number of bytes of a segment that are copied at a time.
 const COPY_BYTES: usize = 4 << 20;
 
 impl Segment {
-    /// Replaces the file of this sealed segment, which ends at `end`, by a copy in which sections are reduced to their
-    /// digests, and returns what is read from now on. `None` if it was to stop.
+    /// Replaces the file of this sealed segment, which ends at `end`, by a copy in which the sections are reduced to
+    /// their digests. Returns the segment that reads the copy, or `None` if it was told to stop.
     ///
-    /// The copy takes the name in one step, when it is complete and durable: a power cut leaves the one or the other.
-    /// Those who read the old file go on.
+    /// The copy takes over the name in one step, once it is complete and durable: a power cut leaves one file or the
+    /// other. Reads of the old file continue.
     pub(super) fn without(
         &self,
         medium: &Medium,
@@ -33,7 +33,7 @@ impl Segment {
         let path = temporary_name(self.path());
         let copied = self.copy_without(medium, &path, end, sections, should_stop);
         if !matches!(copied, Ok(true)) {
-            // The next opening would remove it at the latest.
+            // If this fails, the next opening removes the file.
             let _ = medium.disk.remove(&path);
             return copied.map(|_| None);
         }
@@ -45,7 +45,7 @@ impl Segment {
         Ok(Some(segment))
     }
 
-    /// Size of its file in bytes.
+    /// Returns the size of its file in bytes.
     pub(super) fn file_bytes(&self, medium: &Medium) -> Result<u64, JournalError> {
         let file = medium.disk.open(self.path(), OpenMode::Existing);
         file.and_then(|file| file.len()).map_err(|cause| storage(self.path(), "measure", cause))
@@ -85,7 +85,7 @@ impl Segment {
     }
 }
 
-/// A copy of a segment that is being written.
+/// A copy of a segment while it is being written.
 struct Copy {
     file: Box<dyn DiskFile>,
     tail: Tail,

@@ -141,7 +141,7 @@ impl Segment {
         drop(slot.take());
     }
 
-    /// Runs `change` on the segment that is written, to record an append.
+    /// Runs `change` on the open file of the last segment, to record an append.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut OpenSegment) -> T) -> T {
         change(self.open.write().as_mut().expect("the segment that is written is open"))
     }
@@ -176,8 +176,9 @@ impl Segment {
         }
     }
 
-    /// Reads the next frame at or after `offset`. Returns `None` after the last frame, else the offset after the frame,
-    /// with its chunk if it is one that holds `at` or a later position. Only such a chunk is verified.
+    /// Reads the next frame at or after `offset`. Returns `None` after the last frame. Otherwise returns the offset
+    /// after the frame and, if the frame is a chunk that holds `at` or a later position, the chunk. Only such a chunk
+    /// is verified.
     fn chunk_after(
         &self,
         frames: &mut FrameReader<'_>,
@@ -199,8 +200,8 @@ impl Segment {
         Ok(Some((Some(chunk), frame.end())))
     }
 
-    /// Appends chunks to `out` in order. Begins with the one that holds `from`. Stops at the first chunk that begins at
-    /// `end` or later, or when `wanted`, from which it subtracts the bytes of each chunk, is zero.
+    /// Appends chunks to `out` in order, starting with the one that holds `from`. Subtracts the bytes of each chunk
+    /// from `wanted`. Stops when `wanted` is zero, or at the first chunk that begins at `end` or later.
     pub(super) fn scan(
         &self,
         medium: &Medium,
@@ -279,8 +280,8 @@ impl Segment {
         if found == expected { Ok(()) } else { Err(self.damage(found.next, "it does not end where it says")) }
     }
 
-    /// Whether a chunk before `end` still has the bytes of one of these sections. `should_stop` ends the search early,
-    /// and then the answer means nothing.
+    /// Returns whether a chunk before `end` still has the bytes of one of these sections. If `should_stop` ends the
+    /// search early, the answer means nothing.
     pub(super) fn holds(
         &self,
         medium: &Medium,

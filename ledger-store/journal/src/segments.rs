@@ -1,7 +1,7 @@
-//! The journal on disk: a row of segments of which the last one is written.
+//! The journal on disk: a sequence of segments, of which the last receives new entries.
 //!
-//! Beginning a new segment takes three steps, each durable before the next: the new file gets its name, the old one is
-//! sealed, the new one takes its first append. [`super::opening`] finishes what a power cut interrupts there.
+//! Starting a new segment takes three steps, each durable before the next: the new file gets its name, the old segment
+//! is sealed, and the new one receives its first append. [`super::opening`] completes these steps after a power cut.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,35 +28,35 @@ use super::{
 };
 use crate::disk::{BLOCK_BYTES, BootId, Disk, Space, temporary_name};
 
-/// Appends of up to this size find space that was written as zeros. Measured with `journal_rate`: appends of 1 MiB go
-/// twice as fast without.
+/// Maximum size of appends for which the space is written as zeros beforehand. Larger appends, of 1 MiB, are twice as
+/// fast without; `journal_rate` measures it.
 const SMALL_APPEND_BYTES: u64 = 128 << 10;
 
-/// A journal in files.
+/// A journal in segment files.
 #[derive(Debug)]
 pub struct SegmentedJournal {
     medium: Medium,
     options: SegmentOptions,
     boot: Option<BootId>,
-    /// By ascending first position, without gaps; the last one is written.
+    /// The segments by ascending first position, without gaps. The last one receives new entries.
     segments: RwLock<Vec<Arc<Segment>>>,
     appender: Mutex<Appender>,
-    /// Held while space is set aside: nobody writes into it meanwhile. Taken after `appender`.
+    /// Held while space is prepared, so that no append writes into it. Acquired after `appender`.
     space: Mutex<()>,
-    /// The length of the written file: what is between its frames and this reads as zeros.
+    /// The length of the last segment's file. The bytes between its frames and this offset read as zeros.
     file_end: AtomicU64,
     /// The offset after the last frame.
     frames_end: AtomicU64,
-    /// How many appends there were since space was set aside last.
+    /// Number of appends since space was last prepared.
     appends: AtomicU64,
-    /// The mark was written and not yet synced.
+    /// Whether the mark was written but not synced yet.
     is_mark_unsynced: AtomicBool,
     head: Mutex<Head>,
     recent: Mutex<Recent>,
     dropped: Option<DroppedTail>,
-    /// Counts uses of segments, to know the least recently used.
+    /// Counts the uses of segments, to find the least recently used ones.
     uses: AtomicU64,
-    /// Held by the one that replaces segments by copies. The list of them only grows meanwhile.
+    /// Held while segments are replaced by copies. Meanwhile the list of segments only grows.
     copying: Mutex<()>,
 }
 
@@ -69,19 +69,18 @@ struct Appender {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Appending {
-    /// The next append may come.
+    /// The next append is possible.
     Ready,
-    /// An append has failed. Only opening the journal again tells what is on disk.
+    /// An append failed. Only reopening the journal shows what is on disk.
     Failed,
     /// The journal was closed.
     Closed,
 }
 
 impl SegmentedJournal {
-    /// Makes the first segment of a new store in the empty directory `dir`,
-    /// durably, but without its name: the first [`SegmentedJournal::open`]
-    /// gives it that. So a segment that has a name is never a fresh start,
-    /// and an interrupted initialisation leaves nothing that has one.
+    /// Creates the first segment of a new store in the empty directory `dir`, durably but without its name. The first
+    /// [`SegmentedJournal::open`] gives it the name. So a segment that has a name is never a fresh start, and an
+    /// interrupted creation leaves no segment with a name.
     ///
     /// # Errors
     ///
@@ -102,7 +101,7 @@ impl SegmentedJournal {
         medium.disk.sync_dir(&medium.dir).map_err(|cause| storage(&medium.dir, "sync", cause))
     }
 
-    /// Whether [`SegmentedJournal::initialise`] leaves a file of this name when it is interrupted.
+    /// Returns whether an interrupted [`SegmentedJournal::initialise`] may leave a file of this name.
     pub fn is_unfinished_name(name: &str) -> bool {
         let first = temporary_name(&path_of(Path::new(""), Position::FIRST));
         let mark = Path::new(super::record::MARK);
@@ -110,15 +109,14 @@ impl SegmentedJournal {
         name == first || name == mark || name == temporary_name(mark)
     }
 
-    /// Opens the journal in the directory `dir`, verifies how its segments
-    /// join and how it ends, and finishes what a power cut has interrupted.
+    /// Opens the journal in the directory `dir`. Verifies that its segments join and how the journal ends, and
+    /// completes what a power cut has interrupted.
     ///
-    /// If it was not closed this reads the whole last segment.
+    /// If the journal was not closed, this reads the whole last segment.
     ///
     /// # Errors
     ///
-    /// Every variant of [`JournalError`] that speaks of files. Then nothing
-    /// of what the journal holds was changed.
+    /// Any variant of [`JournalError`] that concerns files. In that case no entry of the journal was changed.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
@@ -147,20 +145,20 @@ impl SegmentedJournal {
         })
     }
 
-    /// The bytes that opening dropped from the end, if any.
+    /// Returns a description of the bytes that the opening dropped from the end, if any.
     pub fn dropped(&self) -> Option<DroppedTail> {
         self.dropped
     }
 
-    /// Ends the last segment and begins a new one.
+    /// Ends the last segment and starts a new one.
     fn roll(&self, appender: &mut Appender) -> Result<(), JournalError> {
         if appender.state != Appending::Ready {
             return Err(JournalError::Poisoned);
         }
         let head = self.head();
         let file_end = self.options.new_file_bytes();
-        // Until it is published nothing but a temporary file has changed, and the next batch may try again: a full disk
-        // may have room by then, and a process without descriptors may have some.
+        // Until the new segment is published, only a temporary file has changed, and the next batch may try again: by
+        // then a full disk may have space, and a process may have free file descriptors.
         let prepared = Prepared::new(&self.medium, head, file_end)?;
         appender.state = Appending::Failed;
         let (header, tail, open) = prepared.publish(&self.medium)?;
@@ -174,8 +172,8 @@ impl SegmentedJournal {
         Ok(())
     }
 
-    /// Sees to it that the segment at this place has a successor: then it is
-    /// sealed, and nothing is appended to it any more.
+    /// Ensures that the segment at this index has a successor. Then it is sealed, and nothing is appended to it any
+    /// more.
     fn end_segment(&self, place: usize) -> Result<(), JournalError> {
         let mut appender = self.appender.lock();
         if self.segments.read().len() > place + 1 {
@@ -189,7 +187,7 @@ impl SegmentedJournal {
         Arc::clone(segments.last().expect("a journal has at least one segment"))
     }
 
-    /// The segment that holds `at`.
+    /// Returns the segment that holds `at`.
     fn segment_of(&self, at: Position) -> Arc<Segment> {
         let segments = self.segments.read();
         let after = segments.partition_point(|segment| segment.header.first <= at);
@@ -198,8 +196,7 @@ impl SegmentedJournal {
         Arc::clone(segment)
     }
 
-    /// Closes sealed segments that were not used for longest, beyond the
-    /// number that may be open.
+    /// Closes the least recently used sealed segments beyond the number that may be open.
     fn close_idle(&self) {
         let segments = self.segments.read();
         let Some((_, sealed)) = segments.split_last() else { return };
@@ -212,15 +209,15 @@ impl SegmentedJournal {
         }
     }
 
-    /// The bytes that are set aside behind the last frame.
+    /// Returns the number of bytes that are prepared after the last frame.
     fn space(&self) -> u64 {
         self.file_end.load(Ordering::Relaxed).saturating_sub(self.frames_end.load(Ordering::Relaxed))
     }
 
-    /// Sets more space aside at the end of the segment that is written: on a disk that is nearly full, less.
+    /// Prepares more space at the end of the last segment. Prepares less on a nearly full disk.
     fn extend(&self, segment: &Segment) -> Result<(), JournalError> {
         let _space = self.space.lock();
-        // It may have been done, or another segment begun, while this waited.
+        // While this thread waited, another may have done this or started another segment.
         if self.space() >= self.options.space_bytes
             || self.last_segment().header.first != segment.header.first
         {
@@ -246,18 +243,18 @@ impl SegmentedJournal {
         }
     }
 
-    /// With less space behind the last frame than this, no batch is taken.
+    /// Returns the minimum space after the last frame. With less, no batch is accepted.
     fn least_space(&self) -> u64 {
         self.options.space_bytes / 8
     }
 
-    /// Writes what was put into the tail.
+    /// Writes the frames in the tail to disk.
     fn write_tail(&self, segment: &Segment, tail: &mut Tail) -> std::io::Result<()> {
         let file = segment.change(|open| open.file.clone());
         if tail.blocks_end() <= self.file_end.load(Ordering::Relaxed) {
             return tail.write(&*file);
         }
-        // Larger than what was set aside: nobody may set space aside where this is written.
+        // The write is larger than the prepared space, so exclude a concurrent preparation of the same space.
         let _space = self.space.lock();
         let end = tail.blocks_end();
         tail.write(&*file)?;
@@ -265,12 +262,13 @@ impl SegmentedJournal {
         Ok(())
     }
 
-    /// Appends chunks of another journal of the same store as they are. All or nothing; durable when it returns.
+    /// Appends chunks of another journal of the same store unchanged. Appends all or none. They are durable when this
+    /// returns.
     ///
     /// # Errors
     ///
-    /// As [`Journal::append`]; [`JournalError::BadDraft`] unless the first chunk follows the head, and each other chunk the
-    /// one before it.
+    /// The errors of [`Journal::append`]; [`JournalError::BadDraft`] if the first chunk does not continue the head, or
+    /// a later chunk the one before it.
     pub fn append_copies(&self, chunks: &[Chunk]) -> Result<Head, JournalError> {
         self.append_frames(
             |head| check_copies(head, chunks).map(|()| chunks.is_empty()),
@@ -278,7 +276,8 @@ impl SegmentedJournal {
         )
     }
 
-    /// Makes frames durable. `check` tells whether there is nothing to append, and `put` puts the frames into the tail.
+    /// Makes frames durable. `check` returns whether there is nothing to append, and `put` adds the frames to the
+    /// tail.
     fn append_frames(
         &self,
         check: impl FnOnce(Head) -> Result<bool, JournalError>,
@@ -298,13 +297,13 @@ impl SegmentedJournal {
         let (head, placed) = put(&mut appender.tail, head, &self.medium.identity.secret);
         {
             let mut recent = self.recent.lock();
-            // Readers ask for what is before the head: not for these, until they are durable.
+            // Readers only ask for entries before the head, so they do not see these until they are durable.
             for placed in &placed {
                 let bytes = appender.tail.chunk(placed);
                 recent.push(placed.position, bytes, self.options.cache_bytes);
             }
         }
-        // Nothing is appended behind a failure: what is on disk is not known then.
+        // Nothing may be appended after a failure: the content of the disk is then unknown.
         appender.state = Appending::Failed;
         let unknown = |cause| JournalError::OutcomeUnknown {
             path: segment.path().to_owned(),
@@ -329,7 +328,7 @@ impl SegmentedJournal {
         Mark { is_closed, boot: self.boot, segment: segment.header.first, end, offsets, head }
     }
 
-    /// Notes in memory what an append made durable.
+    /// Records a durable append in memory.
     fn note(&self, segment: &Segment, tail: &Tail, placed: &[Placed]) {
         let end = tail.end();
         segment.change(|open| {
@@ -341,7 +340,7 @@ impl SegmentedJournal {
         self.frames_end.store(end, Ordering::Relaxed);
     }
 
-    /// The chunk that holds `at`, if it is among those that were appended last.
+    /// Returns the chunk that holds `at`, if it is among the newest chunks.
     fn read_recent(&self, at: Position) -> Result<Option<Chunk>, JournalError> {
         let Some(bytes) = self.recent.lock().get(at) else { return Ok(None) };
         self.last_segment().verified(&self.medium, at, &bytes).map(Some)
@@ -368,7 +367,7 @@ impl JournalReader for SegmentedJournal {
     fn scan(&self, from: Position, max_bytes: usize) -> Result<Vec<Chunk>, JournalError> {
         let end = self.head().next;
         let mut chunks: Vec<Chunk> = Vec::new();
-        // One byte is wanted at least: so there is one chunk at least.
+        // Ask for at least one byte, and so at least one chunk.
         let mut wanted = max_bytes.max(1);
         let mut at = from;
         while at < end && wanted > 0 {
@@ -378,7 +377,7 @@ impl JournalReader for SegmentedJournal {
             } else {
                 self.segment_of(at).scan(&self.medium, at, end, &mut wanted, &mut chunks)?;
             }
-            // Each scan adds chunks or fails, so this comes to an end.
+            // Each scan adds a chunk or fails, so the loop ends.
             at = chunks.last().map_or(end, Chunk::next);
         }
         self.close_idle();
@@ -401,7 +400,7 @@ impl Journal for SegmentedJournal {
         }
         if is_full {
             let mut appender = self.appender.lock();
-            // Another may have begun the next one.
+            // Another thread may have started the next segment.
             if self.frames_end.load(Ordering::Relaxed) >= self.options.segment_bytes {
                 return self.roll(&mut appender);
             }
@@ -472,7 +471,7 @@ impl Journal for SegmentedJournal {
                 let Some(segment) = segments.get(place) else { break };
                 (Arc::clone(segment), segments.get(place + 1).map(|next| next.header.first))
             };
-            // What is appended from now on is not of these sections.
+            // Later appends do not concern these sections.
             let end = next.unwrap_or_else(|| self.head().next);
             let holds = segment.holds(&self.medium, end, removed, should_stop)?;
             if should_stop() {
@@ -487,7 +486,7 @@ impl Journal for SegmentedJournal {
                 };
                 freed.bytes += before.saturating_sub(copy.file_bytes(&self.medium)?);
                 self.segments.write()[place] = Arc::new(copy);
-                // It may have the bytes that were removed.
+                // The cache may hold the removed bytes.
                 *self.recent.lock() = Recent::default();
             }
             place += 1;

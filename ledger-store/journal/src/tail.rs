@@ -1,4 +1,4 @@
-//! The end of the segment that is written: chunks become frames there, in whole blocks of the disk.
+//! The end of the last segment, where chunks become frames in whole disk blocks.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,20 +10,20 @@ use super::record::Seal;
 use super::{Chunk, ChunkDraft, Head, Position, Secret};
 use crate::disk::{AlignedBuffer, BLOCK_BYTES, DiskFile};
 
-/// Where the next frame goes, and what its first block holds already.
+/// The offset of the next frame, and the content of the block that it begins in.
 ///
-/// A block that holds acknowledged bytes is written again with the same beginning, so that small appends share one.
+/// A block with acknowledged bytes is written again with the same beginning, so that small appends share a block.
 #[derive(Debug)]
 pub(super) struct Tail {
     /// The first position of the segment.
     first: Position,
-    /// The bytes of the last block that holds any, and during a write those to be added.
+    /// The bytes of the last used block and, during a write, the bytes to add.
     buffer: AlignedBuffer,
-    /// The offset of the buffer in the file: a multiple of a block.
+    /// The offset of the buffer in the file, a multiple of the block size.
     start: u64,
 }
 
-/// Where the frame of a chunk went.
+/// The frame of a chunk.
 #[derive(Debug)]
 pub(super) struct Placed {
     /// The first position of the chunk.
@@ -34,16 +34,16 @@ pub(super) struct Placed {
     length: usize,
 }
 
-/// A write to be made: what is appended, as frames in [`Tail`]'s buffer.
+/// A write that is being assembled as frames in [`Tail`]'s buffer.
 #[derive(Debug)]
 pub(super) struct Write {
-    /// Where the write begins: the offset of its first frame.
+    /// The offset of the first frame of the write.
     start: u64,
     remaining: u32,
 }
 
 impl Tail {
-    /// The tail of a file whose frames end at `end`.
+    /// Opens the tail of a file whose frames end at `end`.
     pub(super) fn open(file: &dyn DiskFile, first: Position, end: u64) -> io::Result<Self> {
         let start = end / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
         let mut block = vec![0; (end - start) as usize];
@@ -54,12 +54,12 @@ impl Tail {
         Ok(Self { first, buffer, start })
     }
 
-    /// The offset after the last frame.
+    /// Returns the offset after the last frame.
     pub(super) fn end(&self) -> u64 {
         self.start + self.buffer.len() as u64
     }
 
-    /// Puts `chunks`, which follow `head`, into frames. Says the new head and where they went.
+    /// Adds `chunks`, which continue `head`, as frames. Returns the new head and the frames.
     pub(super) fn put_chunks(
         &mut self,
         chunks: &[ChunkDraft],
@@ -81,8 +81,8 @@ impl Tail {
         (head, placed)
     }
 
-    /// Puts `chunks` of another journal, which follow `head`, into frames as they are. Says the new head and where they
-    /// went.
+    /// Adds `chunks` of another journal, which continue `head`, as frames without changing them. Returns the new head
+    /// and the frames.
     pub(super) fn put_copies(
         &mut self,
         chunks: &[Chunk],
@@ -102,13 +102,13 @@ impl Tail {
         (head, placed)
     }
 
-    /// Begins a write of so many frames.
+    /// Starts a write of `frames` frames.
     pub(super) fn begin(&mut self, frames: u32, bytes: usize) -> Write {
         self.buffer.reserve(bytes + BLOCK_BYTES);
         Write { start: header_place(self.end()), remaining: frames }
     }
 
-    /// Puts the next frame of a write, whose body `encode` appends, and says its offset.
+    /// Adds the next frame of a write. `encode` appends its body. Returns its offset.
     pub(super) fn put(
         &mut self,
         write: &mut Write,
@@ -137,7 +137,7 @@ impl Tail {
         place
     }
 
-    /// Ends the file: lists where its chunks lie and where it ends, and cuts it off there.
+    /// Ends the file: adds its remaining offsets and the seal, and truncates it there.
     pub(super) fn seal(
         &mut self,
         file: &dyn DiskFile,
@@ -158,18 +158,18 @@ impl Tail {
         Ok(seal)
     }
 
-    /// The bytes of a chunk that was put and not written yet.
+    /// Returns the bytes of a chunk that was added but is not written yet.
     pub(super) fn chunk(&self, placed: &Placed) -> &[u8] {
         let body = (placed.offset - self.start) as usize + HEADER_BYTES;
         &self.buffer.bytes()[body..body + placed.length]
     }
 
-    /// The length that the file will have at least.
+    /// Returns the minimum length of the file after the next write.
     pub(super) fn blocks_end(&self) -> u64 {
         self.end().next_multiple_of(BLOCK_BYTES as u64)
     }
 
-    /// Makes what was put durable.
+    /// Writes the added frames durably.
     pub(super) fn write(&mut self, file: &dyn DiskFile) -> io::Result<()> {
         let len = self.buffer.len();
         self.buffer.pad_to_block();
@@ -182,5 +182,5 @@ impl Tail {
     }
 }
 
-/// A frame takes at most this many bytes besides its body.
+/// Maximum size of a frame apart from its body, in bytes.
 const MAX_FRAME_OVERHEAD: usize = HEADER_BYTES + SECTOR_BYTES as usize;

@@ -1,4 +1,4 @@
-//! Reading the frames of a file one after the other.
+//! Reads the frames of a file in sequence.
 
 use std::io;
 use std::ops::Range;
@@ -7,22 +7,22 @@ use super::frame::{HEADER_BYTES, Header, Kind, Parsed, header_place};
 use super::{Position, Secret};
 use crate::disk::{DiskFile, read_patiently};
 
-/// Reads frames through a window of the file that moves with them.
+/// Reads frames through a moving window of the file.
 #[derive(Debug)]
 pub(super) struct FrameReader<'a> {
     file: &'a dyn DiskFile,
     secret: &'a Secret,
     /// The first position of the segment.
     first: Position,
-    /// Bytes from here on are not read.
+    /// The offset after the last byte to read.
     end: u64,
-    /// How much is read at once.
+    /// Number of bytes that are read at a time.
     window_bytes: usize,
     window: Vec<u8>,
     window_start: u64,
 }
 
-/// A frame whose header was verified.
+/// A frame with a verified header.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub(super) header: Header,
@@ -32,31 +32,31 @@ pub(super) struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The offset after its body.
+    /// Returns the offset after its body.
     pub(super) fn end(&self) -> u64 {
         self.body_start + self.body.len() as u64
     }
 
-    /// Whether it holds a chunk.
+    /// Returns whether it holds a chunk.
     pub(super) fn is_chunk(&self) -> bool {
         self.header.kind == Kind::Chunk
     }
 }
 
-/// The frame behind some offset.
+/// The result of reading a frame.
 #[derive(Debug)]
 pub(super) enum Found<'a> {
     Frame(Frame<'a>),
-    /// Nothing: the header's place is blank, or beyond the end.
+    /// No frame: the header is blank or after the end.
     Nothing,
     /// A header that does not verify.
     Invalid,
-    /// A header whose body ends beyond the end.
+    /// A header whose body exceeds the end.
     Cut,
 }
 
 impl<'a> FrameReader<'a> {
-    /// A reader of the frames before `end` in the segment that begins with `first`.
+    /// Creates a reader of the frames before `end` in the segment that begins with position `first`.
     pub(super) fn new(
         file: &'a dyn DiskFile,
         secret: &'a Secret,
@@ -67,7 +67,7 @@ impl<'a> FrameReader<'a> {
         Self { file, secret, first, end, window_bytes, window: Vec::new(), window_start: 0 }
     }
 
-    /// The frame whose header comes first at `offset` or after it, in the place that headers have.
+    /// Reads the frame whose header is the first at or after `offset`.
     pub(super) fn at(&mut self, offset: u64) -> io::Result<Found<'_>> {
         let place = header_place(offset);
         let body_start = place + HEADER_BYTES as u64;
@@ -90,7 +90,7 @@ impl<'a> FrameReader<'a> {
         Ok(Found::Frame(Frame { header, body_start, body }))
     }
 
-    /// These bytes of the file.
+    /// Returns a range of bytes of the file.
     pub(super) fn bytes(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
         let window_end = self.window_start + self.window.len() as u64;
         if range.start < self.window_start || range.end > window_end {

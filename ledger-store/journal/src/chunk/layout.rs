@@ -1,16 +1,16 @@
-//! The bytes of a chunk.
+//! The byte layout of a chunk.
 //!
-//! They can never change: no rebuild reaches them. Version 1:
+//! The layout can never change, because no rebuild rewrites chunks. Version 1:
 //!
 //! ```text
 //! offset size
 //!      0   16  digest   blake3 keyed by the store's secret over
 //!                       (bytes 16.. of the head, chain), first half
 //!     16    1  version  1
-//!     17   32  previous the chain hash before this chunk
+//!     17   32  previous chain hash before this chunk
 //!     49    8  first    position of the first entry, big-endian
-//!     57    v  entries  how many, at least 1
-//!      .    v  sections how many, at least 1; then for each, by ascending id:
+//!     57    v  entries  number of entries, at least 1
+//!      .    v  sections number of sections, at least 1; then for each, by ascending id:
 //!                v  id
 //!                v  length   of the section's bytes
 //!                1  state    1 present, 0 removed
@@ -18,20 +18,18 @@
 //!      .       the bytes of the present sections, in the same order
 //! ```
 //!
-//! `v` is a varint. The head is all before the sections' bytes. The chain
-//! hash is not stored; it is blake3 over
+//! `v` is a varint. The head is everything before the sections' bytes. The chain hash is not stored; it is blake3 over
 //!
 //! ```text
 //! "ledger chunk v1" ‖ previous ‖ first u64 ‖ entries u32 ‖ sections u32
 //!                   ‖ (id u32 ‖ length u64 ‖ digest)*
 //! ```
 //!
-//! with big-endian numbers. It does not see if a section is present, so
-//! reducing one to its digest changes no chain; the keyed digest sees it, so
-//! only the store itself can do that.
+//! with big-endian numbers. The chain hash does not depend on whether a section is present, so reducing a section to
+//! its digest changes no chain. The keyed digest does depend on it, so only the store itself can reduce a section.
 //!
-//! The keyed digest is what nobody without the store's secret can make, so
-//! that no client can choose bytes that read as a chunk.
+//! Only the holder of the store's secret can compute the keyed digest, so no client can choose bytes that read as a
+//! chunk.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,17 +39,16 @@ use ledger_codec::{Corrupt, Reader, put_varint, varint_len};
 use super::{Chunk, ChunkDraft, Row, Section, SectionBytes};
 use crate::{ChainHash, Position, Secret, SectionId};
 
-/// The newest version of the layout above.
+/// The newest version of this layout.
 pub(crate) const FORMAT_VERSION: u8 = 1;
 
 pub(super) const DIGEST_BYTES: usize = 16;
 const FIXED_HEAD_BYTES: usize = DIGEST_BYTES + 1 + 32 + 8;
-/// Two one-byte varints and the state.
+/// Minimum size of a row of the section table: two one-byte varints and the state.
 const MIN_TABLE_ROW_BYTES: usize = 2 + 1;
 
 impl ChunkDraft {
-    /// The size of the chunk's bytes with its head, for comparison with
-    /// [`CHUNK_BYTES`].
+    /// Returns the size of the encoded chunk including its head, for comparison with [`CHUNK_BYTES`].
     pub(crate) fn encoded_len(&self) -> usize {
         let rows: usize = self
             .sections
@@ -62,12 +59,12 @@ impl ChunkDraft {
     }
 }
 
-/// Why the bytes of a chunk cannot be read.
+/// The reason why the bytes of a chunk cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
-    /// They are not what was written.
+    /// The bytes differ from those that were written.
     Corrupt(Corrupt),
-    /// They have a layout that this version does not know.
+    /// The bytes have a layout that this version does not know.
     Newer(u8),
 }
 
@@ -77,9 +74,9 @@ impl From<Corrupt> for DecodeError {
     }
 }
 
-/// Appends the bytes of `draft` to `out` and returns the chain hash after it.
+/// Appends the encoded `draft` to `out`, and returns the chain hash after it.
 ///
-/// The draft has been [checked](ChunkDraft::check).
+/// The draft must have passed [its check](ChunkDraft::check).
 pub(crate) fn encode(
     draft: &ChunkDraft,
     previous: ChainHash,
@@ -99,8 +96,7 @@ pub(crate) fn encode(
     chain
 }
 
-/// The bytes of `chunk` with some sections reduced to their digests. Its
-/// chain hash stays what it was.
+/// Encodes `chunk` with some sections reduced to their digests. Its chain hash does not change.
 pub(crate) fn encode_without(chunk: &Chunk, removed: &BTreeSet<SectionId>, secret: &Secret) -> Vec<u8> {
     let mut rows = chunk.rows.clone();
     for row in &mut rows {
@@ -117,8 +113,7 @@ pub(crate) fn encode_without(chunk: &Chunk, removed: &BTreeSet<SectionId>, secre
     out
 }
 
-/// Reads and verifies the bytes of a chunk: they are hashed once and copied
-/// once, whatever their number of sections.
+/// Decodes and verifies the bytes of a chunk. They are hashed once and copied once, however many sections there are.
 pub(crate) fn decode(bytes: &[u8], secret: &Secret) -> Result<Chunk, DecodeError> {
     let mut reader = Reader::new(bytes);
     let digest: [u8; DIGEST_BYTES] = reader.array()?;
@@ -133,7 +128,7 @@ pub(crate) fn decode(bytes: &[u8], secret: &Secret) -> Result<Chunk, DecodeError
         return Err(Corrupt { what: "impossible number of entries" }.into());
     }
     let count = reader.varint_u32()? as usize;
-    // Before memory is set aside for that many.
+    // Check the number before allocating memory for it.
     if count == 0 || count > reader.remaining() / MIN_TABLE_ROW_BYTES {
         return Err(Corrupt { what: "impossible number of sections" }.into());
     }
@@ -163,7 +158,7 @@ pub(crate) fn decode(bytes: &[u8], secret: &Secret) -> Result<Chunk, DecodeError
         row.digest = *blake3::hash(reader.bytes(len)?).as_bytes();
         ranges.push(Some(start..start + len));
     }
-    // The chain covers the sections' digests, and the keyed digest the chain.
+    // The chain hash covers the sections' digests, and the keyed digest covers the chain hash.
     let chain = chain_hash(previous, first, entries, &rows);
     if secret.digest(&[&bytes[DIGEST_BYTES..head_len], &chain.0]) != digest {
         return Err(Corrupt { what: "the chunk does not match its digest" }.into());
@@ -184,8 +179,8 @@ pub(crate) fn decode(bytes: &[u8], secret: &Secret) -> Result<Chunk, DecodeError
     Ok(Chunk { first, entries, previous, chain, rows, sections })
 }
 
-/// The first position of the chunk with these bytes and the one after its last, not verified: to pass over chunks on
-/// the way to the one that is wanted.
+/// Returns the first position of an encoded chunk and the one after its last, without verification. For skipping
+/// chunks on the way to the wanted one.
 pub(crate) fn peek_positions(bytes: &[u8]) -> Option<(Position, Position)> {
     let mut reader = Reader::new(bytes.get(FIXED_HEAD_BYTES - 8..)?);
     let first = Position::new(reader.u64().ok()?)?;
@@ -193,7 +188,7 @@ pub(crate) fn peek_positions(bytes: &[u8]) -> Option<(Position, Position)> {
     Some((first, next))
 }
 
-/// Any bytes as a chunk, for fuzzing: as they are, or else as two sections with digests that fit.
+/// Decodes any bytes as a chunk, for fuzzing: as they are, or as two sections with fitting digests.
 #[cfg(feature = "testing")]
 pub fn decode_untrusted(bytes: &[u8]) -> Option<Chunk> {
     let secret = Secret([0; 32]);
@@ -209,7 +204,7 @@ pub fn decode_untrusted(bytes: &[u8]) -> Option<Chunk> {
     decode(&out, &secret).ok()
 }
 
-/// Appends the head to `out`, digest included.
+/// Appends the head to `out`, including its digest.
 fn put_head(
     out: &mut Vec<u8>,
     previous: ChainHash,

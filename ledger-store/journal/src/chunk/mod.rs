@@ -1,6 +1,6 @@
-//! Chunks: consecutive entries under one digest, in one section per bucket or domain.
+//! Chunks: consecutive entries under one digest, with one section for each bucket or domain.
 //!
-//! The module `layout` describes their bytes.
+//! The module `layout` defines the encoding.
 
 mod layout;
 #[cfg(test)]
@@ -18,32 +18,31 @@ use super::{ChainHash, Position, SectionId};
 pub use self::layout::decode_untrusted;
 pub(super) use self::layout::{DecodeError, FORMAT_VERSION, decode, encode, encode_without, peek_positions};
 
-/// The size a chunk should have, in bytes and with its head: about four blocks
-/// of a disk, which a lookup reads and verifies as a whole. More entries than
-/// fit go to the next chunk; a larger entry gets a chunk of its own. A little
-/// more than 16 KiB, since BLAKE3 hashes 16 KiB at once twice as fast as less.
+/// Target size of a chunk in bytes, including its head: about four disk blocks, which a lookup reads and verifies as a
+/// whole. Further entries go to the next chunk, and a larger entry gets a chunk of its own. A little more than 16 KiB,
+/// because BLAKE3 hashes 16 KiB at once twice as fast as less.
 pub const CHUNK_BYTES: usize = 16 * 1024 + 256;
 
-/// The most that the sections of one chunk may hold, in bytes.
+/// Maximum number of bytes in the sections of one chunk.
 pub const MAX_CHUNK_PAYLOAD_BYTES: usize = 4 * 1024 * 1024;
 
-/// About what a chunk takes in memory without its sections' bytes.
+/// Approximate memory of a chunk without its sections' bytes.
 const EMPTY_WEIGHT: usize = 512;
 
 /// A chunk to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkDraft {
-    /// The position of its first entry.
+    /// The position of the first entry.
     pub first: Position,
-    /// How many entries it holds, at least 1.
+    /// Number of entries, at least 1.
     pub entries: u32,
-    /// Its sections, by ascending and unique id; at least one section, and
-    /// [`MAX_CHUNK_PAYLOAD_BYTES`] in total.
+    /// The sections, by ascending and unique id. There must be at least one, and at most [`MAX_CHUNK_PAYLOAD_BYTES`]
+    /// in total.
     pub sections: Vec<(SectionId, HashedBytes)>,
 }
 
 impl ChunkDraft {
-    /// Says which rule the draft breaks.
+    /// Checks the rules for chunks. The error names the broken one.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         if self.entries == 0 {
             return Err("a chunk holds at least one entry");
@@ -61,7 +60,7 @@ impl ChunkDraft {
     }
 }
 
-/// The bytes of a section: a part of its chunk's, cheap to clone.
+/// The bytes of a section. They share memory with their chunk and are cheap to clone.
 #[derive(Clone)]
 pub struct SectionBytes {
     chunk: Arc<[u8]>,
@@ -87,7 +86,7 @@ impl fmt::Debug for SectionBytes {
 pub enum Section {
     /// The bytes that were appended.
     Present(SectionBytes),
-    /// The bucket was removed; only the digest of the bytes is left.
+    /// The section was removed. Only the digest of its bytes is left.
     Removed,
 }
 
@@ -112,50 +111,49 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The position of its first entry.
+    /// Returns the position of its first entry.
     pub fn first(&self) -> Position {
         self.first
     }
 
-    /// How many entries it holds, at least 1.
+    /// Returns the number of its entries, at least 1.
     #[cfg(test)]
     pub(crate) fn entries(&self) -> u32 {
         self.entries
     }
 
-    /// The position after its last entry.
+    /// Returns the position after its last entry.
     pub fn next(&self) -> Position {
         self.first.after(self.entries).expect("checked when the chunk was decoded")
     }
 
-    /// The chain hash before it.
+    /// Returns the chain hash before it.
     pub fn previous(&self) -> ChainHash {
         self.previous
     }
 
-    /// The chain hash that it ends with.
+    /// Returns the chain hash at its end.
     pub fn chain(&self) -> ChainHash {
         self.chain
     }
 
-    /// Its sections, by ascending id.
+    /// Returns its sections, by ascending id.
     pub fn sections(&self) -> &[(SectionId, Section)] {
         &self.sections
     }
 
-    /// Whether only the digest is left of a section.
+    /// Returns whether one of its sections was removed.
     pub fn has_holes(&self) -> bool {
         self.rows.iter().any(|row| !row.present)
     }
 
-    /// Whether it has the bytes of one of these sections.
+    /// Returns whether it holds the bytes of one of these sections.
     pub(super) fn has_any(&self, sections: &BTreeSet<SectionId>) -> bool {
         self.rows.iter().any(|row| row.present && sections.contains(&row.id))
     }
 
-    /// Its size where bytes are gathered: that of its sections, and
-    /// something for a chunk that has none left, so that no number of them
-    /// counts for nothing.
+    /// Returns the size that counts towards limits: the bytes of its sections, but a small fixed size for a chunk
+    /// without any, so that the number of such chunks is bounded too.
     pub(super) fn weight(&self) -> usize {
         match self.payload_bytes() {
             0 => EMPTY_WEIGHT,
@@ -163,7 +161,7 @@ impl Chunk {
         }
     }
 
-    /// The bytes of its present sections, in total.
+    /// Returns the total size of its present sections in bytes.
     pub(crate) fn payload_bytes(&self) -> usize {
         self.rows.iter().filter(|row| row.present).map(|row| row.len as usize).sum()
     }

@@ -121,7 +121,7 @@ fn a_removed_section_leaves_the_chain_intact() {
             (SectionId(300), None)
         ]
     );
-    // Reducing another one keeps the first reduced.
+    // Reducing another section leaves the first one reduced.
     let twice = encode_without(&reduced, &BTreeSet::from([SectionId(0)]), &secret());
     let twice = decode(&twice, &secret()).unwrap();
     assert_eq!(twice.chain(), chain);

@@ -1,31 +1,31 @@
-//! Memory that begins where a block of a disk may begin.
+//! Memory that is aligned to disk blocks.
 //!
-//! A direct write bypasses the page cache, and the file system demands that its memory, its place in the file and its
-//! length are all multiples of a block.
+//! A direct write bypasses the page cache. The file system requires that its memory address, its file offset and its
+//! length are multiples of the block size.
 
-/// The block of direct writes, in bytes. Every file system in use accepts it.
+/// The block size of direct writes, in bytes. Every common file system accepts it.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// Bytes whose first one lies at a multiple of [`BLOCK_BYTES`] in memory.
+/// Bytes whose memory address is a multiple of [`BLOCK_BYTES`].
 #[derive(Debug, Default)]
 pub struct AlignedBuffer {
-    /// The bytes, behind as many unused ones as alignment takes.
+    /// The bytes, after a few unused ones for alignment.
     memory: Vec<u8>,
     start: usize,
 }
 
 impl AlignedBuffer {
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.memory[self.start..]
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.memory.len() - self.start
     }
 
-    /// Makes room for `more` bytes, so that [`AlignedBuffer::end`] takes them without moving the buffer.
+    /// Reserves capacity for `more` bytes, so that [`AlignedBuffer::end`] can append them without reallocation.
     pub fn reserve(&mut self, more: usize) {
         let fits = self.memory.capacity() - self.memory.len() >= more;
         if fits && self.bytes().as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
@@ -38,8 +38,8 @@ impl AlignedBuffer {
         *self = Self { memory, start };
     }
 
-    /// Where bytes are appended. More than was [reserved](AlignedBuffer::reserve) may move the buffer to memory that is
-    /// not aligned: it is then written through the page cache.
+    /// Returns the vector to append to. Appending more than was [reserved](AlignedBuffer::reserve) may move the buffer
+    /// to unaligned memory, which is then written through the page cache.
     pub fn end(&mut self) -> &mut Vec<u8> {
         &mut self.memory
     }
@@ -62,7 +62,7 @@ impl AlignedBuffer {
     }
 }
 
-/// Tells whether a write of `data` at `offset` can be a direct one.
+/// Returns whether a write of `data` at `offset` can be direct.
 pub(crate) fn is_aligned(offset: u64, data: &[u8]) -> bool {
     offset.is_multiple_of(BLOCK_BYTES as u64)
         && data.len().is_multiple_of(BLOCK_BYTES)

@@ -1,10 +1,10 @@
-//! The disk below the store, as a trait, so that tests can be cruel to it.
+//! The disk below the store, as a trait, so that tests can simulate failures.
 //!
-//! [`RealDisk`] is the file system. `SimDisk` (feature `testing`) lives in
-//! memory, knows what was synced and what was not, and loses power on demand.
+//! [`RealDisk`] is the file system. `SimDisk` (feature `testing`) is in memory, distinguishes synced from unsynced
+//! data, and loses power on demand.
 //!
-//! Nothing is durable until it was synced: the bytes and the length of a file
-//! by [`DiskFile::sync`], its name by [`Disk::sync_dir`] on its directory.
+//! Nothing is durable until it was synced: [`DiskFile::sync`] makes the bytes and the length of a file durable, and
+//! [`Disk::sync_dir`] makes its name durable.
 
 mod aligned;
 mod real;
@@ -21,26 +21,26 @@ pub use self::real::RealDisk;
 #[cfg(any(test, feature = "testing"))]
 pub use self::sim::{Faults, SimDisk};
 
-/// Whether a file to be opened is new. There is no "either": a file that must
-/// exist and does not is damage, never a fresh start.
+/// Whether a file to open is new. There is no "either": if a file that must exist does not, that is damage and never a
+/// fresh start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// It must not exist; it is created with no bytes.
+    /// The file must not exist. It is created empty.
     CreateNew,
-    /// It must exist.
+    /// The file must exist.
     Existing,
 }
 
-/// The room on a file system, in bytes.
+/// The space on a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRoom {
-    /// How large it is.
+    /// Total size.
     pub total: u64,
-    /// Bytes that a process without privileges may still fill.
+    /// Space that a process without privileges can still use.
     pub free: u64,
 }
 
-/// Names one run of the machine, from when it was started until it goes down.
+/// Identifies one boot of the machine, from its start until it goes down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BootId(pub [u8; 16]);
 
@@ -50,45 +50,41 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` if there is anything of that name, and what the file
-    /// system says.
+    /// `AlreadyExists` if the name exists, and the errors of the file system.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// The names in a directory, in any order.
+    /// Returns the names in a directory, in any order.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such directory, and what the file system
-    /// says.
+    /// `NotFound` if the directory does not exist, and the errors of the file system.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
 
-    /// Whether there is a file or directory of that name.
+    /// Returns whether a file or directory exists.
     ///
     /// # Errors
     ///
-    /// If the file system cannot tell.
+    /// The errors of the file system.
     fn exists(&self, path: &Path) -> io::Result<bool>;
 
-    /// Opens a file for reading and writing. New ones are for their owner
-    /// alone.
+    /// Opens a file for reading and writing. Only the owner may access new files.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` or `NotFound` where `mode` demands the contrary, and
-    /// what the file system says.
+    /// `AlreadyExists` or `NotFound` if `mode` requires the contrary, and the errors of the file system.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Opens an existing file whose bytes are written by [`DiskFile::write_durably`].
+    /// Opens an existing file for writes by [`DiskFile::write_durably`].
     ///
     /// # Errors
     ///
-    /// As [`Disk::open`].
+    /// The errors of [`Disk::open`].
     fn open_durable(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.open(path, OpenMode::Existing)
     }
 
-    /// The present run of the machine: what was written outlives a process without a sync, but not this. `None` where
-    /// the system does not tell.
+    /// Returns the current boot of the machine. Unsynced writes survive the end of a process, but not the end of the
+    /// boot. `None` if the system does not report it.
     fn boot_id(&self) -> Option<BootId> {
         None
     }
@@ -97,58 +93,55 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is none, and what the file system says.
+    /// `NotFound` if the file does not exist, and the errors of the file system.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Gives a file another name in the same directory, in one step, in place
-    /// of a file that has it.
+    /// Renames a file within its directory, in one step. Replaces an existing file of the new name.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is none, and what the file system says.
+    /// `NotFound` if the file does not exist, and the errors of the file system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable.
     ///
     /// # Errors
     ///
-    /// If the file system cannot promise it. Do not try again: a second
-    /// success says nothing about what the first one lost.
+    /// The error of the file system, if it cannot guarantee durability. Do not try again: a later success does not
+    /// cover what the failed sync lost.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Opens a directory whose names are going to change, so that syncing it needs no descriptor afterwards.
+    /// Opens a directory in which names will change, so that syncing it needs no further file descriptor.
     ///
     /// # Errors
     ///
-    /// Those of the file system, for example that the process has no descriptors left.
+    /// The errors of the file system, for example if the process has no file descriptors left.
     fn open_dir(&self, dir: &Path) -> io::Result<Box<dyn DiskDir>>;
 
-    /// The room on the file system of a directory; `None` where that cannot be
-    /// told.
+    /// Returns the space on the file system of a directory, or `None` if it is unknown.
     ///
     /// # Errors
     ///
-    /// Those of the file system.
+    /// The errors of the file system.
     fn room(&self, _dir: &Path) -> io::Result<Option<DiskRoom>> {
         Ok(None)
     }
 
-    /// Locks a directory, so that at most one store has it open, and keeps
-    /// `holder` in the file `text` for others to say who has it. Nobody can
-    /// take the lock by deleting or replacing that file. Locking needs no more
-    /// than the right to read the directory. The system frees the lock when
-    /// the process ends, however it ends.
+    /// Locks a directory, so that at most one store has it open, and writes `holder` to the file `text`, so that
+    /// others can say who holds the lock. Deleting or replacing that file does not release the lock. Locking requires
+    /// only the right to read the directory. The operating system releases the lock when the process ends for any
+    /// reason.
     ///
     /// # Errors
     ///
-    /// If the file system cannot lock: then the store must not be opened.
+    /// The error of the file system, if it cannot lock. The store must not be opened then.
     fn lock(&self, dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome>;
 
-    /// Reads a whole small file.
+    /// Reads a small file completely.
     ///
     /// # Errors
     ///
-    /// `InvalidData` if it has more than `max_bytes`, and as [`Disk::open`].
+    /// `InvalidData` if the file has more than `max_bytes`, and the errors of [`Disk::open`].
     fn read_small(&self, path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
         let file = self.open(path, OpenMode::Existing)?;
         let len = file.len()?;
@@ -160,12 +153,12 @@ pub trait Disk: Send + Sync + Debug {
         Ok(bytes)
     }
 
-    /// Gives a small file these bytes, durably and in one step: after a power
-    /// cut it has the old bytes or the new ones.
+    /// Replaces the content of a small file, durably and in one step: after a power cut it has either the old or the
+    /// new bytes.
     ///
     /// # Errors
     ///
-    /// If any step fails; then the file is as it was, or as it should be.
+    /// The error of the failed step. The file then has either the old or the new bytes.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let temporary = temporary_name(path);
         if self.exists(&temporary)? {
@@ -180,57 +173,57 @@ pub trait Disk: Send + Sync + Debug {
     }
 }
 
-/// The kinds of space that [`DiskFile::set_aside`] makes.
+/// The kinds of space that [`DiskFile::set_aside`] prepares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// Written as zeros, so that a later write is no more than its own bytes: for small writes, which take half as
-    /// long then.
+    /// Written as zeros, so that a later write need not allocate blocks. For small writes, which take half as long
+    /// then.
     Zeroed,
-    /// Promised by the file system: for large writes, which would have to wait for the zeros.
+    /// Allocated by the file system. For large writes, for which writing zeros first would cost too much.
     Promised,
 }
 
 /// An open file.
-#[allow(clippy::len_without_is_empty, reason = "the length is asked of the system and can fail")]
+#[allow(clippy::len_without_is_empty, reason = "asking the system for the length can fail")]
 pub trait DiskFile: Send + Sync + Debug {
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     ///
     /// # Errors
     ///
-    /// Those of the file system.
+    /// The errors of the file system.
     fn len(&self) -> io::Result<u64>;
 
-    /// Fills `out` from the byte at `offset` on.
+    /// Fills `out` with the bytes from `offset` on.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the file ends before, and what the file system says.
+    /// `UnexpectedEof` if the file is too short, and the errors of the file system.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 
-    /// Writes all of `data` from the byte at `offset` on.
+    /// Writes all of `data` at `offset`.
     ///
     /// # Errors
     ///
-    /// Those of the file system; then any part may have been written.
+    /// The errors of the file system. Any part of the data may have been written.
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
-    /// Writes all of `data` from the byte at `offset` on; it is durable when this returns, with the length of the file.
-    /// Where it can, it bypasses the page cache: a write that failed is then not seen by those who read the file.
+    /// Writes all of `data` at `offset`. The data and the length of the file are durable when this returns. Bypasses
+    /// the page cache if possible, so that readers of the file do not see a failed write.
     ///
     /// # Errors
     ///
-    /// Those of the file system; then any part may have been written. Do not try again.
+    /// The errors of the file system. Any part of the data may have been written. Do not try again.
     fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.write_at(offset, data)?;
         self.sync()
     }
 
-    /// Sets space aside: the file reaches to `to` then, and reads as zeros from `from` on. Nothing may be stored there
-    /// yet.
+    /// Prepares space: extends the file to `to` and makes it read as zeros from `from` on. That range must not hold
+    /// data yet.
     ///
     /// # Errors
     ///
-    /// Those of the file system, for example that there is no room; what is before `from` is as it was.
+    /// The errors of the file system, for example if it is full. The bytes before `from` are unchanged.
     fn set_aside(&self, from: u64, to: u64, _space: Space) -> io::Result<()> {
         debug_assert!(from <= to);
         if self.len()? < to {
@@ -239,67 +232,67 @@ pub trait DiskFile: Send + Sync + Debug {
         self.sync()
     }
 
-    /// Forgets what the page cache holds of the file: the next reads ask the disk. To be called after a sync.
+    /// Drops the file's pages from the page cache, so that the next reads access the disk. Call it after a sync.
     ///
     /// # Errors
     ///
-    /// Those of the file system.
+    /// The errors of the file system.
     fn forget_cached(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Cuts the file, or extends it by zeros.
+    /// Truncates the file, or extends it with zeros.
     ///
     /// # Errors
     ///
-    /// Those of the file system.
+    /// The errors of the file system.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Makes its bytes and its length durable.
     ///
     /// # Errors
     ///
-    /// If the file system cannot promise it. Do not try again: a second
-    /// success says nothing about what the first one lost.
+    /// The error of the file system, if it cannot guarantee durability. Do not try again: a later success does not
+    /// cover what the failed sync lost.
     fn sync(&self) -> io::Result<()>;
 }
 
 /// An open directory.
 pub trait DiskDir: Send + Sync + Debug {
-    /// Makes the names in it durable.
+    /// Makes the names in the directory durable.
     ///
     /// # Errors
     ///
-    /// As [`Disk::sync_dir`].
+    /// The errors of [`Disk::sync_dir`].
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A lock that is held until it is dropped.
+/// A lock that is released when it is dropped.
 pub trait DiskLock: Send + Sync + Debug {}
 
 /// The result of [`Disk::lock`].
 #[derive(Debug)]
 pub enum LockOutcome {
-    /// It is ours until the value is dropped.
+    /// This process holds the lock until the value is dropped.
     Taken(Box<dyn DiskLock>),
-    /// Another has it.
+    /// Another holder has the lock.
     Held {
         /// The holder's description of itself.
         holder: String,
     },
 }
 
-/// Reads as [`DiskFile::read_at`] does, and tries a read that fails once more: a disk may fail one for a moment, and
-/// some who read cannot try again themselves.
+/// Reads like [`DiskFile::read_at`], and repeats a failed read once: disks can fail briefly, and some callers cannot
+/// retry.
 ///
 /// # Errors
 ///
-/// As [`DiskFile::read_at`].
+/// The errors of [`DiskFile::read_at`].
 pub fn read_patiently(file: &dyn DiskFile, offset: u64, out: &mut [u8]) -> io::Result<()> {
     file.read_at(offset, out).or_else(|_| file.read_at(offset, out))
 }
 
-/// The directory that a path is in; `.` for a bare name.
+/// Returns the directory of a path; `.` for a bare name.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
@@ -308,13 +301,12 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// The name that a file has until it is complete. Whatever bears it may be
-/// deleted.
+/// Returns the name of a file until it is complete. Files with such names may be deleted.
 pub fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(TEMPORARY_SUFFIX);
     PathBuf::from(name)
 }
 
-/// How [`temporary_name`] ends.
+/// The suffix of [`temporary_name`].
 pub(crate) const TEMPORARY_SUFFIX: &str = ".new";

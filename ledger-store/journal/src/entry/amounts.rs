@@ -3,7 +3,7 @@
 use ledger_codec::{Corrupt, Output, Reader};
 use ledger_core::Amount;
 
-/// Maximum size of a varint that fits a `u64` for certain: 9 bytes hold numbers below 2^63.
+/// Maximum size in bytes of a varint that certainly fits a `u64`: 9 bytes hold numbers below 2^63.
 const SMALL_BYTES_MAX: usize = 9;
 
 /// Maximum number of 7-bit groups in an amount. 1,000 digits take 3,322 bits; sums of such amounts take a few more.

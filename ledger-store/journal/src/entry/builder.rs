@@ -1,4 +1,4 @@
-//! Packing records into chunks.
+//! Packs records into chunks.
 
 use ledger_codec::{Corrupt, Output, put_varint};
 
@@ -7,19 +7,19 @@ use super::record::{Body, Event, Record};
 use super::section::{LedgerBase, find_in_section, flag, zigzag};
 use crate::{CHUNK_BYTES, ChunkDraft, Position, SectionId};
 
-/// A chunk is closed when its entries take this many bytes: what fills pages, less the chunk's head, the
-/// section table and the bases of some ledgers.
+/// Target size of the entries in a chunk, in bytes. It leaves space for the chunk's head, the section table and the
+/// bases of some ledgers.
 const CHUNK_BYTES_TARGET: usize = CHUNK_BYTES - 512;
 
-/// The section of documents.
+/// The number of the section for documents.
 const DOCUMENTS: SectionId = SectionId(0);
 
 #[derive(Clone, Debug)]
 struct OpenSection {
     id: SectionId,
-    /// As written at the head.
+    /// The bases as written in the head of the section.
     bases: Vec<LedgerBase>,
-    /// As they stand after the last entry.
+    /// The bases after the last entry.
     running: Vec<LedgerBase>,
     entries: Output,
     last_position: u64,
@@ -39,14 +39,14 @@ struct OpenChunk {
 pub struct ChunkBuilder {
     closed: Vec<ChunkDraft>,
     open: Option<OpenChunk>,
-    /// The two parts of an entry whose length comes before them.
+    /// Buffers for the two parts of an entry that follow its length.
     head: Output,
     content: Output,
-    /// The buffer of the last closed section, for the next.
+    /// The buffer of the last closed section, for reuse.
     spare: Option<Output>,
 }
 
-/// A place to return to, see [`ChunkBuilder::mark`].
+/// A state of the builder to which [`ChunkBuilder::reset`] returns.
 #[derive(Debug)]
 pub struct Mark {
     closed: usize,
@@ -54,31 +54,31 @@ pub struct Mark {
 }
 
 impl ChunkBuilder {
-    /// Whether nothing was pushed.
+    /// Returns whether the builder is empty.
     pub fn is_empty(&self) -> bool {
         self.closed.is_empty() && self.open.is_none()
     }
 
-    /// How many records were pushed.
+    /// Returns the number of records.
     #[cfg(debug_assertions)]
     pub fn entries(&self) -> u64 {
         let closed = self.closed.iter().map(|chunk| chunk.entries);
         closed.chain(self.open.iter().map(|open| open.entries)).map(u64::from).sum()
     }
 
-    /// Remembers this state, to return to with [`ChunkBuilder::reset`].
+    /// Returns the current state, for [`ChunkBuilder::reset`].
     pub fn mark(&self) -> Mark {
         Mark { closed: self.closed.len(), open: self.open.clone() }
     }
 
-    /// Drops what was pushed since the mark.
+    /// Drops the records that were pushed since the mark.
     pub fn reset(&mut self, mark: Mark) {
         self.closed.truncate(mark.closed);
         self.open = mark.open;
     }
 
-    /// Appends a record. Positions must ascend without a gap. `section` is the bucket of its ledger, and
-    /// `base` what the ledger's ids and date count from: its next ids as they are before this record.
+    /// Appends a record. Positions must ascend without gaps. `section` is the section of its ledger. `base` holds the
+    /// values to which the ledger's ids and date are relative: its next ids before this record.
     pub fn push(&mut self, record: &Record<'_>, section: SectionId, base: LedgerBase) {
         self.content.truncate(0);
         let (kind, flags) = put_content(&mut self.content, &record.body);
@@ -97,7 +97,7 @@ impl ChunkBuilder {
         };
         let at = open.place_of(section, &mut self.spare);
         let section = &mut open.sections[at];
-        // Of less than ten numbers.
+        // The head has fewer than ten numbers.
         let head = &mut self.head;
         head.truncate(0);
         head.make_room();
@@ -112,7 +112,7 @@ impl ChunkBuilder {
         open.entries += 1;
     }
 
-    /// Reads a pushed record back. It ends the open chunk.
+    /// Reads a pushed record back. This closes the open chunk.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl ChunkBuilder {
         Ok(None)
     }
 
-    /// All chunks, in order.
+    /// Returns all chunks, in order.
     pub fn finish(mut self) -> Vec<ChunkDraft> {
         self.close();
         self.closed
@@ -153,7 +153,7 @@ impl ChunkBuilder {
 }
 
 impl OpenChunk {
-    /// The place of a section, which begins if it was not there. `spare` is a buffer for it.
+    /// Returns the index of a section, which is added if it is missing. `spare` is a buffer for it.
     #[inline]
     fn place_of(&mut self, section: SectionId, spare: &mut Option<Output>) -> usize {
         match self.sections.binary_search_by_key(&section, |have| have.id) {
@@ -164,7 +164,7 @@ impl OpenChunk {
                     bases: Vec::new(),
                     running: Vec::new(),
                     entries: spare.take().unwrap_or_default(),
-                    // The positions of a section are counted from the chunk's first.
+                    // Positions in a section are relative to the chunk's first position.
                     last_position: self.first.get() - 1,
                     last_ledger: 0,
                 };
@@ -176,7 +176,7 @@ impl OpenChunk {
 }
 
 impl OpenSection {
-    /// Puts what comes before the content of an entry, and counts from this entry on.
+    /// Writes the head of an entry, and updates the base of its ledger.
     #[inline]
     fn put_head(
         &mut self,
@@ -242,7 +242,7 @@ impl OpenSection {
         })
     }
 
-    /// The section, and the buffer that its entries were in.
+    /// Returns the bytes of the section, and the buffer of its entries.
     fn finish(self) -> (Vec<u8>, Output) {
         let mut bytes = Vec::with_capacity(self.entries.len() + 8 + self.bases.len() * 24);
         put_varint(&mut bytes, self.bases.len() as u64);
@@ -267,7 +267,7 @@ mod tests {
     };
     use super::*;
 
-    /// Numbers as long as they get, and lists of texts that are empty: nothing may be put where there is no room.
+    /// The longest possible numbers and lists of empty texts, to test that no write exceeds the reserved space.
     #[test]
     fn entries_of_the_longest_numbers_read_back() {
         let amounts: [Amount; 3] = [u64::MAX.to_string(), "9".repeat(1_000), "1".repeat(20)]

@@ -1,4 +1,4 @@
-//! Writing the content of an entry. [`super::section`] reads it and describes its layout.
+//! Encodes the content of an entry. [`super::section`] decodes it and documents its layout.
 //!
 //! Whatever is put one after the other makes room first: each of its numbers takes ten bytes at most, and texts leave
 //! room behind them.
@@ -12,7 +12,7 @@ use super::record::{
 };
 use super::section::{flag, kind, zigzag};
 
-/// Puts the content of an entry. Returns its kind and its flags.
+/// Encodes the content of an entry. Returns its kind and its flags.
 pub(super) fn put_content(out: &mut Output, body: &Body<'_>) -> (u8, u64) {
     out.make_room();
     match body {
@@ -100,7 +100,7 @@ fn put_transaction(out: &mut Output, transaction: &TransactionRecord<'_>, date: 
     flags
 }
 
-/// Dates, reference and origin of a transaction.
+/// Encodes dates, reference and origin of a transaction.
 #[inline]
 fn put_transaction_head(out: &mut Output, transaction: &TransactionRecord<'_>, date: Timestamp) -> u64 {
     let mut flags = 0;

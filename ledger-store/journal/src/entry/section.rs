@@ -6,7 +6,7 @@
 //! ```text
 //! section  := ledgers entries
 //! ledgers  := count:varint { ledger:varint log:varint transaction:varint date:zigzag }
-//!             the next log id, next transaction id and date that the ledger's first entry here counts from
+//!             the next log id, the next transaction id, and the date to which the ledger's first entry here adds
 //! entries  := { length:varint place [ledger index:varint] kind:u8 flags:varint content }
 //! place    := (positions skipped since the section's previous entry)*2 + (1 if a ledger index follows)
 //! content  := for entries of a log: [log gap:varint] date delta:zigzag [transaction gap:varint]
@@ -32,7 +32,7 @@ pub(super) mod kind {
     pub(crate) const SET_METADATA: u8 = 2;
     pub(crate) const DELETE_METADATA: u8 = 3;
     pub(crate) const INSERTED_SCHEMA: u8 = 4;
-    /// Entries of this kind and above belong to no log.
+    /// Entries of this kind and above do not belong to a log.
     pub(crate) const DOCUMENT: u8 = 16;
     // Reserved; never give these numbers another meaning: 17 bucket removed, 18 bucket restored, 19 stored answer
     // (several logs, or none, under one idempotency key).
@@ -338,7 +338,7 @@ fn read_transaction<'a>(
     })
 }
 
-/// The number of holdings of a transaction, and the moves between them.
+/// Reads the number of holdings of a transaction, and the moves between them.
 #[inline]
 fn read_moves(content: &mut Reader<'_>, flags: u64) -> Result<(u32, SmallVec<[Move; 1]>), Corrupt> {
     let mut moves = SmallVec::new();
@@ -358,7 +358,7 @@ fn read_moves(content: &mut Reader<'_>, flags: u64) -> Result<(u32, SmallVec<[Mo
     Ok((holdings, moves))
 }
 
-/// Metadata that a transaction set on accounts, and how many of these are defaults.
+/// Metadata that a transaction sets on accounts, and the number of leading defaults.
 type AccountMetadata<'a> = (Vec<(AddressRef<'a>, MetadataRecord<'a>)>, usize);
 
 #[inline]

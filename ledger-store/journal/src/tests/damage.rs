@@ -1,11 +1,11 @@
-//! Files that are missing, foreign, cut or changed.
+//! Tests with files that are missing, foreign, truncated or changed.
 
 use super::*;
 use crate::chunk::encode;
 use crate::frame::FRAMES_START;
 use crate::record::{MARK, path_of};
 
-/// A disk with a closed journal of several segments, and what is in it.
+/// Creates a disk with a closed journal of several segments. Returns it with the content of the journal.
 fn closed_journal() -> (SimDisk, Vec<ChunkDraft>) {
     let disk = new_disk();
     let journal = open(&disk).unwrap();
@@ -16,7 +16,7 @@ fn closed_journal() -> (SimDisk, Vec<ChunkDraft>) {
     (disk.copy(), all)
 }
 
-/// The same, of which the process was killed.
+/// The same for a journal whose process was killed.
 fn killed_journal() -> (SimDisk, Vec<ChunkDraft>) {
     let disk = new_disk();
     let journal = open(&disk).unwrap();
@@ -104,7 +104,7 @@ fn a_foreign_segment_is_told_from_damage() {
 fn segments_of_two_histories_do_not_join() {
     let (disk, _) = closed_journal();
     let fork = new_disk();
-    // Other bytes at the same positions, so that the same files come to be.
+    // Write other bytes at the same positions, so that files of the same names are created.
     let journal = open(&fork).unwrap();
     for i in 0..16 {
         let mut drafts = script_append(i, journal.head().next.get());
@@ -121,7 +121,7 @@ fn segments_of_two_histories_do_not_join() {
     }
 }
 
-/// Changes the first byte of a chunk to be.
+/// Changes the first byte of a chunk draft.
 fn flip(draft: &mut ChunkDraft, bits: u8) {
     let bytes = &mut draft.sections[0].1;
     let mut changed = bytes.to_vec();
@@ -131,7 +131,7 @@ fn flip(draft: &mut ChunkDraft, bits: u8) {
 
 #[test]
 fn a_chunk_of_another_history_is_noticed() {
-    // Histories that differ in one byte have their chunks at the same places.
+    // Histories that differ in one byte have their chunks at the same offsets.
     let written = |salt: u8, appends| {
         let disk = new_disk();
         let journal = open(&disk).unwrap();
@@ -153,14 +153,14 @@ fn a_chunk_of_another_history_is_noticed() {
         disk.set_bytes(&path, bytes).unwrap();
         disk
     };
-    // In the segment that is written, of which opening reads everything, and in a sealed one, of which it reads the end.
+    // Test the last segment, which an opening reads completely, and a sealed one, of which it reads the end.
     let opened = open(&with_other(3)).map(drop);
     assert!(matches!(opened, Err(JournalError::Damaged { .. })), "{opened:?}");
     let scanned = open(&with_other(16)).unwrap().scan(Position::FIRST, usize::MAX).map(drop);
     assert!(matches!(scanned, Err(JournalError::Damaged { .. })), "{scanned:?}");
 }
 
-/// Opens and reads all; `Ok` only if that gives what was written.
+/// Opens the journal and reads everything. Succeeds only if that returns what was written.
 fn open_and_compare(disk: &SimDisk, all: &[ChunkDraft]) -> Result<(), JournalError> {
     let journal = open(disk)?;
     let read = try_contents(&journal)?;
@@ -168,7 +168,7 @@ fn open_and_compare(disk: &SimDisk, all: &[ChunkDraft]) -> Result<(), JournalErr
     Ok(())
 }
 
-/// The files that hold entries, and the mark.
+/// Returns the files with entries, and the mark.
 fn files(disk: &SimDisk) -> Vec<PathBuf> {
     disk.list(&dir()).unwrap().into_iter().map(|name| dir().join(name)).collect()
 }
@@ -281,13 +281,13 @@ fn an_older_journal_is_not_taken_for_the_whole() {
     let all = fill(&journal, 1);
     assert!(!all.is_empty());
     drop(journal);
-    // The segment of an older moment beside the mark of now, on the same machine and after a power cut.
+    // Combine an older version of the segment with the current mark, on the same boot and after a power cut.
     let path = segments(&disk).pop().unwrap();
     for disk in [disk.copy(), disk.after_power_cut(0)] {
         disk.set_bytes(&path, before.bytes(&path).unwrap()).unwrap();
         match open(&disk).map(|_| ()) {
             Err(JournalError::Damaged { path: named, .. }) => assert_eq!(named, path),
-            // The cut took the newest mark as well: then nothing tells.
+            // The power cut removed the newest mark as well, so nothing shows the loss.
             Ok(()) if disk.boot_id() != before.boot_id() => {}
             other => panic!("{other:?}"),
         }
@@ -314,7 +314,7 @@ fn doubled_and_swapped_segments_are_refused() {
     let (disk, _) = closed_journal();
     let all = segments(&disk);
     let before: Vec<_> = all.iter().map(|path| disk.bytes(path).unwrap()).collect();
-    // Under the name of another.
+    // Store the segment under the name of another one.
     for (path, of) in [(&all[1], &before[0]), (&all[0], &before[1]), (all.last().unwrap(), &before[1])] {
         let disk = disk.copy();
         disk.set_bytes(path, of.clone()).unwrap();
@@ -323,7 +323,7 @@ fn doubled_and_swapped_segments_are_refused() {
             other => panic!("{other}"),
         }
     }
-    // A second time, under a name between others.
+    // Store the segment a second time, under a name between two others.
     let doubled = path_of(&dir(), at(2));
     disk.open(&doubled, crate::disk::OpenMode::CreateNew).unwrap();
     disk.set_bytes(&doubled, before[0].clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Disks that fail or lose power.
+//! Tests with disks that fail or lose power.
 
 use super::*;
 use crate::disk::Faults;
@@ -28,8 +28,8 @@ fn a_failed_commit_ends_the_appending() {
                     stopped = true;
                     failed = drafts;
                 }
-                // Beginning a new segment failed: certainly not appended. It
-                // may be tried again as long as nothing had its name.
+                // Starting a new segment failed, so the append certainly did not take place. It may be repeated as
+                // long as no new segment had its name.
                 Err(JournalError::Storage { .. }) => {
                     assert!(!stopped);
                     refused += 1;
@@ -87,8 +87,8 @@ fn a_failed_write_loses_nothing_that_was_acknowledged() {
     }
 }
 
-/// Appends until the script ends or an append fails. Says what was
-/// acknowledged, and what was on its way then.
+/// Appends until the script ends or an append fails. Returns the acknowledged chunks, and those whose append was
+/// running.
 fn run_script(journal: &dyn Journal, appends: u64) -> (Vec<ChunkDraft>, Vec<ChunkDraft>) {
     let mut acknowledged = Vec::new();
     for i in 0..appends {
@@ -102,10 +102,10 @@ fn run_script(journal: &dyn Journal, appends: u64) -> (Vec<ChunkDraft>, Vec<Chun
     (acknowledged, Vec::new())
 }
 
-/// The promise that a disk broke.
+/// The guarantee that a disk broke.
 type Failure = Box<dyn std::error::Error>;
 
-/// Checks that a disk found after a power cut holds what it must.
+/// Checks the content of a disk after a power cut.
 fn check_survivor(
     disk: &SimDisk,
     acknowledged: &[ChunkDraft],
@@ -123,7 +123,7 @@ fn check_survivor(
         )
         .into());
     }
-    // And it goes on from there, also after a clean end.
+    // The journal accepts appends again, even after it was closed.
     let head = journal.head();
     let drafts = script_append(50, head.next.get());
     let appended = journal.append(head.next, &drafts).map_err(|error| format!("{context}: {error}"))?;
@@ -135,9 +135,8 @@ fn check_survivor(
     Ok(())
 }
 
-/// Cuts the power at every sync of a script, looks at what several seeds
-/// leave of it, and cuts the power a second time while that is opened.
-/// Says how many cuts there were.
+/// Cuts the power at every sync of a script, checks the results for several seeds, and cuts the power a second time
+/// during the reopening. Returns the number of cuts.
 fn power_cuts(lying_syncs: bool, appends: u64, seeds: u64) -> Result<u64, Failure> {
     let mut cuts = 0;
     for cut in 1.. {
@@ -155,7 +154,7 @@ fn power_cuts(lying_syncs: bool, appends: u64, seeds: u64) -> Result<u64, Failur
             let second = found.copy();
             check_survivor(&found, &acknowledged, &pending, &context)?;
             cuts += 1;
-            // The second cut comes while the first one is being repaired.
+            // The second cut happens while the opening repairs the effects of the first.
             second.set_faults(Faults { cut_at_sync: Some(1 + seed % 8), lying_syncs, ..Faults::default() });
             drop(open(&second));
             let found = second.after_power_cut(seed);

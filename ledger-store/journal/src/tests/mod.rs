@@ -1,5 +1,4 @@
-//! The promises of every journal; `damage` and `faults` are about the one on
-//! disk.
+//! Tests of the guarantees of every journal. `damage` and `faults` test the journal on disk.
 
 mod damage;
 mod faults;
@@ -20,7 +19,7 @@ fn identity() -> Identity {
     Identity { store: StoreId([3; 16]), secret: Secret([4; 32]) }
 }
 
-/// Segments of a few chunks, so that a short script rolls over.
+/// Options for segments of a few chunks, so that a short script starts several segments.
 fn small() -> SegmentOptions {
     SegmentOptions {
         segment_bytes: 6000,
@@ -56,7 +55,7 @@ fn at(number: u64) -> Position {
     Position::new(number).unwrap()
 }
 
-/// A chunk whose bytes depend on its place.
+/// Creates a chunk whose bytes depend on its position.
 fn draft(first: u64, entries: u32, bytes: usize) -> ChunkDraft {
     let fill = |salt: u64| (0..bytes as u64).map(|i| (first * 7 + i * i + salt) as u8).collect::<Vec<_>>();
     ChunkDraft {
@@ -66,7 +65,7 @@ fn draft(first: u64, entries: u32, bytes: usize) -> ChunkDraft {
     }
 }
 
-/// Append `i` of the script: one to three chunks of a few entries.
+/// Creates append `i` of the script: one to three chunks of a few entries.
 fn script_append(i: u64, first: u64) -> Vec<ChunkDraft> {
     let mut next = first;
     (0..=i % 3)
@@ -91,7 +90,7 @@ fn as_draft(chunk: &Chunk) -> ChunkDraft {
     }
 }
 
-/// All chunks, after checking that they form one chain up to the head.
+/// Returns all chunks, after checking that they form one chain up to the head.
 #[track_caller]
 fn contents(journal: &dyn Journal) -> Vec<ChunkDraft> {
     try_contents(journal).unwrap()
@@ -136,7 +135,7 @@ fn check_journal(journal: &dyn Journal) {
     assert!(journal.read(head.next).unwrap().is_none());
     assert!(journal.scan(head.next, 1).unwrap().is_empty());
 
-    // Pages of every size join into the same list.
+    // Scans with any page size return the same list.
     for max_bytes in [0, 1, 1000, 5000, 1 << 20] {
         let mut next = Position::FIRST;
         let mut joined = Vec::new();
@@ -150,7 +149,7 @@ fn check_journal(journal: &dyn Journal) {
         }
         assert_eq!(joined, all, "pages of {max_bytes} bytes");
     }
-    // A scan from inside a chunk begins with that chunk.
+    // A scan from inside a chunk starts with that chunk.
     let inside = all.iter().find(|draft| draft.entries > 1).unwrap();
     assert_eq!(as_draft(&journal.scan(inside.first.next(), 1).unwrap()[0]), *inside);
 
@@ -173,7 +172,7 @@ fn check_journal(journal: &dyn Journal) {
     assert_eq!(journal.head(), head);
     assert_eq!(contents(journal), all);
 
-    // The largest chunk there is.
+    // The largest possible chunk.
     let half = MAX_CHUNK_PAYLOAD_BYTES / 2;
     let large = draft(next, 1, half);
     journal.append(head.next, std::slice::from_ref(&large)).unwrap();
@@ -231,7 +230,7 @@ fn no_space_is_set_aside_over_entries() {
         || SegmentedJournal::open(Arc::new(RealDisk), home.path().to_owned(), identity(), options).unwrap();
     SegmentedJournal::initialise(Arc::new(RealDisk), home.path().to_owned(), identity()).unwrap();
     let journal = open();
-    // More than was set aside: the write itself makes the file longer.
+    // The append is larger than the prepared space, so the write itself extends the file.
     let large = draft(1, 1, 40 << 10);
     journal.append(Position::FIRST, std::slice::from_ref(&large)).unwrap();
     journal.tend().unwrap();
@@ -256,7 +255,7 @@ fn a_sealed_segment_is_never_changed() {
     assert!(before == after);
 }
 
-/// The files of all segments, in order.
+/// Returns the files of all segments, in order.
 fn segments(disk: &SimDisk) -> Vec<PathBuf> {
     let names = disk.list(&dir()).unwrap().into_iter().map(|name| dir().join(name));
     let mut names: Vec<_> = names.filter(|path| path.extension().is_some()).collect();
@@ -264,7 +263,7 @@ fn segments(disk: &SimDisk) -> Vec<PathBuf> {
     names
 }
 
-/// All segments but the last.
+/// Returns the files of all segments except the last.
 fn sealed_segments(disk: &SimDisk) -> Vec<PathBuf> {
     let mut names = segments(disk);
     names.pop();
@@ -274,7 +273,7 @@ fn sealed_segments(disk: &SimDisk) -> Vec<PathBuf> {
 #[test]
 fn readers_see_whole_chains_at_any_time() {
     let disk = new_disk();
-    // One sealed segment stays open: the readers close and open the others.
+    // Only one sealed segment stays open, so readers close and reopen the others.
     let journal = open_with(&disk, SegmentOptions { open_sealed: 1, ..small() }).unwrap();
     std::thread::scope(|scope| {
         for reader in 0..3_u64 {
@@ -327,7 +326,8 @@ fn check_removal(journal: &dyn Journal) {
     let none = BTreeSet::new();
     let nothing = Freed { bytes: 0, is_done: true };
     assert_eq!(journal.remove_sections(&none, &|| false).unwrap(), nothing);
-    // Sections have the numbers of their chunks' first positions: the first, the last, and one that is nowhere.
+    // Section numbers equal the first positions of their chunks. Remove the first, the last, and one that does not
+    // exist.
     let some = BTreeSet::from([SectionId(1), SectionId(before[before.len() - 1].first().get() as u32)]);
     let nowhere = BTreeSet::from([SectionId(99_999)]);
     assert_eq!(journal.remove_sections(&nowhere, &|| false).unwrap(), nothing);
@@ -343,13 +343,13 @@ fn check_removal(journal: &dyn Journal) {
             }
         }
     }
-    // Without their sections chunks count for something, so that pages of them are bounded.
+    // Chunks without sections still count, so that pages of them are bounded.
     let all: BTreeSet<SectionId> =
         before.iter().flat_map(|chunk| chunk.sections().iter().map(|(id, _)| *id)).collect();
     assert!(journal.remove_sections(&all, &|| false).unwrap().is_done);
     assert_eq!((holes(journal), journal.head()), (before.len(), head));
     assert!(journal.scan(Position::FIRST, 2_000).unwrap().len() < before.len() / 2);
-    // The journal goes on.
+    // The journal accepts more appends.
     fill(journal, 3);
     assert_eq!(holes(journal), before.len());
 }
@@ -372,7 +372,7 @@ fn removed_sections_leave_the_rest() {
 fn removed_bytes_are_not_read_from_memory() {
     let disk = new_disk();
     let journal = open(&disk).unwrap();
-    // The chunk that was appended last is kept in memory.
+    // The newest chunk is kept in memory.
     let last = fill(&journal, 24).pop().unwrap().first;
     assert!(!journal.read(last).unwrap().unwrap().has_holes());
     let sections = BTreeSet::from([SectionId(last.get() as u32)]);

@@ -1,4 +1,4 @@
-//! The end of a journal that nobody closed: what was torn is dropped and told, what was damaged is refused.
+//! Tests of the end of a journal that was not closed: a torn end is dropped and reported, a damaged one is refused.
 
 use super::*;
 use crate::disk::Faults;
@@ -11,19 +11,19 @@ fn path() -> PathBuf {
     path_of(&dir(), Position::FIRST)
 }
 
-/// One segment for everything.
+/// Options for a single segment.
 fn large() -> SegmentOptions {
     SegmentOptions { segment_bytes: 1 << 20, ..small() }
 }
 
-/// The offset after the last acknowledged frame, as the mark on this disk tells.
+/// Returns the offset after the last acknowledged frame, according to the mark on this disk.
 fn acknowledged_end(disk: &SimDisk) -> u64 {
     let medium = Medium { disk: Arc::new(disk.clone()), dir: dir(), identity: identity() };
     MarkFile::open(&medium).unwrap().1.end
 }
 
-/// A disk on which an append of several chunks was the last thing that happened, and the offsets where its bytes
-/// begin and end. The mark tells of it only if `is_marked`.
+/// A disk whose last operation was an append of several chunks, and the offsets where its bytes begin and end. The
+/// mark records it only if `is_marked`.
 struct LastWrite {
     disk: SimDisk,
     before: Vec<ChunkDraft>,
@@ -49,7 +49,7 @@ fn last_write(is_marked: bool) -> LastWrite {
     LastWrite { disk, all: [&before[..], &drafts].concat(), before, start, end }
 }
 
-/// The disk with some of the bytes of its segment changed.
+/// Returns the disk with changed bytes in its segment.
 fn changed(disk: &SimDisk, change: impl FnOnce(&mut Vec<u8>)) -> SimDisk {
     let mut bytes = disk.bytes(&path()).unwrap();
     change(&mut bytes);
@@ -77,7 +77,7 @@ fn a_sector_that_is_missing_was_torn_by_the_cut() {
         assert!(dropped.may_have_been_acknowledged);
         assert_eq!(dropped.position, journal.head().next.get());
         assert!(dropped.bytes > 0 && dropped.bytes <= (write.end - write.start) as u64 + SECTOR_BYTES);
-        // It is gone for good, and the journal goes on.
+        // The torn write is gone for good, and the journal accepts appends.
         let more = fill(&journal, 2);
         drop(journal);
         let journal = open_large(&disk).unwrap();
@@ -92,7 +92,7 @@ fn an_old_block_at_the_end_was_torn_by_the_cut() {
     let write = last_write(false);
     let whole = write.disk.bytes(&path()).unwrap();
     let block = crate::disk::BLOCK_BYTES;
-    // The block that the last write shares with those before it, as it was before.
+    // Restores the block that the last write shares with earlier ones to its previous content.
     let start = write.start / block * block;
     let disk = changed(&write.disk.after_power_cut(4), |bytes| {
         let end = (start + block).min(bytes.len());
@@ -115,7 +115,7 @@ fn refuses_any_flipped_bit_of_the_last_write() {
                 assert_eq!(named, path());
             }
             Err(other) => panic!("bit {bit}: {other}"),
-            // Bytes between frames mean nothing.
+            // The bytes between frames have no meaning.
             Ok(journal) => assert_eq!(contents(&journal), write.all, "bit {bit}"),
         }
     }
@@ -126,7 +126,7 @@ fn what_the_mark_covers_is_never_dropped() {
     let write = last_write(true);
     for disk in [write.disk.copy(), write.disk.after_power_cut(4)] {
         let is_same_boot = disk.boot_id() == write.disk.boot_id();
-        // A power cut may take the newest mark, which was not synced.
+        // A power cut may remove the newest mark, which was not synced.
         if !is_same_boot && acknowledged_end(&disk) < write.end as u64 {
             continue;
         }
@@ -150,7 +150,7 @@ fn a_write_cut_off_by_a_kill_was_never_acknowledged() {
             assert!(!dropped.may_have_been_acknowledged);
         }
     }
-    // Whole, it counts: its outcome was unknown.
+    // A complete write counts: its outcome was unknown.
     assert_eq!(contents(&open_large(&write.disk.copy()).unwrap()), write.all);
 }
 
@@ -162,7 +162,7 @@ fn a_bad_record_before_a_good_one_is_damage() {
     fill(&journal, 6);
     drop(journal);
     let end = acknowledged_end(&disk) as usize;
-    // The mark tells nothing, and still nothing is dropped but the last write.
+    // The mark shows nothing, and still only the last write may be dropped.
     disk.set_bytes(&dir().join("HEAD"), mark).unwrap();
     let last_start = 3 * SECTOR_BYTES as usize;
     for sector in 1..(end - last_start) / SECTOR_BYTES as usize {
@@ -193,7 +193,7 @@ fn forgets_a_write_whose_sync_failed() {
     assert!(matches!(failed, JournalError::OutcomeUnknown { .. }), "{failed}");
     drop(journal);
     disk.set_faults(Faults::default());
-    // The same machine goes on: what its page cache shows is not on the disk.
+    // The machine keeps running: its page cache may show bytes that are not on disk.
     let journal = open_with(&disk, large()).unwrap();
     assert_eq!(contents(&journal), before);
     let more = fill(&journal, 4);

@@ -1,4 +1,4 @@
-//! An open file of the file system.
+//! An open file of the real file system.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,8 +11,7 @@ use crate::disk::BLOCK_BYTES;
 use crate::disk::aligned::is_aligned;
 use crate::disk::{AlignedBuffer, DiskFile, Space};
 
-/// Space that is set aside is filled with zeros in writes of this many bytes, between which other writes to the file
-/// get their turn.
+/// Number of bytes per write when space is filled with zeros. Other writes to the file can run in between.
 const ZEROS_BYTES: usize = 256 << 10;
 
 /// Options for files that only their owner may read and write.
@@ -24,24 +23,24 @@ pub(super) fn options() -> OpenOptions {
     options
 }
 
-/// An open file of the file system.
+/// An open file of the real file system.
 #[derive(Debug)]
 pub(super) struct RealFile {
     file: File,
-    /// The same file past the page cache, where the file system offers that and it was asked for.
+    /// A second handle to the same file that bypasses the page cache, if requested and supported.
     direct: Option<File>,
-    /// Whether a sync has failed. The system tells a failure to one sync only, so nobody may take the success of the
-    /// next one for their own.
+    /// Whether a sync has failed. The system reports a failure to only one sync, so the success of a later sync proves
+    /// nothing.
     has_failed: Mutex<bool>,
 }
 
 impl RealFile {
-    /// A file whose writes go through the page cache.
+    /// Creates a file whose writes go through the page cache.
     pub(super) fn cached(file: File) -> Self {
         Self { file, direct: None, has_failed: Mutex::default() }
     }
 
-    /// The file at `path`, whose durable writes bypass the page cache where the file system can.
+    /// Creates a file whose durable writes bypass the page cache if the file system supports it.
     pub(super) fn durable(file: File, path: &Path) -> Self {
         Self { file, direct: open_direct(path), has_failed: Mutex::default() }
     }
@@ -112,15 +111,15 @@ impl DiskFile for RealFile {
     }
 }
 
-/// Opens a file for writes that bypass the page cache and are durable when they return; `None` where the file system
-/// offers no such writes.
+/// Opens a file for writes that bypass the page cache and are durable when they return. Returns `None` if the file
+/// system does not support them.
 #[cfg(target_os = "linux")]
 pub(super) fn open_direct(path: &Path) -> Option<File> {
     use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
     let flags = (OFlags::DIRECT | OFlags::DSYNC).bits().cast_signed();
     let direct = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()?;
-    // Some file systems take the flag and refuse the reads and writes, or want larger blocks.
+    // Some file systems accept the flag but refuse the accesses, or require larger blocks.
     let mut block = AlignedBuffer::default();
     block.reserve(BLOCK_BYTES);
     block.end().push(0);
@@ -135,7 +134,7 @@ pub(super) fn open_direct(_path: &Path) -> Option<File> {
     None
 }
 
-/// Has the file system promise blocks for this part of a file; whether it does.
+/// Asks the file system to allocate blocks for a part of a file. Returns whether it does.
 #[cfg(target_os = "linux")]
 fn promise(file: &File, from: u64, to: u64) -> io::Result<bool> {
     use rustix::fs::{FallocateFlags, fallocate};

@@ -1,4 +1,4 @@
-//! The lock of a store's directory.
+//! The lock on a store's directory.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -7,16 +7,15 @@ use std::path::Path;
 use super::file::options;
 use crate::disk::{DiskLock, LockOutcome};
 
-/// Most bytes of the description of a lock's holder.
+/// Maximum size of the description of a lock's holder, in bytes.
 const MAX_HOLDER_BYTES: u64 = 256;
 
-/// The operating system frees the locks when the files are closed, also for a
-/// process that is killed.
+/// The locked files. The operating system releases the locks when the files are closed, even if the process is killed.
 #[derive(Debug)]
 struct RealLock {
-    /// The directory; `None` where directories cannot be locked.
+    /// The directory. `None` if directories cannot be locked.
     _dir: Option<File>,
-    /// The file with the holder's text; `None` if it cannot be written.
+    /// The file with the holder's text. `None` if it cannot be written.
     _text: Option<File>,
 }
 
@@ -24,10 +23,8 @@ impl DiskLock for RealLock {}
 
 /// Locks a directory, and writes `holder` into the file `text`.
 ///
-/// The lock is that of the directory itself, which cannot be deleted while
-/// a store is in it. The file with the text is locked too: releases before
-/// this one lock nothing else, and where directories cannot be locked it is
-/// all there is.
+/// The lock is on the directory itself, which cannot be deleted while it contains a store. The file with the text is
+/// locked as well: earlier releases lock only that file, and if directories cannot be locked it is the only lock.
 pub(super) fn lock(dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutcome> {
     let held = || Ok(LockOutcome::Held { holder: holder_in(text) });
     let dir = match lock_dir(dir)? {
@@ -35,7 +32,7 @@ pub(super) fn lock(dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutc
         DirLock::Held => return held(),
         DirLock::Impossible => None,
     };
-    // Not truncated here: until the lock is ours the text is another's.
+    // Do not truncate here: until this process holds the lock, the text belongs to another.
     let file = match without_links(options()).create(true).truncate(false).open(text) {
         Ok(file) => Some(file),
         Err(error) if fs::symlink_metadata(text).is_ok_and(|found| found.is_symlink()) => {
@@ -57,8 +54,8 @@ pub(super) fn lock(dir: &Path, text: &Path, holder: &str) -> io::Result<LockOutc
     Ok(LockOutcome::Taken(Box::new(RealLock { _dir: dir, _text: file })))
 }
 
-/// The options, with which a symbolic link is refused: whoever could put one in the place of a file would have another file of the
-/// process's owner written over.
+/// Returns options that refuse symbolic links. Otherwise, an attacker who can place a link could make the process
+/// overwrite another file of its owner.
 fn without_links(mut options: OpenOptions) -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
@@ -74,8 +71,7 @@ enum DirLock {
     Taken(File),
     #[cfg_attr(not(unix), expect(dead_code, reason = "a directory cannot be opened as a file there"))]
     Held,
-    /// The system locks no directories. Then the file with the text is all
-    /// there is.
+    /// The system cannot lock directories. The lock is only on the file with the text.
     Impossible,
 }
 
@@ -85,8 +81,7 @@ fn lock_dir(dir: &Path) -> io::Result<DirLock> {
     match try_lock(&dir) {
         Ok(true) => Ok(DirLock::Taken(dir)),
         Ok(false) => Ok(DirLock::Held),
-        // NFS locks nothing that is not open for writing, and says so like
-        // this.
+        // NFS only locks files that are open for writing, and refuses others with this error.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BADF.raw_os_error()) => {
             Ok(DirLock::Impossible)
         }
@@ -101,7 +96,7 @@ fn lock_dir(_dir: &Path) -> io::Result<DirLock> {
     Ok(DirLock::Impossible)
 }
 
-/// Tries to lock a file; returns whether the lock is ours now.
+/// Tries to lock a file. Returns whether this process now holds the lock.
 fn try_lock(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
@@ -114,8 +109,8 @@ fn is_not_writable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The text that the holder of a lock wrote about itself; empty if that is gone or, as
-/// where locks are mandatory, cannot be read. The refusal stands without it.
+/// Returns the text that the holder of a lock wrote. Empty if it is missing or cannot be read, as with mandatory
+/// locks. The lock is refused regardless.
 fn holder_in(text: &Path) -> String {
     let mut bytes = Vec::new();
     let mut reading = OpenOptions::new();

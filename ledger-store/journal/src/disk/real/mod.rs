@@ -1,4 +1,4 @@
-//! The disk that the file system offers.
+//! The disk of the operating system's file system.
 
 mod file;
 mod lock;
@@ -13,11 +13,11 @@ use std::path::Path;
 use self::file::{RealFile, options};
 use super::{BootId, Disk, DiskDir, DiskFile, DiskRoom, LockOutcome, OpenMode};
 
-/// The file system of the machine.
+/// The real file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
 
-/// An open directory; `None` where directories cannot be opened.
+/// An open directory. `None` if the system cannot open directories.
 #[derive(Debug)]
 struct RealDir(Option<File>);
 
@@ -87,8 +87,7 @@ impl Disk for RealDisk {
         Ok(Box::new(RealDir(None)))
     }
 
-    /// Elsewhere a directory cannot be opened as a file, and the file system
-    /// orders names itself.
+    /// On other systems a directory cannot be opened as a file, and the file system makes names durable itself.
     #[cfg(not(unix))]
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())

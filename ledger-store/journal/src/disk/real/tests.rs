@@ -34,15 +34,15 @@ fn durable_writes_and_space_set_aside_read_back() {
     assert_eq!(RealDisk.boot_id(), RealDisk.boot_id());
 }
 
-/// How many bytes of this thread were dropped from the page cache without ever being on the disk; `None` where the
-/// system does not count them.
+/// Returns how many bytes this thread dropped from the page cache before they were on disk. `None` if the system does
+/// not count them.
 #[cfg(target_os = "linux")]
 fn dropped_unwritten() -> Option<u64> {
     let counts = fs::read_to_string("/proc/thread-self/io").ok()?;
     counts.lines().find_map(|line| line.strip_prefix("cancelled_write_bytes: "))?.parse().ok()
 }
 
-/// Writes some bytes and cuts them off again: how many of them were not on the disk by then.
+/// Writes some bytes and truncates them. Returns how many of them were not on disk by then.
 #[cfg(target_os = "linux")]
 fn unwritten_after(file: &dyn DiskFile, write: impl FnOnce(&dyn DiskFile, &[u8])) -> Option<u64> {
     let mut bytes = AlignedBuffer::default();
@@ -54,8 +54,8 @@ fn unwritten_after(file: &dyn DiskFile, write: impl FnOnce(&dyn DiskFile, &[u8])
     Some(dropped_unwritten()? - before)
 }
 
-/// Only the kernel knows whether a sync wrote anything, and it tells: it counts the bytes that are cut off a file
-/// before they were written.
+/// Only the kernel knows whether a sync wrote anything. It counts the bytes that are truncated before they were
+/// written.
 #[cfg(target_os = "linux")]
 #[test]
 fn synced_bytes_are_on_the_disk() {
@@ -79,8 +79,8 @@ fn synced_bytes_are_on_the_disk() {
     }
 }
 
-/// A direct write leaves nothing in the page cache, so only the flags of its descriptor say that the disk itself
-/// must have written the bytes when the write returns.
+/// A direct write leaves nothing in the page cache, so only the flags of its descriptor show that the disk must have
+/// written the bytes when the write returns.
 #[cfg(target_os = "linux")]
 #[test]
 fn direct_writes_are_opened_to_be_durable() {
@@ -96,7 +96,7 @@ fn direct_writes_are_opened_to_be_durable() {
     assert!(flags.contains(OFlags::DIRECT | OFlags::DSYNC), "{flags:?}");
 }
 
-/// The system refuses to sync this device. A success would mean that nobody asked it.
+/// The system refuses to sync this device, so a success would mean that no sync was requested.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_refused_sync_is_told_and_remembered() {
@@ -192,7 +192,7 @@ fn opens_no_lock_file_through_a_link() {
     let refused = RealDisk.lock(&dir, &dir.join("LOCK"), "pid 1\n").unwrap_err();
     assert!(refused.to_string().contains("is a symbolic link"), "{refused}");
     assert_eq!(fs::read(&other).unwrap(), b"precious");
-    // Nor does the message of a refusal show what is behind a link.
+    // The error must not reveal the content behind a symbolic link either.
     fs::remove_file(dir.join("LOCK")).unwrap();
     let held = taken(lock(&dir, "pid 1\n"));
     fs::remove_file(dir.join("LOCK")).unwrap();

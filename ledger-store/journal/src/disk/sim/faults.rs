@@ -1,15 +1,14 @@
-//! The faults that a test asks of a simulated disk.
+//! The faults that a test requests of a simulated disk.
 
 use crate::disk::DiskRoom;
 
-/// Faults to come. Operations are counted from 1, over all files.
+/// Faults that will occur. Operations are counted from 1, over all files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// Power fails at this sync, before it takes effect.
     pub cut_at_sync: Option<u64>,
-    /// This sync fails. The unsynced changes of its file are still seen, as if
-    /// they were clean, and no later sync makes them durable: so do real
-    /// kernels.
+    /// This sync fails. Programs still see the unsynced changes of its file as if they were clean, and no later sync
+    /// makes them durable. Real kernels behave the same way.
     pub fail_sync: Option<u64>,
     /// This write or change of length fails and has no effect.
     pub fail_write: Option<u64>,
@@ -21,12 +20,10 @@ pub struct Faults {
     pub fail_open: Option<u64>,
     /// No file can grow.
     pub is_full: bool,
-    /// No file can be opened, since all are opened to be written too, and no name changes: so does a file system that is
-    /// mounted for reading only.
+    /// The file system is read-only: no file can be opened for writing, and no name can change.
     pub is_read_only: bool,
-    /// Syncs succeed and do nothing. No store survives that: it shows that a
-    /// test would notice a missing sync.
+    /// Syncs succeed without effect. No store survives that, so it shows that a test would notice a missing sync.
     pub lying_syncs: bool,
-    /// The room that the disk reports.
+    /// The free space that the disk reports.
     pub room: Option<DiskRoom>,
 }

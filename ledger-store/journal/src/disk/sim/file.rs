@@ -1,15 +1,15 @@
-//! A file of the simulated disk, and what a power cut leaves of it.
+//! A file of the simulated disk, and the bytes of it that survive a power cut.
 
-/// The part of a write that a disk does as a whole, in bytes.
+/// The size of a sector in bytes, which a disk writes entirely or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// The bytes of a file, synced and not.
+/// The bytes of a file, synced and unsynced.
 #[derive(Debug, Default)]
 pub(super) struct FileState {
     /// The bytes as programs see them.
     pub(super) bytes: Vec<u8>,
     pub(super) synced: Vec<u8>,
-    /// Changes since the last sync: the next one makes them durable.
+    /// Changes since the last sync, which the next sync makes durable.
     pub(super) pending: Vec<Change>,
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The length that a file has after it at least.
+    /// Returns the minimum length of the file after the change.
     pub(super) fn end(&self) -> usize {
         match self {
             Self::Write { offset, data } => offset + data.len(),
@@ -37,7 +37,7 @@ impl Change {
     }
 }
 
-/// Writes `data` at `offset`, extending `bytes` by zeros where needed.
+/// Writes `data` at `offset`, extending `bytes` with zeros if necessary.
 fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
     let end = offset + data.len();
     if bytes.len() < end {
@@ -47,7 +47,7 @@ fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
 }
 
 impl FileState {
-    /// The content as programs see it once the page cache has forgotten clean pages.
+    /// Returns the content that programs see once the page cache has dropped clean pages.
     pub(super) fn uncached(&self) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         for change in &self.pending {
@@ -56,7 +56,7 @@ impl FileState {
         bytes
     }
 
-    /// The bytes that a power cut leaves.
+    /// Returns bytes that may survive a power cut.
     pub(super) fn survivor(&self, keep_percent: u64, random: &mut Random) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         let mut changes: Vec<&Change> = self.pending.iter().collect();
@@ -73,7 +73,7 @@ impl FileState {
             }
             match change {
                 Change::Write { offset, data } if random.percent(30) => {
-                    // Torn: sectors are counted from the start of the file.
+                    // The change is torn. Sectors count from the start of the file.
                     let mut at = 0;
                     while at < data.len() {
                         let piece = (SECTOR_BYTES - (offset + at) % SECTOR_BYTES).min(data.len() - at);
@@ -90,7 +90,7 @@ impl FileState {
     }
 }
 
-/// `SplitMix64`: small, and good enough to choose what a power cut keeps.
+/// `SplitMix64`: small, and good enough to choose what survives a power cut.
 #[derive(Debug)]
 pub(super) struct Random(pub(super) u64);
 

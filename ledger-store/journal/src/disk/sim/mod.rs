@@ -1,9 +1,8 @@
-//! A disk in memory that loses power, fails and lies on demand.
+//! A disk in memory that fails, loses power and ignores syncs on demand.
 //!
-//! For each file it keeps what was synced and the changes since then, and the
-//! same for names. A power cut keeps what was synced and of the rest an
-//! arbitrary part: each change is kept, dropped, swapped with another or torn
-//! at 512 bytes, as a seed decides. Equal seeds give equal survivors.
+//! For files and for names, it keeps the synced state and the changes since then. A power cut keeps the synced state
+//! and an arbitrary part of the changes: a seed decides whether each change is kept, dropped, swapped with another, or
+//! torn at 512 bytes. Equal seeds give equal results.
 
 mod faults;
 mod file;
@@ -26,46 +25,46 @@ use self::handles::{SimDir, SimFile, SimLock};
 use self::state::{NameChange, Node, State};
 use super::{BootId, Disk, DiskDir, DiskFile, DiskRoom, LockOutcome, OpenMode, parent};
 
-/// A disk in memory. Clones are the same disk.
+/// A disk in memory. All clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
 }
 
 impl SimDisk {
-    /// An empty disk that works.
+    /// Creates an empty disk without faults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty disk on which these things go wrong.
+    /// Creates an empty disk with faults.
     pub fn with_faults(faults: Faults) -> Self {
         let disk = Self::default();
         disk.set_faults(faults);
         disk
     }
 
-    /// Decides anew what shall go wrong; counting goes on.
+    /// Replaces the faults. The counts of operations continue.
     pub fn set_faults(&self, faults: Faults) {
         self.state.lock().faults = faults;
     }
 
-    /// How many syncs there were, of files and directories.
+    /// Returns the number of syncs of files and directories.
     pub fn syncs(&self) -> u64 {
         self.state.lock().syncs
     }
 
-    /// How many openings of files and directories there were.
+    /// Returns the number of openings of files and directories.
     pub fn opens(&self) -> u64 {
         self.state.lock().opens
     }
 
-    /// How many writes and changes of length there were.
+    /// Returns the number of writes and changes of length.
     pub fn writes(&self) -> u64 {
         self.state.lock().writes
     }
 
-    /// Every file there is, with its bytes as programs see them.
+    /// Returns every file with its bytes as programs see them.
     pub fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.state.lock();
         let files = state.names.iter().filter_map(|(path, node)| match node {
@@ -75,41 +74,40 @@ impl SimDisk {
         files.collect()
     }
 
-    /// How many reads there were.
+    /// Returns the number of reads.
     pub fn reads(&self) -> u64 {
         self.state.lock().reads
     }
 
-    /// Whether the power has failed. Then every operation does.
+    /// Returns whether the power has failed. Then every operation fails.
     pub fn power_is_off(&self) -> bool {
         self.state.lock().power_is_off
     }
 
-    /// Cuts the power, if that has not happened, and gives the disk as it is
-    /// found when power returns: without faults, locks or open files. Can be
-    /// asked several times, with one seed for each possible past.
+    /// Cuts the power, if that has not happened yet, and returns the disk after power returns: without faults, locks
+    /// or open files. Call it several times with different seeds for different results.
     #[must_use]
     pub fn after_power_cut(&self, seed: u64) -> Self {
         let found = self.state.lock().after_power_cut(seed);
         Self { state: Arc::new(Mutex::new(found)) }
     }
 
-    /// A copy of the bytes of a file, as programs see them.
+    /// Returns a copy of the bytes of a file, as programs see them.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such file.
+    /// `NotFound` if the file does not exist.
     pub fn bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
         let state = self.state.lock();
         let file = state.file(path)?;
         Ok(state.files[file].bytes.clone())
     }
 
-    /// Replaces the bytes of a file behind everyone's back, as damage does.
+    /// Replaces the bytes of a file without the knowledge of its users, like damage.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such file.
+    /// `NotFound` if the file does not exist.
     pub fn set_bytes(&self, path: &Path, bytes: Vec<u8>) -> io::Result<()> {
         let mut state = self.state.lock();
         let file = state.file(path)?;
@@ -117,30 +115,30 @@ impl SimDisk {
         Ok(())
     }
 
-    /// Fails every read of this file and of no other; `None` lets all be read again.
+    /// Makes every read of this file fail, and of no other. `None` makes all files readable.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such file.
+    /// `NotFound` if the file does not exist.
     pub fn set_unreadable(&self, path: Option<&Path>) -> io::Result<()> {
         let mut state = self.state.lock();
         state.unreadable = path.map(|path| state.file(path)).transpose()?;
         Ok(())
     }
 
-    /// Lets this file grow no more, and any other; `None` lets all grow again.
+    /// Prevents this file from growing, and no other. `None` lets all files grow.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such file.
+    /// `NotFound` if the file does not exist.
     pub fn set_full(&self, path: Option<&Path>) -> io::Result<()> {
         let mut state = self.state.lock();
         state.full = path.map(|path| state.file(path)).transpose()?;
         Ok(())
     }
 
-    /// A working disk with the same names and bytes, all of them synced, as a
-    /// process finds it that is started after another was killed.
+    /// Returns a disk without faults that has the same names and bytes, all synced. A process finds such a disk when
+    /// another process was killed.
     #[must_use]
     pub fn copy(&self) -> Self {
         let copy = self.state.lock().copy();
@@ -251,7 +249,7 @@ impl Disk for SimDisk {
         if let Some(holder) = state.locks.get(dir) {
             return Ok(LockOutcome::Held { holder: holder.trim().to_owned() });
         }
-        // As on a real disk: the directory is locked, with or without the text.
+        // As on a real disk, the directory is locked with or without the text.
         if !state.names.contains_key(text) && !state.faults.is_read_only {
             let file = state.files.len();
             state.files.push(FileState::default());

@@ -1,4 +1,4 @@
-//! The state of a simulated disk: its names and files, the faults to come, and what a power cut leaves.
+//! The state of a simulated disk: its names and files, its faults, and the effect of a power cut.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,19 +24,19 @@ pub(super) struct State {
     pub(super) opens: u64,
     pub(super) unreadable: Option<usize>,
     pub(super) full: Option<usize>,
-    /// How often the power has returned.
+    /// Number of times that power has returned.
     pub(super) boots: u8,
     pub(super) power_is_off: bool,
 }
 
-/// A directory, or a file by its place in [`State::files`].
+/// A directory, or a file by its index in [`State::files`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Dir,
     File(usize),
 }
 
-/// A change of one directory; both names of a renamed file are in it.
+/// A change of one directory. Renaming a file changes both names at once.
 #[derive(Clone, Debug)]
 pub(super) struct NameChange {
     pub(super) gone: Option<PathBuf>,
@@ -72,8 +72,7 @@ impl State {
         }
     }
 
-    /// Whether `dir` can hold names: it was created, or lies outside of what
-    /// a store creates.
+    /// Returns whether `dir` can hold names: it was created, or it is outside the directories that a store creates.
     pub(super) fn has_dir(&self, dir: &Path) -> bool {
         dir == parent(dir) || dir == Path::new(".") || self.names.get(dir) == Some(&Node::Dir)
     }
@@ -83,7 +82,7 @@ impl State {
         self.pending_names.push(change);
     }
 
-    /// Counts a sync; `Ok(true)` if it shall take effect.
+    /// Counts a sync. Returns `Ok(true)` if it takes effect.
     pub(super) fn count_sync(&mut self) -> io::Result<bool> {
         self.powered()?;
         self.syncs += 1;
@@ -101,7 +100,7 @@ impl State {
         Ok(())
     }
 
-    /// Refuses like a file system that is mounted for reading only.
+    /// Fails if the file system is read-only.
     pub(super) fn writable(&self) -> io::Result<()> {
         if self.faults.is_read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
     }
@@ -134,12 +133,12 @@ impl State {
         Ok(())
     }
 
-    /// Cuts the power, and returns the disk as it is found when power returns. The seed decides which of the changes
-    /// that were not synced survive.
+    /// Cuts the power, and returns the disk after power returns. The seed decides which of the unsynced changes
+    /// survive.
     pub(super) fn after_power_cut(&mut self, seed: u64) -> Self {
         self.power_is_off = true;
         let mut random = Random(seed);
-        // Nothing, something or everything of what was not synced.
+        // How much of the unsynced data survives: nothing, a part, or everything.
         let keep_percent = [0, 10, 50, 90, 100][random.below(5)];
 
         let mut names = self.durable_names.clone();
@@ -148,7 +147,7 @@ impl State {
                 change.apply(&mut names);
             }
         }
-        // What is in a directory that did not survive is gone with it.
+        // If a directory did not survive, its content did not either.
         let reachable = |path: &Path| {
             let mut dir = parent(path);
             loop {
@@ -184,7 +183,7 @@ impl State {
         }
     }
 
-    /// A working disk with the same names and bytes, all of them synced.
+    /// Returns a disk without faults that has the same names and bytes, all synced.
     pub(super) fn copy(&self) -> Self {
         let files = self
             .files

@@ -1,4 +1,4 @@
-//! The simulated disk loses the writes of programs that do not sync.
+//! Tests that the simulated disk loses the writes of programs that do not sync.
 
 use std::collections::BTreeSet;
 
